@@ -31,7 +31,7 @@ from kcontrol.core.model import (
 
 
 class LeaderAndIsrPartition(NamedTuple):
-    """One partition in LeaderAndIsr: leadership, replicas, changes of replicas, and `is_new`.
+    """One partition in LeaderAndIsr: leadership, replicas, and the added and removed replicas.
 
     The fields have the protocol's names. `is_new` says that the broker gets a new replica.
     """
@@ -91,8 +91,9 @@ def _fields(entry: Any) -> dict[str, Any]:
 class Requests:
     """The LeaderAndIsr, UpdateMetadata and StopReplica requests of one batch, by broker.
 
-    They are sent in this order. All brokers in `update_metadata_to` receive one UpdateMetadata;
-    `leader_and_isr` and `stop_replica` map a broker id to the broker's partitions.
+    They are sent in this order. All brokers in `update_metadata_to` receive one UpdateMetadata with
+    the partitions `update_metadata`; `leader_and_isr` and `stop_replica` map a broker id to the
+    broker's partitions. `live_brokers` are all registered brokers, `broker_epochs` their epochs.
     """
 
     controller_id: int
@@ -137,7 +138,7 @@ class Requests:
         return plain
 
     def in_send_order(self) -> list[tuple[str, int]]:
-        """Return a pair for each request, such as ("StopReplica", 2), in the order of sending."""
+        """Return (kind of request, broker id) for each request, in the order of sending."""
         return [
             *(("LeaderAndIsr", b) for b in self.leader_and_isr),
             *(("UpdateMetadata", b) for b in self.update_metadata_to),
@@ -167,10 +168,11 @@ class RequestBatch:
         *,
         is_new: bool = False,
     ) -> None:
-        """Add LeaderAndIsr for `brokers`, and UpdateMetadata for all brokers.
+        """Add LeaderAndIsr for `brokers`, and UpdateMetadata for all registered brokers.
 
-        The assignment is that of the context, unless `assignment` is given. A partition that is new
-        in an earlier entry of the batch stays new.
+        `value` is the leadership. The assignment is that of the context, unless `assignment` is
+        given. `is_new` says that each of `brokers` gets a new replica; it stays true for a broker
+        that has an earlier entry of the partition with `is_new` in this batch.
 
         Source: ControllerBrokerRequestBatch.addLeaderAndIsrRequestForBrokers (2.8).
         """

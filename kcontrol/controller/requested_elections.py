@@ -34,10 +34,10 @@ NOT_AVAILABLE = {
 def replica_leader_election(ctx: ControllerContext, event: events.ReplicaLeaderElection) -> Handler:
     """Elect leaders of the requested partitions that need it; respond, or delete the request znode.
 
-    A request of an admin client gets a response. Raises KeyError for a partition that has never had
-    a leader: since 2.2 before any election, so that no partition is elected and no client gets a
-    response; in 1.1 to 2.1 after the elections of the other partitions. The znode stays in both
-    cases.
+    A request of an admin client gets a response: by partition the new leader, or an error. Raises
+    KeyError for a partition that has never had a leader: since 2.2 before any election, so that no
+    partition is elected and no client gets a response; in 1.1 to 2.1 after the elections of the
+    other partitions. The znode stays in both cases.
 
     Source: KafkaController.processReplicaLeaderElection (2.2 to 3.9).
     """
@@ -117,10 +117,10 @@ def on_replica_election(
 def _remove_partitions_from_election(
     ctx: ControllerContext, partitions: Collection[TopicPartition], trigger: str
 ) -> Handler:
-    """Look up the leader of each partition, then delete `/admin/preferred_replica_election`.
+    """Check that each partition has leadership, then delete `/admin/preferred_replica_election`.
 
     Do nothing if `trigger` is AdminClientTriggered; delete the znode only if it is ZkTriggered.
-    Raises KeyError for a partition without leadership.
+    Raises KeyError for a partition without leadership: then the znode stays.
 
     Source: KafkaController.removePartitionsFromPreferredReplicaElection (1.1 to 3.9).
     """
@@ -235,7 +235,9 @@ def _can_lead(ctx: ControllerContext, tp: TopicPartition, broker_id: int) -> boo
 def unclean_leader_election_enable(
     ctx: ControllerContext, event: events.UncleanLeaderElectionEnable
 ) -> Handler:
-    """Try to elect leaders again, after the broker's default allows unclean elections.
+    """Try to elect leaders of all Offline and New partitions, after the default has changed.
+
+    The default of this broker now allows unclean elections.
 
     Source: KafkaController.processUncleanLeaderElectionEnable (2.8).
     """
@@ -245,7 +247,7 @@ def unclean_leader_election_enable(
 def topic_unclean_leader_election_enable(
     ctx: ControllerContext, event: events.TopicUncleanLeaderElectionEnable
 ) -> Handler:
-    """Try to elect the missing leaders of a topic, after it has come to allow unclean elections.
+    """Try to elect leaders of a topic's Offline and New partitions, as it allows unclean elections.
 
     Source: KafkaController.processTopicUncleanLeaderElectionEnable (2.8).
     """

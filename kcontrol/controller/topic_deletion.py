@@ -4,8 +4,8 @@ The request is a znode below `/admin/delete_topics`, and it is deleted last. So 
 finds every deletion that has not ended. The deletion of a queued topic is tried again after each
 change that can let it continue, unless the topic is ineligible. A topic becomes ineligible when a
 replica is on a dead broker or while the topic is being reassigned; it becomes eligible when the
-broker starts or the reassignment ends. A design names the function that tries the queue
-(`resume_deletions`): here the event thread tries it at once.
+broker starts or the reassignment ends. The Design of a release (`design.py`) names the function
+that tries to delete the queued topics (`resume_deletions`): here the event thread tries at once.
 
 Source: TopicDeletionManager.scala, KafkaController.processTopicDeletion and
 fetchTopicDeletionsInProgress (2.8).
@@ -255,8 +255,8 @@ def resume_topics(ctx: ControllerContext, queued: dict[str, Replicas]) -> Handle
 def in_deletion_order(ctx: ControllerContext, topics: Collection[str]) -> list[str]:
     """Return the topics in the order in which `ctx.changes.deletion_order` returns them.
 
-    That is by name, unless a learner has replaced this function. In Kafka the order is that of a
-    hash set.
+    That is by name, unless an exercise has replaced `deletion_order` by a learner's function. In
+    Kafka the order is that of a hash set.
 
     Source: TopicDeletionManager.resumeDeletions (1.0, 2.4), DeleteTopicsThread.doWork (0.8.1).
     """
@@ -279,8 +279,8 @@ def partitions_of(ctx: ControllerContext, topics: Collection[str]) -> tuple[Topi
 def on_topic_deletion(ctx: ControllerContext, topics: Collection[str]) -> Handler:
     """Send UpdateMetadata for the partitions of `topics`, then delete the replicas.
 
-    Since 2.1, the partitions of topics whose deletion has not started yet move to NonExistent
-    before that (the rule `deleted_partitions_end` is "first").
+    Since 2.1 the partitions of topics whose deletion has not started yet move to NonExistent before
+    that (the rule `deleted_partitions_end` is "first"); before 2.1 in `complete_delete_topic`.
 
     Source: TopicDeletionManager.onTopicDeletion (2.8).
     """
@@ -326,7 +326,7 @@ def start_replica_deletion(ctx: ControllerContext, topics: Collection[str]) -> H
 def complete_delete_topic(ctx: ControllerContext, topic: str, replicas: Replicas) -> Handler:
     """Delete the znodes of a topic, its request last, and remove the topic from the context.
 
-    Raises WriteFailed where another process has created a znode below the topic meanwhile.
+    Before that the topic's replicas, `replicas`, move to NonExistent. Raises WriteFailed where another process has created a znode below the topic meanwhile.
 
     Source: TopicDeletionManager.completeDeleteTopic (2.0, 2.8).
     """

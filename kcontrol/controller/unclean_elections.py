@@ -45,6 +45,8 @@ def unclean_allowed(
 ) -> Generator[Effect, Any, dict[str, bool]]:
     """Read the topics' settings; return for each topic whether it allows unclean elections.
 
+    The default of this broker holds for a topic without the setting.
+
     Source: KafkaZkClient.getLogConfigs and LogConfig.uncleanLeaderElectionEnable (2.8).
     """
     topics = tuple(dict.fromkeys(topics))

@@ -253,8 +253,9 @@ class LogBatch(NamedTuple):
 class ReadLog:
     """Read this broker's log of a partition; the result is a tuple of `LogBatch` from `offset` on.
 
-    At the end of the log the tuple is empty. If the broker has no log of the partition, the result
-    is None.
+    The batches are those of one segment that fit into `offsets.load.buffer.size`, at least one; at
+    the end of the log the tuple is empty. If the broker does not lead the partition, or has no log
+    of the partition, the result is None.
     """
 
     partition: TopicPartition
@@ -286,7 +287,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class UpdateContext:
-    """Change the field `field` of a context, for which no state machine is needed.
+    """Change the field `field` of a context without a transition of a state machine.
 
     If `clear`, empty the field first; then remove `remove`, then put `put`. For a mapping `put` is
     a dict and `remove` its keys; for a set both are members; for a plain field `put` is the new
@@ -302,10 +303,10 @@ class UpdateContext:
 
 @dataclass(frozen=True, slots=True)
 class TransitionGroup:
-    """The transition of a consumer group: the driver changes the context and writes one record.
+    """The transition of the consumer group `group_id`: the driver changes the group's context.
 
-    `group` is the group after the transition, or None if the group coordinator removes the group
-    from its cache. `rule` is the reason of the transition, for the record.
+    The driver also writes one journal record. `group` is the group after the transition, or None if
+    the group coordinator removes it from its cache. `rule` is the reason, for the record.
     """
 
     group_id: str
@@ -393,7 +394,7 @@ class SendToController:
     """Send a request of this broker to the controller; the response arrives as an event.
 
     `api` is `AlterIsr` or `ControlledShutdown`. The request goes to broker `to`, or, if that is
-    None, to the broker that this broker knows as controller.
+    None, to the broker that this broker knows as controller; without one the request waits.
     """
 
     api: str
@@ -442,8 +443,8 @@ class SetTimer:
 class CancelTimer:
     """Cancel a timer if it is set; do nothing if it is not set.
 
-    With `is_complete` False the timer stays set. That is for the timer of a delayed operation of
-    Kafka which a checkAndComplete has found not complete.
+    With `is_complete` False the timer stays set, and at most a journal record is written. That is
+    for the timer of a delayed operation of Kafka which a checkAndComplete has found not complete.
     """
 
     timer: str

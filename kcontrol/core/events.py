@@ -77,10 +77,9 @@ class ControllerChange(Event):
 
 @dataclass(frozen=True, slots=True)
 class Reelect(Event):
-    """The broker competes for `/controller` again, because the znode was deleted.
+    """`/controller` was deleted, so the broker competes for it.
 
-    In 0.11 and 1.0 a listener queues this event, after the deletion or after the start of a new
-    session.
+    In 0.11 and 1.0 this event is queued too when a new session has started.
     """
 
     timestamp_ms: int = 0
@@ -193,8 +192,8 @@ class TopicDeletion(Event):
 class TopicDeletionStopReplicaResponseReceived(Event):
     """A broker has responded to a StopReplica request that deletes replicas.
 
-    `partitions` are the request's partitions of topics that are being deleted, `errors` the error
-    codes by partition.
+    `partitions` are the request's partitions of topics that are being deleted. `errors` has the
+    error of each partition that failed, and `error` is "NONE" or the error of the whole request.
     """
 
     broker_id: int
@@ -213,7 +212,10 @@ class DeletionsResumed(Event):
 
 @dataclass(frozen=True, slots=True)
 class ZkPartitionReassignment(Event):
-    """`/admin/reassign_partitions` was created."""
+    """`/admin/reassign_partitions` was created, or up to 1.0 also set.
+
+    From 1.1 on the controller queues this event also after it has deleted the znode.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,8 +291,8 @@ class ControlledShutdown(Event):
 class IsrChangeNotification(Event):
     """The children of `/isr_change_notification` changed.
 
-    `sequence_numbers` are the names of the children if a listener has read them (up to 1.0), else
-    None.
+    `sequence_numbers` are the names of the children, such as "isr_change_0000000001", if a listener
+    has read them (up to 1.0), else None.
     """
 
     sequence_numbers: tuple[str, ...] | None = field(default=None, metadata=IF_NOT_DEFAULT)
@@ -300,8 +302,8 @@ class IsrChangeNotification(Event):
 class LogDirEventNotification(Event):
     """The children of `/log_dir_event_notification` changed.
 
-    `sequence_numbers` are the names of the children if a listener has read them (up to 1.0), else
-    None.
+    `sequence_numbers` are the names of the children, such as "log_dir_event_0000000001", if a
+    listener has read them (up to 1.0), else None.
     """
 
     sequence_numbers: tuple[str, ...] | None = field(default=None, metadata=IF_NOT_DEFAULT)
@@ -311,7 +313,8 @@ class LogDirEventNotification(Event):
 class LeaderAndIsrResponseReceived(Event):
     """A broker has responded to a LeaderAndIsr request.
 
-    `partitions` are the request's partitions, `errors` the error codes by partition.
+    `partitions` are the request's partitions. `errors` has the error of each partition that failed,
+    and `error` is "NONE" or the error of the whole request.
     """
 
     broker_id: int

@@ -23,7 +23,7 @@ class TopicPartition(NamedTuple):
     def parse(cls, text: str) -> TopicPartition:
         """Return partition 3 of `my-topic` for `"my-topic-3"`.
 
-        Raises ValueError if the text after the last dash is no number.
+        Raises ValueError if the text after the last dash, or a text without a dash, is no number.
         """
         topic, _, number = text.rpartition("-")
         return cls(topic, int(number))
@@ -131,7 +131,9 @@ class LogRecord(NamedTuple):
 
 
 class EpochEnd(NamedTuple):
-    """The end of a leader epoch in a log: the offset after its last record, or -1 if unknown.
+    """The end of a leader epoch in a log: the epoch, and the offset after its last record.
+
+    The value -1 means unknown in both fields.
 
     Source: OffsetForLeaderEpochResponse (0.11 on), whose leader epoch came with KIP-279 (2.0).
     """

@@ -1,8 +1,9 @@
 """Transition tables: the rows of a state machine, with all transitions that are legal.
 
 A table lists the rows of all releases. `for_` returns the table of one release, in which actions
-that a learner has written replace Kafka's. The partition, replica and group state machines look up
-each transition in that table. A table does not say when a handler requests a transition.
+that a learner (a user of the exercises) has written replace Kafka's. The partition, replica and
+group state machines look up each transition in that table. A table does not say when a handler
+requests a transition.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Transition(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Changes:
-    """The functions with which a learner replaces functions of kcontrol.
+    """The functions of a learner (a user of the exercises) that replace functions of kcontrol.
 
     `rows` has the action of a transition by (source state, target state); `strategies` has leader
     elections and functions of the group coordinator by the name of the function that they replace.
@@ -94,7 +95,7 @@ class TransitionTable:
         return _resolved(self, release, changes)
 
     def with_action(self, source: Enum, target: Enum, action: Action) -> TransitionTable:
-        """Return this table with `action` in the row from `source` to `target`.
+        """Return a copy of this table with `action` in the row from `source` to `target`.
 
         Raises KeyError if the table has no such row.
         """

@@ -1,7 +1,8 @@
 """The znodes of the control plane: paths, and the encoder and decoder of each format.
 
-Paths are functions, codecs come in pairs of `encode_x` and `decode_x`. Decoders raise
-`MalformedZnode` for data that they cannot read. Source: ZkData.scala (2.8).
+A path with a name or an id is a function, another path is a constant. Codecs come in pairs of
+`encode_x` and `decode_x`. Decoders raise `MalformedZnode` for data that they cannot read. Source:
+ZkData.scala (2.8).
 """
 
 from __future__ import annotations
