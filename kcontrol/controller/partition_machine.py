@@ -9,7 +9,7 @@ Rules of the file:
   elected, or None where the row changes memory alone. It writes nothing and sends nothing.
 * The machine turns the result of an action into a StateChange, which the driver commits
   (`driver/driver.py`): it writes the state znode, then changes memory, then appends one record to
-  the journal, the log of the run. So memory never holds leadership that ZooKeeper has refused.
+  the journal of the run. So memory never holds leadership that ZooKeeper has refused.
 * An election reads the state znode first, and its write names the version that it has read. After a
   version conflict the machine reads, decides and writes again, without limit, for the partitions in
   conflict alone.

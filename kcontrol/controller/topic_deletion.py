@@ -255,8 +255,8 @@ def resume_topics(ctx: ControllerContext, queued: dict[str, Replicas]) -> Handle
 def in_deletion_order(ctx: ControllerContext, topics: Collection[str]) -> list[str]:
     """Return the topics in the order in which `ctx.changes.deletion_order` returns them.
 
-    That is by name, unless an exercise has replaced `deletion_order` by a learner's function. In
-    Kafka the order is that of a hash set.
+    That is by name, unless a learner (a user of the exercises) has replaced this function. In Kafka
+    the order is that of a hash set.
 
     Source: TopicDeletionManager.resumeDeletions (1.0, 2.4), DeleteTopicsThread.doWork (0.8.1).
     """
@@ -326,7 +326,8 @@ def start_replica_deletion(ctx: ControllerContext, topics: Collection[str]) -> H
 def complete_delete_topic(ctx: ControllerContext, topic: str, replicas: Replicas) -> Handler:
     """Delete the znodes of a topic, its request last, and remove the topic from the context.
 
-    Before that the topic's replicas, `replicas`, move to NonExistent. Raises WriteFailed where another process has created a znode below the topic meanwhile.
+    Before that the topic's replicas, `replicas`, move to NonExistent. Raises WriteFailed where
+    another process has created a znode below the topic meanwhile.
 
     Source: TopicDeletionManager.completeDeleteTopic (2.0, 2.8).
     """
