@@ -18,8 +18,8 @@ class ElectionInput(NamedTuple):
     """The input of an election: the broker ids of a partition's replicas, and what may be elected.
 
     `live_replicas` are the online replicas without `shutting_down_brokers`, `target_replicas` those
-    of a reassignment. `unclean_allowed` allows a leader outside the ISR. `order` counts in `offline`
-    and `controlled_shutdown`: "ar" elects by the order of the assignment, "isr" by that of the ISR.
+    of a reassignment. `unclean_allowed` allows a leader outside the ISR. `order` decides in
+    `offline` and `controlled_shutdown`: the first in the assignment ("ar") or in the ISR ("isr").
     """
 
     assignment: Sequence[int]
