@@ -153,9 +153,10 @@ _decode_state = msgspec.json.Decoder(_State).decode
 
 
 def decode_state(data: bytes, zk_version: int = -1) -> LeaderAndIsr:
-    """Return the leadership in a state znode's data, with `zk_version` as its version.
+    """Return the leadership in a state znode's data.
 
-    Raises MalformedZnode for data that is not the JSON of a leadership.
+    `zk_version` is the znode's version in ZooKeeper, -1 if the caller does not know it. Raises
+    MalformedZnode for data that is not the JSON of a leadership.
     """
     try:
         state = _decode_state(data)
@@ -233,7 +234,9 @@ def encode_topic_config(overrides: dict[str, str]) -> bytes:
 def encode_config_change(topic: str, format_version: int) -> bytes:
     """Return the data of a notification that a topic's settings have changed.
 
-    Version 0 is the topic's name (0.8.1), version 1 has the type of the entity, version 2 its path.
+    Version 0 is the topic's name (0.8.1), version 1 has the entity's type and name (0.9, 0.10.0),
+    version 2 the entity's path (0.10.1 on).
+
     Source: AdminUtils.changeTopicConfig (0.8.1), getConfigChangeZnodeData (0.9, 0.10.1),
     ConfigEntityChangeNotificationZNode (2.8).
     """
@@ -267,8 +270,8 @@ class BrokerEndpoint(NamedTuple):
 def encode_broker(endpoint: BrokerEndpoint, timestamp_ms: int, format_version: int = 5) -> bytes:
     """Return a broker's registration (its znode's data) with one PLAINTEXT listener.
 
-    `timestamp_ms` is a field of the data. Format 2 adds `endpoints`, format 4
-    `listener_security_protocol_map`, format 5 `features`.
+    `timestamp_ms` is the time of the registration, the field `timestamp`. Format 2 adds
+    `endpoints`, format 4 `listener_security_protocol_map`, format 5 `features`.
 
     Source: Broker.scala and ZkUtils.registerBrokerInZk (0.8.1), BrokerIdZNode.encode (2.8).
     """
@@ -301,7 +304,7 @@ def encode_partition_list(partitions: tuple[TopicPartition, ...]) -> bytes:
 
 
 def decode_partition_list(data: bytes) -> tuple[TopicPartition, ...]:
-    """Return the partitions in the data that `encode_partition_list` writes, each once, in order.
+    """Return the partitions in data of `encode_partition_list`, each once, in the data's order.
 
     Data that is not JSON gives an empty tuple. Raises MalformedZnode for empty data and for JSON of
     another form.

@@ -113,7 +113,7 @@ class Driver:
         return record
 
     def clear(self, thread: str, cause: RecordId | None) -> None:
-        """Remove all events from a thread's queue; respond to the requests among them (2.2 on).
+        """Remove all events from a thread's queue; requests among them get an error (2.2 on).
 
         `cause` is the journal record that caused the removal. Source: ControllerEvent.preempt (2.2, 2.8).
         """
@@ -128,9 +128,9 @@ class Driver:
         return thread.handler is None and bool(thread.queue) and (thread.lock is None or thread.lock not in self.locks)
 
     def can_advance(self, thread: Thread) -> bool:
-        """Return whether a suspended handler can perform its round trip.
+        """Return whether the thread has a suspended handler that can perform its round trip.
 
-        Return False while the thread sleeps, waits for a new session, or waits for the lock.
+        Return False while it sleeps, waits for a new session, or another thread has its lock.
         """
         waits_for_session = self.has_lost_session and self.controller.rules.handlers_outlive_session
         if thread.handler is None or thread.sleep_timer in self.timers or waits_for_session:
@@ -138,9 +138,9 @@ class Driver:
         return thread.lock is None or self.locks.get(thread.lock, thread.name) == thread.name
 
     def ready(self) -> list[tuple[str, str]]:
-        """Return (step, thread) for each thread that is not blocked.
+        """Return (step, thread) for each thread that can take a step now.
 
-        The step "advance" resumes the thread's handler, "begin" takes the next event.
+        The step "advance" resumes the thread's handler, "begin" takes the next event of its queue.
         """
         advancing = {name: self.can_advance(thread) for name, thread in self.threads.items()}
         can = {name: "advance" if advancing[name] else "begin" if self.can_begin(t) else "" for name, t in self.threads.items()}
@@ -223,7 +223,7 @@ class Driver:
             self.locks.pop(thread.lock, None)
 
     def respond(self, correlation_id: str, body: Any, cause: RecordId | None) -> None:
-        """Write `respond`, and pass the response to the request with this correlation id to the outbox."""
+        """Write the journal record `respond`, and pass the response `body` to the outbox."""
         self.parked.pop(correlation_id, None)
         self.outbox.respond(self, correlation_id, body, self.log("respond", cause, correlation_id=correlation_id, body=body))
 

@@ -54,7 +54,7 @@ class EventQueue(Generic[E]):
         return item
 
     def idle(self, for_ms: int) -> None:
-        """Clear the waiting times if the thread has been idle for at least five minutes (`for_ms` is its idle time)."""
+        """Clear `queue_times_ms` if `for_ms`, the thread's idle time, is at least five minutes."""
         if for_ms >= QUEUE_TIME_TIMEOUT_MS:
             self.queue_times_ms.clear()
 

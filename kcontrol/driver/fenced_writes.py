@@ -25,7 +25,10 @@ class FenceCheckFailed(Exception):
 
 
 class FencedResults(NamedTuple):
-    """The result of each transaction, without its check of `/controller_epoch`, and the error of that check if it failed."""
+    """The result of each transaction, without the result of its check of `/controller_epoch`.
+
+    `error` is the error of the first check that failed, None if no check failed.
+    """
 
     results: tuple[TransactionResult, ...]
     error: Exception | None
@@ -39,9 +42,10 @@ def write(
 ) -> FencedResults:
     """Perform the transactions in one pipeline, each with a check of the version of `/controller_epoch`.
 
-    With the expected version -1 no transaction has the check. A failed check does not undo earlier transactions of the pipeline.
-    If the connection is lost, the results that have arrived are added to `answered`, so that the next call sends only the other
-    transactions. Raises ValueError for an expected version below -1.
+    With the expected version -1 no transaction has the check. A failed check does not undo earlier
+    transactions of the pipeline. If the connection is lost, the results that have arrived are added
+    to `answered`, so that the next call sends only the other transactions. Raises ConnectionLoss
+    then, and ValueError for an expected version below -1.
     """
     if expected_epoch_zk_version < UNFENCED:
         raise ValueError(

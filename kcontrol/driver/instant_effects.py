@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 def update_context(driver: Driver, thread: Thread, effect: fx.UpdateContext) -> None:
     """Change a field of a context and write `update`; close the channels to brokers that have left.
 
-    A broker has left if its epoch is gone or has changed, or if the whole controller resigns.
+    A broker has left if its epoch in `live_broker_epochs` is gone or has changed. An update that
+    sets `has_channels` to False, as a resigning controller's, closes the channels to all brokers.
     """
     context: Any = getattr(driver, effect.context)
     before = driver.controller.live_broker_epochs.copy() if effect.field == "live_broker_epochs" else {}  # type: ignore[attr-defined]
@@ -109,7 +110,7 @@ def park(driver: Driver, thread: Thread, effect: fx.Park) -> None:
 
 
 def set_timer(driver: Driver, thread: Thread, effect: fx.SetTimer) -> None:
-    """Set a timer and write `set_timer`; with `is_complete` cancel the timer of this name instead."""
+    """Set a timer and write `set_timer`, or cancel it if the effect's `is_complete` is True."""
     if effect.is_complete:
         cancel_timer(driver, thread, fx.CancelTimer(effect.timer))
     _log_steps(driver, thread, effect)
@@ -122,7 +123,7 @@ def set_timer(driver: Driver, thread: Thread, effect: fx.SetTimer) -> None:
 
 
 def cancel_timer(driver: Driver, thread: Thread, effect: fx.CancelTimer) -> None:
-    """Cancel a timer that is set and write `cancel_timer`, if the effect's operation is complete."""
+    """Cancel the timer, if set and the effect's `is_complete` is True, and write `cancel_timer`."""
     _log_steps(driver, thread, effect)
     if effect.is_complete and driver.timers.pop(effect.timer, None) is not None:
         driver.log("cancel_timer", thread.begin_record, timer=effect.timer)
@@ -140,12 +141,12 @@ def log_error(driver: Driver, thread: Thread, effect: fx.LogError) -> None:
 
 
 def exit_process(driver: Driver, thread: Thread, effect: fx.Exit) -> None:
-    """Note that the process ends with this exit code; the world then stops it."""
+    """Store the exit code and its cause in the driver; the cluster then stops the process."""
     driver.exit_code, driver.exit_cause = effect.exit_code, thread.begin_record
 
 
 def enqueue(driver: Driver, thread: Thread, effect: fx.Enqueue) -> None:
-    """Queue the effect's event at its thread; with `clear` remove the thread's other events before."""
+    """Queue the effect's event; if its `clear` is True, first remove all events from that queue."""
     name = effect.thread or driver.route(effect.event)
     if effect.clear:
         driver.clear(name, thread.begin_record)

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 def is_instant(effect: fx.Effect) -> bool:
     """Return whether the driver performs the effect at once, so that the handler continues.
 
-    Return False for a round trip, for a wait, and for a `Commit` that writes to ZooKeeper.
+    Return False for a round trip, for a wait, and for a `Commit` that writes to ZooKeeper; a
+    `Commit` without a write is performed at once.
     """
     if isinstance(effect, fx.Commit):
         return not any(isinstance(change, fx.StateChange) and change.write for change in effect.changes)
@@ -49,7 +50,8 @@ class RoundTrip:
     def perform(self, driver: Driver, thread: Thread) -> tuple[bool, Any]:
         """Perform the next part of the effect.
 
-        Return (True, the result of the whole effect) after the last part, else (False, None).
+        Return (True, the result of the whole effect) after the last part, else (False, None). After
+        an exception of a part, such as ConnectionLoss, the next call performs this part again.
         """
         answer = _perform(driver, thread, self.parts[len(self.partial_results)])
         self.partial_results.append(answer)

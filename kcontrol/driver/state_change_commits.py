@@ -148,8 +148,9 @@ def _parts_of_change(
     The kind is `change`, or after a failed write `conflict` (BadVersion) or `failed_change` (another error). `result` is the
     write's result, None without a write. `value`, `write` and `rule` are those of the StateChange.
 
-    `begun` is the id of the handler's `begin` record, `after` the sequence number of the record that caused the transition (None:
-    the `begin` record), `checked` the version of `/controller_epoch` that the write has checked.
+    `begun` is the id of the handler's `begin` record, `after` the sequence number of the record
+    that caused the transition (None: the `begin` record), `checked` the version of
+    `/controller_epoch` that the write has checked (-1: no check).
     """
     fields = _fields(subject, source, target)
     if result is None or result.is_ok:
@@ -198,7 +199,8 @@ def log_writes(
 ) -> None:
     """Write one journal record per transaction: its operations and new versions, or its error.
 
-    `checked` is the version of `/controller_epoch` that the transactions have checked.
+    `checked` is the version of `/controller_epoch` that the transactions have checked, -1 without
+    a check.
     """
     driver.log_batch(partial(_parts_of_write, thread.begin_record, checked), transactions, results)
 
