@@ -83,8 +83,8 @@ def predict(id: str, lab: Lab) -> predictions.PredictionQuestion:
 def outcome(id: str) -> None:
     """Show the outcome of a question, and whether the answer was right, in the output of the running cell.
 
-    Without an answer the outcome appears there after the answer. Raises UserError, which lists the ids, for an unknown
-    question.
+    Before the answer a sentence stands there, which the outcome replaces after the answer. Raises UserError, which lists the
+    ids, for an unknown question.
     """
     predictions.show_outcome(id)
 

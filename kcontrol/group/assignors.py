@@ -22,7 +22,8 @@ class Subscription(NamedTuple):
     """The topics to which a member subscribes, and the partitions that it owns.
 
     `generation` is the generation in which the member got `owned`: None if its subscription has no
-    generation, -1 if unknown. `instance_id` is the group.instance.id of a static member.
+    generation, -1 if the subscription's user data cannot be read. `instance_id` is the
+    group.instance.id of a static member.
     """
 
     topics: tuple[str, ...]
@@ -64,8 +65,8 @@ def assign_range(partitions: Partitions, members: Members) -> Assignment:
     """Return the assignment that divides each topic's partitions into ranges, one per subscriber.
 
     `partitions` maps a topic to its number of partitions, `members` a member id to its
-    subscription. If the division leaves a rest, each of the first subscribers (static members
-    first) gets one more. Source: RangeAssignor.assign (0.9, 2.8).
+    subscription. If the division leaves a rest, each of the first subscribers, in the order of
+    `in_order`, gets one more partition. Source: RangeAssignor.assign (0.9, 2.8).
     """
     assigned: Assignment = {id: [] for id in members}
     for topic in sorted({topic for member in members.values() for topic in member.topics}):

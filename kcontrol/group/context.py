@@ -49,7 +49,7 @@ CONFIGS: dict[str, tuple[str, tuple[tuple[str, int], ...]]] = {
 class GroupConfig:
     """The settings of one coordinator; times in ms. CONFIGS has Kafka's name of each field.
 
-    `metadata_max` counts characters, as Kafka does although the setting's name says bytes.
+    `metadata_max` counts characters, as Kafka does although offset.metadata.max.bytes says bytes.
     """
 
     min_session_timeout_ms: int
@@ -79,7 +79,8 @@ class GroupConfig:
 class GroupContext(Context):
     """The memory of one broker as coordinator. Partitions are numbers of the offsets topic.
 
-    `owned` are the partitions that this broker coordinates, `loading` those that it reads now.
+    `owned` are the partitions that this broker coordinates, `loading` those that it reads now;
+    `coordinator_epochs` has the last known leader epoch by partition (2.8 on).
     `groups` and `offsets` are the cache, by group id. `ended` counts, by group id, the groups of
     this name that have left the cache. `unloaded` has groups that have left the cache while a
     record of one of their static members is being written; a key is the text that `unloaded_name`
@@ -112,10 +113,10 @@ class GroupContext(Context):
         return self.offsets.get(group_id, Offsets())
 
     def incarnation_of(self, group_id: str) -> int:
-        """Return how many groups with this id have left the cache, which is the group's number.
+        """Return the group's number: how many groups with this id have left the cache before.
 
-        Without such a group now, it will be the number of the next group with this id. An event of
-        a write has the number of the group that wrote, so a later group ignores the event.
+        If no such group exists, the next group with this id gets the number. The event at the end
+        of a write has the number of the group that wrote, so a later group ignores the event.
         """
         return self.ended.get(group_id, 0)
 
@@ -154,7 +155,7 @@ def cache_group(group: Group) -> UpdateContext:
 
 
 def unloaded_name(group_id: str, incarnation: int) -> str:
-    """Return the key of a group in `unloaded`, such as "my-group 0": its id and `incarnation`.
+    """Return a group's key in `GroupContext.unloaded`: id and `incarnation`, as in "my-group 0".
 
     `incarnation` is how many groups with this id have left the cache before (`incarnation_of`).
     """

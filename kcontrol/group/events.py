@@ -84,7 +84,7 @@ class Heartbeat(GroupRequest):
 
 
 class MemberIdentity(NamedTuple):
-    """The member that leaves: by member id, by instance id, or by both."""
+    """The member that leaves, by member id ("" if absent), instance id (None if absent) or both."""
 
     member_id: str = ""
     instance_id: str | None = None
@@ -98,7 +98,7 @@ class LeaveGroup(GroupRequest):
 
 
 class CommittedOffset(NamedTuple):
-    """One offset of a commit. `commit_timestamp` is the client's time in ms (version 1 only)."""
+    """One offset of a commit; `commit_timestamp`, in ms, is None except in request version 1."""
 
     offset: int
     metadata: str = ""
@@ -110,8 +110,8 @@ class CommittedOffset(NamedTuple):
 class OffsetCommit(GroupRequest):
     """A client commits offsets; with a `producer` the request is a TxnOffsetCommit.
 
-    Generation -1 means that the client uses offsets alone, without the group's members.
-    `retention_ms` is None from version 5 on.
+    Generation -1 means that the client is no member: it stores offsets in the group, and chooses
+    its partitions itself. `retention_ms` is None from version 5 on.
     """
 
     member_id: str
@@ -127,7 +127,8 @@ class OffsetFetch(GroupRequest):
     """A client requests committed offsets.
 
     `partitions` None means all partitions, () no partition; before 0.10.2 () means all (KIP-88).
-    `requires_stable` refuses offsets that have a pending write (KIP-447).
+    With `requires_stable` a partition whose offset has a pending write gets the error
+    UNSTABLE_OFFSET_COMMIT (KIP-447).
     """
 
     partitions: tuple[TopicPartition, ...] | None = None
@@ -171,7 +172,7 @@ class DeleteGroups(TimedEvent):
 
 @dataclass(frozen=True, slots=True)
 class SessionTimedOut(TimedEvent):
-    """A member's session has expired, or the first JoinGroup of a member has waited too long."""
+    """A member's session has expired, or its first JoinGroup was parked for 5 minutes (2.1 on)."""
 
     group_id: str
     member_id: str
@@ -217,7 +218,7 @@ class SyncTimedOut(TimedEvent):
 
 @dataclass(frozen=True, slots=True)
 class ExpireOffsets(TimedEvent):
-    """The scheduler removes expired offsets; with `is_scheduled` it sets its timer again."""
+    """The scheduler removes expired offsets once; with `is_scheduled` it sets its timer again."""
 
     is_scheduled: bool = False
 
@@ -394,7 +395,8 @@ class FetchResult(NamedTuple):
 class DescribeResult(NamedTuple):
     """The response to a DescribeGroups request for one group.
 
-    `members` has (member, its metadata, its assignment); both are empty unless the group is Stable.
+    `members` has (`Member`, its metadata, its assignment) for each member; metadata and assignment
+    are b"" unless the group is Stable.
     """
 
     error: str

@@ -86,10 +86,10 @@ def partition_elected(ctx: GroupContext, event: e.PartitionElected) -> Handler:
 
 
 def _is_newer_epoch(ctx: GroupContext, partition: int, epoch: int | None) -> Handler:
-    """Return whether `epoch` is not below the last known coordinator epoch of the partition.
+    """Return False if `epoch` is below the partition's last known coordinator epoch, else True.
 
-    If so, store `epoch` as the last known. Return True, and store nothing, for `epoch` None and in
-    releases that do not check the epoch.
+    With True, store `epoch` as the last known. Return True, and store nothing, for `epoch` None and
+    in releases that do not check the epoch.
 
     Source: maybeUpdateCoordinatorEpoch of GroupMetadataManager.scala (2.8), KAFKA-12460.
     """
@@ -122,10 +122,10 @@ def next_offset(batch: LogBatch) -> int:
 def read_batch(loaded: Loaded, batch: LogBatch, retention_ms: int | None = None) -> None:
     """Add one batch of the log to `loaded`; a record replaces an earlier record of its key.
 
-    A transaction's offsets stay pending until its commit marker. If `retention_ms` is given (before
-    2.1), an offset without an own time to expire gets the time of its commit plus `retention_ms`,
-    else it gets no such time. Raises ValueError for a record that cannot be read. Source:
-    doLoadGroupsAndOffsets (2.8).
+    A transaction's offsets stay pending until its marker: a commit marker commits them, an abort
+    marker drops them. If `retention_ms` is given (before 2.1), an offset without an own time to
+    expire gets the time of its commit plus `retention_ms`, else it gets no such time. Raises
+    ValueError for a record that cannot be read. Source: doLoadGroupsAndOffsets (2.8).
     """
     if batch.marker and batch.producer_id is not None:
         is_commit = batch.marker == "commit"

@@ -2,9 +2,9 @@
 
 `group_rules(release)` returns the value of each rule in one release.
 
-Source: the branches of Kafka that each rule names, from 0.9 on, the first release with this
-coordinator. How a group responds in each state is a table of its own, with releases in its rows:
-group/request_reactions.py.
+Source: the branches of Kafka from 0.9 on, the first release with this coordinator; many rules name
+a KIP or an issue. How a group responds in each state is a table of its own, with releases in its
+rows: group/request_reactions.py.
 """
 
 from __future__ import annotations

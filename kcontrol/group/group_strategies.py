@@ -53,7 +53,8 @@ def keep_alive(latest: int, session: int, deadline: int, parked: bool) -> bool:
 class ExpiringOffset(NamedTuple):
     """A committed offset: its times in ms, and whether members may subscribe to its topic.
 
-    `expire_timestamp` is the time of the offset itself, None if it has none (since 2.1).
+    `expire_timestamp` is the time at which the offset itself expires, or None if the group's
+    retention decides (since 2.1).
     """
 
     commit_timestamp: int
@@ -80,10 +81,11 @@ class ExpiringGroup(NamedTuple):
 def expired(offset: ExpiringOffset, group: ExpiringGroup, now: int) -> bool:
     """Return whether an offset has expired at `now`, in ms.
 
-    Up to 2.0 only its own time counts. Since 2.1 the retention counts from its commit, or from the
-    time at which the group became Empty; offsets of a group with members do not expire as long as
-    members may subscribe to the topic. Source: deleteExpiredOffsets of GroupMetadataManager.scala
-    (0.9), getExpiredOffsets of GroupMetadata.scala (2.1, 2.8), KIP-211.
+    Up to 2.0 only `expire_timestamp` counts. Since 2.1 an offset without this time expires after
+    the retention, which counts from its commit, or from the time at which the group became Empty;
+    offsets of a group with members do not expire as long as members may subscribe to the topic.
+    Source: deleteExpiredOffsets of GroupMetadataManager.scala (0.9), getExpiredOffsets of
+    GroupMetadata.scala (2.1, 2.8), KIP-211.
     """
     base, own = offset.commit_timestamp, offset.expire_timestamp
     if group.expiry == "commit":
