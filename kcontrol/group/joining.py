@@ -156,7 +156,7 @@ def _update_static_member(ctx: GroupContext, event: e.JoinGroup, group: Group) -
     Before 2.6 the JoinGroup is answered and no rebalance follows. Since 2.6, if the group is Stable
     and would choose its present protocol again, the response waits until a record with the new id
     is in the log; otherwise a rebalance begins. In the join phase the JoinGroup is parked as usual.
-    The session starts before the JoinGroup is parked, so its timer runs. Source:
+    In each case the session's timer is set, as if no JoinGroup were parked. Source:
     updateStaticMemberAndRebalance (2.8), KIP-345, KAFKA-9801.
     """
     member_id, leader = _new_id(event), group.leader
@@ -248,9 +248,9 @@ def _after_id_stored(
 ) -> Handler:
     """Answer the parked JoinGroup of `member`, whose new id is in the log; return the new group.
 
-    Return None if the member or the group has left. The response names the leader at the time of
-    the write, so that a leader that has rejoined does not assign. It has the member id of this
-    write, although the member may have rejoined under another id.
+    Return None if the member or the group has left. The response names `event.leader`, the leader
+    before the write, so that a leader that has rejoined does not assign. It has the member id of
+    this write, although the member may have rejoined under another id.
     """
     yield from ()
     if group is None or member is None:
@@ -267,11 +267,11 @@ def _after_id_failed(
 ) -> Handler:
     """Return the group after the write of a static member's new member id has failed.
 
-    The member gets the old member id again, unless the member has an even newer id. Return None if
-    the member or the group has left. The JoinGroup that made the write gets the error, and a parked
-    SyncGroup gets FENCED_INSTANCE_ID. A JoinGroup that arrived during the write gets no response,
-    unless it made a write that fails too. The member keeps the protocols of the failed JoinGroup:
-    Kafka wants to restore the old protocols, but reads them after it has replaced them.
+    The member gets the old member id again, unless a later JoinGroup has given it another id.
+    Return None if the member or the group has left. The JoinGroup whose new id was written gets the
+    error, and a parked SyncGroup gets FENCED_INSTANCE_ID. A JoinGroup that arrived during the write
+    gets no response, unless its own write fails too. The member keeps the protocols of the failed
+    JoinGroup: Kafka wants to restore the old protocols, but reads them after it has replaced them.
     """
     if group is None or member is None:
         return None
@@ -297,9 +297,9 @@ def _restart_old_session(
 ) -> Handler:
     """Restart the session of a static member under its old id, and end the session of its new id.
 
-    `group` is the group after the member has its old id again; if it is None, no session changes.
-    Raises IllegalStateError if `member` does not have the new id, as replaceGroupInstance (2.8)
-    throws.
+    `member` is the member before it has its old id again, `group` the group after that; if `group`
+    is None, no session changes. Raises IllegalStateError if `member` is None or does not have the
+    new id, as replaceGroupInstance (2.8) throws.
     """
     if member is None or member.member_id != event.member_id:
         raise IllegalStateError(f"Cannot replace non-existing member id {event.member_id}")

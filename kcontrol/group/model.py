@@ -43,7 +43,7 @@ class GroupState(Enum):
 
 
 class GroupProtocol(NamedTuple):
-    """The name of an assignor that a member offers, with the member's subscription for it."""
+    """An assignor that a member offers: its name, and the member's subscription for it as bytes."""
 
     name: str
     metadata: bytes = b""
@@ -56,7 +56,7 @@ class Member:
     `awaiting_join` and `awaiting_sync` are the correlation ids of its parked requests. `is_new`
     says that the member's first JoinGroup is parked (2.1 on). `unwritten` are the new ids of a
     static member that are not in the log yet. `dropped` is the correlation id of a JoinGroup that
-    gets a response only if the write of its own new id fails.
+    arrived during a failed write, and gets a response only if the write of its own new id fails.
     """
 
     member_id: str
@@ -86,7 +86,7 @@ class Member:
         return self.awaiting_join is not None or self.awaiting_sync is not None
 
     def after_id_write(self, member_id: str) -> Member:
-        """Return the member after the end of the write of its new id `member_id` to the log.
+        """Return the member after the write of its new id `member_id` has succeeded or failed.
 
         The id is no longer in `unwritten`.
         """
@@ -118,9 +118,10 @@ class Group:
     """One group: its members by id, in the order in which they joined, and its state.
 
     `leader` is a member id. `is_delayed` is True during group.initial.rebalance.delay.ms, a wait
-    that always lasts its full time; `has_newcomer` extends that wait. `pending_members` are member
-    ids that the coordinator has assigned and no member uses yet, `pending_sync` the ids of members
-    that have not sent SyncGroup. `subscribed_topics` is None if the topics are unknown.
+    that does not end early; `has_newcomer` says that a member has joined in the wait, which extends
+    it. `pending_members` are member ids that the coordinator has assigned and no member uses yet,
+    `pending_sync` the ids of members that have not sent SyncGroup. `subscribed_topics` is None if
+    the topics are unknown.
     """
 
     group_id: str
@@ -167,8 +168,8 @@ class Group:
     def without(self, *gone: str) -> Group:
         """Return the group without the members with these ids.
 
-        If the leader is removed, the member that joined first is the new leader, None without
-        members.
+        If the leader is removed, the member that joined first is the new leader; the leader is None
+        if no member is left.
 
         Source: remove of GroupMetadata.scala (0.9, 2.8), which takes the first of a hash map.
         """
@@ -183,13 +184,13 @@ class Group:
         return next((m.member_id for m in members if m.instance_id == instance_id), None)
 
     def writer_of(self, member_id: str) -> Member | None:
-        """Return the static member whose new id `member_id` is not in the log yet, or None."""
+        """Return the static member that has `member_id` in `unwritten`, or None."""
         return next((m for m in self.members.values() if member_id in m.unwritten), None)
 
     def is_fenced(self, member_id: str, instance_id: str | None) -> bool:
         """Return whether the instance id belongs to a member with another id than `member_id`.
 
-        False for `instance_id` None.
+        False for `instance_id` None, and for an instance id that no member has.
 
         Source: isStaticMemberFenced of GroupMetadata.scala (2.8).
         """
@@ -297,7 +298,7 @@ class Offsets:
     def committing(self, new: Entries) -> Offsets:
         """Return the offsets with `new`, which has an offset for each partition, in `committed`.
 
-        A committed offset whose batch is later in the log than that of the new offset stays.
+        A committed offset stays if its batch is known to be later in the log than the new one's.
 
         Source: onOffsetCommitAppend, completePendingTxnOffsetCommit of GroupMetadata.scala (2.8).
         """
@@ -325,7 +326,7 @@ class Offsets:
         )
 
     def for_producer(self, producer: int, entries: Entries) -> Offsets:
-        """Return the offsets with `entries` as the open transaction of producer id `producer`."""
+        """Return the offsets; the open transaction of producer id `producer` is now `entries`."""
         return replace(self, by_producer={**self.by_producer, producer: entries})
 
     def without_empty(self) -> Offsets:

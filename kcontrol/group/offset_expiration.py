@@ -123,10 +123,10 @@ def delete_groups(ctx: GroupContext, event: e.DeleteGroups) -> Handler:
 
 
 def offset_delete(ctx: GroupContext, event: e.OffsetDelete) -> Handler:
-    """Delete the offsets of single partitions, and answer with an error for each partition.
+    """Delete the offsets of single partitions; answer with an error for each, or for the request.
 
-    An offset of a topic to which a member subscribes stays, with GROUP_SUBSCRIBED_TO_TOPIC. If that
-    leaves no partition, nothing changes; else an Empty group without offsets is removed too.
+    An offset of a topic to which a member subscribes stays, with GROUP_SUBSCRIBED_TO_TOPIC. If all
+    offsets stay, nothing changes; else an Empty group without offsets is removed too.
     Source: handleOffsetDeleteRequest of KafkaApis.scala, handleDeleteOffsets (2.8), KIP-496.
     """
     group = ctx.groups.get(event.group_id)

@@ -86,7 +86,8 @@ def with_timestamps(
 def _store_offsets(ctx: GroupContext, event: e.OffsetCommit) -> Handler:
     """Write the offsets whose metadata are short enough; each is pending until the log has it.
 
-    If no offset is left to write, answer with OFFSET_METADATA_TOO_LARGE (0.10.1 on).
+    If no offset is left to write, answer with OFFSET_METADATA_TOO_LARGE; before 0.10.1 this answer
+    follows an append without records.
 
     Source: storeOffsets of GroupMetadataManager.scala (2.8), prepareStoreOffsets (0.9).
     """
@@ -120,8 +121,8 @@ def _is_metadata_valid(ctx: GroupContext, metadata: str) -> bool:
 def offsets_stored(ctx: GroupContext, event: e.OffsetsStored) -> Handler:
     """Answer a commit whose write has ended, and make its offsets visible if it succeeded.
 
-    Offsets of a group that has ended meanwhile are dropped. Source: the callback of storeOffsets
-    (2.8).
+    Offsets of a group that has ended meanwhile are dropped; the response stays the same. Source:
+    the callback of storeOffsets (2.8).
     """
     held = after = ctx.offsets_of(event.group_id)
     if ctx.rules.offsets_need_group and event.incarnation != ctx.incarnation_of(event.group_id):

@@ -70,7 +70,7 @@ def write(layout: Layout, fields: Mapping[str, Any]) -> bytes:
 
     `layout` has a pair for each field: its name, and its type, which is "int32" or another integer,
     "string", "bytes", a layout, or [type] for a list. Raises KeyError for a field that is missing
-    and has no default.
+    and has no value in DEFAULTS.
     """
     fields = DEFAULTS | dict(fields)
     return b"".join(_write(kind, fields[name]) for name, kind in layout)

@@ -15,8 +15,8 @@ Callback = Callable[[], None]
 class Operation:
     """A delayed operation: its purgatory calls `complete` once, and `is_completed` is True then.
 
-    That is when a check finds `is_ready()` true, or at the deadline; after the deadline the
-    purgatory also calls `expire`.
+    It calls `complete` when a check finds `is_ready()` true, or at the deadline; at the deadline it
+    then also calls `expire`.
     """
 
     def __init__(

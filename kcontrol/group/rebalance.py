@@ -118,8 +118,9 @@ def remove_member(
     """Remove a member that has failed or leaves; then begin a rebalance, or end the join phase.
 
     A rebalance begins unless the group is in the join phase, which ends if all remaining members
-    have joined. Since 2.1 the member's parked JoinGroup gets UNKNOWN_MEMBER_ID. `rule` is the
-    reason, for the journal. Source: onMemberFailure (0.9), removeMemberAndUpdateGroup (2.8).
+    have joined. The member's parked JoinGroup gets UNKNOWN_MEMBER_ID, before 2.1 no response.
+    `rule` is the reason, for the journal. Source: onMemberFailure (0.9), removeMemberAndUpdateGroup
+    (2.8).
     """
     group = ctx.groups[group_id]
     parked = group.members[member_id].awaiting_join
@@ -205,7 +206,8 @@ def propagate_assignment(
 ) -> Handler:
     """Answer each parked SyncGroup with the member's assignment, and start the member's session.
 
-    `assignment` has the bytes by member id. If `error` is not "NONE", answer with this error.
+    `assignment` has the bytes by member id, of each such member. If `error` is not "NONE", the
+    response has this error in place of the assignment, and the session starts too.
 
     Source: propagateAssignment, resetAndPropagateAssignmentError (2.8).
     """

@@ -68,7 +68,7 @@ from kcontrol.group.model import CONSUMER, NO_MEMBER_ID, Group, GroupState, Memb
 
 
 class Request(Enum):
-    """The requests whose response depends on a group's state, and the methods that check them."""
+    """The requests whose response depends on a group's state, and their methods in Kafka."""
 
     JOIN_NEW = "JoinGroup without a member id", "doJoinGroup; since 2.2 doUnknownJoinGroup"
     JOIN = "JoinGroup with a member id", "doJoinGroup"
@@ -415,10 +415,9 @@ def request_of(event: Any) -> Request:
 
 
 def row_of(asked: ReactionInput, state: State, release: str) -> Reaction:
-    """Return the first row of GROUP_REACTIONS in a release for this state, request and condition.
+    """Return the release's first row for `state` and the request of `asked` whose condition holds.
 
-    The request is that of `asked`, and the condition of the row must hold for `asked`. Raises
-    LookupError if the release has no such request.
+    Raises LookupError if the release has no such request, and so no such row.
     """
     request = request_of(asked.event)
     for row in reactions_of(release, state, request):

@@ -39,9 +39,9 @@ class Claims(NamedTuple):
     """The partitions that the members own by their subscriptions: the result of `claims`.
 
     `owned` has a list for each member id; only members of the newest generation own partitions.
-    `contested` are partitions that several of these members own. `asked` are the ids of the members
-    that `claims` has read before it stopped, and `are_equal` says whether all members subscribe to
-    equal topics.
+    `contested` are partitions that several of these members own; no list of `owned` has them.
+    `are_equal` says whether all members subscribe to equal topics. `asked` are the ids of the
+    members that `claims` has read: all, or those before the first member with other topics.
     """
 
     owned: Assignment
@@ -55,7 +55,8 @@ def claims(partitions: Partitions, members: Members) -> Claims:
 
     At the first member that has other topics than the first member, stop. `partitions` maps each
     topic to its number of partitions, `members` a member id to its subscription. Owned partitions
-    of other topics are ignored. Source: allSubscriptionsEqual of AbstractStickyAssignor.java (2.8).
+    of topics that `partitions` does not have are ignored. Source: allSubscriptionsEqual of
+    AbstractStickyAssignor.java (2.8).
     """
     owned, owner, newest = Assignment(), dict[TopicPartition, str](), UNKNOWN
     contested, current, topics = set[TopicPartition](), list[str](), set[str]()
@@ -213,7 +214,7 @@ class GeneralAssignment:
         return sorted(self.held, key=lambda name: (len(self.held[name]), code_units(name)))
 
     def best_candidate(self, tp: TopicPartition) -> str:
-        """Return the member with the fewest partitions, of those that may take this partition."""
+        """Return the first member in the order of `ranked` that may take this partition."""
         return next(id for id in self.ranked() if tp in self.wanted[id])
 
     def can_participate(self, id: str) -> bool:
@@ -308,8 +309,9 @@ class GeneralAssignment:
 def _by_generation(members: Members) -> dict[TopicPartition, list[str]]:
     """Return, by partition, the ids of the members that own it, the newest generation first.
 
-    If two members of one known generation own a partition, the member visited first counts.
-    Partitions are in the order of a hash map. Source: prepopulateCurrentAssignments (2.8).
+    If two members of one generation own a partition, only the member visited first is in the list;
+    if two without a generation own it, only the member visited last. Partitions are in the order of
+    a hash map. Source: prepopulateCurrentAssignments (2.8).
     """
     found: dict[TopicPartition, dict[int, str]] = {}
     for id, member in members.items():
