@@ -407,7 +407,7 @@ class DescribeResult(NamedTuple):
 
 
 class ListResult(NamedTuple):
-    """The response to a ListGroups: (group, protocol type, state) of each group."""
+    """The response to a ListGroups: its error, and (id, protocol type, state) of each group."""
 
     error: str
     groups: tuple[tuple[str, str, str], ...] = ()

@@ -155,7 +155,7 @@ def can_rebalance(ctx: GroupContext, group: Group) -> bool:
 def new_group(
     ctx: GroupContext, group_id: str, protocol_type: str | None, timestamp_ms: int
 ) -> Group:
-    """Return a new group without members; `timestamp_ms` is the time of its state.
+    """Return a new group without members; its first state begins at `timestamp_ms`.
 
     Before 0.10.1 the group has `protocol_type`; since then it gets one from its first member.
     """

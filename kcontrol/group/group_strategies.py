@@ -1,7 +1,8 @@
 """The decisions of the coordinator that a learner's function can replace: `Lab(strategies=...)`.
 
 GROUP_STRATEGIES has Kafka's function by name. Its arguments are tuples, numbers and texts, which
-`may_complete_join` makes from the group; a learner's function gets equal arguments.
+the caller, such as `may_complete_join`, makes from the group; a learner's function gets equal
+arguments.
 """
 
 from __future__ import annotations

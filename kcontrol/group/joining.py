@@ -55,7 +55,7 @@ def join_group(ctx: GroupContext, event: e.JoinGroup) -> Handler:
 def _refuse(
     ctx: GroupContext, event: e.JoinGroup, error: str, member_id: str | None = None
 ) -> Respond:
-    """Return the response to `event` with this error; `member_id` None means the request's id."""
+    """Return the effect that responds with this error; `member_id` None means the request's id."""
     named = event.member_id if member_id is None else member_id
     return Respond(event.correlation_id, rebalance.join_error_result(ctx, named, error))
 

@@ -119,7 +119,7 @@ def leave_group(ctx: GroupContext, event: e.LeaveGroup) -> Handler:
 
 
 def _leave_member(ctx: GroupContext, event: e.LeaveGroup, identity: e.MemberIdentity) -> Handler:
-    """Remove the member `identity` or its pending id; return "NONE", or the table's error."""
+    """Remove the member `identity` or its pending id; return "NONE", or GROUP_REACTIONS' error."""
     group, now_ms = ctx.groups.get(event.group_id), event.timestamp_ms
     row = react(ctx, group, event, identity)
     if row.reaction == "forget the member id":

@@ -185,6 +185,8 @@ def _after_transactional_append(held: Offsets, event: e.OffsetsStored, producer:
 def transaction_completed(ctx: GroupContext, event: e.TransactionCompleted) -> Handler:
     """Make the offsets of a transaction visible after its commit, and drop them after its abort.
 
+    These are its offsets in all groups whose partition of the offsets topic the event names.
+
     Source: completePendingTxnOffsetCommit of GroupMetadata.scala (2.8).
     """
     for group_id, held in tuple(ctx.offsets.items()):
@@ -210,7 +212,7 @@ def offset_fetch(ctx: GroupContext, event: e.OffsetFetch) -> Handler:
     """Answer with the committed offsets; a partition without a committed offset has offset -1.
 
     If the group is not coordinated here or is being loaded, answer with the error: before 0.10.2
-    one for each partition, then one for the request. The response depends on no member and no
+    for each partition, since then for the request. The response depends on no member and no
     state: a client may use offsets alone. Source:
     handleFetchOffsets of GroupCoordinator.scala, getOffsets of GroupMetadataManager.scala (0.9,
     2.8).

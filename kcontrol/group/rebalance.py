@@ -147,7 +147,7 @@ def after_removal(ctx: GroupContext, group: Group, now_ms: int, rule: str) -> Ha
 
 
 def join_error_result(ctx: GroupContext, member_id: str, error: str) -> e.JoinResult:
-    """Return the response to a JoinGroup that is refused with this error."""
+    """Return the response, with this member id, to a JoinGroup that is refused with `error`."""
     return e.JoinResult(error, member_id, ctx.rules.error_generation)
 
 
