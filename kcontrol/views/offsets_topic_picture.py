@@ -34,8 +34,8 @@ class Square(NamedTuple):
 class OffsetsTopicPicture:
     """A partition of the offsets topic as SVG and as text: its log, the coordinator's cache, and the result of a load of the log.
 
-    `cache` and `load` map the name of a key to its value in words, as "billing t-0" to "offset 5". `broker` is the coordinator,
-    None without a coordinator.
+    `load` is the cache that a coordinator would get if it loaded this log. `cache` and `load` map the name of a key to its value
+    in words, as "billing t-0" to "offset 5". `broker` is the coordinator, None without a coordinator.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class OffsetsTopicPicture:
         return "" if self.broker is None else f" of broker {self.broker}"
 
     def lines(self) -> list[str]:
-        """Return the rows as lines: the title, one line per record of the log, then the cache and the load, one line each."""
+        """Return the picture as lines: the title, one line per record of the log, then the cache and the load, one line each."""
         faded = {square.offset: ", which compaction drops" for square in self.squares if square.is_faded}
         log = (f"  {s.offset} {text.clean(s.key)}: {s.value}{faded.get(s.offset, '')}" for s in self.squares)
         rows = {f"cache{self._at}": self.cache, "a load now finds": self.load}

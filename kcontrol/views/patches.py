@@ -41,7 +41,10 @@ Row = dict[str, Any]
 
 
 def is_shown(path: Sequence[str]) -> bool:
-    """Check whether a panel of the viewer draws the part of the state at this path."""
+    """Check whether a panel of the viewer draws the part of the state at `path`.
+
+    `path` has the keys from the state to the part, such as ("nodes", "1", "controller", "controller_epoch").
+    """
     if path[0] != "nodes" or len(path) < 4:
         return path[0] not in UNSEEN_PARTS
     return path[2] not in SEEN_OF_NODE or path[3] in SEEN_OF_NODE[path[2]]
@@ -64,8 +67,8 @@ class Patches:
 
         `changes` are the changes of the state by the record. `patch` is the list of these changes, in which each value that the
         row has is replaced by its place in the row, such as "$fields.subject"; or it is the number of an equal list in an earlier
-        row. `texts` has long texts (or their numbers), `with` other values that the row does not have. Return {} if no panel
-        draws a changed part.
+        row. `texts` has long texts (or their numbers), `with` other values that the row does not have; an empty entry is
+        left out. Return {} if no panel draws a changed part.
         """
         shown = [change for change in changes if is_shown(change[1])]
         if not shown:
@@ -130,8 +133,9 @@ class _FormMaker:
         """Return `part`, a value of a change, as it stands in a patch: values that the row has are replaced by their places.
 
         The row is the viewer's dict of the record, and a place is a text such as "$fields.subject". A long text that the row does
-        not have is added to `texts`, and a number or a long list or object to `literals`; its place there is returned. All other
-        values remain. A form has no numbers, because 1 and True are equal in Python.
+        not have is added to `texts`, and a number or a long list or object to `literals`; its place there is returned. A short
+        list or object becomes a tuple of its forms that begins with "list" or "object". None, True, False and short texts
+        remain. A form has no numbers, because 1 and True are equal in Python.
         """
         kind = type(part)
         if part is None or kind is bool:

@@ -148,5 +148,8 @@ NOTES: dict[str, Callable[[Seen, Record], None]] = {
 
 
 def session_name(session: Any) -> str:
-    """Return a session id as hexadecimal text, as in ZooKeeper's shell, because JavaScript's numbers are too short for it."""
+    """Return a session id, an int, as the text that ZooKeeper's shell prints, such as "0x1000a"; a negative id as 64 bits.
+
+    JavaScript's numbers are too short for a session id.
+    """
     return f"0x{session & 0xFFFF_FFFF_FFFF_FFFF:x}"

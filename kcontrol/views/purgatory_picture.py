@@ -38,7 +38,7 @@ stroke-width:1.6;stroke-dasharray:2 3}.left{fill:none;stroke:#d55e00;stroke-widt
 
 
 class PurgatoryPicture:
-    """One purgatory after the last journal record of a run; a notebook shows the SVG, other frontends the text."""
+    """The picture of one purgatory of `broker` at the time `now_ms`; a notebook shows the SVG, other frontends the text."""
 
     def __init__(self, broker: int, purgatory: Purgatory, now_ms: int) -> None:
         self.broker, self.purgatory, self.now_ms = broker, purgatory, now_ms
@@ -63,7 +63,7 @@ class PurgatoryPicture:
     def lines(self) -> list[str]:
         """Return the title, the rings with their clocks, and one line for each operation that is drawn.
 
-        Drawn are the operations that wait or are still on a watch list, and the last operation.
+        Drawn are the operations that wait or are still on a watch list, and the operation that began last; at most 26.
         """
         rings = ", ".join(f"{clock.duration(ring.tick_ms)} (clock {ring.now_ms:,} ms)" for ring in self.purgatory.rings())
         return [self.title, f"  rings: {rings}", *(f"  {self._condition(o, letter)}" for o, letter in self.letters.items())]

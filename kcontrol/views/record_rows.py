@@ -87,8 +87,9 @@ def rows(records: Iterable[Record]) -> list[Row]:
 def about_run(found: list[dict[str, Any]]) -> dict[str, Any]:
     """Return a dict with `brokers`, `release`, `world` and `clock` of a run, from the first of its rows `found`.
 
-    A row is the viewer's dict of one journal record. If there is no row, or the first one is not of kind `run`, the first three
-    are empty and the clock is "virtual".
+    `brokers` has their ids, `world` is such as "simulated" or "recorded", `clock` is the clock of the world (`clock.py`).
+    A row is the viewer's dict of one journal record. If there is no row, or the first row is not of kind `run`, `brokers` is [],
+    `release` and `world` are "", and `clock` is "virtual".
     """
     first = found[0]["fields"] if found and found[0]["kind"] == "run" else {}
     world = str(first.get("world", ""))

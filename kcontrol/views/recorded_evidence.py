@@ -2,9 +2,9 @@
 
 A recording of a coordinator has requests and responses, but no states of the group: each journal record of a state has the field
 `inferred`. So the strip of a recording has three rows more. The rows "requests" and "responses" have the number of recorded
-requests and responses while the group was in the state of the column, or before the first column. The row "inferred" has a hollow
-diamond in each column whose record was inferred, and a filled diamond in each column whose record the recording has. No mark
-depends on a colour.
+requests and responses while the group was in the state of the column; the numbers from before the first column stand left of
+it. The row "inferred" has a hollow diamond in each column whose record was inferred, and a filled diamond in each column whose
+record the recording has. No mark depends on a colour.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HEIGHT = 4 * ROW + 4
 
 
 class Evidence:
-    """The numbers of recorded requests and responses at the moments of a journal, and which moments are inferred.
+    """The numbers of recorded requests and responses from each moment of a journal to the next, and which moments are inferred.
 
     A moment is a record that changes the group. `bool()` of the object is False if no record of the journal is inferred.
     """
