@@ -18,7 +18,10 @@ _TIMESTAMP = re.compile(r'"timestamp":"\d+"')
 
 
 def broker_status(state: State, broker: str) -> str:
-    """Return "controller, epoch 2" for a running broker that `/controller` names, else "alive" if it runs, else "dead"."""
+    """Return "controller, epoch 2" for a running broker that `/controller` names, else "alive" if it runs, else "dead".
+
+    The epoch is the controller epoch.
+    """
     ruler = folded_state.controller(state)
     if broker not in state["nodes"]:
         return "dead"
@@ -31,7 +34,10 @@ def _brokers(pair: Sequence[State]) -> Iterator[tuple[str, list[str]]]:
 
 
 def _partitions(pair: Sequence[State]) -> Iterator[tuple[str, list[Partition | None], list[str]]]:
-    """Yield each partition of the two states `pair`: its name, its values in both states, and the fields that differ."""
+    """Yield each partition of the two states `pair`: its name, its values in both states, and the fields that differ.
+
+    For a state without the partition the value is None, and all fields differ.
+    """
     found = [{(p.topic, p.number): p for p in folded_state.partitions(state)} for state in pair]
     for key in sorted({*found[0], *found[1]}):
         one, other = (partitions.get(key) for partitions in found)
@@ -52,7 +58,7 @@ def differences(one: State, other: State) -> dict[str, Any]:
     """Return the differences as a dict with the keys `brokers`, `partitions` and `znodes`.
 
     `brokers` maps a broker to its status in both states, such as "alive" and "dead", `partitions` a partition to the names of the
-    fields that differ; `znodes` lists the paths. Timestamps in znodes do not count.
+    fields that differ; `znodes` lists the paths. Equal brokers, partitions and znodes are left out; timestamps do not count.
     """
     pair = (one, other)
     paths = sorted({*one["znodes"], *other["znodes"]})
@@ -133,7 +139,7 @@ def _table(names: Sequence[str], rows: Sequence[str]) -> str:
 
 
 def collapsible(summary: str, content: str) -> str:
-    """Return HTML that shows its content after a click on the summary."""
+    """Return HTML that shows `content`, which is HTML, after a click on the text `summary`."""
     return f"<details><summary>{escape(summary)}</summary>{content}</details>"
 
 

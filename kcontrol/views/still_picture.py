@@ -77,9 +77,9 @@ def group_lines(state: dict[str, Any], release: str) -> list[str]:
 def svg(state: dict[str, Any], brokers: Iterable[int] = (), title: str = "", headline: str = "", release: str = "") -> str:
     """Return as SVG text the picture of the brokers, controller first, of the partitions, and of the consumer groups.
 
-    `brokers` are all brokers of the run; brokers of the state are drawn too. A partition's leader is filled, its ISR is tinted,
-    and dead replicas are struck through. A group has one line, with one line for each member; its state has the name of the
-    `release`.
+    `title` and `headline`, unless "", are the lines above. `brokers` are all brokers of the run; brokers of the state are drawn
+    too. A partition's leader is filled, its ISR is tinted, and dead replicas are struck through. A group has one line, with one
+    line for each member; its state has the name of the `release`.
     """
     ruler, partitions = folded_state.controller(state), folded_state.partitions(state)
     every = sorted({*map(str, brokers), *state["nodes"]}, key=lambda n: (ruler is None or int(n) != ruler[0], int(n)))

@@ -39,7 +39,7 @@ def short(state: Any) -> str:
 
 
 def importance(record: Record) -> int:
-    """Return the importance of a journal record: 2 for an action from outside, 1 for a change or a message, else 0.
+    """Return the importance of a journal record: 2 for an action from outside, 1 for a changed state or a message, else 0.
 
     A lost record of a log has the importance 2 too. The importance 0 is that of a step inside a broker.
     """
@@ -164,7 +164,10 @@ def _move(f: Fields) -> str:
 
 
 def leadership(value: Fields) -> str:
-    """Return leadership as text: `leader 3, ISR [3, 1], leader epoch 1`."""
+    """Return the field `leadership` of a `change` record as text: `leader 3, ISR [3, 1], leader epoch 1`.
+
+    For the leader -1 the text begins with `no leader`.
+    """
     leader = "no leader" if value["leader"] == -1 else f"leader {value['leader']}"
     return f"{leader}, ISR {value['isr']}, leader epoch {value['leader_epoch']}"
 
@@ -269,7 +272,10 @@ def _act(who: str, f: Fields) -> str:
 
 
 def scenario_step(do: Mapping[str, Any]) -> str:
-    """Return a step of a scenario in a few words: `kill 1`, `create t`, `A sends JoinGroup`, `broker stopped`."""
+    """Return a step of a scenario in a few words: `kill 1`, `create t`, `A sends JoinGroup`, `broker stopped`.
+
+    `do` is the step as in the field `do` of a `scenario` record, such as {"kill": 1}.
+    """
     return recorded_text.entry(do) or "; ".join(f"{word} {_argument(argument)}".rstrip() for word, argument in do.items())
 
 

@@ -218,8 +218,8 @@ class Viewer(anywidget.AnyWidget):
     def click_without(self, record: int | str | Sequence[int] | None = None) -> None:
         """Play the run again without the action from outside that caused a journal record; show the result beside this run.
 
-        If `record` is None, it is the record that is shown. Raises UserError for a viewer without branches, which shows a journal
-        only, and if no action from outside caused the record.
+        `record` is an index or id as in `to`; None stands for the record that is shown. Raises UserError for a viewer without
+        branches, which shows a journal only, and if no action from outside caused the record.
         """
         at = self.at if record is None else self._index(record)
         found = self._branching().without(at)
