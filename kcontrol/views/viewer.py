@@ -364,7 +364,10 @@ class Viewer(anywidget.AnyWidget):
     # ---------------------------------------------------------------- actions
 
     def click_step(self, action: Sequence[Any] | None = None) -> None:
-        """Perform one action, by default the next that the cluster performs by itself; then show the journal's last record."""
+        """Perform one action, by default the next that the cluster performs by itself; then show the journal's last record.
+
+        `action` is an action of the stepper's `actions`, as a list or a tuple.
+        """
         self._do(lambda stepper: stepper.step(_as_tuples(action)))
 
     def click_run(self) -> None:
@@ -453,7 +456,7 @@ class Viewer(anywidget.AnyWidget):
         return said if goes_on or shown["weight"] > 1 else next(decided, said)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the widget, with a still picture and lines of text for frontends that show no widgets.
+        """Return (data by MIME type, metadata): the widget, and a still picture and text for frontends that show no widgets.
 
         The picture is the strips of both runs' groups if the viewer was made with a run beside its run. `kwargs` are IPython's,
         for the widget.

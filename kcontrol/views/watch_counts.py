@@ -44,8 +44,8 @@ class WatchNotification(NamedTuple):
 def open_watches(records: Iterable[Record]) -> list[Watch]:
     """Return the watches that are set at ZooKeeper after the last journal record, sorted; an ended broker or session has none.
 
-    A read with a watch sets it, and its notification removes it. `exists` and `read` set watches of one kind ("data"); on a
-    missing znode only `exists` sets a watch.
+    A read with a watch sets it, and its notification removes it. `exists` and `read` set a watch of the kind "data", `children`
+    one of the kind "children"; on a missing znode only `exists` sets a watch.
     """
     held: set[Watch] = set()
     for record in records:
@@ -123,9 +123,9 @@ class Count(NamedTuple):
 def count(records: Sequence[Record], rows: Rows, since: int = 0) -> Count:
     """Return the watches and notifications that a run's writes would cause if brokers watched the paths of `rows`.
 
-    `rows` are (path pattern, kind "data" or "children", which brokers watch it). Notifications are counted for the journal
-    records from number `since` on, as if each broker set its watch again before the next write. For two writes in a row a real
-    ZooKeeper may send one notification only, and never sends more than are counted.
+    `rows` are (path pattern, kind "data" or "children", which brokers watch it: ALL, CONTROLLER or REPLICAS). Notifications are
+    counted for the journal records from number `since` on, as if each broker set its watch again before the next write. For two
+    writes in a row a real ZooKeeper may send one notification only, and never sends more than are counted.
     """
     fold, sent = Fold(), 0
     for number, record in enumerate(records):

@@ -1,1 +1,1 @@
-"""ZooKeeper behind one port, with two implementations: in memory, and a real server through kazoo."""
+"""ZooKeeper behind one interface (`port.py`) with two implementations: in memory, and a real server through kazoo."""

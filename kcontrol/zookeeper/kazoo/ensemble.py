@@ -1,4 +1,4 @@
-"""A real ZooKeeper: the class that opens and ends sessions on it and waits for them."""
+"""A real ZooKeeper: the class that opens and ends sessions on it, and waits until they have seen every write."""
 
 from __future__ import annotations
 
@@ -38,11 +38,12 @@ class KazooZooKeeper:
         hosts: `host:port[,host:port...]`.
         chroot: the path in front of every path; if it is missing, it is created with its parents.
         patience_s: the longest wait for a server, a reconnection or a response.
-        owner: a name in the ACL of every znode that this client creates; no other client with an owner opens the root meanwhile.
+        owner: a name in the ACL of every znode that this client creates, "" for no name. Only one client with an owner has a
+            chroot open at a time.
 
     Raises:
         UserError: no ZooKeeper responds there, or the chroot may not be created.
-        RootInUse: another client with an owner has the root open.
+        RootInUse: `owner` is not "", and another client with an owner has the chroot open.
     """
 
     def __init__(self, hosts: str, chroot: str = "", patience_s: float = PATIENCE_S, owner: str = "") -> None:
@@ -96,7 +97,7 @@ class KazooZooKeeper:
         retry_read(self._settle)
 
     def tree(self) -> dict[str, Znode]:
-        """Return every znode below the root, sorted by path, without kcontrol's marker and the server's own `/zookeeper`.
+        """Return every znode below the root, sorted by path, without kcontrol's `/.kcontrol` and the server's `/zookeeper`.
 
         Each level of the tree takes two pipelined rounds.
         """
@@ -175,7 +176,7 @@ class KazooZooKeeper:
         return dict(sorted(found.items()))
 
     def _hold_root(self) -> bool:
-        """Create the ephemeral znode that keeps other labs from this chroot, and return True.
+        """Create the ephemeral znode that keeps other clients with an owner from this chroot, and return True.
 
         Return False if the znode exists, or if ZooKeeper refuses the create for another reason.
         """
