@@ -217,7 +217,7 @@ class MemoryKazooTransaction:
         self._ops.append(Op("delete", path, expected_version=version))
 
     def check(self, path: str, version: int) -> None:
-        """Add a check that a znode has this version to the transaction."""
+        """Add to the transaction a check that a znode exists and has the data version `version`, -1 for any."""
         self._ops.append(Op("check", path, expected_version=version))
 
     def commit(self) -> list[Any]:
@@ -237,7 +237,10 @@ class MemoryKazooTransaction:
 
 
 def error(name: str) -> Exception:
-    """Return kazoo's exception for ZooKeeper's name of an error, such as NoNodeError for "NoNode"."""
+    """Return kazoo's exception for ZooKeeper's name of an error, such as NoNodeError for "NoNode".
+
+    Raises AttributeError if kazoo has no exception of that name.
+    """
     found: Exception = getattr(exceptions, f"{name}Error")()
     return found
 

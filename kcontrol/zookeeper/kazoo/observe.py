@@ -1,6 +1,6 @@
-"""Reads of a foreign ZooKeeper: nothing is written, no watch is set, and only the znodes that a controller uses are read.
+"""Reads of any ZooKeeper: nothing is written, no watch is set, and only the znodes that a controller uses are read as a tree.
 
-Reading needs a session, which the ZooKeeper logs. No znode changes: neither a chroot nor a marker is created.
+Reading needs a session, which the ZooKeeper logs. No znode changes: neither a chroot nor kcontrol's `/.kcontrol` is created.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _found(paths: Sequence[str], nodes: Sequence[Znode | None]) -> dict[str, Zno
 
 
 def observe(address: str) -> Observer:
-    """Open a foreign ZooKeeper, `host:port[,host:port...][/chroot]`, for reading.
+    """Open any ZooKeeper, `host:port[,host:port...][/chroot]`, for reading only.
 
     Raises:
         UserError: the address has another form, no ZooKeeper responds there, or the chroot does not exist.

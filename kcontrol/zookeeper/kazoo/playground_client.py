@@ -22,7 +22,7 @@ _LOG.propagate = False
 
 
 class KazooPlaygroundClient:
-    """A client of a real ZooKeeper, with a connection of its own that can be cut.
+    """A client of the first of the real servers `hosts`, below `chroot`, with a connection of its own that can be cut.
 
     `kazoo` is kazoo's client, started. Raises UserError if no session is granted in time.
     """
@@ -60,7 +60,7 @@ class KazooPlaygroundClient:
         }
 
     def cut(self) -> None:
-        """Cut the connection. Return after the client has called its listeners and has failed to connect again."""
+        """Cut the connection. Return after the client has called its listeners with "SUSPENDED" and has failed to reconnect."""
         self._relay.cut()
         self._wait_for(KazooState.SUSPENDED)
         self._relay.has_refused.wait(PATIENCE_S)
@@ -120,7 +120,7 @@ class MemoryPlaygroundClient:
         return {kind_and_path for kind_and_path, watches in self.kazoo.watchers.items() if watches}
 
     def cut(self) -> None:
-        """Cut the connection."""
+        """Cut the connection; the client calls its listeners with "SUSPENDED"."""
         self.kazoo.set_state(KazooState.SUSPENDED)
 
     def mend(self) -> None:
