@@ -1,9 +1,9 @@
 """The protection of a foreign ZooKeeper, as `--zookeeper host:port/chroot` names it: the znodes that kcontrol writes and deletes.
 
-kcontrol writes only below a root with the marker, a znode `/.kcontrol`. The marker has the tool, version and seed that made it,
-and the root's owner: a random name. A root gets the marker if it is new, or has neither data nor children. Any other root
-without the marker is refused, `/` is always refused, and then nothing is written. Without a chroot in the address, a Kafka
-cluster at the top of that ZooKeeper is refused too; an address with a chroot allows a root beside it.
+The root is the chroot of the address, or `/kcontrol-<seed>` if it has no chroot. kcontrol writes only below a root with the
+marker, a znode `/.kcontrol`. The marker has the tool, version and seed that made it, and the root's owner: a random name. A root
+gets the marker if it is new, or has neither data nor children. Any other root without the marker is refused, `/` is always
+refused, and then nothing is written. Without a chroot, a Kafka cluster at `/` is refused too, unless `/` has the marker.
 
 The ACL of every znode that kcontrol creates below a root has an entry with the root's owner. So the ACL shows which znodes are
 ours, even after a process was killed. Only these znodes are deleted, and only if there is no other znode below the root.
@@ -81,8 +81,8 @@ def open_zookeeper(address: str, seed: int) -> KazooZooKeeper:
     """Open a foreign ZooKeeper for a lab, which may write only below its root; without a chroot the root is `/kcontrol-<seed>`.
 
     Raises:
-        UserError: the address has another form, no ZooKeeper responds there, the rights do not suffice, or kcontrol may not use
-            the root.
+        UserError: the address has another form, no ZooKeeper responds there, its ACLs refuse a read or the root's creation,
+            or kcontrol may not use the root.
     """
     hosts, chroot = parse_address(address)
     with KazooZooKeeper(hosts) as ensemble:
@@ -100,7 +100,8 @@ def open_zookeeper(address: str, seed: int) -> KazooZooKeeper:
 def mark_server(hosts: str, seed: int) -> None:
     """Create kcontrol's marker, the znode `/.kcontrol` with `seed`, at the top of a server that a lab has started.
 
-    So a Kafka cluster at `/kcontrol-...` on such a server counts as a lab's, even if its own root has no marker.
+    So an error text about a Kafka cluster at `/kcontrol-...` on such a server says that another lab uses it, even if its own root
+    has no marker.
     """
     with KazooZooKeeper(hosts) as ensemble:
         ensemble.connect().write([(Op("create", MARKER, _marker(seed, SERVER)),)])
@@ -114,7 +115,7 @@ def make_empty(ensemble: KazooZooKeeper, seed: int) -> None:
 
     Raises:
         UserError: below the root is a znode that kcontrol has not created, or an ephemeral one; then nothing is deleted. Or a
-            znode has changed since it was read.
+            znode has changed since it was read; then only the transactions of 500 deletions before it were performed.
     """
     znodes = ensemble.tree()
     foreign = [path for path, is_ours in zip(znodes, ensemble.are_ours(list(znodes)), strict=True) if not is_ours]

@@ -145,7 +145,7 @@ class KazooSession:
         self._wait(self._send(Sync(self._chroot or "/")))
 
     def request_barrier(self) -> Reply:
-        """Send a read whose response comes after every watch event of every write so far."""
+        """Send a read whose response comes after every watch event of every write so far; return its reply, for `mark_after`."""
         self._require_connection()
         self._send(Sync(self._chroot or "/"))
         return self._send(Exists(self._chroot or "/", None))
@@ -158,9 +158,9 @@ class KazooSession:
         return mark
 
     def are_ours(self, paths: Sequence[str]) -> list[bool]:
-        """Return for each path whether the ACL of its znode names the identity of this lab; False for a missing znode.
+        """Return for each path whether the ACL of its znode has this session's owner; False for a missing znode.
 
-        A lab gives this identity to every znode that it creates on a real ZooKeeper, so that it deletes no other znode.
+        A session with an owner adds it to the ACL of every znode that it creates, so that a lab deletes no other znode.
         """
         answers = self._request_all(lambda path, _: GetACL(path), paths, watch=False)
         return [answer is not None and any(acl.id == self._ownership for acl in answer[0]) for answer in answers]
@@ -228,7 +228,10 @@ class KazooSession:
             raise SessionExpired(f"Session {self.session_id:#x} has ended.")
 
     def _require_connection(self) -> None:
-        """Wait until a lost connection is restored. Raises SessionExpired, or ConnectionLoss if it stays lost."""
+        """Wait until a lost connection is restored.
+
+        Raises SessionExpired if the session has ended, and ConnectionLoss if the connection stays lost.
+        """
         self._require_open()
         if not self._connected.wait(self._patience_s):
             raise ConnectionLoss
@@ -288,7 +291,10 @@ class KazooSession:
             raise UserError(f"ZooKeeper refuses a request ({error_name(refusal)}): choose a chroot with full rights.") from None
 
     def _request_all(self, record: Callable[[str, Any], Any], paths: Sequence[str], watch: bool) -> list[Any]:
-        """Send one pipelined request of kazoo's type `record` per path, and return the responses; `watch` sets watches."""
+        """Send one pipelined request of kazoo's type `record` per path, and return the responses, None for a missing znode.
+
+        With `watch` the requests set watches.
+        """
         full = [self._full(path) for path in paths]
         self._require_connection()
         watcher = self._on_event if watch else None
