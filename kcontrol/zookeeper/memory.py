@@ -67,7 +67,10 @@ class MemoryZooKeeper:
     # ------------------------------------------------------------ the port
 
     def connect(self, session_timeout_ms: int = 18_000) -> MemoryClient:
-        """Open a session, which takes one zxid. Ids are counted, so they are equal in every run."""
+        """Open a session, which takes one zxid. Ids are counted, so they are equal in every run.
+
+        The timeout has no effect: a session lasts until `end`.
+        """
         self._zxid += 1
         session_id = self._next_session
         self._next_session += 1
@@ -125,7 +128,10 @@ class MemoryZooKeeper:
         return list(self._events)
 
     def lose_next(self, client: Client, *, before: bool) -> None:
-        """Make the client's next round trip raise ConnectionLoss; if `before`, the server does not perform the request."""
+        """Make the client's next round trip raise ConnectionLoss: if `before`, the request is lost, else only its response.
+
+        A lost request is not performed. Raises SessionExpired if the session has ended.
+        """
         self._require_open(client.session_id)
         self._lost[client.session_id] = before
 
@@ -143,7 +149,10 @@ class MemoryZooKeeper:
         return self._child_watches, self._data_watches
 
     def copy(self, now_ms: Callable[[], int] | None = None) -> MemoryZooKeeper:
-        """Return an independent copy: znodes, sessions, watches, events, pending losses; the clock is `now_ms` or this one's."""
+        """Return an independent copy: znodes, sessions, watches, events and pending losses.
+
+        Its clock is `now_ms` if that is given, else the clock of this ZooKeeper.
+        """
         copied = MemoryZooKeeper.__new__(MemoryZooKeeper)
         copied._now_ms = now_ms or self._now_ms
         copied._chroot, copied._java, copied._zxid, copied._next_session = (

@@ -1,4 +1,4 @@
-"""The port through which kcontrol uses ZooKeeper, and the values of its calls.
+"""The interface through which kcontrol uses ZooKeeper, and the values of its calls.
 
 It has two implementations: `memory.py` (in this process, virtual time) and `kazoo/` (a real server). One contract suite,
 `tests/zookeeper/`, runs on both.
@@ -101,7 +101,7 @@ class ZooKeeper(Protocol):
         """Wait until every open session has seen every write so far and its watch events can be taken."""
 
     def tree(self) -> dict[str, Znode]:
-        """Return every znode below the root, sorted by path, without kcontrol's marker and the server's own `/zookeeper`."""
+        """Return every znode below the root, sorted by path, without kcontrol's `/.kcontrol` and the server's `/zookeeper`."""
 
 
 def retry_read(read: Callable[[], T]) -> T:

@@ -70,9 +70,10 @@ class SetWatches:
 def close_session(
     hosts: Sequence[tuple[str, int]], patience_s: float, session_id: int = 0, password: bytes = bytes(16)
 ) -> int | None:
-    """Open a session again on a new connection and close it, which ends it; session 0 stands for a new session.
+    """Open the session `session_id` again on a new connection and close it, which ends it; for 0 open and close a new session.
 
-    `patience_s` limits the whole exchange with a server, however many bytes arrive meanwhile.
+    The first server of `hosts` that can be reached is used. `patience_s` limits the whole exchange with a server, however many
+    bytes arrive meanwhile.
 
     Returns:
         The zxid of the session's end, or None if the server does not know the session.
@@ -110,7 +111,7 @@ def to_stat(stat: Any) -> Stat:
 
 
 def error_name(error: Exception) -> str:
-    """Return ZooKeeper's name of an error: the name of its Java class without `Exception`."""
+    """Return ZooKeeper's name of kazoo's `error`: the name of its Java class without `Exception`, as "NoNode" of NoNodeError."""
     name = type(error).__name__.removesuffix("Error")
     return "InvalidAcl" if name == "InvalidACL" else name
 
