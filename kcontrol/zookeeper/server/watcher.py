@@ -97,7 +97,10 @@ class GuardedProcess:
 
 
 def end_group(child: "subprocess.Popen[bytes]", grace_s: float) -> None:
-    """End the process group of the child: SIGTERM, `grace_s` seconds, SIGKILL."""
+    """End the process group of the child with SIGKILL, and wait for the end of the child.
+
+    If `grace_s` is above 0, send SIGTERM first, and SIGKILL when the child has ended, but after at most `grace_s` seconds.
+    """
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if grace_s > 0:
             os.killpg(child.pid, signal.SIGTERM)
@@ -125,7 +128,8 @@ def await_end(child: "subprocess.Popen[bytes]", wake: int, parent: int) -> None:
 def die_with_watcher() -> None:
     """Let Linux kill this process when the watcher dies; only a SIGKILL from outside ends the watcher early.
 
-    It runs in the child before the child's program starts. For Linux the parent is a thread; the watcher has only one thread.
+    It runs in the child before the child's program starts, on Linux only. Linux sends the signal when the thread that
+    started the child ends; the watcher has only one thread.
     """
     import ctypes
 
@@ -133,7 +137,9 @@ def die_with_watcher() -> None:
 
 
 def watch(order: dict[str, object]) -> int:
-    """Start a command, print its pid as JSON, end it with the parent, and return its exit status; 127 if it cannot start.
+    """Start a command, print {"pid": its pid} as JSON, end it with the parent, and return its exit status.
+
+    If the command cannot start, print {"error": text} and return 127.
 
     `order` has the command (`command`), the parent's process id (`parent`), and `log`, `grace_s` and `remove` as in
     GuardedProcess.
@@ -165,7 +171,10 @@ def watch(order: dict[str, object]) -> int:
 
 
 def remove_tree(folder: Path) -> None:
-    """Delete a folder, with retries for one second: a dying member of the process group may still write."""
+    """Delete a folder, with retries for one second: a dying member of the process group may still write.
+
+    No error is raised if the folder still exists after that.
+    """
     for _ in range(20):
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():
