@@ -85,9 +85,10 @@ def log_to_clean(log: ReplicaLog, release: str) -> LogToClean:
 
 
 def _upper_bound(log: ReplicaLog, release: str) -> int:
-    """Return the offset up to which the cleaner of a release may go, the active segment apart.
+    """Return the offset before which the cleaner of a release may clean, the active segment apart.
 
-    A record of a transaction is unstable, since no transaction ends here.
+    Since 1.0 it is at most the offset of the first record of a transaction, since no transaction
+    ends here; since 3.1 it is also at most the high watermark.
     """
     bound = value_in_force(CLEANS_UP_TO, release)
     end = log.high_watermark if bound == "last stable offset" else log.log_end_offset
@@ -100,6 +101,7 @@ def _upper_bound(log: ReplicaLog, release: str) -> int:
 def clean(log: ReplicaLog, release: str, now_ms: int) -> ReplaceSegments:
     """Return the change by which the cleaner of a release cleans a log at `now_ms`.
 
+    The caller checks before whether the log is dirty enough (`is_dirty_enough`).
     Source: Cleaner.doClean (2.8), Cleaner.clean (0.9).
     """
     assert log.compaction is not None
@@ -140,7 +142,9 @@ def _should_retain(
 ) -> bool:
     """Return whether a record of a closed segment stays.
 
-    `latest` has the last offset of each key in the dirty part. Source: shouldRetainRecord (2.8).
+    It stays if it has a key, if `latest`, the last offset of each key in the dirty part, has no
+    later one for the key, and if it is no tombstone or `retains_tombstones` is True.
+    Source: shouldRetainRecord (2.8).
     """
     key = key_of(record)
     if key is None or record.offset < latest.get(key, -1):
@@ -153,7 +157,8 @@ def _grouped(
 ) -> list[Segment]:
     """Return the segments that replace `closed`: neighbours that fit into one segment become one.
 
-    Their sizes are those before the cleaning. Source: Cleaner.groupSegmentsBySize (2.8).
+    They fit if their sizes before the cleaning add up to at most `segment.bytes`.
+    Source: Cleaner.groupSegmentsBySize (2.8).
     """
     found: list[Segment] = []
     size = 0

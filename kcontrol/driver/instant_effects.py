@@ -98,7 +98,7 @@ def send(driver: Driver, thread: Thread, effect: fx.Send) -> None:
 
 
 def send_to_controller(driver: Driver, thread: Thread, effect: fx.SendToController) -> None:
-    """Write `to_controller`, and pass a request of this broker to the controller to the outbox."""
+    """Write `to_controller`, and pass to the outbox a request from this broker to the controller."""
     record = driver.log("to_controller", thread.begin_record, api=effect.api, body=effect.body)
     driver.outbox.send_to_controller(driver, effect, record)
 
@@ -110,7 +110,7 @@ def park(driver: Driver, thread: Thread, effect: fx.Park) -> None:
 
 
 def set_timer(driver: Driver, thread: Thread, effect: fx.SetTimer) -> None:
-    """Set a timer and write `set_timer`, or cancel it if the effect's `is_complete` is True."""
+    """Set a timer and write `set_timer`; cancel it instead if the effect's `is_complete` is True."""
     if effect.is_complete:
         cancel_timer(driver, thread, fx.CancelTimer(effect.timer))
     _log_steps(driver, thread, effect)
@@ -123,7 +123,7 @@ def set_timer(driver: Driver, thread: Thread, effect: fx.SetTimer) -> None:
 
 
 def cancel_timer(driver: Driver, thread: Thread, effect: fx.CancelTimer) -> None:
-    """Cancel the timer, if set and the effect's `is_complete` is True, and write `cancel_timer`."""
+    """Cancel a timer and write `cancel_timer`, if it is set and the effect's `is_complete` is True."""
     _log_steps(driver, thread, effect)
     if effect.is_complete and driver.timers.pop(effect.timer, None) is not None:
         driver.log("cancel_timer", thread.begin_record, timer=effect.timer)

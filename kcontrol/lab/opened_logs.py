@@ -26,8 +26,8 @@ def open_logs(path: str | Path, release: str | None = None, *, optional: bool = 
     Spark reads the logs. Records that no line shows are inferred, and marked so in the viewer and in `tables.run_table`. Without
     `release` it is the release that the lines show. A sentence is printed for each file that is refused. Raises UserError for a
     path without a log, if no line says anything about a cluster, for an unknown release, and if Spark or Java is missing. With
-    `optional` the sentence about a missing part is printed instead, and a substitute is returned, which shows the sentence
-    wherever it is used.
+    `optional` the sentence of the error is printed instead, except for an unknown release, and a substitute is returned, which
+    shows the sentence wherever it is used.
     """
     place = arguments.path(path, "logs")
     chosen = None if release is None else releases.checked(release)

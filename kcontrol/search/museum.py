@@ -26,7 +26,7 @@ DECLARED: Mapping[str, Rule] = {**declared(Rules), **declared(GroupRules)}
 class Exhibit(NamedTuple):
     """One published bug: the rule that restores it with the value `restored`, and the invariant that it breaks.
 
-    `begin` returns the world of the search under the given settings; `budget` bounds the search.
+    `begin` takes the values of rules that differ from 2.8 and returns the world in which the search begins; `budget` bounds it.
     """
 
     ticket: str
@@ -58,7 +58,10 @@ class Exhibit(NamedTuple):
 
 
 def _quiet(rule_changes: Mapping[str, Any], faults: tuple[str, ...], brokers: tuple[int, ...] = (1, 2), **more: Any) -> World:
-    """Return a cluster of 2.8 at rest whose requests are delivered at once and whose followers do not fetch."""
+    """Return a cluster of 2.8 at rest whose requests are delivered at once and whose followers do not fetch.
+
+    `rule_changes` has the rules that differ from 2.8, `faults` the kinds of faults in the search, and `more` further Settings.
+    """
     world = World(
         Settings(RELEASE, brokers, faults=faults, instant_requests=True, followers=False, rule_changes=rule_changes, **more)
     )
@@ -74,7 +77,10 @@ def _after(world: World, *actions: Action) -> World:
 
 
 def _creation(fault: str) -> Callable[[Mapping[str, Any]], World]:
-    """Return a function that makes two brokers and a topic that broker 1, the controller, has still to see."""
+    """Return the function `begin` of an Exhibit: two brokers, and a topic that broker 1, the controller, has still to see.
+
+    `fault` is the kind of faults that the search tries.
+    """
 
     def begin(rule_changes: Mapping[str, Any]) -> World:
         world = _quiet(rule_changes, (fault,))
@@ -85,7 +91,7 @@ def _creation(fault: str) -> Callable[[Mapping[str, Any]], World]:
 
 
 def _restart(rule_changes: Mapping[str, Any]) -> World:
-    """Make two brokers; broker 2, the leader of t-0, was killed, and its next process is about to register."""
+    """Return a world of two brokers: broker 2, the leader of t-0, was killed, and its next process is about to register."""
     world = _after(_quiet(rule_changes, ("expire",)), ("create_topic", "t", ((2, 1),)))
     for action in (("kill", 2), ("start", 2), ("begin", 2, "main"), *[("advance", 2, "main")] * 13):
         world.step(action)
@@ -93,7 +99,7 @@ def _restart(rule_changes: Mapping[str, Any]) -> World:
 
 
 def _stable_group(rule_changes: Mapping[str, Any]) -> World:
-    """Make one broker and a group with the members a and b, in generation 2 and Stable."""
+    """Return a world of one broker and a group with the members a and b, in generation 2 and Stable."""
     members = {"consumers": {"a": "g", "b": "g"}, "group_config": {"initial_delay_ms": 0}}
     topics: list[Action] = [("create_topic", topic, ((1,),)) for topic in ("t", OFFSETS_TOPIC)]
     world = _after(_quiet(rule_changes, ("consumer",), (1,), **members), *topics)

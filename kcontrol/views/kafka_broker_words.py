@@ -57,7 +57,7 @@ class BrokerWords:
                     yield from [("started", {"id": broker})] if broker == r.id.broker else ()
 
     def _changed(self, controller: int) -> dict[str, Any]:
-        """Return the values of the line about changed brokers: the registrations, compared with what a controller knows."""
+        """Return the ids that a controller finds added, deleted, bounced and live, each as text such as "1,2"."""
         now, known = self._registered, self._known[controller]
         bounced = [b for b in now if b in known and 0 <= known[b] < now[b]]
         found = {"added": now.keys() - known, "deleted": known.keys() - now, "bounced": bounced, "live": now}

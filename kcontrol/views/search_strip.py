@@ -1,7 +1,7 @@
 """The picture of a run that a search has found: one column per step, one lane per broker, and one for the rest.
 
 The rest are faults and requests of consumers. The last column, the step that breaks the promise, is red. A step that elects a
-controller, or writes a state znode, has a word.
+controller, writes a state znode or moves a group has a word.
 """
 
 from __future__ import annotations

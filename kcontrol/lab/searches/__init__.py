@@ -1,1 +1,1 @@
-"""Searches of a lab for a run that breaks a promise, and the museum of published bugs."""
+"""Searches for a run that breaks a promise, a condition on the states of a cluster, and the museum of published bugs."""

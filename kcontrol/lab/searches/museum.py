@@ -15,7 +15,10 @@ COLUMNS = ("switch", "ticket", "releases", "fix", "invariant", "bug")
 
 
 def museum() -> pd.DataFrame:
-    """Return one row per bug, by the name of its rule."""
+    """Return one row per bug, with its rule as the index.
+
+    The columns: rule=value (`switch`), ticket, first release with the bug, release of the fix, broken invariant, and a sentence.
+    """
     rows = [
         (f"{row.rule}={row.restored}", row.ticket, f"{row.releases[0]} on", row.releases[1], row.invariant, row.bug)
         for row in MUSEUM
@@ -24,7 +27,10 @@ def museum() -> pd.DataFrame:
 
 
 def hunt(rule: str, *, fixed: bool = False) -> Found | NotFound:
-    """Search for the bug that the rule `rule` restores. Raises UserError, which lists the rules, for a rule without a bug."""
+    """Search for the bug that the rule `rule` restores; with `fixed` the search is in a cluster without the bug.
+
+    Raises UserError, which lists the rules, for a rule without a bug.
+    """
     from kcontrol.lab.lab import Lab
 
     if rule not in BY_RULE:

@@ -30,7 +30,7 @@ BROKERS_OWN = ("advance", "begin", "deliver", "renew", "reconnect", "fire", "exi
 
 
 class SearchOutcome:
-    """What a search has found, how far it looked, and in which world.
+    """What a search has found, how far it looked, and with which engine.
 
     outcome.states     how many different states the search has reached
     outcome.ended_by   what ended it: a violation, a bound of the budget, or that no state is left
@@ -137,7 +137,7 @@ def searched(world: World, promise: Promise, budget: Budget, begin: Callable[[],
 
 
 def with_faults(world: World, kinds: Sequence[str]) -> World:
-    """Return a fork of `world` whose possible actions have the faults of these kinds.
+    """Return a fork of `world` whose possible actions have the faults of these kinds, and no other faults.
 
     Raises UserError, which lists the kinds, for an unknown kind.
     """
@@ -152,7 +152,8 @@ def with_faults(world: World, kinds: Sequence[str]) -> World:
 def budget(given: Mapping[str, Any] | None) -> Budget:
     """Return the bounds of a search; a bound that `given` lacks is that of USUAL.
 
-    Raises UserError, which lists the bounds, for an unknown bound and for a value that is no positive number.
+    Raises UserError, which lists the bounds, for an unknown bound, for a negative value or one that is no number,
+    and for a value that is not whole, unless it is the bound `seconds`.
     """
     found = arguments.mapping(given, "The budget", '{"steps": 14, "faults": 1, "states": 100_000, "seconds": 60}')
     for name, value in found.items():
@@ -165,7 +166,7 @@ def budget(given: Mapping[str, Any] | None) -> Budget:
 
 
 def _steps(result: SearchResult) -> Iterator[StripStep]:
-    """Play the run again, and yield each step of the found part."""
+    """Play the run again, and yield each step after the state in which the search began."""
     world = World(result.settings)
     for action in result.past:
         world.step(action)
@@ -176,7 +177,7 @@ def _steps(result: SearchResult) -> Iterator[StripStep]:
 
 
 def _effect(records: Sequence[Record]) -> str:
-    """Return a word about the most important effect of a step, "" for a step without one."""
+    """Return the first effect of a step that the picture shows, such as "writes t-0" or "is elected"; "" if there is none."""
     for record in records:
         if record.kind == "group" and record.fields["group_metadata"] is not None:
             return str(record.fields["to"]).removesuffix("Rebalance")  # short, since steps are narrow

@@ -21,7 +21,7 @@ RECORD_EVERY_MS, DEATHS, CHANGES = 2_000, 4, 8
 
 
 class Event(NamedTuple):
-    """An action from outside at a time in ms from the begin of the run; ("send", partition, acks) sends a record."""
+    """An action from outside, and its time in ms since the events of the run began; ("send", partition, acks) sends a record."""
 
     at_ms: int
     action: Action
@@ -45,7 +45,7 @@ def rolling_restart(chance: random.Random) -> Iterator[Event]:
 
 
 def random_deaths(chance: random.Random) -> Iterator[Event]:
-    """Yield DEATHS kills of brokers within a minute, the start of each 1 to 30 s later, and a new process of each consumer."""
+    """Yield DEATHS kills of brokers and a restart of each consumer within a minute; a killed broker starts 1 to 30 s later."""
     for _ in range(DEATHS):
         broker, at_ms = chance.choice(BROKERS), chance.randint(5_000, 65_000)
         yield Event(at_ms, ("kill", broker))

@@ -1,4 +1,4 @@
-"""Sweeps of a scenario: runs for each combination of settings, and a table of the probabilities in each combination.
+"""Sweeps of a scenario: runs for each cell, a combination of settings, and a table of the probabilities in each cell.
 
 The seed of the sweep, the cell and the number of a run determine the run, so equal seeds give equal tables, wherever the runs are
 played: in child processes of this machine, or on Spark's executors. A failed run is listed and counted, and is in no probability.
@@ -44,7 +44,7 @@ Report = Callable[[int, int], None]
 
 
 class Sweep:
-    """The outcome of a sweep: evaluated in a cell, a table with one row per cell.
+    """The outcome of a sweep, shown as a table with one row per cell; a cell is a combination of the sweep's settings.
 
     cells   per cell: the runs and, with the ends of 95 % intervals, three values
             offline       the share of runs in which a partition was offline
@@ -146,7 +146,8 @@ def play(
     """Play `runs` runs of each cell and return their outcome; a run ends as failed after `seconds`.
 
     The runs are played by `spark`, or in as many child processes as this machine has cores if it is None. `report` is called
-    after each run, with Spark after the last. Raises UserError for illegal arguments.
+    with the numbers of ended and of all runs: after each run, with Spark only after the last. Raises UserError for illegal
+    arguments.
     """
     check(job, cells, runs, seconds)
     tasks = [Task(cell, number) for cell in cells for number in range(1, runs + 1)]
@@ -170,7 +171,7 @@ def cores() -> int:
 
 
 def _attempted(job: Job, seconds: float, tasks: Sequence[Task]) -> list[Outcome | str]:
-    """Return the outcomes of tasks on an executor; the sentence of a UserError instead if there is one."""
+    """Return the outcomes of tasks on an executor; if a UserError is raised, a list with its sentence alone."""
     try:
         return list(processes.outcomes(job, [tasks], seconds))
     except UserError as problem:

@@ -63,7 +63,10 @@ def run(asked: Asked, out: Path | None, master: str | None, say: Say) -> bool:
 
 
 def _values(name: str, text: str) -> list[Any]:
-    """Return the values of a setting in the text of its option. Raises UserError for a text that is no list of values."""
+    """Return the values of the setting `name` in the text of its option: [True, False] for "true,false".
+
+    Raises UserError for a text that is no list of values.
+    """
     try:
         return [SETTINGS[name](word.strip()) for word in text.split(",")]
     except (ValueError, KeyError):

@@ -71,8 +71,8 @@ class Outcome(NamedTuple):
     """The measures of one run; `failed` is the reason why the run has none, or None.
 
     `offline` counts the times of OFFLINE_MS or more in which a partition had no leader in ZooKeeper (Kafka's
-    OfflinePartitionsCount counts such partitions). `lost` counts the acknowledged records without a copy. `rebalance_ms` is the
-    length of the longest rebalance, None without a rebalance.
+    OfflinePartitionsCount counts such partitions). `lost` counts the acknowledged records that no replica has any more.
+    `rebalance_ms` is the length of the longest rebalance, None without a rebalance.
     """
 
     task: Task
@@ -211,9 +211,9 @@ class TimedRun:
         )
 
     def _timed(self, next_ms: int) -> Action | None:
-        """Return what happens next if no routine action is ready: an action of a consumer, a deadline, or a wait.
+        """Return the next action if no routine action is ready: of a consumer, the firing of a coordinator's timer, or a wait.
 
-        The wait ends at `next_ms` or when the time of a routine action comes.
+        The wait ends at `next_ms`, or earlier if an action of a consumer or a routine action is due earlier.
         """
         due_ms = min((self._due_ms(action) for action in actions.routine_actions(self._world)), default=next_ms)
         return consumer_life.next_action(self._world, max(min(due_ms, next_ms), self._world.now_ms + 1))

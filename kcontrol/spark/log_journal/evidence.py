@@ -46,7 +46,7 @@ def write_tables(spark: SparkSession, records: Iterable[Record], folder: Path) -
 
 
 def with_evidence(spark: SparkSession, name: str) -> DataFrame:
-    """Return the table `name` with the columns `inferred` and `line`; the transitions have `mismatch` too.
+    """Return the table `name` with the columns `inferred` and `line`; the table `transitions` also gets `mismatch`.
 
     See `kcontrol/lab/history/log_evidence.py`, which makes the same columns without Spark.
     """

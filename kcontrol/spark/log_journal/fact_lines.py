@@ -33,7 +33,7 @@ class Logs(NamedTuple):
 
     @property
     def zone(self) -> str:
-        """The zone of the times, in words."""
+        """The zone of the times: "in UTC", or "as written" if the zone of a line is not known."""
         return "in UTC" if self.is_utc else "as written"
 
     def lines(self) -> Iterator[Line]:

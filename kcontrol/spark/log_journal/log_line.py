@@ -67,7 +67,7 @@ class Ahead:
                 self._places[key].append(position)
 
     def next(self, position: int, *key: Any) -> Line | None:
-        """Return the first line after `position` that has this key of `_keys`; None if this part of the logs has none."""
+        """Return the first line after the index `position` with this key, such as "move", "t-0"; None if this part has none."""
         places = self._places.get(key, ())
         at = bisect_right(places, position)
         return self._lines[places[at]] if at < len(places) else None

@@ -76,7 +76,7 @@ class Memory:
             self.register(broker, self.start(broker, RECORD), RECORD)
 
     def register(self, broker: int, cause: RecordId | None, inferred: str | None) -> None:
-        """Record the registration of a broker, whose address no line is asked for; do nothing if it is registered."""
+        """Record the registration of a broker, without its host and port; do nothing if it is registered."""
         if broker_path(broker) not in self.versions:
             content = encode({"jmx_port": -1, "timestamp": "0", "host": "", "version": 1, "port": -1}).decode()
             self.write(broker, cause, inferred, (broker_path(broker), content, True))

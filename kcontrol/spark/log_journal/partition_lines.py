@@ -107,7 +107,11 @@ class PartitionLines:
         self, line: Line, machine: str, move: tuple[str, str], leadership: Leadership | None, write: str | None,
         inferred: list[str], subject: str = "",
     ) -> RecordId:  # fmt: skip
-        """Add the record of a transition `move`, a pair of states, and mark it if the release's machine does not have it."""
+        """Add the record of a transition `move`, a pair of states, and mark it if it does not fit (`_mismatch`).
+
+        `leadership` is written to the state znode, and `write` is "create" or "set"; both are None if nothing is written.
+        `inferred` has the names of the inferred values. If `subject` is "", it is that of the line.
+        """
         memory, controller, epoch = self.memory, line.facts["controller"], line.facts["epoch"]
         subject = subject or line.subject
         written: dict[str, Any] = {}
@@ -127,7 +131,10 @@ class PartitionLines:
         return record
 
     def _mismatch(self, line: Line, machine: str, subject: str, move: tuple[str, str]) -> dict[str, str]:
-        """Return the fields that mark a transition which does not fit the release's machine or the line before; else {}."""
+        """Return the fields that mark a transition which does not fit the release's machine or the line before; else {}.
+
+        `mismatch` is a sentence, and `former_line` the place of the line before about this subject, if there is one.
+        """
         former = self._states.get((line.facts["controller"], line.facts["epoch"], subject))
         source, target = move
         before = f", after {former[1]}" if former else ""
@@ -140,7 +147,7 @@ class PartitionLines:
         return {"mismatch": reason} | ({"former_line": former[1]} if former else {})
 
     def failed(self, line: Line) -> None:
-        """Read a transition that a controller has refused or that has failed."""
+        """Read a refused or failed transition, and add `failed_change`, unless the line lacks the controller or its epoch."""
         machine, facts = ("replica" if "replica" in line.facts else "partition"), line.facts
         if "controller" not in facts or "epoch" not in facts:
             return
@@ -155,7 +162,7 @@ class PartitionLines:
     # ---------------------------------------------------------------- leaderships
 
     def _leadership(self, line: Line, source: str) -> tuple[Leadership, list[str]]:
-        """Return the leadership that a transition to OnlinePartition writes, and the names of its inferred values."""
+        """Return the leadership written by a transition from `source` to OnlinePartition, and the names of inferred values."""
         tp, facts = line.partition, line.facts
         former = self.memory.leaderships.get(tp)
         version = former["zk_version"] + 1 if former and source != NEW else 0
@@ -193,7 +200,10 @@ class PartitionLines:
             self._elected[line.partition] = {name: line.facts[name] for name in ("leader", "isr", "leader_epoch")}
 
     def isr_removed(self, line: Line) -> None:
-        """Read the smaller ISR of a replica that goes offline; up to 1.0 and at TRACE its transition has a line too."""
+        """Read the smaller ISR of a partition with a replica that goes offline.
+
+        If the logs have a later line of the replica's transition, both lines make one record.
+        """
         tp, facts, controller = line.partition, line.facts, line.facts["controller"]
         epoch = facts.get("epoch", self.processes.terms.get(controller))
         if epoch is None:

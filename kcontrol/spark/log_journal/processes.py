@@ -29,7 +29,10 @@ class Processes:
     # ---------------------------------------------------------------- brokers
 
     def started(self, line: Line) -> None:
-        """Read "started": the broker runs, is registered and has started earlier; a second "started" is a second process."""
+        """Read "started": record the start of the broker, at an inferred time, and its registration, unless they are recorded.
+
+        After a second "started" the first process has ended.
+        """
         broker, memory = line.facts["broker"], self.memory
         if broker in memory.alive and self._started.get(broker) == memory.incarnations[broker]:
             self.fail(broker)
@@ -110,7 +113,10 @@ class Processes:
             self._elect(controller, epoch, RECORD)
 
     def cause(self, controller: int) -> RecordId | None:
-        """Return the cause of a controller's next record: its last one, the end of a broker since then, or its election."""
+        """Return the record that causes a controller's next record: its last transition, or a later end of a broker or election.
+
+        Return None if none is known, as after a line "Newly added brokers".
+        """
         return self.causes.get(controller)
 
     def _elect(self, controller: int, epoch: int | None, inferred: str | None) -> None:
@@ -137,7 +143,7 @@ class Processes:
         )
 
     def _vacate(self, controller: int) -> None:
-        """Infer why `/controller` is free again: its broker has ended, or, if the broker logs more, the znode was deleted."""
+        """Infer why `controller` finds no `/controller`: the owner has ended, or the znode was deleted if the owner logs more."""
         holder = self.memory.owners.get(CONTROLLER)
         if holder is None:
             return

@@ -39,8 +39,8 @@ RELEASES = ("0.8.0", "0.8.1", "0.8.2", "0.9", "0.10.2", "0.11.0", "1.0", "1.1", 
 def release_of(versions: Iterable[str], found: Iterable[str]) -> str:
     """Return the release that wrote logs with these versions of Kafka and these wordings, which are keys of WORDINGS.
 
-    Of several versions it is the newest. Without a version it is the first release of RELEASES that prints all wordings, and the
-    newest evidence counts if no release does. Without any evidence it is the last release before KIP-866, 2.8.
+    Of several versions it is the newest. Without a version it is the first release of RELEASES that is not older than any of
+    the wordings. Without any evidence it is the last release before KIP-866, 2.8.
     """
     if known := [version for version in map(_number, versions) if version]:
         return max(known, key=sort_key)

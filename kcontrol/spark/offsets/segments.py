@@ -77,10 +77,10 @@ class Row(NamedTuple):
     """A record of a segment, a batch without records, or rejected bytes.
 
     `position` is the place of the batch in the file. `length` is the number of bytes of the batch in the first row of the batch,
-    else 0. `kind` is "commit", "group", "tombstone", "marker" (the end of a transaction), "empty", "unread" (a
-    record that cannot be read) or "rejected" (bytes that cannot be read). `fields` has the
-    fields of the key, and of the value with its version, by name. `producer_id` is None outside of transactions. `is_commit` is
-    None unless the row is a marker.
+    else 0. `kind` is "commit", "group", "tombstone", "marker" (the end of a transaction), "empty", "unread" (a record that
+    cannot be read) or "rejected" (bytes that cannot be read). `fields` has the fields of the key and of the value by name, with
+    `key_version` and `value_version`. `producer_id` is None outside of transactions. `is_commit` is None unless the row is a
+    marker.
     """
 
     position: int
@@ -143,7 +143,8 @@ def rows(segment: Segment) -> Iterator[Row]:
 def _next_batch(file: BufferedReader, position: int, size: int) -> tuple[int, str | None]:
     """Return (length, reason) of the batch at `position`; the reason is None if its bytes can be read.
 
-    The length is that of the rest of the file if no later batch can be found. The file's position is unchanged.
+    The length is that of the batch if its bytes can be read or the batch is too long (LONG), else of the rest of the file. The
+    file's position is unchanged.
     """
     left = size - position
     head = file.read(HEAD.size)
@@ -250,7 +251,10 @@ def _group(value: bytes) -> dict[str, Any]:
 
 
 def _member(member: dict[str, Any], is_consumer: bool) -> dict[str, Any]:
-    """Return a member with its `topics` and its `partitions`, such as ["t-0"]; both are None if the bytes are no consumer's."""
+    """Return a member with its `topics` and its `partitions`, such as ["t-0"]; each is None if its bytes are no consumer's.
+
+    Both are None if `is_consumer` is False: the protocol type of the group is not "consumer".
+    """
     topics = topics_of(member["subscription"] or b"") if is_consumer else None
     partitions = _partitions(member["assignment"] or b"") if is_consumer else None
     return member | {"topics": None if topics is None else sorted(topics, key=str), "partitions": partitions}

@@ -80,7 +80,7 @@ def _words(value: Any) -> str:
 
 
 def _link(number: int, target: str, words: str | None = None) -> str:
-    """Return a number as a cell that links to the element with the id `target`; 0 is no link."""
+    """Return a cell with a number, or with `words` in its place, that links to the element with the id `target`; 0 is no link."""
     shown = f"{number:,}" if words is None else _words(words)
     return f'<td class="number"><a href="#{target}">{shown}</a></td>' if number else f'<td class="number">{shown}</td>'
 
@@ -99,7 +99,10 @@ def _head(words: str, id: str = "", css: str = "") -> str:
 
 
 def _overview(runs: Sequence[RunTimes], found: Sequence[Section], numbers: Mapping[str, int]) -> str:
-    """Return the first table: a row for each run, with the number of rows of each section."""
+    """Return the first table: a row for each run, with the number of rows of each section.
+
+    `numbers` has the number of each run from 1, which the ids of links contain.
+    """
     counts = {section.id: section.by_run() for section in found}
     rows = []
     for run in runs:
@@ -145,7 +148,10 @@ def _timeline(runs: Sequence[RunTimes], found: Sequence[Section]) -> str:
 
 
 def _bar(run: RunTimes, row: Row, look: str, y: int, height: int, words: str) -> str:
-    """Return the bar of a row in the line of its run as SVG, with `words` in it if it is wide enough, and a title."""
+    """Return the bar of a row in the line of its run as SVG, with `words` in it if it is wide enough, and a tooltip.
+
+    `look` is its attribute `fill` or `class`; `y` and `height` are in pixels.
+    """
     begin, end = _place(run, row["begin_ms"], row["n"]), _place(run, row["end_ms"], row["end_n"])
     begin = min(begin, 100 - NARROWEST)
     width = max(NARROWEST, end - begin)
@@ -180,7 +186,10 @@ def _section(section: Section, numbers: Mapping[str, int]) -> str:
 
 
 def _counts(section: Section, numbers: Mapping[str, int]) -> str:
-    """Return the table of counts: a row for each run that has rows, a column for each key, and the totals."""
+    """Return the table of counts: a row for each run that has rows, a column for each key, and the totals.
+
+    `numbers` has the number of each run from 1, which the ids of links contain.
+    """
     counts, keys = section.counts(), section.keys
     named = [_head(key, f"{section.id}-k{place}", "number") for place, key in enumerate(keys)]
     heads = [_head("run"), *named, _head("all", css="number")]
@@ -212,7 +221,10 @@ def _durations(section: Section) -> str:
 
 
 def _rows(section: Section, numbers: Mapping[str, int]) -> str:
-    """Return the list of all rows: a table for each run and key, with the id of the count that links to it."""
+    """Return the list of all rows: a table for each run and key, with the id to which the run's count of this key links.
+
+    `numbers` has the number of each run from 1, which the ids of links contain.
+    """
     places = {key: place for place, key in enumerate(section.keys)}
     parts, last, last_run = ["<h3>Rows</h3>"], ("", ""), ""
     heads = [_head(words) for words in ("record", *(column.replace("_", " ") for column in section.columns))]
