@@ -192,7 +192,7 @@ def cells(replication: object, unclean: object, session: object) -> list[Cell]:
 
 
 def _values(given: Any, name: str, is_legal: Callable[[Any], bool], legal: str) -> list[Any]:
-    """Return the values of a setting, each of them once; a single value is a list of one."""
+    """Return the values of the setting `name`, each once, also of a single value. Raises UserError for an illegal value."""
     values = list(given) if isinstance(given, list | tuple | set | range) else [given]
     wrong = next((value for value in values if not is_legal(value)), None) if values else given
     if wrong is not None or not values or None in values:

@@ -83,7 +83,7 @@ class Outcome(NamedTuple):
 
 
 class RunFailed(Exception):
-    """The error of a run without measures: a function of the learner has failed, or the run has no end."""
+    """The error of a run without measures: a function of the learner has failed, or the run took more than MOST_STEPS steps."""
 
 
 def outcome(job: Job, task: Task) -> Outcome:

@@ -82,7 +82,7 @@ class PartitionLines:
         self._change(line, "partition", (source, target), leadership, write, inferred)
 
     def _lost_leader(self, line: Line) -> None:
-        """Infer the end of the leader's process from a transition to OfflinePartition, unless the topic is being deleted."""
+        """Infer from a transition to OfflinePartition that the leader's process has ended, or that the topic is being deleted."""
         tp = line.partition
         after = self.processes.ahead.next(self.processes.position, "move", tp)
         if (after and state_name(after.facts["to_state"]) == GONE) or self._topic(tp) in self._deleting:
@@ -270,7 +270,7 @@ class PartitionLines:
             self.memory.write(None, cause, inferred, (delete_topic_path(topic), "", False))
 
     def _retire(self, line: Line, tp: str, replica: int) -> None:
-        """Infer the end of a deletion from the last replica of the topic that becomes NonExistentReplica."""
+        """Infer the end of a topic's deletion when its last replica becomes NonExistentReplica, unless a later line has it."""
         topic = self._topic(tp)
         retired = self._retired[topic]
         retired.add(f"{tp}@{replica}")
