@@ -35,7 +35,8 @@ def kafka_name(field: str) -> str:
 def memory(state: folded_state.State, broker: int | None = None) -> pd.DataFrame:
     """Return one row per field of a broker's controller context, sorted by the field's name in kcontrol.
 
-    Without `broker` the fields are those of the active controller. `entries` is the number of elements of a set or a map.
+    Without `broker` the fields are those of the active controller. `kafka` is the field's name in Kafka, `holds` its value as
+    text, `entries` the number of elements of a set, list or map, missing for any other value.
     Raises UserError for a broker that does not run, and without `broker` if there is no active controller.
     """
     ruler = folded_state.controller(state)

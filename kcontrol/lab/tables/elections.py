@@ -44,8 +44,9 @@ class CandidateTable:
 def candidates(state: folded_state.State, partition: str, rules: Rules, unclean: bool) -> CandidateTable:
     """Return the replicas of a partition with a verdict on each.
 
-    The verdict is "leads", "led, is dead", "dead", "in sync", "not in sync", or, for the replica that would win an offline
-    election under `rules`, the rules of a release, "next" or "next, unclean".
+    The verdict on the leader in the state znode is "leads", or "led, is dead". That on any other replica is "dead", "in sync" or
+    "not in sync"; or "next" or "next, unclean" for the replica that would win an offline election now under `rules`, the rules of
+    a release.
 
     A replica counts as alive if its broker is registered in ZooKeeper. `unclean` is the brokers' setting
     unclean.leader.election.enable; the topic's own setting overrides it. Raises UserError for an unknown partition.

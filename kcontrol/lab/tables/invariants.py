@@ -42,8 +42,9 @@ def check_invariants(world: World, play: Callable[[], Iterator[World]], own: tup
     """Return one row per invariant, those of `own` last: the outcome, and for a broken invariant the first step that broke it.
 
     `outcome` is "holds", "broken", "not promised" if the release of `world` does not promise the invariant, or "void" if an
-    outside program has written to its ZooKeeper. `play` plays the run of `world` again in a second world, and yields that world
-    after each step. Raises UserError for a function in `own` that has no docstring or that raises.
+    outside program has written a znode on which the invariant depends. `play` plays the run of `world` again in a second world,
+    and yields that world after each step. `own` are a learner's invariants (`Own`). Raises UserError for a function in `own` that
+    has no docstring or that raises.
     """
     rows: list[Mapping[str, Any]] = [{"invariant": name, "sentence": said} for name, said in map(_named, own)]
     rows = [*({"invariant": r.name, "sentence": r.sentence} for r in INVARIANTS), *rows]

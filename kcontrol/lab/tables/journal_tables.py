@@ -54,8 +54,8 @@ def timed(types: Mapping[str, str], records: Sequence[Record]) -> dict[str, str]
 def table(rows: Iterable[Mapping[str, Any]], types: Mapping[str, str], index: str | None = None) -> pd.DataFrame:
     """Return the rows as a table that has exactly these columns and types, even without rows.
 
-    `index` is the key of the text in each row that becomes the table's index. Rows have times in ms: the key `at_ms` for the
-    column `at`.
+    `index` is the key of the values in `rows` that become the table's index; None gives an index of numbers from 0. A column of
+    type TIME, such as `at`, is made from the key with the suffix `_ms`, such as `at_ms`.
     """
     rows = list(rows)
     keys = {name: f"{name}_ms" if dtype == TIME else name for name, dtype in types.items()}
@@ -109,7 +109,7 @@ def brokers(records: Sequence[Record], state: State) -> pd.DataFrame:
     """Return one row per broker in the settings of the run and per broker that was started, by id.
 
     `controller` says that `/controller` names the broker, `believes_so` that the broker itself believes to be the controller.
-    `handling` has the events of suspended handlers, and `queue` the events that wait.
+    `handling` has the events whose handlers have begun and not ended, and `queue` the events that wait for a handler.
     """
     known = {*records[0].fields["brokers"], *(r.fields["broker"] for r in records if r.kind == "start")}
     frozen = _frozen(records)

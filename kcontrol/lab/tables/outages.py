@@ -20,8 +20,9 @@ COLUMNS = {"partition": "string", "since": journal_tables.TIME, "until": journal
 def outages(records: Sequence[Record]) -> pd.DataFrame:
     """Return one row per outage, in the order of their beginnings: a partition and a time without a running leader.
 
-    `until` is missing while the outage lasts. `steps` is its length: in ms of the run's clock, but in a recording in journal
-    records. A leader that is stopped or frozen causes an outage. `led` is the leader before, `leads` the leader after.
+    `steps` is its length: in ms of the run's clock, but in a recording in journal records. A leader that is stopped or frozen
+    causes an outage. `led` is the leader before, `leads` the leader after. While the outage lasts, `until`, `steps` and `leads`
+    are missing.
     """
     found = sorted(rows(records), key=lambda row: (row["since_ms"], row["partition"]))
     return journal_tables.table(found, journal_tables.timed(COLUMNS, records))

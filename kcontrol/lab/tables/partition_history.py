@@ -41,7 +41,7 @@ def _rows(records: Sequence[Record], partition: TopicPartition) -> Iterator[dict
 
 
 def _written(record: Record, partition: TopicPartition) -> dict[str, Any]:
-    """Return the columns of the table `stored` that a journal record changes for the partition, with their new values."""
+    """Return the columns of the table `stored` that a journal record writes for the partition, with their values; else {}."""
     found: dict[str, Any] = {}
     assigned = _assigned(record, partition)
     if assigned is not None:
@@ -54,7 +54,7 @@ def _written(record: Record, partition: TopicPartition) -> dict[str, Any]:
 
 
 def _assigned(record: Record, partition: TopicPartition) -> ReplicaAssignment | None:
-    """Return the partition's assignment if `record` is a write of the topic znode; None for any other journal record."""
+    """Return the partition's assignment if `record` is a successful write of its topic znode; else None."""
     if record.kind != "write" or record.fields["error"] is not None:
         return None
     for op in record.fields["ops"]:
