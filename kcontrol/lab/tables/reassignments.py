@@ -141,9 +141,10 @@ def _rows(state: folded_state.State) -> Iterator[dict[str, Any]]:
 
 
 def _implied(stored: ReplicaAssignment, target: tuple[int, ...]) -> ReplicaAssignment:
-    """Return the replicas during a reassignment to `target`, with the added and the removed replicas among them.
+    """Return the assignment during a reassignment to `target`: its replicas, `target` first, and those added and removed.
 
-    It is for releases before 2.4, whose topic znode has no added and removed replicas; `stored` has the replicas in this znode.
+    It is for releases before 2.4, whose topic znode has no added and removed replicas. `stored` has the replicas in this znode:
+    a replica of `target` that is not in `stored` is added, a replica in `stored` that is not in `target` is removed.
     """
     replicas = tuple(dict.fromkeys((*target, *stored.replicas)))
     adding = tuple(b for b in target if b not in stored.replicas)

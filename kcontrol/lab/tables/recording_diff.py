@@ -123,7 +123,7 @@ class RecordingDiff:
         return f"The first difference is in {where}, in {d.kind}, {d.about}. {sides}."
 
     def _around(self, d: Difference) -> pd.DataFrame:
-        """Return the rows of the table about the scenario's step and the kind (such as "requests") of the difference `d`."""
+        """Return the rows of the table with the scenario's step and the kind (such as "requests") of the difference `d`."""
         return self.table[(self.table["step"] == d.step) & (self.table["kind"] == d.kind)]
 
     def __repr__(self) -> str:
@@ -155,7 +155,8 @@ def _json(value: Any) -> str:
 class Line(NamedTuple):
     """A write, transition, request or znode of a recording as two texts: its subject and its other values.
 
-    `about` is the subject, such as "1: t-0" for a transition that broker 1 made; `rest` is then the two states and the epoch.
+    `about` is the subject, such as "1: t-0" for a transition that broker 1 made; `rest` is then the two states and the controller
+    epoch. For a write, a request or a znode, `rest` is JSON, "" if there are no other values.
     """
 
     about: str
@@ -192,8 +193,8 @@ def _clean(about: str, rest: str) -> Line:
 def _aligned(theirs: list[Line], ours: list[Line]) -> Iterator[tuple[Line | None, Line | None]]:
     """Yield pairs of lines: each line of `theirs`, the recording, with an equal line of `ours`, the other run.
 
-    If no equal line is left, the pair has a line of `ours` with an equal subject; without one it has None. At last come the
-    other lines of `ours`, each after None.
+    If no equal line is left, the second of the pair is a line of `ours` with an equal subject, and None if there is no such line
+    either. At last come the lines of `ours` that are in no pair yet, as pairs (None, line).
     """
     left = list(ours)
     found: list[Line | None] = []

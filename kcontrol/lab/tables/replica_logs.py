@@ -21,7 +21,7 @@ RECORDS = {"leader_epoch": "int64", "value": "string"}
 
 
 def require(state: State) -> State:
-    """Return the logs of a run's state by broker and, for each broker, by partition.
+    """Return the logs of a run's state by broker and, for each broker, by partition; each log is a dict as in `journal.fold`.
 
     Raises UserError if the brokers of this lab keep no logs.
     """

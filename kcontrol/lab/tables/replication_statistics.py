@@ -24,7 +24,10 @@ Source: OngoingReassignmentState (2.8.2).
 
 
 class LeaderPartition(NamedTuple):
-    """A partition in its leader's memory: the number of its replicas, those in sync, and those that acks=all needs."""
+    """A partition in its leader's memory: the numbers of its replicas and of its ISR, and its min.insync.replicas.
+
+    From 2.5 on the replicas that a reassignment adds are not counted in `replication_factor`.
+    """
 
     replication_factor: int
     in_sync: int
@@ -98,10 +101,10 @@ def _led(state: folded_state.State, added: AddingReplicas, broker: str, run: Map
 
 
 def _least(state: folded_state.State, broker: str, partition: str, run: Mapping[str, Any]) -> int:
-    """Return min.insync.replicas as the leader has read it.
+    """Return min.insync.replicas of a partition as its leader `broker` has read it.
 
-    In a run without logs it is the setting of the topic, else the brokers' setting in `run`, the fields of the journal's first
-    record.
+    If the leader has not read it, as in a run without logs, return the topic's setting in ZooKeeper, else the brokers' setting in
+    `run`, the fields of the journal's first record (by default 1).
     """
     log = state.get("logs", {}).get(broker, {}).get(partition)
     if log is not None and log["min_insync_replicas"] is not None:
