@@ -31,8 +31,8 @@ def trials(rules: Mapping[str, Rule], runs: int, seed: int) -> pd.DataFrame:
 
     In each cluster eight kills and starts of brokers are drawn with `seed`; they are equal for all rules. `rules` maps names of
     rows to functions like `leader_election.offline`, or to None for Kafka's own rule. The columns are sums over the runs:
-    `elections` counts changes of a leader to another broker, `unclean` the changes to a broker outside the ISR, `down` the outages
-    of partitions, and `steps_down` their total length in ms of virtual time. Raises UserError for a rule that raises.
+    `elections` counts changes of a leader to another broker, `unclean` the changes to a broker outside the ISR, `down` the
+    outages of partitions, and `steps_down` their total length in ms of virtual time. Raises UserError for a rule that raises.
     """
     series = [list(_failures(random.Random(f"{seed} {number}"))) for number in range(runs)]
     return journal_tables.table(

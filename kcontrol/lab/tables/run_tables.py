@@ -166,7 +166,7 @@ class Tables:
     # ---------------------------------------------------------------- consumer groups
 
     def assignment(self) -> pd.DataFrame:
-        """Return one row per member of a group and one column per partition: whether the partition is assigned to the member."""
+        """Return one row per member of each group, one column per partition: whether the partition is assigned to the member."""
         return listing.assignment(self._run.state, self._run._played)
 
     def ballots(self, group: str | None = None) -> pd.DataFrame:
@@ -187,23 +187,26 @@ class Tables:
         return coordinators.coordinators(self._run.state, self._run._played)
 
     def loads(self) -> pd.DataFrame:
-        """Return one row per load and unload of a partition of `__consumer_offsets`: batches, groups, and the result in words."""
+        """Return one row per load and unload of a partition of `__consumer_offsets`, with the groups and the result in words.
+
+        `batches` is the number of batches that a load has read from the log.
+        """
         return coordinators.loads(self._run.records)
 
     def consumer_groups(self, group: str | None = None) -> pd.DataFrame:
         """Return what `kafka-consumer-groups --describe` prints of a group, or of all groups: offsets, lag, members and state.
 
-        The end of a log is known where brokers keep logs (`data=True`). Raises UserError, listing the groups, for an unknown
-        group.
+        The end of a log and the lag are missing if the leader does not run, or if the brokers keep no logs (they keep them in
+        a lab with `data=True`). Raises UserError, listing the groups, for an unknown group.
         """
         return listing.described(self._run.state, self._run._played, group)
 
     def timers(self) -> pd.DataFrame:
-        """Return one row per timer of a broker, the timer that fires next first: its time, its event and its member."""
+        """Return one row per timer that a broker has set, the next to fire first: when it fires, its event, group and member."""
         return waiting.timers(self._run.records, self._run.state)
 
     def parked(self) -> pd.DataFrame:
-        """Return one row per request that a coordinator has parked, without a response yet: its time, and what it waits for."""
+        """Return one row per request that a coordinator has parked: its time of arrival, and the event that will complete it."""
         return waiting.parked(self._run.records, self._run.state)
 
     def delayed_operations(self) -> pd.DataFrame:

@@ -332,10 +332,10 @@ def _quantile(values: Sequence[int], share: float) -> float:
 
 
 def exposition(found: Sequence[Statistic], run: str) -> str:
-    """Return the metrics in Prometheus's text format, with the labels `broker` and `run`; timers are summaries, meters counters.
+    """Return the metrics in Prometheus's text format; timers are summaries, meters counters.
 
-    A family has the name of its MBean: `kafka_controller_KafkaController_ActiveControllerCount`. Fields without an MBean are
-    left out.
+    The labels are `broker`, the broker's id, and `run`, the argument. A family has the name of its MBean:
+    `kafka_controller_KafkaController_ActiveControllerCount`. Fields without an MBean are left out.
     """
     families: dict[str, prometheus.Family] = {}
     for s in found:

@@ -54,7 +54,10 @@ STATE_ZNODE = "/brokers/topics/<topic>/partitions/<partition>/state"
 
 
 def handler_name(event: str, release: str) -> str | None:
-    """Return the name of Kafka's class that queues or handles an event, None if the release has no class for it."""
+    """Return the name of the Kafka class that is notified of an event's cause, such as "BrokerChangeHandler".
+
+    Return None if the release has no class for the event.
+    """
     rows = HANDLER_NAMES.get(event, ())
     return (value_in_force(rows, release) or None) if rows and is_since(rows[0][0], release) else None
 
@@ -108,7 +111,7 @@ HANDLERS = {"change": "string", "handler": "string", "event": "string", "state":
 
 
 def handlers(rules: Rules) -> pd.DataFrame:
-    """Return one row per watched znode and event: the kind of change, Kafka's handler, the controller's state, the brokers."""
+    """Return one row per watched znode and event, for the release of `rules`: the fields of a `WatchedZNode`."""
     return Wide(journal_tables.table((row._asdict() for row in watched_events(rules)), HANDLERS, "znode"))
 
 
