@@ -12,7 +12,7 @@ DONE = 2  # the importance of records of actions from outside
 
 
 def report(run: Run) -> str:
-    """Return a run as text: its last state in one line, its actions from outside (such as a kill), and its partitions."""
+    """Return a run as text: a line with its name and a summary, its actions from outside (such as a kill), its partitions."""
     done = text.lines(record for record in run.records if text.importance(record) >= DONE)
     return "\n".join([text.clean(repr(run)), *done, *(_partition(name, row) for name, row in run.partitions().iterrows())])
 
@@ -24,7 +24,10 @@ def _partition(name: Any, row: Any) -> str:
 
 
 def in_kafkas_words(run: Run) -> str:
-    """Return as one text the lines that the run's Kafka release writes to its log files, if the journal has their values."""
+    """Return as one text the lines that the run's Kafka release writes to its log files.
+
+    A line with a value that the journal lacks, such as a duration, is left out.
+    """
     return "\n".join(str(line) for lines in kafka_words.in_kafkas_words(run.records) for line in lines)
 
 

@@ -20,10 +20,11 @@ LONGEST = 24
 
 
 class Playground:
-    """An empty tree of znodes, in the world "simulated" or "zookeeper"; if this cannot be opened, in the world `otherwise`.
+    """An empty tree of znodes, in memory (`world` is "simulated") or at a real server ("zookeeper").
 
-    `kazoo` opens clients; `cut`, `mend` and `time_out` break and restore their connections and end their sessions; `tree`,
-    `owner` and `diagram` show the znodes. Raises UserError for an unknown world, and if no world can be opened.
+    If the server cannot be opened and `otherwise` is "simulated", the tree is in memory. `kazoo` opens clients; `cut`, `mend` and
+    `time_out` break and restore their connections and end their sessions; `tree`, `owner` and `diagram` show the znodes. Raises
+    UserError for an unknown world, and if the server cannot be opened and `otherwise` is None.
     """
 
     def __init__(self, world: str = "simulated", otherwise: str | None = None, seed: int = 1) -> None:
@@ -62,7 +63,7 @@ class Playground:
     # ---------------------------------------------------------------- what happens to clients
 
     def settle(self) -> Playground:
-        """Wait until every client has received all its notifications, which arrive some time after a write."""
+        """Wait until every client has received all its notifications, which arrive some time after a write; return `self`."""
         for _ in range(3):  # a watch function may write, which makes ZooKeeper notify other clients
             for client in self._clients.values():
                 client.drain()

@@ -188,7 +188,7 @@ class StepComparison:
     def isr_changes(self) -> Iterator[Difference]:
         """Yield one difference for each partition whose leader changed the ISR differently in the two recordings.
 
-        It is the number of ISR changes in this step or, if the numbers are equal, the members of the ISR after the last change.
+        Its values are the numbers of ISR changes in this step or, if these are equal, the members of the ISR after the last change.
         """
         for key in _keys(self.a.isr, self.b.isr):
             x, y = self.a.isr.get(key, []), self.b.isr.get(key, [])
@@ -262,10 +262,10 @@ class StepComparison:
 
 
 def resigned(step: Step, before: Any) -> frozenset[Any]:
-    """Return, in one set, the brokers that a step thaws and the brokers that can stop being controller in it.
+    """Return the brokers of which the last requests as controller depend on timing in a step.
 
-    If `/controller` is deleted or set in the step, its owner before the step (`before`) and the brokers that create it in the
-    step can stop being controller; otherwise no broker can.
+    They are the brokers that the step thaws and, if the step deletes or sets `/controller`, its owner before the step (`before`)
+    and the brokers that create `/controller` in the step.
     """
     winners = [w["by"] for w in step["writes"] if w["op"] == "create" and w["path"] == CONTROLLER]
     ends = any(

@@ -215,8 +215,8 @@ def _origin(record: Record, by_id: Mapping[RecordId, Record]) -> Record | None:
 def _mark_lost(record: Record, rows: Mapping[RecordId, dict[str, Any]]) -> None:
     """Change the column `result` of events that no handler will complete, because of the journal record `record`.
 
-    The kind of the record is `preempt` or `stop`. If it is `preempt`, the first waiting event of its thread gets "preempted"; if
-    it is `stop`, all waiting and unfinished events of the broker get "ended with its broker". `rows` are the rows of the table
+    The kind of the record is `preempt` or `stop`. A `preempt` removes an event from a thread's queue before the event is handled:
+    the first waiting event of the thread gets "preempted". If it is `stop`, all waiting and unfinished events of the broker get "ended with its broker". `rows` are the rows of the table
     `handled_events`, by the id of the event's `enqueue` record.
     """
     broker = record.fields.get("broker", record.id.node)

@@ -134,7 +134,7 @@ def _one_znode(zookeeper: ZooKeeper, contenders: int) -> _Count:
 
 
 def _queue(zookeeper: ZooKeeper, contenders: int) -> _Count:
-    """Return the costs of the recipe with sequential znodes.
+    """Return the costs of the recipe with sequential znodes: watches, notifications and tries, as for `_one_znode`.
 
     The contender whose znode has the lowest number leads; each other contender watches the znode with the next lower number.
     """
