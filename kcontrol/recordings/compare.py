@@ -188,7 +188,8 @@ class StepComparison:
     def isr_changes(self) -> Iterator[Difference]:
         """Yield one difference for each partition whose leader changed the ISR differently in the two recordings.
 
-        Its values are the numbers of ISR changes in this step or, if these are equal, the members of the ISR after the last change.
+        Its values are the numbers of ISR changes in this step or, if these are equal, the members of the ISR after the last
+        change.
         """
         for key in _keys(self.a.isr, self.b.isr):
             x, y = self.a.isr.get(key, []), self.b.isr.get(key, [])
@@ -391,9 +392,10 @@ class Normalizer:
     ) -> tuple[dict[tuple[Any, ...], list[Any]], Counter[tuple[Any, ...]]]:
         """Return two dicts: the contents of requests, in order, by (sender, receiver, partition), and the numbers of requests.
 
-        The numbers are by (sender, receiver, API, deletion flag). A request without partitions is under the partition "".
-        `handled` are the requests of a step. `raced` has, by partition, the leader epochs of ISR changes in this step: fields
-        that race with such a change are left out. Requests to the brokers in `stopped` are left out.
+        The numbers are by (sender, receiver, API, deletion flag of StopReplica as text). A request without partitions is under
+        the partition "". `handled` are the requests of a step. `raced` has, by partition, the leader epochs of ISR changes in
+        this step: in requests with such an epoch the fields that the controller reads before or after the change (RACED_FIELDS)
+        are left out. Requests to the brokers in `stopped` are left out.
 
         A controller that resigns closes its connections, so requests of two of its terms may be handled in either order. The
         lists have them in the order of the controller epochs.

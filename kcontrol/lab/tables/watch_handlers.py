@@ -216,8 +216,8 @@ def _mark_lost(record: Record, rows: Mapping[RecordId, dict[str, Any]]) -> None:
     """Change the column `result` of events that no handler will complete, because of the journal record `record`.
 
     The kind of the record is `preempt` or `stop`. A `preempt` removes an event from a thread's queue before the event is handled:
-    the first waiting event of the thread gets "preempted". If it is `stop`, all waiting and unfinished events of the broker get "ended with its broker". `rows` are the rows of the table
-    `handled_events`, by the id of the event's `enqueue` record.
+    the first waiting event of the thread gets "preempted". With `stop` all waiting and unfinished events of the broker get "ended
+    with its broker". `rows` are the rows of the table `handled_events`, by the id of the event's `enqueue` record.
     """
     broker = record.fields.get("broker", record.id.node)
     waiting = [row for row in rows.values() if row["broker"] == broker and row["result"] in (WAITS, UNDER_WAY)]

@@ -1,8 +1,9 @@
 """The comparison of two recordings of one group, by the rule in `notebooks/recordings/groups.md`.
 
-Each answer of the recording must be equal in all fields that it has; members count as sets, and member ids are compared by the
-JoinGroup that got them. An answer must have been released by the same request, or by a timer within SLACK_MS for each timer of
-the chain that led to it. The records of the log must be equal, without their times.
+Each answer of the run must be equal to the recorded answer in all fields that the recorded answer has; members count as sets,
+and member ids are compared by the JoinGroup that got them. The recorded time of an answer must be between the request that
+released the run's answer and SLACK_MS after the answer to this request; if timers released the run's answer, it must be within
+SLACK_MS per timer of the time in the run. The records of the log must be equal, without their times.
 """
 
 from __future__ import annotations

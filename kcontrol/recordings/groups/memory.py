@@ -84,7 +84,7 @@ class Memory:
         self._update("groups", cause, {self.group_id: group})
 
     def commit(self, offsets: Offsets, cause: RecordId) -> None:
-        """Store the group's committed offsets in the memory, and add an `update` record to the journal."""
+        """Replace the group's committed offsets in the memory by `offsets`, and add an `update` record to the journal."""
         self.offsets = offsets
         if offsets:
             self._update("offsets", cause, {self.group_id: offsets})
@@ -221,8 +221,8 @@ class Memory:
     def remove(self, member_ids: Iterable[str], rule: str, cause: RecordId) -> None:
         """Remove members, with the reason `rule`; the remaining members rebalance.
 
-        A group without members leaves the memory up to 0.10.0, and if its next record in the log is a tombstone; else it becomes
-        Empty.
+        A group without members leaves the memory in releases up to 0.10.0, and in later releases if its next record in the log is
+        a tombstone; else it becomes Empty.
         """
         assert self.group is not None
         gone = list(member_ids)
@@ -302,7 +302,8 @@ class Memory:
         """Append the log up to the next record of the group's metadata, and return the journal record of this append.
 
         `fits` gets the record's value as a dict of its fields, None for a tombstone. Return None, and append nothing, if there is
-        no such record or if `fits` returns False. `written` is the event that follows the append.
+        no such record or if `fits` returns False. `written` is stored in the journal record as the event after the append, None
+        without an event; `cause` is the record's cause.
         """
         places = range(self.appended, len(self.log))
         at = next((at for at in places if self.log[at][0]["key"]["kind"] == "group"), None)

@@ -103,7 +103,7 @@ class GroupPlayer:
             self.world.step(("wait", at_ms - self.world.now_ms))
 
     def _next_due(self) -> tuple[int, tuple[Any, ...]] | None:
-        """Return the time and the action of the coordinator's next timer or offset check; None if there is none."""
+        """Return the time of the coordinator's next timer or offset check, and its action in the world; None if there is none."""
         process = self.world.processes.get(BROKER)
         if process is None:
             return None

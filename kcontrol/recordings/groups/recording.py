@@ -190,7 +190,8 @@ BYTES = ("subscription", "assignment")  # the fields of a member that are hexade
 def record_bytes(entry: Mapping[str, Any]) -> tuple[bytes, bytes | None]:
     """Return the key and the value of a record of the log as bytes; the value of a tombstone is None.
 
-    Raises ValueError or KeyError for a version that does not exist, and for a field that is missing.
+    `entry` has the record's fields, as {"key": {...}, "value": {...}} in a recording's `log`. Raises ValueError or KeyError for a
+    version that does not exist, and for a field that is missing.
     """
     key, value = entry["key"], entry["value"]
     kind = key["kind"]
