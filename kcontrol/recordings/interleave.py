@@ -1,8 +1,9 @@
 """One order for the three lists of a recorded step: writes, transitions and requests.
 
 Each list keeps its order. A transition that belongs to a write becomes one item with this write. All other transitions, and
-requests, come as early as the recording allows: after the write that made their sender controller, after the write that
-triggered the step, and a request also after the writes of the leaders and ISRs in it. The true order is not recorded.
+requests, come as early as the recording allows: after the write of `/controller_epoch` by the controller that made the transition
+or sent the request, after the write that triggered the step, and a request also after the registration of its receiver and the
+writes of the leaders and ISRs in the request. The true order is not recorded.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ class Item(NamedTuple):
     * "write": the list of the writes of one transaction; `move` is the transition that belongs to them, or None.
     * "move": a recorded transition of a partition or replica without a write.
     * "request": a recorded request at its arrival; "sent": a recorded request whose sender ends before the arrival.
-    * "start", "stop", "exit", "freeze" and "thaw": the id of the broker whose process is started, killed, and so on.
+    * "start", "stop", "exit", "freeze" and "thaw": the id of the broker whose process is started, is killed, ends in a controlled
+      shutdown or by itself, is frozen, and continues.
     """
 
     kind: str
@@ -115,8 +117,8 @@ def pair_writes_with_moves(moves: list[dict[str, Any]], groups: list[Group], see
 def _decides(move: dict[str, Any], decision: Decision) -> bool:
     """Return whether the transition `move` can have written the value of `decision`, a controller's write of a state znode.
 
-    Both must have one controller and one controller epoch. A partition must become Online, with another leader if it was Online
-    before; a replica must become Offline and have left the ISR, or be its last member.
+    The transition must have the controller and the controller epoch of the write. A partition must become Online, with another
+    leader if it was Online before; a replica must become Offline and have left the ISR, or be its last member.
     """
     value = decision.value
     if move["by"] != decision.by or move.get("failed") or move["epoch"] != value.get("controller_epoch", move["epoch"]):
@@ -259,8 +261,9 @@ def _awaited(how: str, path: Any) -> Callable[[dict[str, Any]], bool]:
 def _place(word: str, broker: int, gates: Gates, now: int, *, together: bool) -> int:
     """Return how many of the step's transactions come before the action `word`, such as "start" or "kill", on a broker.
 
-    A start comes before the broker's session opens. A "term" comes before its session closes, and so does a "kill" if
-    `together`. `now` is the number of transactions before the preceding action: return it for any other word, and never less.
+    A start comes before the broker's session opens. A "term", a controlled shutdown, comes before its session closes, and so does
+    a "kill" if `together`: the step has several actions. `now` is the number of transactions before the preceding action: return
+    it for any other word, and never less.
     """
     if word == "start":
         return max(now, gates.after(lambda w: w["by"] in (broker, UNNAMED) and w["op"] == "open") - 1)
@@ -341,7 +344,7 @@ class _Interleaver:
     def _process_actions(self, out: int, *, leaving: bool) -> Iterator[Item]:
         """Yield the next actions on processes that may come after the first `out` transactions.
 
-        Unless `leaving`, stop before an exit.
+        If `leaving` is False, end before the first Item of kind "exit".
         """
         while self.pending and self.pending[0][0] <= out and (leaving or self.pending[0][1].kind != "exit"):
             yield self.pending.pop(0)[1]

@@ -10,7 +10,7 @@ inferred from requests, responses and log, by these rules:
 * A response that contradicts the memory so far, such as UNKNOWN_MEMBER_ID, changes the memory at its request.
 * A record of the log is appended by the request that explains the record; the log has its order, but no times.
 
-Each inferred record has the field `inferred`: "record" if the recording has no part of the record, "time" if the recording has
+Each inferred record has the field `inferred`: "record" if the recording does not have the record, "time" if the recording has
 the record without its time. `requests.py` has the changes by each request, `memory.py` the
 memory: read these next.
 
@@ -57,7 +57,7 @@ class Moment(NamedTuple):
     """One moment of a recording: its time in ms, its kind, and the request (or stop or start of the broker) `step`.
 
     `kind` is "request" or "answer" for the sending of a request and its response, "event" for a stop or start of the broker,
-    "timer" for the begin of a generation by a timer.
+    "timer" for the begin of a generation by a timer; then `step` is the last JoinGroup that is answered with this generation.
     """
 
     at_ms: int
@@ -71,7 +71,7 @@ def consumer_name(client: str) -> str:
 
 
 def consumers(recording: Step) -> dict[str, Consumer]:
-    """Return, by the consumer's name, the state of each consumer of a recording before its first request."""
+    """Return, by name, each consumer of a recording before its first request: its group and its group.instance.id, if any."""
     asked = [step for step in recording["exchange"] if "api" in step and not is_admin(step["api"])]
     instances = {step["client"]: step["request"].get("instance") for step in asked if step["api"] == JOINED}
     names = dict.fromkeys(step["client"] for step in asked)
