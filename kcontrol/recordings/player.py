@@ -181,7 +181,9 @@ class Player:
                 )
 
     def _next(self, routine: list[Any]) -> Any:
-        """Return the action that comes next in the recording; `routine` has the actions that the cluster can perform by itself.
+        """Return the action in `routine` that comes next in the recording; where that is open, the first that need not wait.
+
+        `routine` has the actions that the cluster can perform by itself.
 
         A candidate creates `/controller` only after the other brokers have handled the watch event of the election. A controller
         of 0.8 that handles this event too late does not resign; if the recording shows that, the winner's actions come first.
@@ -260,8 +262,8 @@ class Player:
         """Return the actions that the cluster can perform by itself.
 
         In a recorded step, the timeout of a request to a frozen broker is left out when the brokers have made all writes of the
-        step. If each of the other actions must wait for events that come earlier in the recording (`_must_wait`), return the
-        timeout of a fetch from a frozen leader instead, if such a timeout is possible and recorded.
+        step. If all actions must wait for events that come earlier in the recording (`_must_wait`), and the recording has a
+        timeout of a fetch from a frozen leader that is possible now, return only this timeout.
         """
         is_long = not self.recorded.is_recorded or self.written < self.recorded.writes_of_brokers
         routine = [action for action in actions.routine_actions(self.world) if action[0] != "time_out" or is_long]
@@ -486,7 +488,7 @@ def config_of(scenario: Mapping[str, Any], release: str) -> dict[str, Any]:
 
 
 def release_of(scenario: Mapping[str, Any]) -> str:
-    """Return the release line of a scenario; the default is the release of Settings."""
+    """Return the release line of a scenario, such as "2.8"; without a release in it, that of the default release of Settings."""
     return line_of(str(scenario.get("release") or Settings().release))
 
 

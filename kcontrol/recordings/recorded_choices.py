@@ -27,7 +27,7 @@ class RecordedChoices:
     """The events of one recorded step that depend on timing, such as the winner of an election, and are not repeated yet.
 
     If the step has more than one election of a controller, `claims` has the (broker, path) of its writes that create
-    `/controller` or a broker's registration, in order.
+    `/controller` or a broker's registration and are not repeated yet, in order; else `claims` is empty.
     """
 
     def __init__(self, step: RecordedStep, world: World) -> None:
@@ -47,9 +47,10 @@ class RecordedChoices:
 
     @property
     def next_controller(self) -> int | None:
-        """The broker whose actions come before those of all other brokers, None if there is no such broker.
+        """The broker of the next claim in `claims`, such as the winner of the next recorded election.
 
-        That is the controller during its failover; after its resignation, the winner of the next recorded election.
+        While a controller that will resign again exists, and after the last claim, it is the broker of the last repeated claim;
+        None if no claim was repeated yet.
         """
         return self.claims[0][0] if self.claims and not self._resigns_again else self._acting
 
@@ -75,8 +76,8 @@ class RecordedChoices:
 
         `routine` has the actions that the cluster can perform by itself.
 
-        Before a controller resigns, it sends as many requests as in the recording. While it is controller, all other brokers act
-        first; after its resignation the winner of the next election acts first.
+        A controller sends as many requests as in the recording before it resigns. While a controller that will resign exists, the
+        actions of all other brokers come first; at any other time those of `next_controller`.
         """
         if not self.repeats:
             return None
@@ -97,10 +98,10 @@ class RecordedChoices:
         return sender, receiver, self.world.network.channels[sender, receiver][0].requests.controller_epoch
 
     def fetch_timeouts(self) -> list[Action]:
-        """Return an action ("fetch_timeout", broker) for each broker that delays a LeaderAndIsr response for a frozen leader.
+        """Return ("fetch_timeout", broker) for each broker that delays a LeaderAndIsr response until its fetch times out.
 
-        A broker is left out if it has sent as many LeaderAndIsr responses to the request's sender as the recorded step has
-        requests.
+        Such a fetch goes to a frozen leader. A broker is left out if in this step it has sent as many LeaderAndIsr responses to
+        the controller that waits for the response as the recorded step has LeaderAndIsr requests from this controller.
         """
         recorded = [(r["by"], r["to"], r["api"]) for r in self.step.get("requests", ())]
         found = []

@@ -102,7 +102,7 @@ class RecordedStep:
         return [w["by"] for w in self.writes[:before] if w["op"] == "close" and isinstance(w["by"], int)]
 
     def end_of(self, broker: int) -> int:
-        """Return the position in `writes` of the end of this broker's session, or `len(writes)` without an end."""
+        """Return the position of the end of this broker's session in `writes`, the step's list; without an end, its length."""
         return next((i for i, w in enumerate(self.writes) if (w["op"], w["by"]) == ("close", broker)), len(self.writes))
 
     def anything_follows_the_end_of(self, broker: int) -> bool:
@@ -134,9 +134,9 @@ class RecordedStep:
     def _span(self, word: str, argument: Any) -> tuple[int, int]:
         """Return the positions in `writes` at which an action begins and ends, equal if the action has no write of its own.
 
-        `word` is a word of a scenario's step, such as "kill", and `argument` its value. The search begins behind the action of
-        the last call of `before`, and an action without a recorded effect is there. A `kill` comes after the broker's last write
-        before the end of its session.
+        `word` is a word of a scenario's step, such as "kill", and `argument` its value. The search begins at the end of the
+        action of the last call of `before`; an action without a recorded effect begins and ends there. A `kill` comes after the
+        broker's last write before the end of its session.
         """
         rest = range(self.at, len(self.writes))
         names = list(argument) if isinstance(argument, (list, dict)) else [argument]
@@ -162,7 +162,10 @@ class RecordedStep:
     # ---------------------------------------------------------------- other choices
 
     def meets_earlier_topics_before(self, topic: str) -> bool:
-        """Return whether a partition of another topic became Online before the first partition of this topic became New."""
+        """Return whether a transition to Online of any other topic comes before the first transition of `topic` in this step.
+
+        Return False if `topic` has no transition in the step.
+        """
         earlier = False
         for transition in self.step.get("transitions", ()):
             if transition["subject"].rpartition("-")[0] == topic:
