@@ -85,7 +85,7 @@ class Playground:
     def time_out(self, name: str) -> Playground:
         """Let the session timeout pass for a client whose connection is cut: ZooKeeper ends the session.
 
-        Raises UserError if the connection is not cut.
+        Raises UserError if the connection is not cut, and for an unknown name.
         """
         client = self._client(name)
         if client.kazoo.state != "SUSPENDED":

@@ -77,7 +77,7 @@ def typed(values: Any, dtype: str) -> Any:
 def partitions(state: State) -> pd.DataFrame:
     """Return one row per partition, as stored in ZooKeeper, with its state in the active controller's memory.
 
-    A partition without a leader has leader -1.
+    `leader` is -1 for a partition without a leader, missing for a partition without a state znode.
     """
     states = states_at_the_controller(state, "partition")
     return table((_partition_row(p, states) for p in folded_state.partitions(state)), PARTITIONS, "partition")
