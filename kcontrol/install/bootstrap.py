@@ -145,7 +145,7 @@ class Progress:
         return "\n".join(line for line in self.lines() if not PROGRESS.match(line))
 
     def pending(self) -> list[str]:
-        """Return the packages that are being downloaded or built now, with their sizes."""
+        """Return the packages that uv downloads or builds now, each as its name and, if uv has printed it, its size."""
         found: dict[str, str] = {}
         for match in filter(None, map(PROGRESS.match, self.lines())):
             if match["begun"]:
@@ -248,7 +248,7 @@ def pip_settings(env: dict[str, str]) -> dict[str, str]:
 
 
 def has_system_certificates() -> bool:
-    """Return whether this machine has certificates; without them uv uses its own."""
+    """Return whether OpenSSL's default places have CA certificates; if not, uv uses the certificates that it brings along."""
     paths = ssl.get_default_verify_paths()
     return bool(paths.cafile or (paths.capath and any(Path(paths.capath).iterdir())))
 
@@ -276,7 +276,10 @@ def install(uv: Path, level: str, env: dict[str, str]) -> None:
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Wait for the lock file of `.venv`, and hold its lock in the `with` block; commands that run in the block inherit it."""
+    """Lock the file `.venv.lock` for the `with` block, and wait if another process has the lock.
+
+    Commands that `run` starts in the block inherit the lock.
+    """
     with (ROOT / ".venv.lock").open("w") as lock:
         os.set_inheritable(lock.fileno(), True)
         try:
@@ -288,7 +291,9 @@ def alone() -> Iterator[None]:
 
 
 def make(level: str) -> None:
-    """Make `.venv` complete for `level` (light, lab or full), or for its own level if that is higher; other processes wait.
+    """Install in `.venv` all packages of `level` (light, lab or full), or of the level that `.venv` has if that is higher.
+
+    `.venv` is created if it does not exist or was made for another folder. Other processes that call `make` wait for the end.
 
     Raises:
         SetupFailed: the environment cannot be made; the text has the remedy.
@@ -321,7 +326,8 @@ def make(level: str) -> None:
 def split(arguments: list[str]) -> tuple[str, str, list[str]]:
     """Return the command, the level of packages that it needs, and the arguments after the command.
 
-    The level is "light" after `--light`, else "lab" for the command lab, "full" for test, and "any" for other commands.
+    `arguments` are those of `./run`. The level is "light" if `--light` is given, else "lab" for the command lab, "full" for
+    test, and "any" for other commands, which run with the packages of every level.
 
     Raises:
         SetupFailed: the command is unknown, or `--light` is given for the tests.
@@ -361,7 +367,7 @@ def exec_command(command: str, rest: list[str]) -> None:
 def main(arguments: list[str]) -> int:
     """Make the environment ready for the command in `arguments`, then replace this process by the command.
 
-    Return an exit status only after a failure or for the usage text.
+    Return an exit status only if no command is run: 0 for help, 2 without a command, 1 after a failure, 130 after Ctrl-C.
     """
     if arguments in ([], ["--light"]) or arguments[0] in {"-h", "--help", "help"}:
         print(USAGE)

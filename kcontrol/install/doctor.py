@@ -28,7 +28,7 @@ LIGHT_MB, FULL_MB, DISK_MB = 500, 1200, 1024
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the report: the part, its state, what was found, and advice.
+    """One line of the report: the part, its state, what was found, and advice, which is "" if there is nothing to do.
 
     `state` is `ok`, `note` (the lab works without the part) or `missing` (the lab does not work).
     """
@@ -149,7 +149,7 @@ def findings() -> Iterator[Finding]:
 
 
 def report(console: Console) -> bool:
-    """Print the report, and return True if no finding is "missing", so that the simulated world can run; else return False.
+    """Print the findings about all parts; return True if none is "missing", so that the lab can run, else False.
 
     No line is wrapped, so that paths can be copied.
     """

@@ -2,7 +2,8 @@
 
 Kernels and terminals run in sessions of their own, so they share no process group. They share a random mark in their
 environment, which every child process inherits. A small process (this file, run on its own) waits at the end of a pipe that
-only the server holds open. Then it gives the marked processes time to end, and kills the others.
+only the server holds open, so the pipe ends with the server. Then the small process waits PATIENCE_S seconds for the end of
+the marked processes, and kills the rest of them.
 """
 
 import contextlib
@@ -36,10 +37,10 @@ def start(mark: str, remove: Path) -> "subprocess.Popen[bytes]":
 
 
 def kill_marked(mark: str, *, kill: bool, variable: str = MARK, unread: set[int] | None = None) -> "list[psutil.Process]":
-    """Return the processes with the mark in this variable of their environment; with `kill` they are killed.
+    """Return the running processes with `mark` as the value of the environment variable `variable`; with `kill`, kill them.
 
-    To `unread` are added the ids of these processes, and of processes whose environment cannot be read, because the process has
-    ended, is executing a new program at this moment (exec), or belongs to another user. Processes are read and killed from the
+    To the set `unread` are added the ids of these processes, and of processes whose environment cannot be read: a process that
+    has ended, executes a new program at this moment (exec), or belongs to another user. Processes are read and killed from the
     newest to the oldest: in a chain in which each process starts the next process and ends, only the newest still runs.
     """
     import psutil  # Imported late, so that this process stays small while it waits.
@@ -69,10 +70,10 @@ def await_end(processes: "list[psutil.Process]", seconds: float) -> None:
 
 
 def sweep(mark: str, remove: Path) -> None:
-    """Wait for the end of the server, then for its processes; kill the processes that still run after PATIENCE_S.
+    """Wait for the end of the server, then for the processes with `mark` in their environment, and delete the folder `remove`.
 
-    The processes are those with `mark` in their environment. At last, and at most LIMIT_S later, the folder `remove` is
-    deleted.
+    Processes that still run PATIENCE_S after the server's end are killed. The folder is deleted when no such process runs, or
+    at most LIMIT_S after the server's end.
     """
     while os.read(0, 512):
         pass
