@@ -25,7 +25,7 @@ def folder() -> Path | None:
 
 
 def read(place: Path | None) -> dict[str, dict[str, Any]]:
-    """Return for each exercise id `tries` and `hints` as counts and `solved` as a bool.
+    """Return the learner's progress by exercise id: `tries` and `hints` as numbers, and `solved` as a bool.
 
     The key PREDICTIONS is no exercise: its value maps ids of questions to the texts of the options that the learner has chosen.
     `place` is the learner's folder; if it is None, return the values that this process has stored in memory. An unreadable file
@@ -60,7 +60,10 @@ def prediction(place: Path | None, id: str) -> str | None:
 
 
 def note_prediction(place: Path | None, id: str, option: str) -> None:
-    """Store the learner's answer to a question as the text of the option in the folder `place`; do nothing if it is None."""
+    """Store `option`, the text of the learner's answer to the question `id`, in the learner's folder `place`.
+
+    Do nothing if `place` is None.
+    """
     if place is not None:
         known = read(place)
         known[PREDICTIONS] = known.get(PREDICTIONS, {}) | {id: option}

@@ -1,6 +1,6 @@
-"""Finds the folder with the journals of runs that were not saved by name, and deletes the oldest of these journals.
+"""Finds the folder in which runs write their journals, and deletes the oldest of them when they are too many or too large.
 
-An index in the folder lists the files that may be deleted.
+An index in the folder lists the files that may be deleted: all but those that the learner has saved with `lab.save(path)`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ def begin(path: Path) -> None:
 
 
 def keep(path: Path) -> None:
-    """Remove the file `path`, a journal that was saved by name, from the index of runs that may be deleted.
+    """Remove the file `path`, a journal that the learner has saved with `lab.save(path)`, from the index of its folder.
+
+    So the file is never deleted.
 
     Do nothing if the folder of the file has no index.
     """

@@ -27,7 +27,7 @@ class WorkspaceProblem(UserError):
 
 @dataclass(frozen=True)
 class Changes:
-    """The result of `prepare`: sorted paths in the learner's folder that were copied, updated, or kept as the learner's."""
+    """The result of `prepare`: relative paths of the files that were copied, updated, or kept as the learner has changed them."""
 
     copied: list[str] = field(default_factory=list)
     updated: list[str] = field(default_factory=list)
@@ -52,8 +52,8 @@ def without_outputs(content: bytes) -> bytes:
 def shipped(source: Path) -> dict[str, bytes]:
     """Return the files for learners by relative path: all below `source` except hidden files, caches and runs.
 
-    Notebooks have no outputs. The stubs in the folder `exercises` beside `source` go into a folder of that name; the solutions
-    are left out.
+    Notebooks have no outputs. The stubs of the exercises, in the folder `exercises` beside `source`, have paths such as
+    `exercises/x.py`; the solutions of the exercises are left out.
 
     Raises:
         WorkspaceProblem: there are no files, so the installation is incomplete.
@@ -179,7 +179,7 @@ def restore(folder: Path, name: str, source: Path = PROJECT / "notebooks") -> tu
 
     Raises:
         WorkspaceProblem: the folder cannot be written.
-        KeyError: the file does not exist.
+        KeyError: no file is shipped under this name.
     """
     content = shipped(source)[name]
     path = folder / name

@@ -1,7 +1,7 @@
 """The fold: the state of a cluster after any record, computed from the journal alone.
 
 A test checks that the fold equals `World.snapshot()` after every step. All values are JSON's own types: partitions as
-`t-0`, replicas as `t-0@1`, states under Kafka's names.
+`t-0`, replicas as `t-0@1` (the replica on broker 1), states under Kafka's names.
 
 CHANGES is the table: one function for each kind of record that changes the state. Other kinds, such as `read`, are
 skipped. The function makes its changes through `state_changes.py`, which also lists the changes for the viewer.

@@ -30,7 +30,7 @@ class RecordId(NamedTuple):
     """The id of a record: node, incarnation and sequence number.
 
     The node is a broker's id, or OUTSIDE (-1) for a record about an action of a client, of ZooKeeper or of the simulation
-    itself. A broker's incarnation grows with every start of its process.
+    itself. A broker's incarnation is 1 at the first start of its process and grows with every start; that of OUTSIDE is 0.
     """
 
     node: int
@@ -128,7 +128,10 @@ class Journal:
         self._later.clear()
 
     def since(self, position: int) -> list[Record]:
-        """Return the records from the index `position` on, without making the records of earlier batches."""
+        """Return the records from the index `position` on.
+
+        Records of batches (`add_batch`) that lie wholly before `position` are not made.
+        """
         if not self._later:
             return self._spelled[position:]
         start, at = len(self._later), self._length
@@ -147,7 +150,7 @@ class Journal:
     def add_batch(
         self, node: int, incarnation: int, at_ms: int, factory: RecordFactory, columns: tuple[Sequence[Any], ...]
     ) -> None:
-        """Add a batch of records with the time `at_ms`, numbered from `next_seq` on.
+        """Add a batch of records of this node and incarnation with the time `at_ms`, numbered from `next_seq` on.
 
         Record number i is made, when it is read, by `factory` from the i-th values of all columns. Columns without values add
         nothing.
@@ -160,7 +163,7 @@ class Journal:
         return self._seq.get((node, incarnation), 0) + 1
 
     def extend(self, records: Sequence[Record]) -> None:
-        """Add records that already have ids; `next_seq` does not count them."""
+        """Add records that already have ids, such as those of a file; `next_seq` does not count them."""
         (self._later or self._spelled).extend(records)
         self._length += len(records)
 

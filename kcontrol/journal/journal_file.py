@@ -1,4 +1,4 @@
-"""Journals in files: written during a run or after it, and read with a check of each record.
+"""Writes journals to files, and reads them with a check of each record.
 
 A file has one record per line; the first is of kind `run` and has the version of the schema. Since version 2 the last
 line has the number of records, which shows whether the end of the file is missing.
@@ -79,10 +79,10 @@ def read(path: str | Path) -> list[Record]:
 
 
 def load(path: str | Path) -> JournalFile:
-    """Read a journal of any version; the records have the fields of the present version, in JSON's own types.
+    """Read a journal of JOURNAL_VERSION or an earlier version; the records have the fields of JOURNAL_VERSION in JSON's types.
 
-    Raises UserError if the file cannot be read or has a later schema than this kcontrol, and, with the line's number, if a
-    line is no record or contradicts earlier lines.
+    A missing end line is no error: `is_whole` is then False. Raises UserError if the file cannot be read or has a later version,
+    and, with the line's number, if a line is no record or contradicts earlier lines.
     """
     reader = _Reader(path)
     try:
@@ -192,8 +192,8 @@ class _Checks:
     def take(self, record: Record) -> Record:
         """Check a record, whose fields have JSON's types, against the earlier records, and return it.
 
-        Raises one of the exceptions in `WRONG` (ValueError, LookupError ...) if the record contradicts an earlier record or
-        misses a field.
+        Raises one of the exceptions in `WRONG` (ValueError, LookupError ...) if the record contradicts an earlier record, or if a
+        field is missing or has a wrong type.
         """
         node, incarnation, seq = record.id
         expected = self._last.get((node, incarnation), 0) + 1

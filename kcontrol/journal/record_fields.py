@@ -67,7 +67,10 @@ class NamedEntry(Entry):
 
 
 class LeaderAndIsr(msgspec.Struct):
-    """The LeaderAndIsr requests of a batch: `to` maps a broker id to the positions in `values` of the partitions it receives."""
+    """The LeaderAndIsr requests of a batch: `values` has the state of each partition once.
+
+    `to` maps the id of each broker to the positions in `values` of the states that its request has.
+    """
 
     values: list[NamedEntry]
     to: dict[Annotated[str, Meta(pattern=r"^\d{1,10}$")], list[Count]]
@@ -81,7 +84,10 @@ class UpdateMetadata(msgspec.Struct):
 
 
 class StopReplica(msgspec.Struct):
-    """The StopReplica requests of a batch: `to` maps a broker id to its partitions, each with `leader_epoch` and `delete`."""
+    """The StopReplica requests of a batch: `to` maps a broker id to a mapping with the partitions of its request as keys.
+
+    The value of a partition is an object with `leader_epoch` and `delete`.
+    """
 
     to: dict[Annotated[str, Meta(pattern=r"^\d{1,10}$")], dict[Partition, dict[str, Any]]]
 
@@ -89,7 +95,7 @@ class StopReplica(msgspec.Struct):
 class Requests(msgspec.Struct):
     """The requests of one `send` record, a batch: the LeaderAndIsr, UpdateMetadata and StopReplica that a controller sends.
 
-    An API is absent if the batch has no request of it.
+    The field of an API is absent if the batch has no request of this API.
     """
 
     controller_id: BrokerId
@@ -131,7 +137,10 @@ class LogChange(msgspec.Struct):
 
 
 class Hosted(msgspec.Struct):
-    """A replica that a broker hosts: the leadership of its partition, and the brokers of all its replicas."""
+    """A replica that a broker hosts: the leader, ISR and epochs of its partition, and the ids of all brokers with a replica.
+
+    The key of this object in the journal is the partition's name.
+    """
 
     leadership: Value
     replicas: BrokerIds
@@ -159,7 +168,7 @@ class Body(msgspec.Struct):
 class Consumer(msgspec.Struct):
     """The state of a consumer: its group, member id, generation and last error.
 
-    `asked` is the broker whose response the consumer waits for, as (broker id, incarnation), or None.
+    `asked` is the broker whose response the consumer waits for, as (broker id, incarnation), None if it waits for no response.
     """
 
     group: str

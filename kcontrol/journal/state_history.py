@@ -43,9 +43,9 @@ def _entries(value: Any, deep: int) -> int:
 class History:
     """The states of the cluster after each record of a journal, which may grow.
 
-    The number of records between two checkpoints is at least `every`, and at least the number of entries of the state. So all
-    checkpoints together are no larger than the journal, and folding from a checkpoint takes no longer than copying it. `follow`,
-    if given, is called once for each record, in order, with the record in JSON's types and the changes of state that it makes.
+    The number of records between two checkpoints is `every`, or the number of entries of the state at the first checkpoint if
+    that is greater, so that the checkpoints do not grow faster than the journal. `follow`, if given, is called once for each
+    record, in order, with the record in JSON's types and the changes of state that it makes.
     """
 
     def __init__(self, records: Sequence[Record], every: int = EVERY, follow: Follow | None = None) -> None:

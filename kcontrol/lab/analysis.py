@@ -27,10 +27,10 @@ HANDLED = {"at": journal_tables.TIME, "kind": "string", "what": "string"}
 def handled(records: Sequence[Record], event: str, broker: int | None, *, memory: bool) -> pd.DataFrame:
     """Return one row per step of the last handler of `event` that did more than read, for example wrote or sent.
 
-    `event` is the name of an event, such as "BrokerChange". A row has the kind and the sentence of a journal record that the
-    handler made. If each handler only read, return the rows of the last handler. `broker` None means any broker. With `memory`
-    there are rows for changes of the controller's memory too. Raises UserError, which lists the handled events, if no handler of
-    the event has run.
+    `event` is the name of an event, such as "BrokerChange". A row has the id of a journal record that the handler made as its
+    index, and its time, kind and sentence. If each handler only read, return the rows of the last handler. `broker` is the id of
+    the broker that handled the event; None means any broker. With `memory` there are rows for changes of the controller's memory
+    too. Raises UserError, which lists the handled events, if no handler of the event has run.
     """
     begins = [r for r in records if r.kind == "begin" and broker in (None, r.id.node)]
     handlers = [_steps(records, begin) for begin in begins if _event(begin) == event]
@@ -87,7 +87,7 @@ def _steps(records: Sequence[Record], begin: Record) -> list[Record]:
 def _modules() -> dict[str, str]:
     """Return the full name of each module of the controller by its short name, such as "leader_election".
 
-    Modules of earlier releases come last.
+    The modules for earlier releases, those in the folder `controller/earlier`, come last.
     """
     packages = (
         (controller.__name__, controller.__path__),

@@ -31,9 +31,10 @@ def numbered(name: str, taken: Mapping[str, Any]) -> str:
 
 
 class Without(NamedTuple):
-    """A run played again without one action: its world, the left-out `action`, and the `impossible` later actions.
+    """A second run without one action of the first run: its world, the left-out `action`, and the `impossible` later actions.
 
-    An action is impossible if the cluster could not perform it after the left-out action was missing, and is left out too.
+    The impossible actions are those of the first run that were not possible in the second run, and so were left out too. The
+    steps that a cluster performs by itself are not listed.
     """
 
     world: World
@@ -47,14 +48,14 @@ def is_at_rest(world: World) -> bool:
 
 
 def play_without(original: World, at: int) -> Without:
-    """Play the actions of `original` again in the simulated world, without the action that made the journal record `at`.
+    """Play the actions of `original` in a second world, without the action that made the journal record `at`; return this run.
 
     `at` is the position of the record in the journal, from 0.
 
     A routine action is a step that the cluster does by itself, such as a delivery. Later actions that are not possible without
-    the left-out action are left out too. Where the original had no routine action left, the second run also performs all its
-    routine actions before the next action. Raises UserError if a routine action made the record, or if the run cannot be played
-    again.
+    the left-out action are left out too. If the first run had no routine action left before an action or at its end, the second
+    run performs all its own routine actions there too. Raises UserError if a routine action or no action made the record, or if
+    the run cannot be played again.
     """
     whole, shortened = World(original.settings), World(original.settings)
     left_out: Action | None = None
@@ -82,7 +83,7 @@ def play_without(original: World, at: int) -> Without:
 
 
 def _has_happened(world: World, action: Action, routine: bool) -> bool:
-    """Perform an action and return True if it is possible in `world` now; otherwise return False.
+    """Perform an action in `world` and return True if the action is possible now; otherwise perform nothing and return False.
 
     `routine` is whether the cluster performed the action by itself in the original run. Such an action is possible only if the
     cluster of `world` would perform it by itself now.

@@ -73,9 +73,9 @@ def shipped() -> list[tuple[str, str]]:
 
 
 def file_of(name: str | Path) -> Path:
-    """Return the shipped file if `name` is the name of a recording, such as "2.8.2/isr-order", else `name` as a path.
+    """Return the file of the recording `name`, such as "2.8.2/isr-order", if the project has it, else `name` as a path.
 
-    A file in the working folder comes before a recording of this name. Raises UserError for a path that the file system
+    If a file `name` exists in the working directory, return its path. Raises UserError for a path that the file system
     refuses, and, with a list of the recordings, for a name such as "2.8.2/x" that is neither a file nor a recording.
     """
     release, _, scenario = str(name).partition("/")

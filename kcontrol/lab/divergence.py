@@ -61,10 +61,11 @@ def _essence(value: Any) -> Any:
 
 
 class Divergence(NamedTuple):
-    """The first pair of records that differ between two runs named `names`.
+    """The first pair of journal records, `records`, that differ between two runs named `names`.
 
-    `at` is the position of the pair in both journals, from 0. A record is None if its journal has ended before this position, and
-    both are None if the journals are equal. `runs` are copies of the journals at the time of the comparison.
+    `at` is the position of the pair in both journals, from 0. A record is None if its journal has ended before this position. If
+    the journals are equal, both records are None and `at` is the number of records. `runs` are copies of the journals at the time
+    of the comparison.
     """
 
     names: tuple[str, str]
@@ -108,10 +109,11 @@ class Divergence(NamedTuple):
 
     @property
     def decided(self) -> pd.DataFrame:
-        """One row per run: its first decision that differs, the rule behind it, and the last action from outside before it.
+        """One row per run with its first decision that differs, as a sentence in `decision`, and its record in `id`.
 
-        The rule is a sentence, and `source` the function of Kafka that has the rule; an action from outside is a kill, for
-        example. If all decisions about partitions are equal, the table has no rows.
+        `rule` is the rule behind the decision as a sentence, and `source` the function of Kafka that has the rule. `after` is the
+        last action from outside before the decision, such as a kill. If all decisions about partitions are equal, the table has
+        no rows.
         """
         found = self.decision
         if found is None:
@@ -174,7 +176,7 @@ class Divergence(NamedTuple):
         """The differences between the clusters at the end of both runs, under the keys `brokers`, `partitions` and `znodes`.
 
         `brokers` maps the id of each broker that differs to its two states, such as "alive" and "dead", `partitions` maps the
-        name of each partition that differs to its differing fields, and `znodes` is the list of the paths whose znodes differ.
+        name of each partition that differs to the names of its differing fields, and `znodes` lists the paths that differ.
         Times in znodes do not count.
         """
         return state_diff.differences(*self.states)
@@ -195,7 +197,7 @@ def _html(table: pd.DataFrame) -> str:
 
 
 def labels(names: tuple[str, str], runs: tuple[Run, Run]) -> tuple[str, str]:
-    """Return a label for each of two runs: its name in `names`.
+    """Return a label for each of two runs: its name in `names` if at least one of them has a name of its own.
 
     If both names are only those of their worlds ("simulated"), a label has the settings in which this run differs from the other
     run, in words, such as "seed 7". Without such a difference the labels are "the first run" and "the second run".
@@ -219,8 +221,8 @@ def _is_unnamed(name: str, run: Run) -> bool:
 def _settings(run: Run) -> dict[str, str]:
     """Return the settings of a run in words, such as "seed 7", by the name of the setting.
 
-    They are the settings in the journal's first record and, if the run is that of a Lab, the settings, rules and functions that
-    differ from those of the release.
+    They are release, world, brokers and seed from the journal's first record and, if the run is that of a Lab, the settings that
+    differ from the release's defaults, and the rules and functions that replace those of the release.
     """
     fields = run.records[0].fields if run.records else {}
     said = {"release": str(fields.get("release")), "world": str(fields.get("world"))}

@@ -11,7 +11,7 @@ from kcontrol.core.errors import UserError
 
 
 class Slot(NamedTuple):
-    """The public name that the file of an answer defines, and for a function its `def` line, `heading`; None for a value."""
+    """The public `name` that the file of an answer defines; `heading` is the `def` line of a function, or None for a value."""
 
     name: str
     heading: str | None

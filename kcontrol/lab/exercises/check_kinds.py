@@ -80,8 +80,8 @@ def row(entry: Entry) -> Checker:
 
     `entry`, the exercise's table in exercises.toml, has the transition in `replaces`, such as "partition.(OfflinePartition,
     OnlinePartition)", and in `scenario` the clusters and actions to play. The function is called at each use of the transition
-    with the arguments of its action: the controller context, the partition or replica, and the input. Its result is compared with
-    the result of Kafka's action, which the state machine uses.
+    with the arguments that the state machine passes to the transition's action: the controller context, the partition or replica,
+    and the input of the transition. Its result is compared with that of Kafka's action, which the state machine uses.
     """
     ours = replacements.own_function(entry["replaces"])
 
