@@ -279,8 +279,9 @@ def value(entry: Entry) -> Checker:
 def _difference(yours: Any, right: Any, like: Any) -> str:
     """Return a sentence about the learner's wrong value `yours`, which does not give away the value `right`.
 
-    The sentence names the types if `yours` has another type than `like`; for two lists, the number of right elements or the
-    first wrong place. `like` is `right`, or an element of it if one element is a right answer.
+    The sentence names the types if `yours` has another type than `like`. If both values are lists, it has the number of right
+    elements, or the first wrong place if only the order is wrong. In other cases it repeats `yours`. `like` is `right`, or an
+    element of `right` if each element is a right answer.
     """
     if other := another_type(yours, like):
         return f"Your answer is {short(yours)}.{other}"
@@ -299,9 +300,10 @@ def _difference(yours: Any, right: Any, like: Any) -> str:
 def reach(entry: Entry) -> Checker:
     """Prepare a check that performs the learner's list of actions, such as ("kill", 1), and compares the cluster with goals.
 
-    `entry` is the exercise's table in exercises.toml. After the last action the expression `of` of each `goal` in it has to equal
-    the goal's `is`. Only the kinds of actions in `allowed` may be used, at most `at_most` actions, without counting "run". After
-    each action the cluster performs all its own steps, unless the table has `rest` false.
+    `entry` is the exercise's table in exercises.toml. The actions follow those of its first `scenario`. After the last action the
+    expression `of` of each `goal` has to equal the goal's `is`. Only the kinds of actions in `allowed` and "run" may be used, at
+    most `at_most` actions, without counting "run". After each action the cluster performs all its own steps, such as deliveries;
+    if the table has `rest` false, it performs them only for "run" and at the end.
     """
 
     def mark(answer: Any) -> CheckedAnswer:
@@ -323,7 +325,7 @@ def _after(acts: Iterable[Any], entry: Entry) -> Lab:
     """Play the first scenario of an exercise in a new lab, perform the learner's actions `acts`, and return the lab.
 
     `entry` is the exercise's table in exercises.toml. An action is a tuple or list, such as ("kill", 1). After each action the
-    cluster performs all its own steps, unless the table has `rest` false.
+    cluster performs all its own steps, such as deliveries; if the table has `rest` false, only for "run" and at the end.
     """
     lab = play(entry["scenario"][0])
     for number, act in enumerate(acts, 1):

@@ -36,8 +36,9 @@ class UnusableAnswer(Exception):
 class Case:
     """One comparison of a check: the learner's value `answer` and the right value `expected`, both in JSON's types.
 
-    `text` is the sentence that the learner reads if they differ. `printed` is the answer's output since the case before. `drawn`
-    has one mapping per picture: the arguments of `verdicts.Election` or `verdicts.Cluster`.
+    `text` is the sentence that the learner reads if they differ. `printed` is the text that the answer has printed since the
+    preceding case. `drawn` has one mapping per picture for the learner: the arguments of `verdicts.Election` or
+    `verdicts.Cluster` by name.
     """
 
     text: str
@@ -86,11 +87,11 @@ def play(
 ) -> Lab:
     """Return a lab in which the actions `acts` of a scenario were performed.
 
-    The other keys of `scenario` but `title` and `holds` are arguments of Lab. With the key `play` the actions follow the
-    chapter's run of this name, and the other keys are arguments of Lab.play. An action is one of World.actions, such as ["kill",
-    1], or a call of the lab: ["run"], ["run", until], ["run_event", broker], ["reassign", {"t-0": [2, 3]}], and ["alive"] for
-    run(alive=True). If `place` is given, its value for "when" is set to the last action of World.actions as a clause, such as
-    "broker 1 is killed". `rows` and `strategies` are arguments of Lab.
+    The other keys of `scenario` but `title` and `holds` are arguments of Lab. With the key `play`, such as "billing", the actions
+    follow the run that Lab.play has under this name, and the other keys are arguments of Lab.play. An action is one of
+    World.actions, such as ["kill", 1], or a call of the lab: ["run"], ["run", until], ["run_event", broker], ["reassign",
+    {"t-0": [2, 3]}], and ["alive"] for run(alive=True). If `place` is given, its value for "when" is set to the last action of
+    World.actions as a clause, such as "broker 1 is killed". `rows` and `strategies` are arguments of Lab.
     """
     from kcontrol.lab.lab import Lab
 
@@ -184,9 +185,9 @@ def another_type(yours: Any, right: Any) -> str:
 
 
 def comparable(value: Any) -> Any:
-    """Return a value in JSON's types: a table as one mapping per row by its index, a set as a sorted list.
+    """Return a value in JSON's types: a DataFrame as {index: {column: cell}}, a set as a sorted list, a Timedelta in ms.
 
-    A number of NumPy becomes a number of Python.
+    A number of NumPy becomes a number of Python, and a whole float, such as 1.0, an int.
 
     Raises UnusableAnswer for a value that cannot be converted.
     """

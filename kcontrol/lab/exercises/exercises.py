@@ -45,8 +45,8 @@ def hint(id: str, folder: Any = HERE) -> Shown:
     """Return the next hint to an exercise, and store in the learner's `folder` that it was shown.
 
     HERE stands for the learner's folder that contains the working directory. Without such a folder, and for None, the number of
-    hints is kept in this process only. After the last hint, return a sentence that there is no other hint; then the first hint
-    follows. Raises UserError for an unknown id.
+    hints is kept in this process only. The call after the last hint returns a sentence that there is no other hint, and the next
+    call the first hint. Raises UserError for an unknown id.
     """
     hints, place = exercise(id)["hints"], progress.folder() if folder is HERE else folder
     given = progress.of(place, id)["hints"]
@@ -57,7 +57,10 @@ def hint(id: str, folder: Any = HERE) -> Shown:
 
 
 def incident(id: str) -> Run:
-    """Return the run of an exercise's first scenario. Raises UserError for an exercise without a scenario."""
+    """Play the first scenario of an exercise, and return its run for the learner.
+
+    Raises UserError for an exercise without a scenario, and for an unknown id.
+    """
     from kcontrol.lab.exercises.checks import play
     from kcontrol.lab.run import Run
 
@@ -95,10 +98,10 @@ def judged(entry: dict[str, Any], answer: object) -> Verdict:
 def verdict(entry: dict[str, Any], found: dict[str, Any], hint: str = "") -> Verdict:
     """Return the verdict on an answer from `found`, the report of the process that has checked the answer.
 
-    `found` has a sentence `problem` if the answer could not be checked, or `open` if it was empty, or else the comparisons
-    `cases` and whether all have `passed`. `entry` is the exercise's table in exercises.toml. For a wrong answer the text has the
-    first comparison that failed. If the answer is a known wrong answer of the exercise, its message follows, else `hint`, the
-    call that shows the next hint.
+    `found` has the key `problem`, a sentence, if the answer could not be checked, a true value `open` if it was empty, else
+    `cases`, the comparisons, and `passed`, True if all are right. `entry` is the exercise's table in exercises.toml. For a wrong
+    answer the text has the first comparison that failed. If the answer is a known wrong answer of the exercise, its message
+    follows, else `hint`, the call that shows the next hint.
     """
     if problem := found.get("problem"):
         return Verdict(False, problem, signed=True, printed=found.get("printed", ""))
@@ -137,7 +140,10 @@ def file_of(folder: Path, id: str) -> Path:
 
 
 def start(folder: Path, id: str) -> Path:
-    """Copy the stub of an exercise into the learner's folder, unless the file exists there; return its path."""
+    """Copy the stub of an exercise into the learner's `folder`, unless the file exists there; return its path.
+
+    Raises UserError for an unknown id.
+    """
     path = file_of(folder, id)
     if not path.exists():
         workspace.restore(folder, path.relative_to(folder).as_posix())
@@ -160,7 +166,8 @@ def check_file(folder: Path, id: str) -> Verdict:
 def reset(folder: Path, id: str) -> tuple[Path, Path | None]:
     """Replace the file for an exercise in the learner's `folder` by the stub.
 
-    Return its path, and the new path of the learner's version, None if the learner had not changed the stub.
+    Return its path, and the new path of the learner's version, None if the learner had not changed the stub. Raises UserError
+    for an unknown id, and for a folder that cannot be written.
     """
     return workspace.restore(folder, file_of(folder, id).relative_to(folder).as_posix())
 

@@ -97,9 +97,10 @@ def _shown(question: tuple[Any, ...]) -> str:
 
 
 def _compared(entry: Entry, function: Any, case: Mapping[str, Any]) -> Case:
-    """Return the comparison of the learner's function with Kafka's rule for the arguments in `case["args"]`.
+    """Call the learner's `function` and Kafka's rule with the arguments in `case["args"]`, and return the comparison.
 
-    The rule is the one that `entry`, the exercise's table in exercises.toml, names in `replaces`.
+    The rule is the one that `entry`, the exercise's table in exercises.toml, names in `replaces`. In sentences the `title` of
+    `case`, if it has one, stands for the arguments.
     """
     ours, given = replacements.own_function(entry["replaces"]), list(case["args"])
     for place, record in enumerate(RECORDS.get(entry["replaces"], ())):
@@ -132,7 +133,8 @@ def _run(world: World, chance: random.Random, schedule: Mapping[str, Any], place
     """Perform random actions, drawn by `chance`: consumers send requests, and timers of the group fire.
 
     `schedule` has the number of `actions`; if its `moves` is true, the broker sometimes loses and regains the leadership of the
-    group's partition. `place["when"]` is set to a clause about the last action.
+    group's partition; if its `expires` is true, members commit an offset and the coordinator searches for expired offsets.
+    `place["when"]` is set to a clause about an action, such as "the timer ... fires".
     """
     for _ in range(schedule["actions"]):
         timers = sorted(name for name in world.processes[1].driver.timers if f" {GROUP}" in name)
