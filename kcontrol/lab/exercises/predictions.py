@@ -61,7 +61,9 @@ def belongs(entry: Mapping[str, Any], lab: Lab) -> bool:
 
 
 def ask(id: str, lab: Lab, answered: Callable[[], None]) -> PredictionQuestion:
-    """Return the question about this lab, with an earlier answer from the learner's folder; each new answer calls `answered`.
+    """Return the question `id` for this lab, with the answer that the learner's folder has, if any.
+
+    Each new answer of the learner calls `answered`, without arguments.
 
     A question does not fit a lab in which its expression `fits` is false; it then takes no answer. Raises UserError, which lists
     the ids, for an unknown question.
@@ -71,7 +73,7 @@ def ask(id: str, lab: Lab, answered: Callable[[], None]) -> PredictionQuestion:
 
 
 def show_outcome(id: str) -> None:
-    """Show the outcome of a question in the output of the running cell.
+    """Show the outcome of a question in the output of the running cell, even if `ask` has not asked it before.
 
     Raises UserError, which lists the ids, for an unknown question.
     """
@@ -123,7 +125,7 @@ class PredictionQuestion:
 
     @property
     def outcome_is_shown(self) -> bool:
-        """Whether the learner has answered, and a run has shown the outcome."""
+        """Whether the learner has answered, and `show_outcome` has shown the outcome in a cell."""
         return self.chosen is not None and self._run_has_shown
 
     @property
@@ -145,7 +147,7 @@ class PredictionQuestion:
         return None if self.chosen or self.is_foreign else f"Answer first: {self._entry['question']}"
 
     def show_outcome(self) -> None:
-        """Show the outcome at the end of the running cell's output; before an answer a sentence stands there."""
+        """Show the outcome at the end of the running cell's output; before an answer, that the question is not answered."""
         from IPython.core.getipython import get_ipython
 
         shell = get_ipython()
@@ -185,9 +187,9 @@ class PredictionQuestion:
         return "Right: the run has shown it." if self.is_right else "Not right: the run has shown another outcome."
 
     def outcome(self) -> list[str]:
-        """Return the outcome as lines: the answer, the right option after a wrong answer, facts, the rule, its place in Kafka.
+        """Return the outcome as lines: the answer, the right option after a wrong answer, facts of the run, rule, Kafka's source.
 
-        Before an answer, and for a question that does not fit its lab, there is one line with the reason.
+        Before an answer, and for a question that does not fit its lab, the list is one sentence about this.
         """
         if self.is_foreign:
             return [self._foreign()]
@@ -223,7 +225,7 @@ class PredictionQuestion:
         return f"<p>{escape(self._entry['question'])}</p><ol>{options}</ol><p>{escape(self._said())}</p>"
 
     def outcome_html(self) -> str:
-        """Return the outcome as HTML. Before an answer the facts are in a part that a click opens.
+        """Return the outcome as HTML. Before an answer facts, rule and source are in a part that a click opens.
 
         For a question that does not fit its lab, return a sentence about this.
         """

@@ -11,9 +11,10 @@ MOST_CHARACTERS = 2_000
 
 
 class Printed(io.TextIOBase):
-    """A stream that keeps the first MOST_CHARACTERS characters, and writes all text to `descriptor` without a buffer.
+    """A stream that stores the first MOST_CHARACTERS characters in `kept`, and writes all text to the file `descriptor`.
 
-    There is no buffer because the process of an answer may be killed at any moment. For a descriptor of -1 nothing is written.
+    `take_output` empties `kept`. There is no buffer, because the process of an answer may be killed at any moment. For a
+    descriptor of -1 nothing is written.
     """
 
     def __init__(self) -> None:

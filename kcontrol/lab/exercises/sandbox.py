@@ -59,7 +59,7 @@ class AnswerText(NamedTuple):
 class ProcessEnd(NamedTuple):
     """The end of an answer's process: its exit status (None if the supervisor ended it), CPU time, report and output.
 
-    `too_many_processes` is whether the number of its processes was the reason for its end.
+    `too_many_processes` is whether the supervisor ended it because the answer had started too many processes.
     """
 
     status: int | None
@@ -104,7 +104,7 @@ def _sources(text: AnswerText | None) -> dict[str, list[str]]:
 
 
 def _run(letter: IO[bytes]) -> ProcessEnd | None:
-    """Run the supervisor with the file `letter` as its input, and return its report; None if there is no valid report.
+    """Run the supervisor with the file `letter` as its input, and return what it prints; None if that is not a ProcessEnd.
 
     `letter` has a line of JSON about the exercise, and the pickled answer. At the end all processes that the answer has started
     are killed.

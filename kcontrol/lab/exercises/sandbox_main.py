@@ -77,9 +77,9 @@ def examine(entry: Entry, answer: object, mark: Checker | None = None) -> dict[s
 def known(entry: Entry, answer: object, found: dict[str, Any], mark: Checker) -> int | None:
     """Return the position in the exercise's list `wrong` of the first known wrong answer that equals this answer, else None.
 
-    A known wrong answer equals this answer if its expression `when` is true or, without `when`, if its `code`, checked by `mark`,
-    has in each case the value of this answer. `mark` is the function that checks an answer, `found` the report on this answer
-    with its cases, and `entry` the exercise's table in exercises.toml, which has the list.
+    A known wrong answer equals this answer if its expression `when`, which can use `answer` and the list `yours` of its values in
+    the cases, is true or, without `when`, if its `code` has the value of this answer in each case. `mark` is the function that
+    checks an answer, `found` the report on this answer, and `entry` the exercise's table in exercises.toml, which has the list.
     """
     yours = [case["answer"] for case in found["cases"]]
     for number, listed in enumerate(entry["wrong"]):

@@ -44,7 +44,7 @@ def descendants() -> list[psutil.Process]:
 
 
 def end_descendants(seconds: float = SECONDS_TO_END) -> None:
-    """Stop every descendant of this process, then kill all of them; return when none is left, or after `seconds`.
+    """Send SIGSTOP to every descendant of this process, then SIGKILL; return when no child is left, or after `seconds`.
 
     A stopped process cannot start another process, so a chain of processes that start each other ends too.
     """
