@@ -53,9 +53,9 @@ def play_without(original: World, at: int) -> Without:
     `at` is the position of the record in the journal, from 0.
 
     A routine action is a step that the cluster does by itself, such as a delivery. Later actions that are not possible without
-    the left-out action are left out too. If the first run had no routine action left before an action or at its end, the second
-    run performs all its own routine actions there too. Raises UserError if a routine action or no action made the record, or if
-    the run cannot be played again.
+    the left-out action are left out too. If the first run had no routine action left before a later action from outside or at its
+    end, the second run performs all its own routine actions there too. Raises UserError if a routine action or no action made the
+    record, or if the run cannot be played again.
     """
     whole, shortened = World(original.settings), World(original.settings)
     left_out: Action | None = None

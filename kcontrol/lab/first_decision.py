@@ -21,9 +21,9 @@ from kcontrol.views.decisions import NO_LEADER, about_partitions
 class Decision(NamedTuple):
     """A decision about a partition's leader or ISR: its outcome as values and in words, and the journal record that has it.
 
-    `outcome` is (leader, each member of the ISR, leader epoch), ("no leader elected",) or ("deleted",). `acts` is the number of
-    actions from outside before it, such as a kill of a broker, and `act` the journal record of the last of these actions, None if
-    there is none.
+    `outcome` is (leader, each member of the ISR, leader epoch), such as (1, 1, 2, 0), ("no leader elected",) or ("deleted",).
+    `acts` is the number of actions from outside before the decision, such as a kill of a broker, and `act` the journal record of
+    the last of these actions, None if there is none.
     """
 
     outcome: tuple[Any, ...]
@@ -34,9 +34,9 @@ class Decision(NamedTuple):
 
 
 class Differing(NamedTuple):
-    """The first decisions about `partition` that differ, one per run.
+    """The first decisions about `partition` that differ, one per run: the n-th decision of each run about the partition.
 
-    A run without a further decision about the partition has None.
+    The decision of a run is None if the run has fewer than n decisions about the partition.
     """
 
     partition: str
@@ -46,8 +46,8 @@ class Differing(NamedTuple):
 def decisions(records: Sequence[Record]) -> dict[str, list[Decision]]:
     """Return each partition's decisions about its leader and ISR in the order of the journal.
 
-    The keys are names of partitions, such as "t-0". A decision is a write of the partition's state znode, or an election that
-    finds no leader; a decision that repeats the one before it is left out.
+    The keys are names of partitions, such as "t-0". A decision is a write of the partition's state znode, an election that finds
+    no leader, or the deletion of the partition; a decision with the outcome of the decision before it is left out.
     """
     found: dict[str, list[Decision]] = defaultdict(list)
     acts, act = 0, None
@@ -88,7 +88,7 @@ def rule(decision: Decision | None, records: Sequence[Record], release: str) -> 
     """Return two texts: the rule behind a decision in words, and the function of Kafka's `release` that has the rule.
 
     Both are "" if `decision` is None or no rule is found. `records` is the journal with the decision. The rule is that of the
-    decision's own journal record, else that of the nearest cause which has a rule, such as the event that a leader handled.
+    decision's own journal record, else that of the nearest record in its chain of causes which has a rule.
     """
     if decision is None:
         return "", ""

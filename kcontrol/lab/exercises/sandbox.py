@@ -104,7 +104,9 @@ def _sources(text: AnswerText | None) -> dict[str, list[str]]:
 
 
 def _run(letter: IO[bytes]) -> ProcessEnd | None:
-    """Run the supervisor with the file `letter` as its input, and return what it prints; None if that is not a ProcessEnd.
+    """Run the supervisor with the file `letter` as its input, and return what it prints.
+
+    Return None if the supervisor does not end in time, or prints something else than the fields of a ProcessEnd.
 
     `letter` has a line of JSON about the exercise, and the pickled answer. At the end all processes that the answer has started
     are killed.

@@ -101,7 +101,10 @@ class OutputPipes:
         return list(self._readers)
 
     def take(self, reader: int) -> bool:
-        """Read the available data of the pipe with the descriptor `reader`; return False if there is none, or if it is closed."""
+        """Read the available data of the pipe with the descriptor `reader`; return False if there is none.
+
+        Return False too at the end of the pipe, which `readers` then no longer has.
+        """
         try:
             data = os.read(reader, 65_536)
         except BlockingIOError:

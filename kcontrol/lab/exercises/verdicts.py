@@ -32,7 +32,7 @@ class Election(NamedTuple):
 
     @property
     def candidates(self) -> tuple[replica_strip.Candidate, ...]:
-        """One candidate per assigned replica, with the reason why it may lead or not; an unassigned leader comes last."""
+        """One candidate per assigned replica, with words such as "in sync" or "dead"; a leader outside the assignment is last."""
         unassigned = [self.leader] if self.leader is not None and self.leader not in self.assignment else []
         return tuple(self._candidate(broker) for broker in [*self.assignment, *unassigned])
 
@@ -53,7 +53,8 @@ class Election(NamedTuple):
 class Cluster(NamedTuple):
     """The picture of a cluster: its brokers, the controller, and the partitions.
 
-    `state` is the state of the run that `journal.fold` computes from its journal, and `brokers` are the ids of all brokers.
+    `title` stands above the picture, `state` is the state that `journal.fold` computes from the journal of the run, and `brokers`
+    are the ids of all brokers.
     """
 
     title: str
@@ -69,7 +70,9 @@ class Cluster(NamedTuple):
 
 
 def pictures(drawn: Sequence[Data]) -> tuple[Picture, ...]:
-    """Return the pictures for a case's `drawn`, whose elements are the arguments of `Election` (with a `leader`) or `Cluster`.
+    """Return a picture for each mapping in a case's `drawn`: an `Election` if it has the key `leader`, else a `Cluster`.
+
+    The mapping has the arguments of this class by name.
 
     Raises TypeError, ValueError, LookupError or AttributeError for invalid data.
     """

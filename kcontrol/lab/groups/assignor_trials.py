@@ -48,8 +48,9 @@ class Series(NamedTuple):
 def trials(assignors: Mapping[str, Assignor | None], runs: int, seed: int) -> pd.DataFrame:
     """Return one row per assignor, with its effects in `runs` random series, which are drawn with `seed`.
 
-    A series has the rates of records of six partitions, and joins and failures of members, each followed by a rebalance; every
-    assignor gets equal series. A value None in `assignors` stands for Kafka's assignor with the name that is the key.
+    A series has the rates of records of six partitions, and the living members in each round of ten seconds, which begins with a
+    rebalance; every assignor gets equal series. A value None in `assignors` stands for Kafka's assignor with the name that is the
+    key.
 
     `rebalances`, `moved` and `uneven` are sums over all series: `moved` counts partitions that another living member had before,
     `uneven` the assignments in which a member has at least two partitions more than another. `greatest_lag` is the greatest

@@ -27,8 +27,9 @@ def ballots(state: Mapping[str, Any], group: str | None = None) -> pd.DataFrame:
     """Return one row per member, in the order in which the members joined, and a row for the group.
 
     The columns are the member's protocols in its order of preference, the candidates among them, and its vote; in the last row
-    the numbers of votes, the candidates and the winner. Without `group` it is the only group with members. Raises UserError,
-    listing the groups, for a group without members, and without `group` if not exactly one group has members.
+    the numbers of votes, the candidates and the winner. The index is the client id, or "all members" in the last row. If `group`
+    is None, the table is about the only group with members. Raises UserError, listing the groups, for a group without members,
+    and for None if not exactly one group has members.
     """
     found = {name: held for _, name, held in group_state.cached(state, "groups") if held["members"]}
     name = next(iter(found)) if group is None and len(found) == 1 else group

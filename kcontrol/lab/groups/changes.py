@@ -51,7 +51,7 @@ QUESTIONS: tuple[tuple[str, str, Callable[[dict[str, str]], Fact]], ...] = (
 
 
 def is_question(what: str) -> bool:
-    """Return whether the text `what` names a fact of a group, in one of the four forms of QUESTIONS, as "leader of group g".
+    """Return whether the text `what` names a fact of a group in one of the four forms of QUESTIONS, such as "leader of group g".
 
     The other forms are "generation of g", "owner of t-0 in g" and "offset of g in t-0".
     """
@@ -83,10 +83,10 @@ def _matches(what: str) -> Iterator[tuple[re.Match[str], str, Callable[[dict[str
 
 
 def _values(records: Iterable[Record], field: str, group: str) -> Iterator[tuple[Record, Held | None]]:
-    """Yield each journal record that changes the group `group` in a coordinator's memory, with its new value as JSON.
+    """Yield each journal record that changes the group `group` in a coordinator's memory, with the new value as JSON.
 
-    If `field` is "groups", the value is the group's state with its members; if it is "offsets", the value has the group's
-    offsets. After a removal the value is None.
+    If `field` is "groups", the value is the group's state with its members; if `field` is "offsets", the group's offsets. If the
+    record removes the group or its offsets, the value is None.
     """
     for record in records:
         f = record.fields

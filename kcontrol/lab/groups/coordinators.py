@@ -93,8 +93,9 @@ class _Run:
 
     A load follows the election of this broker as the partition's leader, an unload the end of its leadership. `begun` is the
     `begin` record of the handler, and `event` the event that it handles. `reads` has the number of batches of each read of the
-    log, `groups` the groups loaded or removed, `refused` the number of responses sent, `problem` the text of an error, and
-    `ended` the time of the end. `loads` and `removes` are whether the sets `loading` and `owned` have changed.
+    log, `groups` the ids of the groups loaded or removed, `refused` the number of parked requests that an unload has refused,
+    `problem` the text of an error in the handler, None without an error, and `ended` the time of the end, None before it. `loads`
+    is whether the set `loading` has got the partition, `removes` whether the set `owned` has changed.
     """
 
     begun: Record
@@ -124,8 +125,9 @@ class _Run:
 def loads(records: Sequence[Record]) -> pd.DataFrame:
     """Return one row per load and unload of a partition of the offsets topic, in the order in which they began.
 
-    `batches` is the number of batches read from the log, `groups` are the groups that were loaded or removed. `outcome` is the
-    result in words, such as "owned", "the partition is given up", or "ignored: the coordinator epoch is older".
+    `event` is the event that the coordinator handled, on the election of its broker as the partition's leader or at the end of
+    this leadership. `batches` is the number of batches read from the log, `groups` are the groups that were loaded or removed.
+    `outcome` is the result in words, such as "owned", "the partition is given up", or "ignored: the coordinator epoch is older".
     """
     rows = [
         {
