@@ -248,7 +248,7 @@ def pip_settings(env: dict[str, str]) -> dict[str, str]:
 
 
 def has_system_certificates() -> bool:
-    """Return whether OpenSSL's default places have CA certificates; if not, uv uses the certificates that it brings along."""
+    """Return whether OpenSSL's default places have CA certificates; if not, uv uses the certificates that it contains."""
     paths = ssl.get_default_verify_paths()
     return bool(paths.cafile or (paths.capath and any(Path(paths.capath).iterdir())))
 

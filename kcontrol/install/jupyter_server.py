@@ -131,7 +131,7 @@ def private_folder() -> Path:
 def report(changes: workspace.Changes, folder: Path, console: Console) -> None:
     """Print a line for each file in the learner's folder that was updated, or was kept because the learner has changed it.
 
-    The last lines name the command that copies the new version. Without such files nothing is printed.
+    The line of a kept file names the command that copies the new version. Without such files nothing is printed.
     """
     for name in changes.updated:
         console.print(f"Brought up to date: {folder / name}", markup=False, highlight=False, soft_wrap=True)

@@ -1,6 +1,6 @@
 """Finds the folder in which runs write their journals, and deletes the oldest of them when they are too many or too large.
 
-An index in the folder lists the files that may be deleted: all but those that the learner has saved with `lab.save(path)`.
+An index in the folder lists the files that may be deleted; a journal of `lab.save(path)` is not among them.
 """
 
 from __future__ import annotations
