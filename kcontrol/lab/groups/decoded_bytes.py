@@ -17,9 +17,9 @@ def decode(record: str, data: object) -> pd.DataFrame:
     """Return one row per field, in the order of the bytes, of a record of the kind `record`, such as "subscription".
 
     The other kinds are "assignment", "offset_key", "offset_value", "group_key" and "group_value". `data` are bytes, or their
-    hexadecimal text as a journal has it. The columns are the field's bytes as hexadecimal text, and its value. Raises UserError,
-    with the legal kinds or versions, for an unknown kind or version, and, with the last field that was read, for bytes that end
-    too early.
+    hexadecimal text as a journal has it. The index is the field's name; the columns are its bytes as hexadecimal text, and its
+    value. Raises UserError, with the legal kinds or versions, for an unknown kind or version, and, with the last field that was
+    read, for bytes that end too early.
     """
     if record not in LAYOUTS:
         raise UserError(f"There is no record {arguments.shown(record)}; the records are {listed(LAYOUTS, 9)}.")

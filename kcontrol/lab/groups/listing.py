@@ -39,12 +39,12 @@ def assignment(state: State, release: str) -> pd.DataFrame:
 
 
 def described(state: State, release: str, group: str | None = None) -> pd.DataFrame:
-    """Return the rows that `kafka-consumer-groups --describe` prints, with the state of the group under the release's name.
+    """Return the rows that `kafka-consumer-groups --describe` prints, with the release's name of each group's state.
 
     Without `group` there are rows of every group. The tool shows assignments only of a Stable group; a partition with a committed
     offset that no member owns has a row without a member. The end of the log is the high watermark of the leader, and is missing
-    if brokers keep no logs. Source: collectGroupsOffsets of ConsumerGroupCommand.scala (2.8). Raises UserError, listing the
-    groups, for a group that no coordinator has.
+    if brokers keep no logs. A group of which a coordinator has only offsets is Dead. Raises UserError, listing the groups, for a
+    group of which no coordinator has metadata or offsets. Source: collectGroupsOffsets of ConsumerGroupCommand.scala (2.8).
     """
     offsets = {name: held["committed"] for _, name, held in group_state.cached(state, "offsets")}
     groups = {found.group: found for found in group_state.groups(state, release)}
@@ -83,7 +83,7 @@ def _offset(name: str, shown: str, tp: str, committed: Mapping[str, Any], state:
 def _log_end(state: State, partition: str) -> int | None:
     """Return the high watermark of a partition's leader, which ListOffsets gives to a consumer.
 
-    Return None if the leader's process does not run, and if the brokers of the lab keep no logs.
+    Return None if the partition has no leader, if the leader's process does not run, and if the brokers of the lab keep no logs.
     """
     found = next((p for p in folded_state.partitions(dict(state)) if p.name == partition), None)
     leader = str(found.leader) if found else ""

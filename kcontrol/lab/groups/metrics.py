@@ -50,7 +50,8 @@ def _of_broker(broker: int, held: Mapping[str, Any], counts: Counter[tuple[int, 
 def _counts(records: Sequence[Record]) -> Counter[tuple[int, str]]:
     """Return the numbers of committed offsets and completed rebalances since each broker's start, by broker and metric.
 
-    The offsets of a commit count when the log has their records, a rebalance when the leader's assignment is sent to the log.
+    The offsets of a commit count when the log has their records. A rebalance counts when the coordinator begins to append the
+    assignment that the group's leader has sent.
     """
     counts, commits = Counter[tuple[int, str]](), dict[Any, int]()
     for record in records:

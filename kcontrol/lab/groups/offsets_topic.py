@@ -53,8 +53,8 @@ class PartitionLog(NamedTuple):
 def log(state: State, partition: str | None = None) -> PartitionLog:
     """Return the leader's log of a partition of the offsets topic; without a running leader, the longest log of a replica.
 
-    Without `partition` it is the first partition with a record. Raises UserError, listing the partitions, for a run without
-    such a log.
+    Without `partition` it is the first partition with a record, or the first of all if none has a record. Raises UserError,
+    listing the partitions, if the run has no log of `partition`, or no log of the offsets topic at all.
     """
     logs = _logs(state)
     known = sorted({found.partition for found in logs})
@@ -91,7 +91,7 @@ def _record(held: Mapping[str, Any]) -> OffsetsTopicRecord:
 def _of_batches(batches: Iterable[Mapping[str, Any]]) -> Iterable[OffsetsTopicRecord]:
     """Yield the records of the offsets topic's log from the `batches` of a recording.
 
-    Keys and values in a recording are text with an escape for each byte that is no UTF-8.
+    Keys and values in a recording are text: a backslash, "x" and two hexadecimal digits stand for each byte that is no UTF-8.
     """
     for batch in batches:
         base = batch["base_offset"]
@@ -190,7 +190,7 @@ def picture(state: State, release: str, partition: str | None, now_ms: int) -> O
     """Return a picture of a partition's log, its coordinator's cache, and what a load of this log would put into a cache.
 
     Without `partition` it is the first partition of the offsets topic with a record. `release` and the time `now_ms` are in the
-    title; `release` is also that of the load. Raises UserError, listing the partitions, for an unknown partition.
+    title; `release` also decides how far a load reads the log. Raises UserError, listing the partitions, for an unknown one.
     """
     found = log(state, partition)
     last = {record.key: record.offset for record in found.records}

@@ -28,8 +28,8 @@ NO_GROUP = "no group"
 def rebalances(records: Sequence[Record]) -> pd.DataFrame:
     """Return one row per rebalance, indexed by group: the time from PreparingRebalance to its end.
 
-    The end is Stable, Empty or Dead, or the end of the coordinator's process. If a group returns to PreparingRebalance before its
-    assignment is stored, one row ends and the next row begins.
+    The end is Stable, Empty or Dead, or the end of the coordinator's process; it is missing while the rebalance goes on. If a
+    group returns to PreparingRebalance before its assignment is stored, one row ends and the next row begins.
     """
     rows = list(_rebalances(records))
     return journal_tables.table(rows, journal_tables.timed(REBALANCES, records), "group")

@@ -28,8 +28,9 @@ def is_recorded_group(records: Sequence[Record]) -> bool:
 def group_recording_diff(names: tuple[str, str], one: Sequence[Record], other: Sequence[Record]) -> GroupRecordingDiff:
     """Return the comparison of two runs in which a coordinator received one recorded sequence of requests.
 
-    `names` are the labels of `one` and `other`. The recording of a real coordinator is "theirs", also as the second run; of two
-    recordings the first is "theirs". Raises UserError if one of the runs was not made from a recording of a group.
+    `names` are the labels of `one` and `other`. In the comparison's table the column `theirs` has the recording of a real
+    coordinator, also if this is the second run, and of two recordings the first. Raises UserError if one of the runs was not made
+    from a recording of a group.
     """
     if not is_recorded_group(one):
         names, one, other = names[::-1], other, one
@@ -60,7 +61,7 @@ class GroupRecordingDiff(RecordingDiff):
         """One row per response and per record of the log, in the order of the recording, with the member ids of the recording.
 
         `verdict` is `same`; `differs`; `free` for a difference that the comparison ignores, such as a time in a record;
-        or `not compared` after the first entries that differ.
+        or `not compared` from the first request on that is not equal in both runs.
         """
         return journal_tables.table([*self._exchange_rows(), *self._log_rows()], COLUMNS)
 
