@@ -48,7 +48,8 @@ def _answers(request: str, group: str, body: Mapping[str, Any]) -> Iterator[tupl
     """Yield (group or partition, error, other values in words) for each group or partition of the response `body`.
 
     `request` is the name of the request, such as "DeleteGroups", and `group` its group, "" for ListGroups, whose response gives
-    one tuple for all groups. The error is "NONE" if there is none; the other values are "" for DeleteGroups and OffsetDelete.
+    one tuple for all groups. The error is "NONE" if there is none. The other values are the groups of ListGroups, or the group's
+    state and members of DescribeGroups; they are "" for DeleteGroups, for OffsetDelete, and for a DescribeGroups with an error.
     """
     if request == "ListGroups":
         found = [f"{name} ({kind or 'no protocol type'}, {state})" for name, kind, state in body["groups"]]

@@ -26,7 +26,8 @@ FIRST = "0.9.0"
 class Used(NamedTuple):
     """A setting of the coordinator that has an effect in a lab: its meaning, how a lab uses it (`here`), and its first release.
 
-    `least` is its least value, and `unit` the factor from its unit to the unit of its field in GroupConfig.
+    `least` is its least value. A value of its field in GroupConfig is the setting's value times `unit`: 60,000 for a setting in
+    minutes, whose field is in ms.
     """
 
     meaning: str
@@ -98,7 +99,7 @@ def group_config(release: str, config: Mapping[str, Any]) -> dict[str, int]:
 def table(settings: Settings) -> pd.DataFrame:
     """Return one row per setting of the coordinator: value, default, defaults by release, meaning, and its use in a lab.
 
-    Before 0.9, the first release with a coordinator, the table has no row.
+    The table has no row if the release of `settings` is before 0.9, the first release with a coordinator.
     """
     rows = _rows(settings) if is_since(FIRST, settings.release) else ()
     return journal_tables.table(rows, journal_tables.CONFIG, "name")

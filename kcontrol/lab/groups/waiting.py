@@ -45,9 +45,9 @@ def timers(records: Sequence[Record], state: State) -> pd.DataFrame:
 
 
 def _client(state: State, group: str | None, member: str | None) -> str | None:
-    """Return the client id of a group's member; for a pending member id, the text before the UUID.
+    """Return the client id of a group's member; for an id that no member has, such as a pending id, the text before the UUID.
 
-    Return None if `member` is None.
+    Return None if `member`, the member id, is None.
     """
     for _, name, held in group_state.cached(state, "groups"):
         if name == group and member in held["members"]:
@@ -111,7 +111,7 @@ def _for_sync(held: Mapping[str, Any]) -> str:
 
 
 def operations(records: Sequence[Record]) -> pd.DataFrame:
-    """Return one row per delayed operation: its steps, its timing wheels and its completion.
+    """Return one row per delayed operation: its steps, such as "try, watch, try again, timer", and its completion.
 
     The index is the id of the journal record of the operation's first try. `rings` has the tick of each timing wheel in which
     the operation's timer was. Raises UserError if the lab of this journal was opened without `purgatory=True`.

@@ -16,7 +16,8 @@ ENDS = {"close": "session ended", "delete": "znode deleted", "set": "znode overw
 def tenures(run: Entries) -> Iterator[Row]:
     """Yield one row per term of a controller: the time from a write of `/controller` to its next write or its deletion.
 
-    The controller epoch of the row is the last value that was written to `/controller_epoch` during the term.
+    The end is missing if the term goes on. The controller epoch of the row is the last value that was written to
+    `/controller_epoch` during the term, None if no value was written or the value is no number.
     """
     writes = list(znode_writes(run, lambda path: path == CONTROLLER))
     epochs = [w for w in znode_writes(run, lambda path: path == CONTROLLER_EPOCH) if w.op in ("create", "set")]
@@ -73,7 +74,7 @@ def requests(run: Entries) -> Iterator[Row]:
     """Yield one row per request of a controller to a broker, with the id of its response's journal record.
 
     The `state` of a request is "answered" by a response without an error, or "refused" by an error code. Without a response it is
-    "dropped" if the process of a broker or the channel has ended later, else "waiting".
+    "dropped" if later the process of the sender or receiver or the sender's channel to the receiver has ended, else "waiting".
     """
     answers = _answers(run)
     ends = list(run.of("stop", "close_channels"))
@@ -94,7 +95,8 @@ def requests(run: Entries) -> Iterator[Row]:
 def _answers(run: Entries) -> dict[tuple[str, int, str], Entry]:
     """Return the journal record of each response, by the id of the request's `send` record, the receiving broker and the API.
 
-    The mapping is empty for the journal of a recording, which has no responses.
+    One `send` record can have requests to several brokers. The mapping is empty for the journal of a recording, which has no
+    responses.
     """
     received: dict[str, tuple[str, int, str]] = {}
     found: dict[tuple[str, int, str], Entry] = {}

@@ -37,7 +37,10 @@ def _group(entry: Entry) -> dict[str, Any]:
 
 
 def rebalances(run: Entries) -> Iterator[Row]:
-    """Yield one row per rebalance: from PreparingRebalance to the next state other than CompletingRebalance."""
+    """Yield one row per rebalance: from PreparingRebalance to the next state other than CompletingRebalance.
+
+    The end of the coordinator's process ends the rebalance too. A rebalance that goes on has no end.
+    """
     for (coordinator, group), history in _histories(run).items():
         for position, entry in enumerate(history):
             if _group(entry).get("state") == PREPARING:
@@ -62,7 +65,10 @@ def _rebalance(begin: Entry, later: list[Entry]) -> Row:
 
 
 def member_lives(run: Entries) -> Iterator[Row]:
-    """Yield one row per member of a group: the time during which a coordinator has the member in its memory."""
+    """Yield one row per member of a group: the time during which a coordinator has the member in its memory.
+
+    The end is missing if the member is still there at the end of the journal.
+    """
     for (coordinator, group), history in _histories(run).items():
         lives: dict[str, Row] = {}
         for entry in history:
@@ -82,7 +88,7 @@ def _life(life: Row, end: Entry | None) -> Row:
 
 
 def commits(run: Entries) -> Iterator[Row]:
-    """Yield one row per offset of a commit that a coordinator has written to the log of `__consumer_offsets`."""
+    """Yield one row per partition in each OffsetCommit whose offsets a coordinator has written to the offsets topic's log."""
     written = {e.r.cause: e for e in (*run.of("offsets_append"), *run.of("log_append"))}
     for entry in run.of("append"):
         event = entry.r.fields["completion_event"] or {}
@@ -104,7 +110,7 @@ def commits(run: Entries) -> Iterator[Row]:
 def _base_offset(fields: Row) -> int:
     """Return the offset of the first record of a write to a log; `fields` are those of the journal's record about this write.
 
-    In a journal made from a recording the offset is in the field `batch`, else in the field `records`.
+    The offset is in the field `batch` in a journal made from a recording, and in the field `records` in any other journal.
     """
     found: int = fields["batch"]["base_offset"] if "batch" in fields else fields["records"][0]["offset"]
     return found

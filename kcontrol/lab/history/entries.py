@@ -108,5 +108,5 @@ class StoredState(NamedTuple):
 
     @property
     def zxid(self) -> int:
-        """The zxid of the write."""
+        """The zxid of the write of the state znode."""
         return int(self.entry.r.fields["zxid"])

@@ -1,4 +1,4 @@
-"""Writes the journals of twelve example runs, for `Lab.runs` of a reader whose own folder has fewer than twelve runs.
+"""Writes the journals of twelve example runs, which `Lab.runs` shows too if the folder of kept runs has fewer than twelve runs.
 
 EXAMPLES has for each name of a run the arguments of `Lab` and the actions `acts`, or the name `play` of a chapter's run.
 """

@@ -101,7 +101,7 @@ def checked(name: object) -> str:
 
 
 def table(records: Sequence[Record], run: str, name: str) -> pd.DataFrame:
-    """Return the table `name` of TABLES, such as "commits", made from a run's journal records and in their order.
+    """Return the table `name` of TABLES, such as "commits", made from a run's journal records; its rows have their order.
 
     `run` is the name of the run, for the column `run`. Raises KeyError if TABLES has no such table.
     """
