@@ -328,9 +328,9 @@ class Lab(Operations):
         return self._family.copy()
 
     def branch(self, name: str | None = None, at: object = None) -> Lab:
-        """Return another lab with a copy of this run, up to now or up to the step that made the record `at`.
+        """Return another lab with a copy of this run, up to the step that made the record `at`; without `at`, up to now.
 
-        `at` is the id of a record, such as "2.1.58", or its number in the journal. A branch runs in the simulated world. A
+        `at` is a record's id, such as "2.1.58", or its number in the journal, from 0. A branch runs in the simulated world. A
         branch with a name is in `branches` and in the viewer's switcher, and `compare` takes its name; a branch without a name
         is in none of them. Raises UserError for a name that a branch has already, and for an unknown record.
         """
@@ -346,9 +346,10 @@ class Lab(Operations):
     def without(self, record: object) -> divergence.Divergence:
         """Play the run again on a branch, without the action from outside that caused this record; return the comparison.
 
-        `record` is an id such as "2.1.58", a number in the journal, or a fact such as "leader of t-0", which stands for its
-        last change. The branch gets all other actions from outside that are possible in it. Raises UserError if no action from
-        outside caused the record.
+        An action from outside, such as a kill, is one that the cluster does not perform by itself. `record` is an id such as
+        "2.1.58", a number in the journal, or a fact such as "leader of t-0", which stands for its last change. The branch
+        gets all other actions from outside that are possible in it. Raises UserError if no action from outside caused the
+        record.
         """
         found = record_lookup.record(self.records, record)
         root = journal.why(self.records, found.id)[-1]

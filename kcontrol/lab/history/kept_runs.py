@@ -59,9 +59,10 @@ class Runs:
     # ---------------------------------------------------------------- the files
 
     def _journals(self) -> list[JournalOfRun]:
-        """Return the journals, those of kcontrol's twelve examples first; print a sentence for each file that is refused.
+        """Return the journals, those of kcontrol's twelve examples first if they are shown.
 
-        Raises UserError if there is no journal.
+        Print a sentence for each file that is refused, as it cannot be read or is no journal. Raises UserError if there is no
+        journal.
         """
         found: list[JournalOfRun] = []
         for place in filter(None, (self._examples, self._folder)):
@@ -112,7 +113,7 @@ class Runs:
     # ---------------------------------------------------------------- the picture
 
     def picture(self, highlight: str | Iterable[str] = ()) -> RunLines:
-        """Return the picture of the newest runs; the lines of the runs in `highlight` have a frame.
+        """Return the picture of the newest 40 runs and of the runs in `highlight`, whose lines have a frame.
 
         Raises UserError, which lists the newest runs, for an unknown name in `highlight`.
         """
@@ -158,9 +159,10 @@ class Runs:
         return spark
 
     def plan(self, query: Any) -> Shown | MissingPart:
-        """Return the operators of a query's physical plan, one per line, without ids and paths; an input stands below its user.
+        """Return the operators of a query's physical plan, one per line, without ids and paths.
 
-        `query` is a DataFrame, such as the value of `spark.sql(...)`. Raises UserError for any other value.
+        An operator stands below the operator that reads its rows. `query` is a DataFrame, such as the value of
+        `spark.sql(...)`. Raises UserError for any other value.
         """
         return query if isinstance(query, MissingPart) else Shown(query_plan.operators(query))
 

@@ -18,7 +18,7 @@ ELECTING = ("OfflinePartition", "OnlinePartition")
 
 
 def stored_states(run: Entries) -> Iterator[StoredState]:
-    """Yield each value that was written to a partition's state znode, and each deletion of such a znode, in order."""
+    """Yield each value that was written to a partition's state znode, and each deletion of the znode, in the journal's order."""
     for entry in run.of("change", "write"):
         fields = entry.r.fields
         is_move = entry.r.kind == "change" and fields["machine"] == "partition"
@@ -41,7 +41,10 @@ def _with_former(run: Entries) -> Iterator[tuple[StoredState, StoredState | None
 
 
 def leaderships(run: Entries) -> Iterator[Row]:
-    """Yield one row per write that changes the leader of a partition in ZooKeeper."""
+    """Yield one row per write that changes the leader of a partition in ZooKeeper.
+
+    The write of the first leader has a row, the deletion of the state znode has no row.
+    """
     for state, former in _with_former(run):
         if state.leader is not None and state.leader != (former and former.leader):
             at_ms = state.entry.time_ms
@@ -59,7 +62,10 @@ def _written(state: StoredState) -> Row:
 
 
 def isr_history(run: Entries) -> Iterator[Row]:
-    """Yield one row per write that changes the ISR of a partition in ZooKeeper, or the order of the ISR."""
+    """Yield one row per write that changes the ISR of a partition in ZooKeeper, or the order of the ISR.
+
+    The write of the first ISR has a row, the deletion of the state znode has no row.
+    """
     for state, former in _with_former(run):
         before = former and former.isr
         if state.isr is not None and state.isr != before:
@@ -234,7 +240,7 @@ class _OfflineWindows:
             self._closed.append(self._open.pop(partition) | {"end": entry, "led_after": self._leader.get(partition)})
 
     def rows(self) -> Iterator[Row]:
-        """Yield one row per time without a leader, in the order in which these times began."""
+        """Yield one row per time without a leader, in the order in which these times began; a time that goes on has no end."""
         for row in sorted((*self._closed, *self._open.values()), key=lambda row: (row["begin"].n, row["partition"])):
             times = interval(row.pop("begin"), row.pop("end"))
             refused = row["refused_record"] and row["reason"] != "deletion"
