@@ -430,11 +430,12 @@ class Lab(Operations):
     ) -> Self:
         """Return a lab in whose simulated world a scenario was played: that of a recording, or a dict with brokers and steps.
 
-        A recording is a Run, a file, or a name in `Lab.recordings()`. The winners of elections are those of the recording.
+        A recording is a Run, a file, or a name in `Lab.recordings()`. The winners of controller elections are those of the recording.
         Without `release` the release is that of the recording. `seed`, `rows`, `strategies`, `rules` and `runs` are those of
         Lab(...); `replace` is a former argument, for which only None is legal. The runs of the chapters about groups have names
         and named steps: Lab.play("billing", until="dora joins") plays all steps up to and including this step. Raises UserError
-        for a value that is not a scenario, for a step that is not possible or not there, and for an unknown release.
+        for a value that is not a scenario, for a step that is not possible, for an unknown step `until`, and for an unknown
+        release.
         """
         replacements.refuse_old_argument(replace)
         if found := plays.find(scenario, until):
@@ -464,7 +465,7 @@ class Lab(Operations):
         return self._beside
 
     def _allows_unclean(self) -> bool:
-        """Return unclean.leader.election.enable of this lab's brokers."""
+        """Return unclean.leader.election.enable of this lab's brokers: the lab's own setting, else the release's default."""
         said = self._world.settings.config.unclean_leader_election_enable
         return super()._allows_unclean() if said is None else said
 
@@ -482,12 +483,18 @@ class Lab(Operations):
         return self._shown._repr_mimebundle_(**kwargs)
 
     def _release(self) -> None:
-        """Disable the Step buttons of this lab's viewers if its question to the learner has no answer, else enable them."""
+        """Disable the Step buttons of this lab's viewers while a question to the learner has no answer.
+
+        Enable the buttons if the question is answered, or if there is no question.
+        """
         for viewer in filter(None, (self._shown, self._beside)):
             viewer.held = self._held or ""
 
     def _check_invariants(self, own: tuple[invariants.Own, ...]) -> pd.DataFrame:
-        """Play this run again, and return a table of every invariant, and of the functions in `own`, checked after each step."""
+        """Play this run again, and return a table of every invariant, and of the functions in `own`, checked after each step.
+
+        A function in `own` is a learner's invariant: it has the world as its argument, and returns None or True if it holds.
+        """
         world = World(self._world.settings)
         return invariants.check_invariants(self._world, lambda: self._played_again(world), own)
 
@@ -515,8 +522,8 @@ class Lab(Operations):
     def runs(cls, folder: str | Path | None = None) -> Runs:
         """Return the runs in a folder, without `folder` the runs that labs keep: a picture, and tables of all runs on Spark.
 
-        If the folder of kept runs has fewer than twelve, twelve runs that come with kcontrol stand beside them. Raises UserError
-        if a folder has no journal.
+        If the folder of kept runs has fewer than twelve, twelve runs that come with kcontrol stand beside them. A given `folder`
+        is shown alone. The picture and the tables raise UserError if there is no journal.
         """
         return Runs(folder, cls)
 

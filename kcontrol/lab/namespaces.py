@@ -57,12 +57,15 @@ class Zk(Namespace[LabT]):
         return self._lab._address
 
     def get(self, path: str) -> Shown:
-        """Return a znode with the eleven lines of its Stat, as `get -s` of ZooKeeper's own shell prints it."""
+        """Return a znode's data with the eleven lines of its Stat, as `get -s` of ZooKeeper's own shell prints them.
+
+        Raises UserError if there is no such znode.
+        """
         znode = self._lab._read_znode(self._lab._there(path))
         return Shown(zkcli.format_stat(znode.data, znode.stat))
 
     def set(self, path: str, data: str) -> LabT:
-        """Replace the data of the znode `path`, as `set` of ZooKeeper's own shell does."""
+        """Replace the data of the znode `path`, as `set` of ZooKeeper's own shell does. Raises UserError if it does not exist."""
         return self._lab._act("set", self._lab._there(path), arguments.words(data, "A znode's data", ""))
 
     def create(self, path: str, data: str = "") -> LabT:
@@ -76,7 +79,7 @@ class Zk(Namespace[LabT]):
         return self._lab._act("create", path, data)
 
     def delete(self, path: str) -> LabT:
-        """Delete the znode `path`, which must have no children."""
+        """Delete the znode `path`. Raises UserError if it does not exist, or if it has children."""
         if below := [other for other in self._lab.state["znodes"] if parent(other) == self._lab._there(path)]:
             raise UserError(f"{path} has children: delete them first: {text.listed(sorted(below), ALL)}.")
         return self._lab._act("delete", path)
@@ -125,7 +128,10 @@ class Disks(Namespace[LabT]):
     """
 
     def lose_tail(self, broker: int, partition: str, offset: int) -> LabT:
-        """Remove the records of `partition` from `offset` on from the disk of a dead broker, which had not flushed them."""
+        """Remove the records of `partition` from `offset` on from the disk of a dead broker, as if they were not flushed.
+
+        Raises UserError if the broker runs, and if it has no record at this offset.
+        """
         return self._lab._act("lose_tail", broker, partition, offset)
 
     def fail_log_dir(self, broker: int, partition: str) -> LabT:
@@ -219,7 +225,7 @@ class Group(Namespace[LabT]):
     def resume(self, consumer: str) -> LabT:
         """Let a consumer poll again that was frozen, has left its group by LeaveGroup, or does not poll.
 
-        The consumer keeps its member id and its generation.
+        The consumer keeps its member id and its generation; after LeaveGroup it has no member id.
         """
         return self._lab._act("resume_consumer", consumer)
 
@@ -249,7 +255,7 @@ class Group(Namespace[LabT]):
     # ---------------------------------------------------------------- requests of an administrator
 
     def list(self, *states: str, broker: int | None = None) -> LabT:
-        """Send ListGroups to every broker that can be reached, or only to `broker`; `states` filters the groups (since 2.6).
+        """Send ListGroups to every broker that runs and is not frozen, or only to `broker`; `states` filters groups (since 2.6).
 
         `states` are names such as "Stable"; without a state the response has every group. Raises UserError, which lists the
         states, for an unknown state, and for any state before 2.6. Source: handleListGroups of GroupCoordinator.scala (2.8),
@@ -297,8 +303,8 @@ class Group(Namespace[LabT]):
     def _ask(self, api: str, group: str, about: tuple[str, ...], broker: int | None) -> LabT:
         """Let an administrator send the request `api`, such as "DeleteGroups", to `broker` or the group's coordinator.
 
-        It is sent to the coordinator if `broker` is None. `about` are the arguments of the request: names of groups, or a group
-        and its partitions.
+        It is sent to the coordinator of `group` if `broker` is None. `about` are the arguments of the request: the group, and
+        for OffsetDelete the partitions too.
         """
         arguments.words(group, "A group", "billing")
         chosen = coordinator(self._lab._world, group) if broker is None else broker
