@@ -159,7 +159,7 @@ class Observed(Run):
             del self._seen[path]
 
     def _put(self, path: str, node: Znode, owners: Mapping[int, int]) -> None:
-        """Add a `write` record with the present content of a znode that is new, or that differs from the last observation.
+        """Add a `write` record with the content `node` of the znode `path`, which is new or differs from the last observation.
 
         If the znode is new, the record has a create and, for a version above 0, a set; otherwise it has a set.
 
@@ -194,8 +194,9 @@ def observe(where: str) -> Observed:
 def report(where: str, *, anybodys: bool) -> Iterator[str]:
     """Yield the summary and the znodes of the cluster at ZooKeeper's address `where`, line by line.
 
-    Control characters in the znodes are escaped. Raises UserError if there is no cluster, and, if `anybodys` is False, for a
-    cluster without kcontrol's marker: the znode `/.kcontrol`, which a lab writes when it starts a cluster.
+    Control characters in the znodes are escaped. `anybodys` is True if any cluster may be read. If it is False, UserError is
+    raised for a cluster without kcontrol's marker: the znode `/.kcontrol`, which a lab writes when it starts a cluster. Raises
+    UserError too if there is no cluster.
     """
     from kcontrol.zookeeper.kazoo import observe, root_protection
 

@@ -1,4 +1,4 @@
-"""Opens the world of a lab, simulated or on a real ZooKeeper, and keeps the servers and sessions to close at its end."""
+"""Opens the world of a lab, simulated or on a real ZooKeeper, and keeps the servers and sessions that the lab's end closes."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def open_world(settings: Settings, world: str, zookeeper: str | None, otherwise:
     """Open the world "simulated" or "zookeeper"; `zookeeper` is the address of a running server, None to start a server.
 
     If the world "zookeeper" cannot be opened and `otherwise` is "simulated", the simulated world is opened and a sentence
-    printed. Raises UserError for an unknown world, and if no world can be opened.
+    printed. If `otherwise` is "zookeeper" or None, UserError is raised then. Raises UserError for an unknown world too.
     """
     if zookeeper is not None:
         arguments.words(zookeeper, "A ZooKeeper's address", "localhost:2181/chroot")

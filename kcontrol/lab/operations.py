@@ -51,7 +51,7 @@ class Operations(Run):
         return self._act("kill", broker)
 
     def terminate(self, broker: int) -> Self:
-        """Stop a broker by a controlled shutdown, as SIGTERM does: its partitions get other leaders before its process ends."""
+        """Stop a broker by a controlled shutdown, as SIGTERM does: partitions that it leads first get other leaders of their ISRs."""
         return self._act("term", broker)
 
     def freeze(self, broker: int) -> Self:
@@ -91,7 +91,8 @@ class Operations(Run):
     def produce(self, partition: str, value: object, acks: object = "all", broker: int | None = None) -> Self:
         """Send one record with the value `value` to the partition's leader, or to `broker` if it is given.
 
-        With `acks` 1 the leader responds after its own append, with "all" when every replica in the ISR has the record.
+        The log has `value` as text. With `acks` 1 the leader responds after its own append, with "all" when every replica in
+        the ISR has the record; other values of `acks` raise UserError.
         """
         replica_logs.require(self.state)
         chosen = replica_logs.acks(acks)

@@ -109,9 +109,9 @@ PARTS = {"maybe_resign": "maybeResign()", "elect": "elect()"}
 
 
 def causes() -> Iterator[tuple[str, type[events.Event], tuple[str, ...]]]:
-    """Yield each cause of an election or a resignation of the controller, its event, and the functions that its handler calls.
+    """Yield each cause of an election or a resignation of the controller as text, its event, and what the event's handler calls.
 
-    Of these functions only "maybe_resign" and "elect" are yielded.
+    The last value has the names of the functions "maybe_resign" and "elect" that the handler calls, and no other names.
     """
     changes = [(f"{CONTROLLER} {CHANGES[type_]}", event) for type_, path, event in event_thread.WATCHES if path == CONTROLLER]
     found: list[tuple[str, Any]] = [*BEGINNINGS, *changes]
@@ -207,7 +207,8 @@ CAMPAIGNS = {event.__name__ for _, event, called in causes() if "elect" in calle
 def _way(records: Sequence[Record]) -> list[tuple[str, str]]:
     """Return the pairs of successive steps of `elect`, by their names in STEPS, in one election of the controller.
 
-    `records` are the journal records of the handler in which the election took place.
+    `records` are the journal records of the handler in which the election took place. If onControllerFailover
+    has ended by an error, the last step is MOVE.
     """
     tried = [
         r

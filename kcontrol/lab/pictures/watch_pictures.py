@@ -19,9 +19,9 @@ State = dict[str, Any]
 
 
 def watch_events(records: Sequence[Record], state: State) -> Diagram:
-    """Draw each watched znode, its handler with the event, and the controller's state; the events of this run are highlighted.
+    """Draw each watched znode, its handler with the event, and the ControllerState in which the controller handles the event.
 
-    `state` is not used.
+    The events of this run are highlighted. Releases before 0.11.0 have no ControllerState. `state` is not used.
     """
     chosen = rules(records[0].fields["release"])
     rows, counts = watch_handlers.watched_events(chosen), dict(watch_handlers.counted(records, chosen))
