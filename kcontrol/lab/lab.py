@@ -430,7 +430,7 @@ class Lab(Operations):
     ) -> Self:
         """Return a lab in whose simulated world a scenario was played: that of a recording, or a dict with brokers and steps.
 
-        A recording is a Run, a file, or a name in `Lab.recordings()`. The winners of controller elections are the recorded brokers.
+        A recording is a Run, a file, or a name in `Lab.recordings()`. The winners of controller elections are the recorded ones.
         Without `release` the release is that of the recording. `seed`, `rows`, `strategies`, `rules` and `runs` are those of
         Lab(...); `replace` is a former argument, for which only None is legal. The runs of the chapters about groups have names
         and named steps: Lab.play("billing", until="dora joins") plays all steps up to and including this step. Raises UserError

@@ -51,7 +51,10 @@ class Operations(Run):
         return self._act("kill", broker)
 
     def terminate(self, broker: int) -> Self:
-        """Stop a broker by a controlled shutdown, as SIGTERM does: partitions that it leads first get other leaders of their ISRs."""
+        """Stop a broker by a controlled shutdown, as SIGTERM does: first, partitions that it leads get other leaders from their ISRs.
+
+        A partition whose ISR has no other broker keeps its leader until the process ends.
+        """
         return self._act("term", broker)
 
     def freeze(self, broker: int) -> Self:

@@ -46,9 +46,9 @@ def _id(to: object) -> RecordId:
 def record(records: Sequence[Record], what: object) -> Record:
     """Return the journal record that the learner's text or number `what` names.
 
-    If `what` is an id, such as "2.1.58", or a number, the record has this id or this position; if it is a fact, such as "leader
-    of t-0", it is the last record that changed the fact. Raises UserError, which lists the forms of facts, for any other text,
-    and if the journal has no such record.
+    If `what` is an id, such as "2.1.58", or a number, the record has this id or this position, from 0 (-1 is the last); if it is
+    a fact, such as "leader of t-0", it is the last record that changed the fact. Raises UserError, which lists the forms of
+    facts, for any other text, and if the journal has no such record.
     """
     if not isinstance(what, str) or ID.fullmatch(what):
         return records[position(records, what)]

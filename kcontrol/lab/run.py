@@ -144,7 +144,7 @@ class Run(metaclass=Named):
 
     @property
     def _changed_settings(self) -> dict[str, str]:
-        """The settings that differ from the release's defaults, in words, by name; {} because a journal does not have them."""
+        """The settings that differ from the release's defaults, by name, as "min.insync.replicas=2"; {} as a journal has none."""
         return {}
 
     def _named(self, run: object) -> tuple[str, Run]:
@@ -157,7 +157,7 @@ class Run(metaclass=Named):
         raise UserError(f"{run!r} is not a run: compare with a lab, with Lab.open(file) or with Lab.play(recording).")
 
     def save(self, path: str | Path) -> None:
-        """Write the whole journal to the file `path`.
+        """Write the whole journal to the file `path`, in place of an existing file.
 
         If `path` is in the folder of kept runs, where the oldest runs are deleted from time to time, this file is not deleted.
         Raises UserError if the file cannot be written.
@@ -298,7 +298,10 @@ class Run(metaclass=Named):
         return text.summary(self.state, self.records[0].fields["brokers"])
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        """Return the viewer, with a still picture and a line of text for frontends without widgets; `kwargs` are IPython's."""
+        """Return the viewer's data and metadata by MIME type, with a picture and a line of text for frontends without widgets.
+
+        `kwargs` are the arguments that IPython gives.
+        """
         from kcontrol.views.viewer import Viewer
 
         return Viewer(records=self.records, title=self.name)._repr_mimebundle_(**kwargs)
@@ -311,7 +314,8 @@ def open_journal(path: str | Path) -> Run:
     """Return the run in a file, read-only: a journal of a lab, or a recording of real brokers.
 
     A recording that comes with the project is named by release and scenario, as in "2.8.2/isr-order". For a journal that ends
-    early, a warning is printed on stderr. Raises UserError if the file is neither a journal nor a recording, or is damaged.
+    early, the run has the records up to there, and a warning is printed on stderr. Raises UserError if the file is neither a
+    journal nor a recording, or is damaged.
     """
     try:
         path = catalogue.file_of(arguments.path(path, "run.jsonl"))

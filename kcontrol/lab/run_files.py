@@ -36,7 +36,7 @@ class RunFile:
     def _place(folder: Path, label: str) -> Path:
         """Return the path of a new file, whose name has the time and the label: "20240131-101500-simulated.jsonl".
 
-        If this file exists, the name has a number at its end. If `folder` is a file and no folder, return its path.
+        If this file exists, the name has a number at its end. If `folder` is a file and no folder, return the path of that file.
         """
         if folder.exists() and not folder.is_dir():
             return folder.absolute()
@@ -45,7 +45,7 @@ class RunFile:
         return next(path for name in names if not (path := folder.absolute() / f"{name}{SUFFIX}").exists())
 
     def flush(self, records: Sequence[Record]) -> None:
-        """Append to the file the journal records in `records` that the last call did not have.
+        """Append to the file the journal records in `records`, the whole journal of the run, that the last call did not have.
 
         The last line of the file has the number of all records: the new records overwrite it, and a new last line follows.
         """

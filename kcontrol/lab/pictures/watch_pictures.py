@@ -49,7 +49,10 @@ def _times(times: int) -> tuple[str, ...]:
 
 
 def _znode(path: str) -> tuple[str, ...]:
-    """Return the lines in which a znode's path is drawn: one line, or two lines for a path that contains `/partitions/`."""
+    """Return the lines in which a znode's path is drawn: two lines for a path with `/partitions/`, which begins the second line.
+
+    Any other path is one line.
+    """
     head, below, rest = path.partition("/partitions/")
     return (head, below + rest) if rest else (path,)
 
@@ -96,7 +99,7 @@ def _thread(chosen: Rules, kind: type[events.Event]) -> str:
 
 
 def _box(name: str, node: State) -> Box:
-    """Return the box of the thread `name` with the event in its handler and the events in its queue.
+    """Return the box of the thread `name` with the event in its suspended handler, if there is one, and the events in its queue.
 
     `node` is the state of the thread's broker.
     """

@@ -12,7 +12,7 @@ from kcontrol.views import text
 
 
 def shown(value: object) -> str:
-    """Return a value as printable text of at most 100 characters, for a message."""
+    """Return a value's `repr`, in ASCII, for a message; a longer text than 100 characters is cut and ends with "…"."""
     return text.clean(ascii(value), 100)
 
 
