@@ -51,7 +51,7 @@ class Operations(Run):
         return self._act("kill", broker)
 
     def terminate(self, broker: int) -> Self:
-        """Stop a broker by a controlled shutdown, as SIGTERM does: first, partitions that it leads get other leaders from their ISRs.
+        """Stop a broker by a controlled shutdown, as SIGTERM does: first, the partitions that it leads get other leaders.
 
         A partition whose ISR has no other broker keeps its leader until the process ends.
         """

@@ -28,7 +28,8 @@ PATIENCE = {
 class FailureWatch:
     """The counts of failures while `Lab.run` runs.
 
-    `repeating` is None until the handler of one event has failed twice on a broker; then it is the broker of the last failure.
+    `repeating` is None until the handler of one event has failed twice on one broker, in any two steps; then it is the broker of
+    the last failure of any handler.
     """
 
     def __init__(self) -> None:
@@ -69,8 +70,8 @@ class FailureWatch:
 def next_action(routine: Iterator[Action], repeating: int | None) -> Action | None:
     """Return the first of `routine`, the actions that the cluster can perform by itself now; None if there is none.
 
-    `repeating` is a broker whose handlers fail again and again, or None: prefer the first step, delivery or request of any other
-    broker.
+    `repeating` is None or a broker whose handlers fail again and again. For a broker return the first step of a thread, delivery
+    or request of any other broker, if there is one, else the first action of all.
     """
     first = next(routine, None)
     if first is None or repeating is None:

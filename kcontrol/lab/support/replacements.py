@@ -54,8 +54,8 @@ def refuse_old_argument(replace: object) -> None:
 def table(machine: str, release: str, changes: Changes = NO_CHANGES) -> TransitionTable:
     """Return the transition table of the state machine "partition", "replica" or "group" in a release.
 
-    The learner's functions in `changes` take the place of its own actions. For a release without this state machine the table is
-    that of the last release.
+    The learner's functions in `changes.rows`, by source and target state, take the place of the actions of these transitions. For
+    a release without this state machine the table is that of the last release.
     """
     try:
         (group_rules if machine == "group" else rules)(release)
@@ -179,7 +179,10 @@ def described(error: BaseException) -> str:
 
 
 def place(error: BaseException) -> str:
-    """Return the line of a learner's code that raised an error, such as " (line 3: return isr[0])"; "" without such a line."""
+    """Return the line of a learner's code that raised an error, such as " (line 3: return isr[0])"; "" without such a line.
+
+    A learner's code is all code outside kcontrol and Python's libraries.
+    """
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(LIBRARIES)]
     if not frames:
         return ""
@@ -190,8 +193,9 @@ def place(error: BaseException) -> str:
 def _as_rule(function: Callable[..., Any]) -> Callable[[ElectionInput], Elected | None]:
     """Return a function that takes an ElectionInput, and calls the learner's function with `(assignment, isr, live)`.
 
-    The function returns the new leader and ISR (Elected), or None if the learner's function elects no leader. A learner's
-    function with one parameter is returned unchanged: its argument is the ElectionInput.
+    The learner's function returns a leader's id, or None for no leader; the returned function returns the new leader and ISR
+    (Elected), or None. A learner's function with one parameter is returned unchanged: it takes the ElectionInput and returns
+    Elected or None itself.
     """
     if arity(function) == 1:
         return function
@@ -204,7 +208,7 @@ def _as_rule(function: Callable[..., Any]) -> Callable[[ElectionInput], Elected 
 
 
 def arity(function: Callable[..., Any]) -> int:
-    """Return the number of a function's parameters; three for a function without a signature."""
+    """Return the number of a function's parameters, those with defaults too; three for a function without a signature."""
     try:
         return len(inspect.signature(function).parameters)
     except (TypeError, ValueError):
