@@ -88,7 +88,7 @@ def _life(life: Row, end: Entry | None) -> Row:
 
 
 def commits(run: Entries) -> Iterator[Row]:
-    """Yield one row per partition in each OffsetCommit whose offsets a coordinator has written to the offsets topic's log."""
+    """Yield one row per partition of each commit whose offsets a coordinator has written to the log of the offsets topic."""
     written = {e.r.cause: e for e in (*run.of("offsets_append"), *run.of("log_append"))}
     for entry in run.of("append"):
         event = entry.r.fields["completion_event"] or {}
