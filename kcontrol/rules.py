@@ -54,8 +54,8 @@ def table(*names: str) -> pd.DataFrame:
 def elections() -> pd.DataFrame:
     """Return one row per kind of election, such as "offline".
 
-    Columns: held_when, leader (which replica is elected), order (of the candidates: "" if it is equal in all releases), and
-    sent_to (the replicas whose brokers receive LeaderAndIsr).
+    Columns: held_when, leader (which replica is elected), order (of the candidates, such as "ISR since 0.8.0; AR since 0.8.2";
+    "" if it is equal in all releases), and sent_to (the replicas whose brokers receive LeaderAndIsr).
     """
     return election_tables.elections()
 
@@ -78,9 +78,9 @@ def trials(
 ) -> pd.DataFrame:
     """Return one row per rule for the offline election, with its effects in random failures of brokers.
 
-    `rules` maps the names of rows to functions of the learner; None stands for Kafka's rule. Each rule is tried in `runs`
-    simulated clusters; the kills and starts of brokers in them are drawn with `seed`, and are equal for all rules. The columns
-    are the sums of elections, unclean elections and outages, and of the outages' lengths in ms.
+    `rules` maps the names of rows to functions of (assignment, isr, live) or of an ElectionInput; None is Kafka's rule. Each rule
+    is tried in `runs` simulated clusters; the kills and starts of brokers in them are drawn with `seed`, and are equal for all
+    rules. The columns are the sums of elections, unclean elections and outages, and of the outages' lengths in ms.
 
     With `assignors` instead of `rules` there is one row per assignor, with its effects in random joins, failures and lags. An
     assignor is a function of (partitions, members) or (partitions, members, lags), or None under the name of an assignor of

@@ -174,9 +174,9 @@ class RecordedStep:
         return False
 
     def writes_between_deletions(self, earlier: str | None, topic: str) -> int:
-        """Return the number of brokers' writes between the requests to delete two topics.
+        """Return the number of brokers' writes between the requests to delete the topics `earlier` and `topic`.
 
-        Return 0 if `earlier` is None or the step lacks a request.
+        A request creates a znode below `/admin/delete_topics`. Return 0 if `earlier` is None or the step lacks either request.
         """
         begin, end = (self._deletion_request(name) for name in (earlier, topic))
         return 0 if begin is None or end is None else _writes_of_brokers(self.writes[begin:end])

@@ -110,7 +110,10 @@ class _Recording(msgspec.Struct):
 
 
 def is_recording(path: str | Path) -> bool:
-    """Return whether a file begins like a recording, valid or not; False for a file that cannot be read."""
+    """Return whether a file begins like a recording, valid or not: with a field "release".
+
+    Return False for a file that begins with a journal record, and for a file that cannot be read.
+    """
     try:
         with opened(path) as file:
             first = file.readline(LONGEST_BYTES)
@@ -184,7 +187,7 @@ def _object(text: str) -> dict[str, Any] | None:
 
 
 def text_of(value: Any) -> str:
-    """Return the text of a znode whose content is `value`: the inverse of `data`. Placeholders for times and ports stay."""
+    """Return the text of a znode whose content is `value`: the inverse of `data`, "" for None. All placeholders stay."""
     return (
         value if isinstance(value, str) else "" if value is None else json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     )
@@ -209,10 +212,11 @@ def long(machine: str, state: str | None) -> str:
 
 
 def as_logged_by_0_8_0(move: dict[str, Any], failed: dict[str, Any]) -> dict[str, Any]:
-    """Return a transition with the source state that 0.8.0 logs: none for a replica, and one state per target for a partition.
+    """Return a transition with the source state `from` that 0.8.0 logs: None for a replica.
 
-    `move` is the transition as a recording has it. `failed` is {"failed": True} for a failed transition, else {}: a failed
-    transition of a partition keeps its source state.
+    For a partition the source state depends on the target alone: for "NonExistent" it is "Offline", whatever it was. `move` is
+    the transition as a recording has it. `failed` is {"failed": True} for a failed transition, else {}: a failed transition of a
+    partition keeps its source state.
 
     Source: stateChangeLogger in ReplicaStateMachine.handleStateChange and PartitionStateMachine.handleStateChange (0.8.0).
     """

@@ -223,9 +223,9 @@ class Replay:
         self._record_move(item.what, self.causes.of_move(item.what), None)
 
     def _record_write_and_move(self, write: dict[str, Any], move: dict[str, Any]) -> bool:
-        """Record a write and its transition `move` as one `change`; return False, and record nothing, for data of another format.
+        """Record a write and its transition `move` as one `change`; return True.
 
-        Else return True.
+        If the data is not that of a state znode of version 1 with its fields in Kafka's order, return False and record nothing.
         """
         if (
             list(write["data"]) != ["controller_epoch", "leader", "version", "leader_epoch", "isr"]
@@ -340,8 +340,9 @@ class Causes:
     def of_move(self, move: dict[str, Any]) -> RecordId:
         """Return the cause of the transition `move`: the controller's last transition of the same partition.
 
-        Without one, return the latest record about the replica's broker or the topic, or else the record that was last set by
-        `triggered_by`: a write from outside, a registration or the end of a session of a broker, or an election.
+        Without such a transition, return the latest record about the replica's broker, without this the latest record about the
+        topic, and without all three the record that was last set by `triggered_by`: a write from outside, a registration or the
+        end of a session of a broker, or an election.
         """
         tp = _partition(move)
         broker = int(move["subject"].rpartition("@")[2]) if move["machine"] == "replica" else None
