@@ -1,7 +1,7 @@
-"""The functions of those rows of INVARIANTS that are about consumer groups: each returns None, or the sentence of a violation.
+"""The functions of the rows of INVARIANTS (`invariants.py`) about consumer groups.
 
-A function reads the records of the last step, the caches of coordinators and the log of the offsets topic. A world without
-consumers has none of these records, so each function returns None there.
+Each returns None, or the sentence of a violation. A function reads the records of the last step, the caches of coordinators and
+the log of the offsets topic. A world without consumers has none of these records, so each function returns None there.
 
 Source: GroupCoordinator.scala, GroupMetadata.scala, GroupMetadataManager.scala (0.9, 2.8); the rows name the methods.
 """
@@ -157,9 +157,9 @@ def _partitions(assignment: bytes) -> list[TopicPartition]:
 
 
 def _left_out(counts: Counter[TopicPartition]) -> list[str]:
-    """Return the partitions that have no owner although a higher partition of their topic has one, as text.
+    """Return, as text, the partitions without an owner that are below the highest assigned partition of their topic.
 
-    The keys of `counts` are the assigned partitions.
+    `counts` has the number of owners of each assigned partition.
     """
     highest: dict[str, int] = {}
     for tp in counts:
@@ -176,7 +176,7 @@ def _before(world: World, record: Record) -> Iterator[Record]:
 
 
 def _cached(world: World, record: Record, group_id: str) -> Group | None:
-    """Return the group as the broker that made `record` had it in its cache just before the record, None without the group."""
+    """Return the group as the broker that made `record` had it in its cache just before the record; None if it had none."""
     for earlier in _before(world, record):
         if earlier.id[:2] != record.id[:2]:
             continue

@@ -1,7 +1,7 @@
 """INVARIANTS: Kafka's guarantees about a cluster, one row each, with the first release that gives the guarantee.
 
 A row that holds after every step checks the partitions in the records of the last step. A row that holds at quiet checks the
-whole cluster when nothing is left that the cluster does by itself (`World.run`). The guarantees are about brokers: as soon as a
+whole cluster when the cluster has no action to perform by itself (`is_at_rest`). The guarantees are about brokers: as soon as a
 client that is no broker has written a znode on which a row depends, the row is not checked for the rest of the run.
 """
 
@@ -47,8 +47,8 @@ class Invariant:
 
     `since` is the first release that gives the guarantee. `when` is STEP (checked after every step), or QUIET: checked only while
     the cluster has no action to perform by itself. `after` lists kinds of records: only a step with a record of one of these
-    kinds can break the guarantee. `voiding_path` is a regular expression for writes of clients that are no brokers, such as
-    "set /controller"; after such a write the guarantee is void.
+    kinds can break the guarantee (for QUIET there are none). `voiding_path` is a regular expression for writes of clients that
+    are no brokers, such as "set /controller"; after such a write the guarantee is void.
     """
 
     name: str
@@ -294,10 +294,11 @@ def leaders_know(world: World) -> str | None:
 
 
 def one_controller(world: World) -> str | None:
-    """Check that the active controller is the broker that `/controller` names; return the sentence of a violation, or None.
+    """Check that exactly the broker that `/controller` names acts as controller; return the sentence of a violation, or None.
 
-    If `/controller` names no running broker, or does not exist, no broker may be active. Without `/controller` and without an
-    active broker there is no violation: brokers that read a new `/controller` late miss its deletion, and hold no election.
+    If `/controller` names no running broker, or does not exist, no broker may act as controller. Without `/controller` and
+    without such a broker there is no violation: brokers that read a new `/controller` late miss its deletion, and hold no
+    election.
     """
     named, active = read_znode(world, CONTROLLER, decode_controller), active_controllers(world)
     expected = [n for n, p in world.processes.items() if n == named and not p.frozen]
@@ -322,7 +323,7 @@ def cache_equals_znode(world: World) -> str | None:
 
 
 def _ops(record: Record) -> Iterator[tuple[str, str]]:
-    """Yield the operation ("create", "set", "delete" or "check") and path of each write in a successful `write` record."""
+    """Yield the kind ("create", "set", "delete" or "check") and path of each operation in a successful `write` record."""
     if record.kind == "write" and record.fields["error"] is None:
         yield from ((kind, path) for kind, path, *_ in record.fields["ops"])
 
@@ -450,7 +451,7 @@ AT_REST: tuple[Invariant, ...] = tuple(row for row in INVARIANTS if row.when == 
 def violation(world: World, properties: Iterable[Property] = ALWAYS) -> str | None:
     """Return the sentence of the first of `properties` that the world violates after its last step, or None.
 
-    An invariant of the last step is checked only if this step wrote a record that can break it.
+    An invariant whose `when` is STEP is checked only if this step wrote a record of a kind in its `after`.
     """
     kinds = {record.kind for record in world.last_step}
     for holds in properties:

@@ -115,7 +115,10 @@ class MemoWorld(World):
                 self.memory.steps[key] = Step(next, self._stored, self._delivered, own)
 
     def _key(self, action: Action) -> Any:
-        """Return a key of all values on which the outcome of the action depends, None for an action that is not memoized."""
+        """Return a key of all values on which the outcome of the action depends; None for an action that is not memoized.
+
+        The actions of the kinds in OWN_STEPS and ADMIN_ACTIONS are memoized.
+        """
         if action[0] in ADMIN_ACTIONS:
             return str(action), self._stored
         if action[0] not in OWN_STEPS:

@@ -50,7 +50,10 @@ class SearchResult:
     ended_by: str = NOTHING_LEFT
 
     def scenario(self) -> str:
-        """Return Python code that makes the world and performs `past` and `actions`, with the violation as its last comment."""
+        """Return Python code that makes the world and performs `past` and `actions`, with the violation as its last comment.
+
+        Without a violation the code performs no action.
+        """
         lines = [
             "from kcontrol.broker.broker_configs import BrokerConfig",
             "from kcontrol.cluster.run_settings import Settings",
@@ -78,8 +81,8 @@ class FrontierState(NamedTuple):
 def search(world: World, depth: int, faults: int, properties: tuple[Property, ...] = ALWAYS) -> SearchResult:
     """Search all runs from `world` with at most `depth` steps, at most `faults` of them faults, for a violation of a property.
 
-    A property is a function that returns the sentence of a violation, or None. The result has a shortest run with a violation, or
-    no violation. `world` does not change.
+    A fault is an action of `actions.fault_actions`. A property is a function that returns the sentence of a violation, or None.
+    The result has a shortest run with a violation, or no violation. `world` does not change.
     """
     return search_within(world, Budget(depth, faults), properties)
 
