@@ -46,7 +46,7 @@ SETTINGS = {
 
 
 class Gateway:
-    """A Java process with Spark's gateway, started by kcontrol; its log file is `log`, in a folder that is deleted at the end.
+    """A Java process with Spark's gateway, started by kcontrol; its log file is `log`, in a folder that is deleted with it.
 
     Args:
         heap: the size of the Java heap, as in Java's option -Xmx; Spark requires at least 450 MB.
@@ -143,7 +143,7 @@ def needs_own_gateway(master: str) -> bool:
 
 
 def forget() -> None:
-    """Remove PySpark's references to an ended Java, without which PySpark could not start again in this process."""
+    """Remove PySpark's references to an ended Java; as long as it has them, it cannot start again in this process."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -169,7 +169,7 @@ def connect(gateway: Gateway) -> None:
 
 
 def spark_session(master: str = LOCAL, **settings: str) -> "SparkSession":
-    """Return a Spark session for small tables; later calls return the open session.
+    """Return a Spark session for small tables; later calls return the open session, which keeps its master.
 
     Args:
         master: Spark's master. Executors of a cluster `spark://HOST:PORT` get the package kcontrol as an archive. For any other

@@ -138,8 +138,8 @@ def _refusal(out: Path, reason: str) -> UserError:
 def claim(out: Path, tables: Sequence[str] = spark_views.TABLES, content: Mapping[str, Any] = FORMAT) -> None:
     """Create the folder `out` for `tables`, with a file MARK that has `content` as JSON.
 
-    In an existing folder of tables, undo what a killed process left unfinished, and leave the file MARK unchanged. Raises
-    UserError if `out` is a file, or a folder with files that are neither of `tables` nor left by an earlier call.
+    In an existing folder of tables, undo what a killed process left unfinished, and ignore `content`. Raises UserError if
+    `out` is a file, or a folder with files that are neither of `tables` nor left by an earlier call.
     """
     if out.exists() and not out.is_dir():
         raise UserError(f"{out} is a file: name a new or empty folder for the tables.")
@@ -158,7 +158,10 @@ def claim(out: Path, tables: Sequence[str] = spark_views.TABLES, content: Mappin
 
 
 def _mark(out: Path) -> dict[str, Any]:
-    """Return the content of the file MARK, which shows that `out` is a folder of tables; {} if the file is damaged."""
+    """Return the content of the file MARK, which shows that `out` is a folder of tables; {} if the file is damaged.
+
+    Raises FileNotFoundError if there is no such file.
+    """
     try:
         found = json.loads((out / MARK).read_text())
     except ValueError:
@@ -173,7 +176,7 @@ def _write_mark(out: Path, content: Mapping[str, Any]) -> None:
 
 
 def _repair(out: Path, first: str) -> None:
-    """Undo what a killed process left in `out`: move the table `first` back if it is missing; delete the rest."""
+    """Undo what a killed process left in `out`: move the table `first` back from `_old` if it is missing; delete the rest."""
     if (out / OLD / first).is_dir() and not (out / first).is_dir():
         (out / OLD / first).rename(out / first)
     (out / UNFINISHED).unlink(missing_ok=True)
@@ -204,7 +207,8 @@ def _write(
     """Write all tables into the folder `out/_new`; return a dict from the table's name to its number of rows.
 
     `former` has the rows of the table `journal` that `out` has already, or is None. The records of `journals` replace the rows of
-    these runs in it. `report` is called before each table (see Report).
+    these runs in it. `report` is called before each table (see Report). Rows about a topic other than `topic` are left out,
+    unless `topic` is None.
     """
     days = spark.createDataFrame([(journal.run, journal.day) for journal in journals], "run STRING, day STRING")
     kept = former.join(days.select("run"), "run", "left_anti") if former is not None else None

@@ -29,7 +29,7 @@ TIMES = "such as 2026-01-31 or 2026-01-31T09:30"
 
 
 def time_of(option: str, value: str | None) -> datetime | None:
-    """Return the time in the value of a command's option, such as "2026-01-31T09:30"; None if `value` is None.
+    """Return the time, without a zone, in the value of a command's option, such as "2026-01-31T09:30"; None if `value` is None.
 
     Raises UserError, which names the `option`, for a text that is no date or time, and for a time with a zone.
     """
@@ -45,10 +45,9 @@ def time_of(option: str, value: str | None) -> datetime | None:
 def runs(paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen, master: str | None = None) -> bool:
     """Write the tables of the runs in `paths`, files and folders, to `out`; return whether all files are undamaged journals.
 
-    `say` is called with each line of text: the tables, the refused files and the result.
-    `master` is the address of a Spark cluster; None stands for Spark on this machine.
-    Raises UserError for a path without a journal, for a folder `out` that holds other files, if Spark is missing, and if the
-    cluster cannot be used.
+    `say` is called with each line of text: the tables, the refused files and the result. `chosen` says which runs are read, and
+    which rows written. `master` is the address of a Spark cluster; None stands for Spark on this machine. Raises UserError for a
+    path without a journal, for a folder `out` that holds other files, if Spark is missing, and if the cluster cannot be used.
     """
     _check(master)
     pipeline.claim(out)
@@ -69,7 +68,7 @@ def logs(paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen = p
     """Write the tables of the broker logs in `paths`, files and folders, to `out`; return whether all files are logs of Kafka.
 
     `say` is called with each line of text: the steps, the refused files and the result.
-    `master` is the address of a Spark cluster; None stands for Spark on this machine.
+    `chosen` says which records are written. `master` is the address of a Spark cluster; None stands for Spark on this machine.
     Raises UserError for a path without a log, for a folder `out` that holds other files, if Spark is missing, and if the cluster
     cannot be used.
     """

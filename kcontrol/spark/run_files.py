@@ -156,7 +156,10 @@ def content_bytes(path: Path) -> int:
 
 
 def record_count(path: Path) -> int:
-    """Return the number of lines of a journal file that end with a line break, without the last line with their number."""
+    """Return the number of lines of a journal file that end with a line break.
+
+    The last line, which has the number of records, is not counted if it is there.
+    """
     left, found = content_bytes(path), 0
     with path.open("rb") as file:
         while left > 0 and (chunk := file.read(min(left, CHUNK_BYTES))):

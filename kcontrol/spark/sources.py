@@ -75,5 +75,5 @@ def _map(names: Mapping[str, str]) -> str:
 
 
 def literal(path: Path) -> str:
-    """Return a path with its pattern characters escaped, for Spark's reader."""
+    """Return a path with the characters of Spark's path patterns, such as `*`, escaped, so that Spark reads this path alone."""
     return re.sub(r"([\\{}\[\]*?])", r"\\\1", str(path))

@@ -55,10 +55,11 @@ def register_journals(spark: SparkSession, journals: Sequence[JournalOfRun], las
 def journal_table(spark: SparkSession, path: str | Path) -> DataFrame:
     """Return one row per record of a journal, or of every journal in a folder.
 
-    Columns: run, n, id, at, at_ms, time_ms, node, incarnation, seq, kind, cause, and fields, the rest of the record as JSON.
-    `at` is the time of a wall clock, in UTC, NULL in a run without a wall clock; `at_ms` is the virtual time of a simulated run,
-    NULL in any other run; `time_ms` is either, NULL in a recording. `node` is the broker that wrote the record, NULL if no broker
-    wrote it. Rows have no order. Raises UserError if there is no journal.
+    Columns: run, n, id, at, at_ms, time_ms, node, incarnation, seq, kind, cause, and fields, the rest of the record as JSON. `at`
+    is the time of a wall clock, in UTC, NULL in a run without a wall clock; `at_ms` is the virtual time of a simulated run, NULL
+    in any other run; `time_ms` is either, NULL in a recording. `node` is the broker that wrote the record, NULL if no broker
+    wrote it; `incarnation` and `seq` are the two other parts of its RecordId. Rows have no order. Raises UserError if there is no
+    journal.
     """
     register(spark, path, last="journal")
     return spark.table("journal")
@@ -67,8 +68,9 @@ def journal_table(spark: SparkSession, path: str | Path) -> DataFrame:
 def leadership_table(spark: SparkSession, path: str | Path) -> DataFrame:
     """Return one row for each write that changes the leader of a partition in ZooKeeper; -1 means no leader.
 
-    Columns: run, n (the record's position in the journal), record (its id), at, at_ms, time_ms, zxid, partition, leader,
-    leader_epoch and controller_epoch. `path` is a journal, or a folder of journals. Raises UserError if there is no journal.
+    Columns: run, n (the record's position in the journal), record (its id), at, at_ms, time_ms (all three as in `journal_table`),
+    zxid, partition, leader, leader_epoch and controller_epoch. `path` is a journal, or a folder of journals. Raises UserError if
+    there is no journal.
     """
     register(spark, path, last="leaderships")
     return spark.table("leaderships")

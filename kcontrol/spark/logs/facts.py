@@ -28,10 +28,11 @@ IDS = r"(?:\d+(?:, ?\d+)*)?"
 
 
 def named_facts(message: Column) -> Column:
-    """Return a map from the name of each fact of a message to its type and value, as one text, and from "kind" to its kind.
+    """Return a map from the name of each fact of a message to its type and value, as one text.
 
     A fact is a value in the message of a log line, such as `leader_epoch`; the text is its type, U+0003 and its value, such as
-    "int", U+0003 and "5". The map is NULL for a message that matches no row of `patterns.tsv`.
+    "int", U+0003 and "5". The entry "kind" has the kind of the message, without a type. The map is NULL for a message that
+    matches no row of `patterns.tsv`.
     """
     rows = [form for form in forms() if form.kind != STATE]
     by_opening = sql.when(sql.lit(False), sql.lit(None).cast("string"))
@@ -64,7 +65,8 @@ def state_facts(named: Column) -> Column:
 def all_facts(own: Column, state: Column) -> Column:
     """Return the facts of a message (`own`) and those of the leader and ISR in it (`state`, which may be NULL) in one map.
 
-    If both maps have a fact of one name, its value is that of `own`.
+    `own` is a map that `own_facts` returns, `state` one that `state_facts` returns; the result has values of the same form. If
+    both maps have a fact of one name, its value is that of `own`.
     """
     inner = sql.map_filter(state, lambda name, value: (name != "kind") & ~value.endswith(TYPE) & ~sql.map_contains_key(own, name))
     return sql.when(state.isNull(), own).otherwise(sql.map_concat(own, inner))

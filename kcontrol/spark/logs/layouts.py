@@ -129,9 +129,10 @@ def layout_of(text: Column) -> Column:
 
 
 def message_lines(lines: Column, wrap: Column, layout: Column) -> Column:
-    """Return the text of a log record without its stack trace.
+    """Return the text of a log record without its stack trace: normally the first line of the record.
 
-    `lines` is the array of the record's lines, as `clean` returns them; `wrap` and `layout` are those of its first line.
+    In a layout with the logger at the end, the text has all lines up to the logger, as `_to_tail` joins them. `lines` is the
+    array of the record's lines, as `clean` returns them; `wrap` and `layout` are those of its first line.
     """
     bare = sql.when(wrap.isNull(), lines).otherwise(
         sql.transform(lines, lambda line: sql.regexp_replace(line, r"^[\w.-]+\s*\|\s?|^# ", ""))
@@ -196,8 +197,8 @@ def parts(text: Column, fields: Column) -> dict[str, Column]:
 
 
 def is_kafka(logger: Column, layout: Column) -> Column:
-    """Return whether a log record is one of Kafka's: its logger is a class of Kafka, is cut off (NULL), or has no package.
+    """Return whether a log record is one of Kafka's: its logger is a class of Kafka or is cut off (NULL).
 
-    The last case holds for the layouts with short loggers.
+    Every record in a layout with short loggers, which have no package, counts as one of Kafka's.
     """
     return logger.isNull() | logger.rlike(KAFKA) | layout.isin(*SHORT)

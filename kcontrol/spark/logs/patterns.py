@@ -53,7 +53,7 @@ class Form(NamedTuple):
 
 @cache
 def forms() -> tuple[Form, ...]:
-    """Return the rows of `patterns.tsv` that describe messages, in order, with rows such as `{BRK}` put into their patterns."""
+    """Return the rows of `patterns.tsv` in order, without rows such as `{BRK}`: they are put into patterns that name them."""
     parts: dict[str, str] = {}
     rows = []
     for line in (files("kcontrol.spark.logs") / "patterns.tsv").read_text().splitlines()[1:]:

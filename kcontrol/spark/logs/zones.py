@@ -35,7 +35,7 @@ class Zone(NamedTuple):
     """The offset from UTC of the times `begin_ms` to `end_ms` in the log files of a folder; `found` is the line that shows it.
 
     Both times are local times in milliseconds since 1970-01-01 00:00 of the local clock; `found` is the name of the file and the
-    number of the line, such as "server.log:1".
+    number of the line, such as "server.log:1". `begin_ms` is ALWAYS_MS without a begin, `end_ms` is NEVER_MS without an end.
     """
 
     folder: str
