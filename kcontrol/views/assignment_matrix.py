@@ -38,7 +38,7 @@ class Matrix(NamedTuple):
 
     @property
     def moves(self) -> str:
-        """Return the number of changes of an owner in words, such as "2 partitions have moved"."""
+        """Return the number of moves as text, such as "2 partitions have moved"; a partition that moved twice counts twice."""
         number = sum(self.moved.values())
         return f"{number} partition{'s have' if number != 1 else ' has'} moved"
 

@@ -17,7 +17,8 @@ class ControllerTerm(NamedTuple):
 
     `broker` is the broker in the value, None if the value cannot be decoded. `controller_epoch` is the value of
     `/controller_epoch` when the term begins, None if no record has written it. `begun_by` and `ended_by` are the causes in words,
-    such as "broker 1" and "the end of the session of broker 1"; `ended_by` is None for the present value.
+    such as "broker 1" and "the end of the session of broker 1"; `ended_by` is None for the last value, unless it was
+    deleted.
     """
 
     id: str

@@ -118,7 +118,7 @@ class Purgatory:
         self._estimated_total += 1
 
     def check(self, r: Record) -> None:
-        """Complete the operation of a `check_and_complete` record if the record says so.
+        """Complete the operation of a `check_and_complete` record if its field `is_complete` is true.
 
         Then drop all complete operations from the operation's watch list.
         """
@@ -142,8 +142,8 @@ class Purgatory:
     def advance(self, now_ms: int) -> None:
         """Advance the timing wheels to `now_ms`: tasks of due buckets move to a wheel with a smaller tick, or leave the wheels.
 
-        If the time has changed and more than PURGE_INTERVAL operations on watch lists may be complete, the complete operations
-        are removed from the watch lists.
+        If the time has changed and Kafka's estimate of the complete operations on watch lists is above PURGE_INTERVAL, the
+        complete operations are removed from the watch lists.
         """
         timer = self.wheel_timer
         while timer.next_ms is not None and timer.next_ms <= now_ms:
@@ -185,7 +185,7 @@ TIMERS = {"set_timer": Purgatory.start_timer, "timer_fired": Purgatory.fire}
 
 
 def purgatories(records: Iterable[Record]) -> list[tuple[int, Purgatory]]:
-    """Return each purgatory of each broker process in which an operation has begun, with its broker, the oldest process first."""
+    """Return (broker, purgatory) for each purgatory of a broker process that has had an operation, the oldest process first."""
     found: list[tuple[int, Purgatory]] = []
     running: dict[int, dict[str, Purgatory]] = {}
     for record in records:

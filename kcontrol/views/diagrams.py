@@ -44,7 +44,7 @@ class Diagram(graphviz.Digraph):  # type: ignore[misc]
         return {"image/svg+xml": self.svg(), "text/plain": self.outline()}
 
     def svg(self) -> str:
-        """Return the picture as SVG text, drawn by `dot`; without a `dot` on PATH it is drawn in this process."""
+        """Return the picture as SVG text, drawn by `dot`; without a `dot` on PATH it is drawn by pygraphviz."""
         try:
             drawn: str = self.pipe(format="svg", encoding="utf-8")
         except graphviz.ExecutableNotFound:
@@ -59,8 +59,8 @@ class Diagram(graphviz.Digraph):  # type: ignore[misc]
     def add_node(self, key: str, lines: Sequence[str], tooltip: str = "", css: str = "") -> None:
         """Add a node with these lines of text, escaped. Edges name the node by `key`.
 
-        The diagram's text alternative gets the tooltip, or the lines if the tooltip is "". `css` is the class of the node: "full"
-        or "current" for a highlighted node, else "".
+        The outline has the tooltip of the node. If `tooltip` is "", the tooltip is the first line, and the outline has all lines.
+        `css` is the class of the node: "full" or "current" for a highlighted node, else "".
         """
         attributes = {"class": css} if css else {}
         self.node(key, _literal(lines), tooltip=_literal([tooltip or lines[0]]), **attributes)
@@ -113,7 +113,7 @@ def machine(
 
 
 def _decider(row: Transition) -> str:
-    """Return the name of a transition's function; "" for a transition that changes nothing but the state in memory."""
+    """Return the name of the function that performs a transition; "" if it changes nothing but the state in memory."""
     name = getattr(row.action, "__name__", type(row.action).__name__)
     return "" if name == "memory_only" else name
 

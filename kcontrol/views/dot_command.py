@@ -79,9 +79,9 @@ def draw(source: str, engine: str, image_format: str, attributes: list[tuple[str
 def parse(arguments: list[str]) -> tuple[dict[str, str], list[tuple[str, str]], list[str]]:
     """Return (options, attributes, files) of a command line of `dot`; `arguments` has no program name.
 
-    `options` maps a letter to its value, such as {"K": "dot", "T": "svg", "O": "yes"}. `attributes` are pairs such as ("G",
-    "rankdir=LR"), with G for the graph, N for nodes and E for edges. `files` are all other arguments, "-" for stdin. Raises
-    UsageError for an unknown option.
+    `options` maps a letter to its value, such as {"K": "dot", "T": "svg", "O": "yes"}; "yes" stands for an option without a
+    value, and the default of K and T is "dot". `attributes` are pairs such as ("G", "rankdir=LR"), with G for the graph, N for
+    nodes and E for edges. `files` are all other arguments, "-" for stdin. Raises UsageError for an unknown option.
     """
     options, attributes, files = {"K": "dot", "T": "dot"}, [], []
     rest = iter(arguments)

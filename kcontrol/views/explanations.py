@@ -43,7 +43,8 @@ MEANINGS: dict[str, Any] = _meanings()
 def rule(record: Record) -> str:
     """Return in words why the event of a `begin` record of the journal, or the transition of a `change` record, happens.
 
-    Return "" for a record of any other kind, and for an event without an entry in `meanings.json`.
+    Return "" for a record of any other kind, for an event without an entry in `meanings.json`, and for an illegal transition
+    without a rule.
     """
     fields, entry = record.fields, None
     if record.kind == "begin":
@@ -68,7 +69,7 @@ def note(machine: str, source: str, target: str) -> str:
 def row_of(record: Record) -> str:
     """Return the transition of a `change` record of the journal as "A -> B: sentence".
 
-    The sentence is that of the transition table. Return "" for a record of any other kind.
+    The sentence is that of the transition table, "" for an illegal transition. Return "" for a record of any other kind.
     """
     fields = record.fields
     if record.kind != "change":

@@ -47,7 +47,7 @@ class Partition(NamedTuple):
 def controller(state: State) -> tuple[int, int] | None:
     """Return the broker that `/controller` names and its controller epoch, None without a broker.
 
-    The epoch is that of the broker's memory; if the broker has none, that of `/controller_epoch`.
+    The epoch is that of the broker's memory; if the broker has none, that of `/controller_epoch`, 0 without it.
     """
     found = state["znodes"].get(CONTROLLER)
     try:
@@ -63,7 +63,7 @@ def controller(state: State) -> tuple[int, int] | None:
 
 
 def without_session(state: State) -> list[int]:
-    """Return the brokers whose znode below /brokers/ids is persistent, so that it remains without the broker."""
+    """Return the brokers whose znode below /brokers/ids is persistent: no session owns it, and it remains without the broker."""
     names = {path[len(BROKER_IDS) + 1 :]: owner for path, (_, _, owner) in state["znodes"].items() if parent(path) == BROKER_IDS}
     return sorted(int(name) for name, owner in names.items() if name.isdecimal() and owner is None)
 

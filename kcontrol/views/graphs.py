@@ -9,7 +9,7 @@ from kcontrol.views.diagrams import SHAPE, Diagram
 
 
 class Box(NamedTuple):
-    """A node: its key, its lines of text, and its class, `full` or `current` for a highlighted node."""
+    """A node: its key, its lines of text, and its class: "full" or "current" for a highlighted node, else ""."""
 
     key: str
     lines: tuple[str, ...]

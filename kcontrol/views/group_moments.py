@@ -26,7 +26,7 @@ FIRED, OFFSETS_ZNODES = "timer_fired", topic_path(OFFSETS_TOPIC)
 
 
 class Deadline(NamedTuple):
-    """A timer of the group: the member id that it is for (None: the whole group), its event, and when it fires."""
+    """A timer of the group: the member id that it is for (None: the whole group), the name of its event, and when it fires."""
 
     member_id: str | None
     event: str

@@ -44,8 +44,8 @@ def consumer_act(kind: str, subject: Sequence[Any]) -> str:
 def consumer(f: Fields) -> str:
     """Return the state of a consumer as a sentence: the broker that its pending request is for, else its generation.
 
-    After the generation stands the exception that its last poll has thrown, or the condition of its process if it does not poll,
-    or else its last response. `f` has the fields of a `consumer` record.
+    After the generation stands the exception that its last poll has thrown. Without an exception it is the condition of its
+    process, such as "frozen", or its last response if the process polls. `f` has the fields of a `consumer` record.
     """
     me = f["now"]._asdict() if hasattr(f["now"], "_asdict") else f["now"]
     if me["asked"]:

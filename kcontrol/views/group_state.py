@@ -89,7 +89,7 @@ def cached(state: State, field: str) -> Iterator[tuple[int, str, dict[str, Any]]
 
 
 def groups(state: State, release: str) -> list[Group]:
-    """Return the groups in the memory of the living coordinators, by broker and by name, with the release's names of states."""
+    """Return the groups in the memory of running coordinators, by broker and group id, with the release's names of states."""
     return [
         Group(group, broker, state_name(held["state"], release), held["generation"], list(_members(held)), held)
         for broker, group, held in cached(state, "groups")

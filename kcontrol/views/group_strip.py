@@ -70,7 +70,8 @@ class GroupStrip:
     def to_json(self) -> dict[str, Any]:
         """Return the strip for the viewer as a dict: `group` (its id), `svg`, `text` and `marks`.
 
-        `marks` has, for each column, the index of its journal record, and where the column ends.
+        `marks` has, for each column, the index of its journal record, and where the column ends as a share of the picture's
+        width.
         """
         return {"group": self.group_id, "svg": self.svg(), "text": self.lines(), "marks": self.marks()}
 
@@ -289,7 +290,7 @@ def strips(records: Sequence[Record], state: Mapping[str, Any]) -> list[dict[str
     """Return for each consumer group of a journal, by group id, a dict for the viewer: `group`, `svg`, `text` and `marks`.
 
     `state` is the state that `journal.fold` returns for all records. `marks` has, for each column of the picture, the index of
-    its journal record, and where the column ends.
+    its journal record, and where the column ends as a share of the picture's width.
     """
     return [GroupStrip(records, group_id).to_json() for group_id in group_moments.groups(state)]
 
@@ -297,8 +298,8 @@ def strips(records: Sequence[Record], state: Mapping[str, Any]) -> list[dict[str
 def strips_of(records: Sequence[Record]) -> list[dict[str, Any]]:
     """Return for each consumer group of a journal a dict for the viewer: `group` (its id), `svg`, `text` and `marks`.
 
-    `marks` has, for each column of the picture, the index of its journal record, and where the column ends. Records that
-    contradict earlier records are skipped.
+    `marks` has, for each column of the picture, the index of its journal record, and where the column ends as a share of
+    its width. Records that contradict earlier records are skipped.
     """
     followed = Fold()
     for record in records:

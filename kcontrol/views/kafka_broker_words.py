@@ -20,7 +20,10 @@ Line = tuple[str, dict[str, Any]]
 
 
 class BrokerWords:
-    """Follows the registrations of brokers in one journal: `lines`, called for each record in order, yields kinds and values."""
+    """Follows the registrations of brokers in one journal.
+
+    `lines`, called for each record in order, yields log lines as (kind, values).
+    """
 
     def __init__(self) -> None:
         self._registered: dict[int, int] = {}  # broker -> zxid of its registration
@@ -57,7 +60,10 @@ class BrokerWords:
                     yield from [("started", {"id": broker})] if broker == r.id.broker else ()
 
     def _changed(self, controller: int) -> dict[str, Any]:
-        """Return the ids that a controller finds added, deleted, bounced and live, each as text such as "1,2"."""
+        """Return the values of the line about changed brokers: `added`, `deleted`, `bounced` and `live`, texts such as "1,2".
+
+        They are the registrations, compared with the broker epochs that the controller knows.
+        """
         now, known = self._registered, self._known[controller]
         bounced = [b for b in now if b in known and 0 <= known[b] < now[b]]
         found = {"added": now.keys() - known, "deleted": known.keys() - now, "bounced": bounced, "live": now}

@@ -274,7 +274,7 @@ WRITERS: dict[str, Callable[[KafkaWords, Record], Iterator[LogLine]]] = {
 
 
 def in_kafkas_words(records: Iterable[Record], *, dated: bool = False) -> Iterator[list[LogLine]]:
-    """Yield, for each record of a journal, the lines that its release logs; most records have none.
+    """Yield, for each record of a journal, the lines that the run's release of Kafka logs; most records have none.
 
     If `dated` is True every line has a date, as in Kafka's files, and the times of any run count from 1970-01-01 00:00 UTC.
     """
@@ -291,5 +291,5 @@ def _joined(brokers: Iterable[int]) -> str:
 
 
 def _old_name(state: str) -> str:
-    """Return the name of a partition's state in the log of 0.8.0: `NotExists` for NonExistentPartition, `Online` and so on."""
+    """Return the name of a partition's state in the log of 0.8.0: `NotExists`, `New`, `Online` or `Offline`."""
     return state.removesuffix("Partition").replace("NonExistent", "NotExists")
