@@ -124,8 +124,8 @@ def _through_its_partition(records: Sequence[Record], chain: list[Record]) -> li
     The cause of a batch is the last transition of its handler, which may be about another partition. A chain without
     PartitionElected or PartitionResigned, or without a batch, is returned as it is.
     """
-    events = [record.fields["event"] for record in chain if record.kind == "enqueue"]
-    numbers = [event.partition for event in events if event.name in OF_COORDINATOR]
+    events = [record.to_json().fields["event"] for record in chain if record.kind == "enqueue"]
+    numbers = [event["partition"] for event in events if event["event"] in OF_COORDINATOR]
     sent = next((place for place, record in enumerate(chain) if record.kind == "send"), None)
     if not numbers or sent is None:
         return chain

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -61,6 +62,15 @@ def test_the_chain_names_the_transition_of_the_groups_partition(release: str) ->
     assert any("about __consumer_offsets-0 and t-0" in line or "about __consumer_offsets-0, t-" in line for line in lines)
     moved = [line.split(" moves ")[1].split()[0] for line in lines if " from Offline to Online: " in line]
     assert moved == ["__consumer_offsets-0"]
+
+
+@pytest.mark.parametrize("release", ["0.9", "2.8"])
+def test_an_opened_run_has_the_chain_of_the_run_itself(release: str, tmp_path: Path) -> None:
+    """The chain through the transition of the group's partition is equal in a run and in its saved journal."""
+    run = played(f"{release} coordinator_killed")
+    run.save(tmp_path / "run.jsonl")
+    what = "generation of billing"
+    assert Lab.open(tmp_path / "run.jsonl").why(what).outline() == run.why(what).outline()
 
 
 def test_a_question_about_what_has_gone() -> None:
