@@ -111,13 +111,19 @@ def test_how_far_a_release_cleans(release: str, unstable: int | None, high_water
 
 
 def test_a_log_is_cleaned_when_more_than_half_of_it_is_dirty() -> None:
-    """The cleaner compares the bytes of the dirty closed segments with those of all closed segments. Source: grabFilthiestLog."""
+    """The bytes of the dirty closed segments must be more than half of those of all closed segments; exactly half is not enough.
+
+    Source: `cleanableRatio > minCleanableRatio` in grabFilthiestCompactedLog of LogCleanerManager.scala (2.8).
+    """
     clean_one = cleaned(log_of("ab", "x"))
-    half = clean_one._replace(records=(*clean_one.records, record(3, "y")), segments=(Segment(0), Segment(2), Segment(3)))
+    third = clean_one._replace(records=(*clean_one.records, record(3, "y")), segments=(Segment(0), Segment(2), Segment(3)))
     assert not log_to_clean(log_of("aaaa"), "2.8").is_dirty_enough
     assert log_to_clean(log_of("a", "a"), "2.8").is_dirty_enough
-    assert not log_to_clean(half, "2.8").is_dirty_enough
-    more = half._replace(records=(*half.records, record(4, "z"), record(5, "z")), segments=(*half.segments, Segment(5)))
+    assert not log_to_clean(third, "2.8").is_dirty_enough
+    half = third._replace(records=(*third.records, record(4, "z")), segments=(Segment(0), Segment(2), Segment(4)))
+    found = log_to_clean(half, "2.8")
+    assert found.clean_bytes == found.cleanable_bytes > 0 and not found.is_dirty_enough
+    more = third._replace(records=(*half.records, record(5, "z")), segments=(*third.segments, Segment(5)))
     assert log_to_clean(more, "2.8").is_dirty_enough
 
 
@@ -356,11 +362,8 @@ def test_a_load_reads_in_fetches_of_the_buffers_size(buffer: int, count: int) ->
     assert (len(reads(world)), committed(world, 2)) == (count, before)
 
 
-def test_a_load_between_two_fetches_is_cut_off() -> None:
-    """If the broker resigns between two fetches of a load, the cache has the offsets that were read before, and no more.
-
-    Source: doLoadGroupsAndOffsets (2.8), whose loop ends because the log end offset of a broker that does not lead is -1.
-    """
+def loading_broker_2() -> World:
+    """Broker 1, which stored three offsets, has failed, and broker 2 has read two of the three batches of the log."""
     world = cluster(brokers=(1, 2, 3), segment_bytes=100_000, load_buffer_size=1)
     for number in range(3):
         world.step(("commit", "a", f"t-{number}", 5))
@@ -368,8 +371,33 @@ def test_a_load_between_two_fetches_is_cut_off() -> None:
     world.step(("kill", 1))
     while len(reads(world)) < 2:
         world.step(next(action for action in world.actions() if action.routine))
+    return world
+
+
+def test_nothing_is_cached_between_two_fetches_of_a_load() -> None:
+    """A coordinator that fails between two fetches of a load has cached no offset, and its successor loads all offsets."""
+    world = loading_broker_2()
     held = world.processes[2].driver.group
     assert held is not None and not held.offsets and held.loading
     world.step(("kill", 2))
     world.run()
     assert committed(world, 3) == {"g t-0": 5, "g t-1": 5, "g t-2": 5}
+
+
+def test_a_load_between_two_fetches_is_cut_off() -> None:
+    """If the broker no longer leads between two fetches of a load, it caches the offsets that it has read, and no more.
+
+    The resignation, which the thread of the load performs next, removes these offsets.
+    Source: doLoadGroupsAndOffsets (2.8), whose loop ends because the log end offset of a broker that does not lead is -1.
+    """
+    world = loading_broker_2()
+    load, group = ("advance", 2, "group-metadata-manager"), world.processes[2].driver.group
+    assert group is not None
+    world.step(("term", 2))
+    while world.processes[2].driver.broker.is_leader(T):
+        world.step(next(action for action in world.actions() if action.routine and action != load))
+    while group.loading:
+        world.step(load)
+    assert committed(world, 2) == {"g t-0": 5, "g t-1": 5}
+    world.run()
+    assert group.offsets == {} and committed(world, 3) == {"g t-0": 5, "g t-1": 5, "g t-2": 5}
