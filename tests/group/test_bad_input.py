@@ -69,7 +69,7 @@ def asked(world: World, api: str, fields: dict[str, Any]) -> Any:
 @pytest.mark.parametrize("release", WORLDS)
 @pytest.mark.parametrize(("api", "fields", "error"), BAD)
 def test_a_bad_request_has_kafkas_error_and_changes_nothing(release: str, api: str, fields: dict[str, Any], error: str) -> None:
-    """The response has the error that Kafka gives, and groups, offsets and timers are those from before.
+    """The response has the error that Kafka gives, and groups with members, offsets and timers are those from before.
 
     Source: GroupCoordinator.scala: handleJoinGroup, doJoinGroup, doSyncGroup, handleHeartbeat, handleLeaveGroup, and
     GroupMetadataManager.scala: storeOffsets (0.9, 2.8).

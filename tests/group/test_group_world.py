@@ -13,6 +13,7 @@ from kcontrol.core.errors import UserError
 from kcontrol.core.model import TopicPartition
 from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
 from kcontrol.group.events import JoinTimedOut
+from kcontrol.group.offsets_topic_records import decode
 from kcontrol.journal.fold import fold
 from kcontrol.journal.journal import to_json
 from kcontrol.lab.lab import Lab
@@ -80,7 +81,9 @@ def test_a_group_forms_in_a_cluster(release: str) -> None:
     group = world.processes[1].driver.group
     assert group is not None and group.groups["g"].state.value == "Stable"
     assert {me.generation for me in world.consumers.values()} == {group.groups["g"].generation}
-    assert all(me.assignment for me in world.consumers.values())
+    assigned = [decode("assignment", me.assignment)[1]["partitions"] for me in world.consumers.values()]
+    assert all(assigned) and {entry["topic"] for entries in assigned for entry in entries} == {"t"}
+    assert sorted(number for entries in assigned for entry in entries for number in entry["partitions"]) == [0, 1, 2]
     agrees(world)
 
 

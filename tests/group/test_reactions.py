@@ -244,7 +244,10 @@ def test_a_release_answers_as_its_source_says(change: Change) -> None:
 
 @pytest.mark.parametrize("row", [row for row in GROUP_REACTIONS if row.since != "0.9.0" or row.until], ids=name_of)
 def test_a_row_in_another_release_is_noticed(row: Reaction, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A row that begins or ends in another release, earlier or later, changes some answer of CHANGES."""
+    """If a row begins or ends in an earlier or in a later release, one of these two moves changes some answer of CHANGES.
+
+    The other move may change none, where another row answers first or the release has no such request.
+    """
     bounds = {"since": ("0.9.0", "3.9.9")} if row.since != "0.9.0" else {}
     bounds |= {"until": (row.since, None)} if row.until else {}
     for field, values in bounds.items():
