@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from kcontrol.core.errors import UserError
+from kcontrol.search.invariants import violation
 from kcontrol.search.promises import Promise, SearchedState, always, comes_to_rest_with, never, promise
 from kcontrol.search.search import Budget, search_within
 from tests.search.support import two_brokers
+from tests.search.test_invariants import deposed
 
 HOLDS = always(lambda state: True)
 
@@ -29,7 +33,7 @@ def test_a_search_says_which_bound_has_ended_it(budget: Budget, ended_by: str) -
 
 
 def test_a_search_without_faults_ends_when_no_state_is_left() -> None:
-    """A cluster at rest that offers no fault but a timer has one state to look at from; with none there is nothing left."""
+    """From a cluster whose brokers have failed, with no fault on offer, a search ends before it reaches a bound."""
     world = two_brokers(())
     world.step(("kill", 1))
     world.step(("kill", 2))
@@ -38,7 +42,7 @@ def test_a_search_without_faults_ends_when_no_state_is_left() -> None:
 
 
 def test_a_violation_ends_a_search_first() -> None:
-    """A run of one step is found before any longer one."""
+    """A violation in the first step ends a search, although steps and faults are left; the run has this step alone."""
     result = search_within(two_brokers(("kill",)), Budget(9, 2), (never(lambda state: 1 not in state.alive),))
     assert (result.ended_by, result.actions) == ("a violation", (("kill", 1),))
 
@@ -52,14 +56,17 @@ def test_a_promise_about_rest_is_asked_at_rest_alone() -> None:
 
 
 def test_a_state_has_what_it_lists() -> None:
-    """A condition reads brokers, the controller with its epoch, partitions and the last action."""
-    world = two_brokers()
+    """A condition reads brokers, controller and epoch, partitions and the last action; `dir` has the documented names."""
+    world = two_brokers(("kill",))
     world.step(("create_topic", "t", ((1, 2),)))
     world.run()
     state = SearchedState(world)
     assert (state.alive, state.controllers, state.controller, state.controller_epoch) == ([1, 2], [1], 1, 1)
     assert {name: (p.leader, p.isr) for name, p in state.partitions.items()} == {"t-0": (1, (1, 2))}
-    assert state.groups == {} and state.action is not None
+    assert state.groups == {}
+    world.step(("kill", 2))
+    assert (state.action, state.alive) == (("kill", 2), [1])
+    assert dir(state) == sorted(re.findall(r"^    state\.(\w+)", SearchedState.__doc__ or "", re.MULTILINE))
     assert all(hasattr(state, name) for name in dir(state))
 
 
@@ -74,6 +81,9 @@ def test_a_name_is_the_row_of_the_table_whatever_the_release_promises() -> None:
     """An invariant is looked at in a release before the one that promises it, since a learner searches there for a violation."""
     assert promise("ISR never empty") == always("ISR never empty")
     assert "last member" in str(promise("ISR never empty"))
+    world, name = deposed(), "a deposed controller writes nothing"
+    object.__setattr__(world.settings, "release", "2.0")
+    assert violation(world) is None and str(promise(name)(world)).startswith(f"{name}: ")
 
 
 @pytest.mark.parametrize(
