@@ -96,7 +96,7 @@ def test_a_refused_election_is_a_decision() -> None:
 
 
 def test_equal_decisions_are_no_difference() -> None:
-    """Two worlds with other seeds decide alike: the comparison says that no decision about a partition differs."""
+    """Controllers of 1.1 and of 2.4 decide alike here: the comparison says that no decision about a partition differs."""
     found = rolled("1.1").compare(rolled("2.4"))
     assert found.decision is None
     assert str(found).startswith("No decision about a partition differs. The first record that differs is record ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
@@ -233,7 +234,7 @@ def test_requests_about_a_group_with_members(capsys: pytest.CaptureFixture[str])
     Source: handleDeleteGroups, handleDeleteOffsets of GroupCoordinator.scala, handleOffsetDeleteRequest of KafkaApis.scala (2.8).
     """
     lab = stable("2.8")
-    before = lab.state["nodes"]["1"]["group"]
+    before = deepcopy(lab.state["nodes"]["1"]["group"])
     lab.group.delete(GROUP, "nope").group.delete_offsets(GROUP, "t-0", "x-1").group.delete_offsets("nope", "t-0").run()
     lab.group.describe(GROUP, broker=2).run()
     assert responses(lab) == [

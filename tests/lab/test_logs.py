@@ -113,10 +113,12 @@ REFUSED: list[tuple[str, Callable[[Lab], object], str]] = [
 
 @pytest.mark.parametrize(("act", "why"), [pytest.param(act, why, id=name) for name, act, why in REFUSED])
 def test_what_cannot_be_is_refused_in_one_sentence(kept: Lab, act: Callable[[Lab], object], why: str) -> None:
-    """Each refusal says what is wrong and what there is, and nothing has happened."""
+    """Each refusal says what is wrong and what there is, and the journal has no record of it."""
+    before = len(kept.records)
     with pytest.raises(UserError) as problem:
         act(kept)
     assert refusal(problem).startswith(why)
+    assert [record.kind for record in kept.records[before:] if record.kind != "stop"] == []  # one case kills a broker first
 
 
 def test_nobody_leads(kept: Lab) -> None:

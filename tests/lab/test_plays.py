@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -44,8 +45,10 @@ def test_three_members(played: Played, release: str, generation: int) -> None:
 
     Source: InitialDelayedJoin of DelayedJoin.scala (2.8); doJoinGroup of GroupCoordinator.scala (0.9.0).
     """
-    found = group(played("billing", release, until="three members"))
-    assert found == ("Stable", generation, {"anna": ["t-0", "t-1"], "bert": ["t-2", "t-3"], "cleo": ["t-4", "t-5"]})
+    lab = played("billing", release, until="three members")
+    first = lab.tables.rebalances().iloc[0]
+    assert bool(first.end_ms - first.begin_ms >= 3_000) is (release == "2.8")
+    assert group(lab) == ("Stable", generation, {"anna": ["t-0", "t-1"], "bert": ["t-2", "t-3"], "cleo": ["t-4", "t-5"]})
 
 
 def test_the_alarm(played: Played) -> None:
@@ -85,7 +88,7 @@ def test_the_late_acknowledgement(played: Played, release: str) -> None:
     Source: the callback of the store in doSyncGroup of GroupCoordinator.scala (0.9.0, 2.8).
     """
     lab = played("late store", release, until="dora joins")
-    before = lab.state["nodes"]["2"]["group"]["groups"]
+    before = deepcopy(lab.state["nodes"]["2"]["group"]["groups"])  # the state of a lab changes as the lab goes on
     waiting = [r for r in lab.records if r.kind == "append"]
     seen = len(lab.records)
     lab.run()

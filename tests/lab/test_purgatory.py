@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -211,19 +212,17 @@ def test_completed_entries_are_purged() -> None:
 
 def test_the_picture_names_every_operation(opened: Opened) -> None:
     """The text and the SVG of a purgatory name each waiting operation with a letter, and the SVG is well formed."""
-    lab = at_random(group(opened, "2.8"), 3)
+    lab = at_random(group(opened, "2.8"), 4)
     picture = lab.purgatory()
-    shown = [o for _, p in purgatories(lab.records) if p.name == "Heartbeat" for o in p.operations if not o.completed_by]
-    assert shown and all(f"{picture.letters[o]} " in line and o.key in line for o, line in _lines(picture, shown))
+    shown = {o.begun: o for _, p in purgatories(lab.records) if p.name == "Heartbeat" for o in p.operations if not o.completed_by}
+    letters = {o.begun: letter for o, letter in picture.letters.items()}
+    lines = {line.split()[0]: line for line in picture.lines()[2:]}
+    assert len(shown) > 1 and all(f" {o.key}: " in lines[letters[begun]] for begun, o in shown.items())
     root = ElementTree.fromstring(picture.svg())
+    slots = " ".join(node.text or "" for node in root.iter("{http://www.w3.org/2000/svg}title"))
+    assert {letters[begun] for begun in shown} <= set(re.findall(r"\b[A-Z]\b", slots))
     assert root.attrib["aria-label"] == " ".join(picture.lines())
     assert "prefers-color-scheme:dark" in picture.svg() and "DelayedHeartbeat" in picture.svg()
-
-
-def _lines(picture: Any, shown: list[Any]) -> Iterator[tuple[Any, str]]:
-    named = {letter: o for o, letter in picture.letters.items()}
-    found = {line.split()[0]: line for line in picture.lines()[2:]}
-    return ((o, found[letter]) for letter, o in named.items() if any(o.begun == other.begun for other in shown))
 
 
 def test_hostile_names_are_escaped(opened: Opened) -> None:
