@@ -39,7 +39,7 @@ ROOM_LINES = {
     "lab/pictures": 226,
     "lab/searches": 148,
     "lab/support": 501,
-    "lab/tables": 1_625,
+    "lab/tables": 1_638,
     "lab/sweeps": 574,
     "recordings": 1_636,
     "recordings/groups": 1_003,
@@ -49,7 +49,7 @@ ROOM_LINES = {
     "spark/logs": 682,
     "spark/offsets": 305,
     "spark/report": 345,
-    "views": 3_406,
+    "views": 3_409,
     "zookeeper": 410,
     "zookeeper/kazoo": 998,
     "zookeeper/server": 305,
@@ -57,7 +57,7 @@ ROOM_LINES = {
 LAB_FILES = 20  # a folder of the lab
 # What a learner reads of 2.8 in a weekend: the values of every room, the controller without `earlier/`, and the driver.
 WEEKEND, WEEKEND_LINES, CONTROLLER_FILES = ("core", "controller", "driver"), 4_200, 24
-JAVASCRIPT_LINES = 1_850
+JAVASCRIPT_LINES = 1_859
 # The ratchet of the language: how often the texts of LANGUAGE use a word that describes a process as a person. A number only
 # falls: a commit that removes a word lowers its number (`./run python -m tests.test_tidy`). "By hand" is not counted.
 WORDS = {
@@ -190,7 +190,7 @@ def test_2_8s_controller_is_read_in_a_weekend() -> None:
 
 
 def test_the_viewer_stays_small() -> None:
-    """The scripts of the viewer have at most 1,850 lines together, comments and blank lines included."""
+    """The scripts of the viewer have at most 1,859 lines together, comments and blank lines included."""
     scripts = (PACKAGE / "views" / "static").glob("*.js")
     assert sum(len(path.read_text().splitlines()) for path in scripts) <= JAVASCRIPT_LINES
 

@@ -6,6 +6,7 @@ controller, writes a state znode or moves a group has a word.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from html import escape
 from typing import NamedTuple
@@ -14,7 +15,7 @@ from kcontrol.views import text
 from kcontrol.views.group_strip import FITS, STRIP_STYLE
 from kcontrol.views.still_picture import MARGIN, STYLE, WIDTH, label
 
-LEFT, TOP, LANE, BOX, WIDEST = 96, 44, 46, 24, 46
+LEFT, TOP, LANE, BOX, WIDEST, LINE = 96, 44, 46, 24, 46, 16
 OUTSIDE = "outside"
 
 
@@ -55,8 +56,10 @@ class SearchStrip:
             parts.append(f'<line x1="{LEFT}" y1="{y + BOX / 2:g}" x2="{WIDTH - MARGIN}" y2="{y + BOX / 2:g}" class="flag"/>')
         for n, step in enumerate(self.steps, 1):
             parts += self._drawn(n, step, LEFT + (n - 1) * pitch, TOP + lanes.index(step.lane) * LANE, pitch)
-        height = TOP + len(lanes) * LANE + 22
-        parts.append(label(MARGIN, height - 10, text.clean(self.violation, 110), "ink", 12))
+        lines = textwrap.wrap(text.clean(self.violation, 440), 110, break_on_hyphens=False) or [""]
+        below = TOP + len(lanes) * LANE + 12
+        height = below - 6 + LINE * len(lines)
+        parts += [label(MARGIN, below + LINE * n, line, "ink", 12) for n, line in enumerate(lines)]
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" '
             f'role="img" style="{FITS}" aria-label="{escape(text.clean(f"{headline}: {self.violation}"), quote=True)}" '

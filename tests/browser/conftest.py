@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from kcontrol.install.doctor import find_chromium
+from kcontrol.journal.journal import Record
+from kcontrol.views.html_page import write_html
 from tests.browser.support import Desk, jupyterlab, notebook
 from tests.views.support import CHROMIUM, NASTY
+
+Open = Callable[..., Page]
 
 PREPARE = f"""from tests.views.support import OfWorld, cluster
 from kcontrol.views.viewer import Viewer
@@ -23,6 +28,7 @@ TABLES = (
     "lab.tables.partition_history('t-0')", "lab.tables.metrics()", "lab.tables.config()", "rules.elections()",
     "rules.table('design', 'pipelined', 'responds_when_preempted')",
 )  # fmt: skip
+WAYS = ["kill: the process is dead", "terminate: the process shuts down in order"]
 NOTEBOOKS = {
     "steps.ipynb": [PREPARE, "viewer", "print('below')", "print('further below')"],
     "busy.ipynb": [
@@ -45,6 +51,16 @@ NOTEBOOKS = {
         "from kcontrol import Lab, rules\nlab = Lab(3, data=True, topics={'t': [[2, 3], [1, 2, 3]]}, runs=None)",
         "lab.produce('t-0', 'a').run().produce('t-0', 'b').produce('t-0', 'c').run().kill(1).run()",
         *TABLES,
+    ],
+    "narrow.ipynb": [
+        "from kcontrol import Lab\nlab = Lab.play('billing')\nlab.viewer",
+        "lab.group_strip(coordinators=True)",
+        "lab.group_matrix()",
+        "lab.diagram('replica')",
+        f"from ipywidgets import Dropdown, RadioButtons\nRadioButtons(options={WAYS}, layout={{'width': 'max-content'}})",
+        "Dropdown(options=['roundrobin, range'], description='bert offers')",
+        "from IPython.display import Markdown",
+        "Markdown('The error is INCONSISTENT_GROUP_PROTOCOL_OF_A_MEMBER, after `group.initial.rebalance.delay.ms` ms.')",
     ],
     "late.ipynb": [PREPARE, "world.step(('kill', 1))\nviewer.refresh()\nviewer.click_run()\nviewer", "viewer"],
 }
@@ -108,3 +124,24 @@ def sit_down(open_desk: Callable[[str], Desk]) -> Iterator[Callable[[str], Desk]
 def desk(sit_down: Callable[[str], Desk]) -> Desk:
     """The notebook with a new viewer over a new world."""
     return sit_down("steps.ipynb")
+
+
+@pytest.fixture
+def open_page(browser: Browser, tmp_path: Path) -> Iterator[Open]:
+    """Opens a run as a page; at the end nothing has gone wrong in it, and it has asked for nothing but itself."""
+    context, wrong = browser.new_context(viewport={"width": 1200, "height": 1000}), []
+
+    def open_one(records: Sequence[Record], **options: Any) -> Page:
+        path = tmp_path / "run.html"
+        write_html(records, path, **({"title": "A run"} | options))
+        page = context.new_page()
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("dialog", lambda dialog: (wrong.append(dialog.message), dialog.dismiss()))
+        page.on("request", lambda request: wrong.append(request.url) if request.url != path.as_uri() else None)
+        page.goto(path.as_uri())
+        page.wait_for_selector(".kc[data-at]")
+        return page
+
+    yield open_one
+    context.close()
+    assert wrong == []

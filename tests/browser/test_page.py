@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,11 @@ from kcontrol.views.explanations import MEANINGS
 from kcontrol.views.html_page import write_html
 from kcontrol.views.text import short
 from kcontrol.views.viewer import Viewer
+from tests.browser.conftest import Open
 from tests.lab.test_broker_0 import OTHER
 from tests.views.support import NASTY, cluster, group_story, random_run, story
 
 pytestmark = [pytest.mark.chromium, pytest.mark.serial]
-
-Open = Callable[..., Page]
 
 LOOK = "(marks) => marks.map((mark) => mark.getAttribute('class').replace('kc-mark ', ''))"
 ELECTION = ["/controller", "/controller_epoch"]  # what the write of an election changes, in this order
@@ -44,27 +43,6 @@ DRAWN = """() => ({
     sentence: document.querySelector('.kc-sentence').textContent,
     error: document.querySelector('.kc-error').hidden ? '' : document.querySelector('.kc-error').textContent,
 })"""
-
-
-@pytest.fixture
-def open_page(browser: Browser, tmp_path: Path) -> Iterator[Open]:
-    """Opens a run as a page; at the end nothing has gone wrong in it, and it has asked for nothing but itself."""
-    context, wrong = browser.new_context(viewport={"width": 1200, "height": 1000}), []
-
-    def open_one(records: Sequence[Record], **options: Any) -> Page:
-        path = tmp_path / "run.html"
-        write_html(records, path, **({"title": "A run"} | options))
-        page = context.new_page()
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("dialog", lambda dialog: (wrong.append(dialog.message), dialog.dismiss()))
-        page.on("request", lambda request: wrong.append(request.url) if request.url != path.as_uri() else None)
-        page.goto(path.as_uri())
-        page.wait_for_selector(".kc[data-at]")
-        return page
-
-    yield open_one
-    context.close()
-    assert wrong == []
 
 
 def go(page: Page, at: int) -> None:

@@ -89,3 +89,20 @@ def test_what_is_at_rest_for_the_lab_is_at_rest_for_the_viewer(opened: Callable[
         with pytest.raises(UserError, match="The cluster is quiet"):
             step()
     assert len(lab.records) == before
+
+
+def test_bodies_of_responses_have_partitions_and_topics(tmp_path: Path) -> None:
+    """In `journal("respond")`, also of a saved run, partitions and topics replace the bytes that a consumer can read."""
+    lab = Lab.play("nightly", until="dora joins")
+    lab.save(tmp_path / "nightly.jsonl")
+    expected = dict(zip(lab.tables.members()["client"], lab.tables.members()["partitions"], strict=True))
+    for run in (lab, Lab.open(tmp_path / "nightly.jsonl")):
+        bodies = run.journal("respond").set_index("correlation_id").body
+        assigned = [body["assignment"] for body in bodies if body and body.get("assignment")]
+        assert sorted(assigned[-3:]) == sorted(expected[name] for name in ("anna", "bert", "cleo"))
+        subscribed = [body["members"] for body in bodies if body and body.get("members") and "generation" in body]
+        assert subscribed and all(topics == ["t"] for members in subscribed for topics in members.values())
+    unreadable = {"anna": {"group.id": "billing", "protocol.assignment": b"\x00\x00\xff"}}
+    other = Lab(2, topics={"t": [[1]], "__consumer_offsets": [[1]]}, consumers=unreadable, runs=None).run(alive=True)
+    texts = [body["assignment"] for body in other.journal("respond").body if body and body.get("assignment")]
+    assert texts and set(texts) == {"\x00\x00\\xff"}

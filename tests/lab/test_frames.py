@@ -26,6 +26,8 @@ LONGEST_PIECE = 28  # characters that stay together: a topic id in JSON is the l
         ("PartitionReassignmentIsrChange", ["Partition", "Reassignment", "Isr", "Change"]),
         ("2.1.242", ["2.1.242"]),
         ("&lt;NA&gt;", ["&lt;NA&gt;"]),
+        ("dora-8d6125075c648b06e2a4a4d2f3350d31", ["dora-8d6125075c648b06e2a4a4d2f3350d31"]),
+        ("0" * 40 + "00000001", ["0" * 40, "00000001"]),
         ('{"a":[1,2],"b":3}', ["{", '"a":', "[1,", "2],", '"b":', "3}"]),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -11,6 +12,7 @@ from kcontrol import Lab, rules
 from kcontrol.core.errors import UserError
 from kcontrol.lab.searches.searches import Found, NotFound
 from kcontrol.search.museum import MUSEUM
+from kcontrol.views.search_strip import SearchStrip, StripStep
 from tests.lab.support import refusal
 
 Opened = Callable[..., Lab]
@@ -127,3 +129,13 @@ def test_a_bug_of_the_museum_opens_in_a_lab() -> None:
     checks = [lab.tables.invariant_checks() for lab in (found.open(0), found.open())]
     assert [check.outcome["only the named controller writes"] for check in checks] == ["holds", "broken"]
     assert isinstance(rules.hunt("handlers_outlive_session", fixed=True), NotFound)
+
+
+def test_a_long_violation_has_several_lines_in_the_picture() -> None:
+    """The picture of a found run has the whole sentence about a violation, and all its lines are inside the picture."""
+    violation = " ".join(f"word-{n}-of-the-sentence" for n in range(16))
+    drawn = ElementTree.fromstring(SearchStrip([StripStep("1", "('advance', 1)")], violation).svg())
+    lines = [node for node in drawn.iter() if "word-" in (node.text or "")]
+    assert " ".join(str(node.text) for node in lines) == violation
+    assert all(0 < float(node.attrib["y"]) < float(drawn.attrib["height"]) for node in lines)
+    assert max(len(str(node.text)) for node in lines) <= 110

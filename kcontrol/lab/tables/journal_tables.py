@@ -8,15 +8,18 @@ times.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pandas as pd
 
 from kcontrol.broker.broker_configs import CONFIGS, Config
 from kcontrol.core.znodes import broker_path
+from kcontrol.group.offsets_topic_records import decode
 from kcontrol.journal.journal import Record
 from kcontrol.lab.support.table_display import Frame
-from kcontrol.views import clock, controller_terms, folded_state, kafka_words, watch_counts
+from kcontrol.recordings.groups.from_journal import bytes_of
+from kcontrol.views import clock, controller_terms, folded_state, group_state, kafka_words, watch_counts
 
 State = dict[str, Any]
 
@@ -256,7 +259,8 @@ def journal(records: Sequence[Record], say: Callable[[Record], str], kind: str |
     `node` is the broker that made the record, missing for records of clients, ZooKeeper and the world.
 
     With a `kind` the table has only the records of this kind, and one column per field instead of the sentence. A field with the
-    name of another column gets the kind as a prefix: `start_incarnation`.
+    name of another column gets the kind as a prefix: `start_incarnation`. Bytes of the consumer protocol in responses are shown
+    as the partitions of the assignment, and as the topics of each member's subscription.
     """
     if kind is None:
         return table(
@@ -264,10 +268,27 @@ def journal(records: Sequence[Record], say: Callable[[Record], str], kind: str |
         )
     chosen = [record.to_json() for record in records if record.kind == kind]
     head = {name: dtype for name, dtype in timed(JOURNAL, records).items() if name not in ("what", "kind")}
-    fields = {name: [record.fields.get(name) for record in chosen] for name in dict.fromkeys(n for r in chosen for n in r.fields)}
+    names = dict.fromkeys(name for record in chosen for name in record.fields)
+    fields = {name: [_readable(record.fields.get(name)) for record in chosen] for name in names}
     narrow = table(map(_journal_row, chosen), head, "id")
     columns = {f"{kind}_{name}" if name in head else name: values for name, values in fields.items()}
     return narrow.assign(**{name: pd.Series(values, narrow.index, _dtype_of(values)) for name, values in columns.items()})
+
+
+def _readable(value: Any) -> Any:
+    """Return a field of a journal record; in the body of a group coordinator's response, decode the consumer protocol's bytes.
+
+    The assignment becomes a list of partitions, and the metadata of each member the list of its topics. Bytes of any other
+    protocol stay as they are.
+    """
+    body = value if isinstance(value, dict) else {}
+    with suppress(ValueError):
+        if body.get("assignment"):
+            decode("assignment", data := bytes_of(body["assignment"]))
+            return body | {"assignment": group_state.partitions(data.hex())}
+        if body.get("members") and "generation" in body:
+            return body | {"members": {id: decode("subscription", bytes_of(data))[1]["topics"] for id, data in body["members"]}}
+    return value
 
 
 def logged(records: Sequence[Record], kind: str | None = None) -> pd.Series[str]:

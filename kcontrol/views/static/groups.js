@@ -7,8 +7,16 @@ import { lastNotAbove } from "./timeline.js";
 
 function figure() {
   const name = el("figcaption"), picture = el("img"), now = el("i", "kc-strip-now"), words = el("pre");
-  const node = el("figure", "kc-strip", name, el("div", "kc-strip-box", picture, now), el("details", "", el("summary", "", "as text"), words));
-  return Object.assign(node, { name, picture, now, words });
+  const box = el("div", "kc-scroll", el("div", "kc-strip-box", picture, now));
+  const node = el("figure", "kc-strip", name, box, el("details", "", el("summary", "", "as text"), words));
+  return Object.assign(node, { name, box, picture, now, words });
+}
+
+// Scrolls a picture that is wider than its column to the line when the line moves; at first the names on the left are visible.
+function follow(node) {
+  const { left } = node.now.style;
+  if (node.followed && node.followed !== left) node.box.scrollLeft = node.now.offsetLeft - 0.7 * node.box.clientWidth;
+  node.followed = left;
 }
 
 function show(node, { strip, run, index }) {
@@ -33,5 +41,6 @@ export function groupsPanel() {
     node.hidden = !own.length && !others.length;
     keyed(list, [...own, ...others], ({ key }) => key, figure, show);
   }
-  return { node, draw };
+  const settle = () => [...list.children].forEach(follow);
+  return { node, draw, settle };
 }
