@@ -10,7 +10,7 @@ import pandas as pd
 # Places for a line break: after `_`, before `/`, in dotted names and JSON, and between the words of a name like BrokerChange.
 _BREAK = re.compile(
     r"(?<=_)(?=\w)|(?<=[\w;])(?=/)|(?<=\.)(?=[A-Za-z])|(?<=[a-z])(?=[A-Z])|(?<=[,:{])(?=[\"\[{\w])"
-    r"|(?<=\b\d{5})(?=\d{5}\b)|(?<=[0-9a-f]{40})(?=[0-9a-f]{8})"  # the largest 32-bit integer, and bytes such as an assignment's
+    r"|(?<=\b\d{5})(?=\d{4,5}\b)|(?<=[0-9a-f]{40})(?=[0-9a-f]{8})"  # numbers of 9 or 10 digits, and bytes such as an assignment's
 )
 _CELL = re.compile(r"(<t[hd][^>]*>)([^<]*)(?=</t[hd]>)")
 
