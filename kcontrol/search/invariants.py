@@ -139,11 +139,11 @@ def _earlier(world: World, than: Record) -> Iterator[StateWrite]:
 def stored(world: World) -> Iterator[tuple[TopicPartition, LeaderAndIsr]]:
     """Yield each partition that has a state znode, with the leader, ISR and epochs in it.
 
-    Raises MalformedZnode if a client that is no broker has made a state znode unreadable.
+    A state znode that a client that is no broker has made unreadable is left out.
     """
     for path, znode in world.zk.tree().items():
-        if tp := parse_state_path(path):
-            yield tp, decode_state(znode.data, znode.stat.version)
+        if (tp := parse_state_path(path)) and (value := _decoded(decode_state, znode.data, znode.stat.version)):
+            yield tp, value
 
 
 def read_znode(world: World, path: str, decode: Callable[..., Any]) -> Any:
