@@ -73,25 +73,30 @@ def answered_once(world: World) -> str | None:
     return None
 
 
-def parked_members_stay(world: World) -> str | None:
+def _session_timeouts(world: World) -> Iterator[tuple[e.SessionTimedOut, Group, Group]]:
+    """Yield each session timeout handled in the last step, with the group before it and after it.
+
+    A timeout is left out if the coordinator's cache lacks the group before or after it.
+    """
     for record in world.last_step:
-        if record.kind != "begin" or record.fields["event"] != e.SessionTimedOut.__name__ or record.cause is None:
-            continue
-        event = _event(world, record.cause)
-        before, now = _cached(world, record, event.group_id), _context(world, record).get(event.group_id)
-        member = before.members.get(event.member_id) if before else None
-        if before and member and member.is_parked and not member.is_new and now and event.member_id not in now.members:
+        if record.kind == "begin" and record.fields["event"] == e.SessionTimedOut.__name__ and record.cause is not None:
+            event = _event(world, record.cause)
+            before, now = _cached(world, record, event.group_id), _context(world, record).get(event.group_id)
+            if before and now:
+                yield event, before, now
+
+
+def parked_members_stay(world: World) -> str | None:
+    for event, before, now in _session_timeouts(world):
+        member = before.members.get(event.member_id)
+        if member and member.is_parked and not member.is_new and event.member_id not in now.members:
             return f"group {event.group_id}: the session timeout removes {event.member_id}, whose request is parked"
     return None
 
 
 def removed_members_start_nothing(world: World) -> str | None:
-    for record in world.last_step:
-        if record.kind != "begin" or record.fields["event"] != e.SessionTimedOut.__name__ or record.cause is None:
-            continue
-        event = _event(world, record.cause)
-        before, now = _cached(world, record, event.group_id), _context(world, record).get(event.group_id)
-        if before and now and event.member_id not in before.members and before.state is not now.state:
+    for event, before, now in _session_timeouts(world):
+        if event.member_id not in before.members and before.state is not now.state:
             return f"group {event.group_id}: the session timeout of {event.member_id}, which is no member, begins a rebalance"
     return None
 
