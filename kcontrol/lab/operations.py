@@ -1,4 +1,7 @@
-"""Operations on a cluster: one method per fault and per command of an operator. No method lets time go on; `run` does."""
+"""Operations on a cluster: one method per fault and per command of an operator, and the search of all runs.
+
+No method lets time go on; `run` does.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ ALL = 30  # how many legal values an error lists
 
 
 class Operations(Run):
-    """The operations of a lab: each does one action and returns the lab.
+    """The operations of a lab: each but `search` does one action and returns the lab.
 
     Each raises UserError, which lists the possible actions, for an action that is not possible.
     """

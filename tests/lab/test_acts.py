@@ -39,11 +39,15 @@ def test_every_fault_and_act_has_a_method() -> None:
     `run(alive=True)` lets time pass (`wait`).
     A recording of a group is played by `coordinator_request` and `expire_offsets`. A scenario's
     step does nothing, and a lab opens the session of the tools again by itself (`reopen`). An admin
-    client's list of reassignments is asked for by `step`. `elect_preferred` is a command for one kind of `create`.
+    client's list of reassignments is asked for by `step`. `elect_preferred` is a command for one kind of `create`, and
+    `search` does no action on this lab's cluster.
     """
     wanted = set(ACTIONS) - BY_ITSELF - {"scenario", "reopen", "list_reassignments", "coordinator_request", "expire_offsets"}
     methods = {name for name, value in vars(Operations).items() if inspect.isfunction(value) and not name.startswith("_")}
-    assert methods == {COMMANDS.get(name, name) for name in wanted if "." not in COMMANDS.get(name, name)} | {"elect_preferred"}
+    assert methods == {COMMANDS.get(name, name) for name in wanted if "." not in COMMANDS.get(name, name)} | {
+        "elect_preferred",
+        "search",
+    }
     for space, command in (COMMANDS[name].split(".") for name in wanted if "." in COMMANDS.get(name, name)):
         assert inspect.isfunction(vars(NAMESPACES[space])[command])
 

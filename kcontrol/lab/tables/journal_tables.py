@@ -276,19 +276,25 @@ def journal(records: Sequence[Record], say: Callable[[Record], str], kind: str |
 
 
 def _readable(value: Any) -> Any:
-    """Return a field of a journal record; in the body of a group coordinator's response, decode the consumer protocol's bytes.
+    """Return a field of a journal record; in a request to a group coordinator or its response, decode the consumer protocol.
 
-    The assignment becomes a list of partitions, and the metadata of each member the list of its topics. Bytes of any other
-    protocol stay as they are.
+    An assignment becomes a list of partitions (in a SyncGroup request, one list for each member id), and the metadata of each
+    member in a response the list of its topics. Bytes of any other protocol stay as they are.
     """
     body = value if isinstance(value, dict) else {}
     with suppress(ValueError):
         if body.get("assignment"):
-            decode("assignment", data := bytes_of(body["assignment"]))
-            return body | {"assignment": group_state.partitions(data.hex())}
+            return body | {"assignment": _partitions(body["assignment"])}
         if body.get("members") and "generation" in body:
             return body | {"members": {id: decode("subscription", bytes_of(data))[1]["topics"] for id, data in body["members"]}}
     return value
+
+
+def _partitions(assignment: str | dict[str, str]) -> list[str] | dict[str, Any]:
+    if isinstance(assignment, dict):
+        return {member: _partitions(text) for member, text in assignment.items()}
+    decode("assignment", data := bytes_of(assignment))  # raises ValueError for bytes of another protocol
+    return group_state.partitions(data.hex())
 
 
 def logged(records: Sequence[Record], kind: str | None = None) -> pd.Series[str]:
