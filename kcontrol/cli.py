@@ -69,7 +69,7 @@ def reset(chapter: Annotated[str, typer.Argument(help="Its number, such as 0 or 
 
 @app.command()
 def doctor() -> None:
-    """Check the installation: print the parts that were found, the chosen Java, and a remedy for each missing part."""
+    """Check the installation: print what was found of Python, Java, Spark and other parts, and a remedy for each missing part."""
     from rich.console import Console
 
     from kcontrol.install.doctor import report
@@ -255,7 +255,7 @@ def pipeline_report_page(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of tables of runs.", show_default=False)],
     out: Annotated[Path, typer.Option("--out", metavar="PAGE", help="The page, such as report.html.", show_default=False)],
 ) -> None:
-    """Write a page about tables of runs: a timeline, leader moves, tenures and rebalances; print a summary. Needs no Spark."""
+    """Write a page about tables of runs: timeline, leader moves, controllers, rebalances; print a summary. Needs no Spark."""
     from rich.console import Console
 
     from kcontrol.spark import pipeline_report
@@ -283,7 +283,7 @@ def list_exercises(
 
 @tasks.command("start")
 def start_exercise(id: Exercise, folder: Folder = None) -> None:
-    """Copy the stub of an exercise into your folder, and print the task."""
+    """Copy the stub of an exercise into your folder, unless your file is there already, and print the task."""
     from kcontrol.lab.exercises.exercises import exercise, start
 
     path = start(_own(folder), id)
@@ -305,7 +305,7 @@ def check_exercise(id: Exercise, folder: Folder = None) -> None:
 
 @tasks.command("hint")
 def hint_exercise(id: Exercise, folder: Folder = None) -> None:
-    """Print the next hint to an exercise."""
+    """Print the next hint to an exercise; after the last one, a sentence that there is no other hint."""
     from kcontrol.lab.exercises.exercises import hint
 
     typer.echo(hint(id, _own(folder)))
@@ -321,7 +321,11 @@ def reset_exercise(id: Exercise, folder: Folder = None) -> None:
 
 
 def main() -> int:
-    """Run the command line; a UserError is printed as one sentence on stderr, with exit status 1."""
+    """Run the command line.
+
+    Return 1 after a UserError, which is printed as one sentence on stderr, and if the output cannot be written. In every other
+    case typer ends the process, with the status of the command.
+    """
     try:
         app(prog_name="kcontrol")
     except UserError as problem:

@@ -30,7 +30,10 @@ class Config(NamedTuple):
     behavior_here: str
 
     def default(self, release: str) -> Any:
-        """Return the default in a release. Raises IndexError for a release before the first."""
+        """Return the default in a release.
+
+        Raises IndexError for a release before the first release of `defaults`.
+        """
         return value_in_force(self.defaults, release)
 
 
@@ -108,9 +111,10 @@ CONFIGS = {row.name: row for row in (
 
 
 def default(name: str, release: str = "2.8") -> Any:
-    """Return the default of a setting, whose name has dots or underscores.
+    """Return the default of the setting `name`, with dots or underscores; None if Kafka has none.
 
-    Raises KeyError for a setting that is not in CONFIGS.
+    Raises KeyError for a setting that is not in CONFIGS, and IndexError for a release before the
+    setting's first default.
     """
     return CONFIGS[name.replace("_", ".")].default(release)
 

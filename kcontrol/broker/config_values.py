@@ -1,4 +1,7 @@
-"""Legal values of Kafka's settings: SETTING_TYPES has a row per setting of brokers and topics."""
+"""Legal values of Kafka's settings: their types, and the least values of the numbers.
+
+SETTING_TYPES has a row for each setting of brokers and topics that kcontrol knows.
+"""
 
 from __future__ import annotations
 

@@ -97,10 +97,11 @@ class BrokerContext(Context):
 
 
 def adopted(effect: ApplyRequest, request: Any) -> UpdateContext:
-    """Return the update that stores the entries of `request` in a field of a broker's context.
+    """Return the effect by which the driver stores the entries of `request` in a broker's context.
 
-    `request` is the event of a LeaderAndIsr or UpdateMetadata request. `effect` has the field, and
-    the partitions whose entries are stored (None: all partitions of the request).
+    `request` is the event of a LeaderAndIsr or UpdateMetadata request. `effect` has the context's
+    field, and the partitions whose entries are stored (None: all partitions of the request). The
+    field keeps its entries of other partitions.
     """
     chosen = request.partitions
     if effect.partitions is not None:

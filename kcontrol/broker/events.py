@@ -71,7 +71,10 @@ class PropagateIsrChanges(Event):
 
 @dataclass(frozen=True, slots=True)
 class ReplicaCaughtUp(Event):
-    """A fetch shows that a follower has all records of its leader."""
+    """A fetch shows the leader that a follower has all its records.
+
+    If brokers store records, the event FollowerFetch has the follower's offset instead.
+    """
 
     partition: TopicPartition
     replica_id: int
@@ -79,7 +82,7 @@ class ReplicaCaughtUp(Event):
 
 @dataclass(frozen=True, slots=True)
 class ReplicaLags(Event):
-    """A follower has not caught up for longer than `replica.lag.time.max.ms`."""
+    """The leader sees that a follower lags for longer than `replica.lag.time.max.ms`."""
 
     partition: TopicPartition
     replica_id: int

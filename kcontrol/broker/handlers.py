@@ -153,7 +153,8 @@ def stop_replica(ctx: BrokerContext, event: events.StopReplicaRequest) -> Handle
     """Stop hosting the replicas, and delete their logs if the request says so; then respond.
 
     The response has an error for each partition whose log directory is offline or, since 2.6, whose
-    leader epoch is old: these replicas stay. A replica that is not hosted here gets no error.
+    leader epoch is old: these replicas stay. A replica that is not hosted here gets no error. A
+    request with an older broker epoch or controller epoch changes nothing, and gets one error.
     """
     error = _request_error(ctx, event)
     errors: dict[TopicPartition, str] = {}

@@ -78,7 +78,8 @@ class ReplicaLog(NamedTuple):
     their offsets. `first_dirty_offset` is where the part begins that the cleaner has not seen yet.
     `delete_horizons` has pairs of a batch's first offset and the time at which its tombstones may
     go (3.1 on). `empty_until` is the log end offset if the record before it is missing, else 0.
-    `compaction` is None for a topic without `segment.bytes`; its log is one segment.
+    `compaction` has the topic's settings for segments and the cleaner; it is None for a topic
+    without `segment.bytes`, whose log is one segment.
     """
 
     records: tuple[StoredRecord, ...] = ()
@@ -216,7 +217,10 @@ class ExpireDelayedAppend(NamedTuple):
 
 
 class UpdateConfig(NamedTuple):
-    """Store the topic's `min.insync.replicas`, and the settings of a topic with `segment.bytes`."""
+    """Store the topic's `min.insync.replicas`, and its settings for segments and the log cleaner.
+
+    `compaction` has the latter, and is None for a topic without `segment.bytes`.
+    """
 
     min_insync_replicas: int
     compaction: Compaction | None = None
@@ -257,7 +261,7 @@ Change = (
 
 
 def apply(log: ReplicaLog, change: Change) -> ReplicaLog:
-    """Return the log after a change; `log` is not modified."""
+    """Return the log after a change; `log` is not modified. After DeleteLog it is an empty log."""
     return CHANGES[type(change)](log, change)
 
 

@@ -62,7 +62,7 @@ class LogToClean(NamedTuple):
 
     @property
     def is_dirty_enough(self) -> bool:
-        """Return whether more than half of the bytes of the closed segments are dirty."""
+        """Return whether more than half of the bytes below `first_uncleanable_offset` are dirty."""
         total = self.clean_bytes + self.cleanable_bytes
         return total > 0 and self.cleanable_bytes / total > MIN_CLEANABLE_RATIO
 
@@ -70,7 +70,8 @@ class LogToClean(NamedTuple):
 def log_to_clean(log: ReplicaLog, release: str) -> LogToClean:
     """Return the part of a log that the cleaner of a release would clean now.
 
-    Source: cleanableOffsets and calculateCleanableBytes of LogCleanerManager.scala (2.8).
+    The log must have `compaction`. If nothing is dirty, `cleanable_bytes` is 0. Source:
+    cleanableOffsets and calculateCleanableBytes of LogCleanerManager.scala (2.8).
     """
     assert log.compaction is not None
     first, message_format = log.first_dirty_offset, log.compaction.message_format
@@ -87,8 +88,8 @@ def log_to_clean(log: ReplicaLog, release: str) -> LogToClean:
 def _upper_bound(log: ReplicaLog, release: str) -> int:
     """Return the offset before which the cleaner of a release may clean, the active segment apart.
 
-    Since 1.0 it is at most the offset of the first record of a transaction, since no transaction
-    ends here; since 3.1 it is also at most the high watermark.
+    It is the log end offset or, since 3.1, the high watermark. Since 1.0 it is at most the offset
+    of the first record of a transaction, since no transaction ends in kcontrol.
     """
     bound = value_in_force(CLEANS_UP_TO, release)
     end = log.high_watermark if bound == "last stable offset" else log.log_end_offset

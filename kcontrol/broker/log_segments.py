@@ -81,7 +81,7 @@ def data_of(record: StoredRecord) -> bytes | None:
 
 
 def base_offset_of(record: StoredRecord) -> int:
-    """Return the first offset of the record's batch; a record without a batch is one by itself."""
+    """Return the first offset of the record's batch, or its own offset if it has no batch."""
     base: int = getattr(record, "base_offset", record.offset)
     return base
 
@@ -129,7 +129,7 @@ def _varint_size(value: int) -> int:
 def records_of(
     records: Sequence[StoredRecord], segments: Sequence[Segment]
 ) -> Iterator[tuple[Segment, tuple[StoredRecord, ...]]]:
-    """Yield each segment with its records."""
+    """Yield each segment, in the order of the log, with its records, () for an empty segment."""
     ends = [later.base_offset for later in segments[1:]]
     for index, segment in enumerate(segments):
         end = ends[index] if index < len(ends) else None

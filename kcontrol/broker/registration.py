@@ -39,7 +39,7 @@ def make_sure_path_exists(path: str, data: bytes = b"") -> Handler:
 
 
 def get_or_generate_cluster_id(cluster_id: str) -> Handler:
-    """Create `/cluster/id` with `cluster_id` if the znode is missing.
+    """Create `/cluster/id` with `cluster_id` if the znode is missing, else keep the existing id.
 
     Source: KafkaServer.getOrGenerateClusterId (0.10.1, 2.8).
     """
@@ -51,7 +51,8 @@ def get_or_generate_cluster_id(cluster_id: str) -> Handler:
 def make_sure_path_exists_after_read(path: str) -> Handler:
     """Create a persistent znode and its parents if a read shows that the znode is missing.
 
-    Source: ZkUtils.makeSurePersistentPathExists (0.8.1 to 1.0).
+    Raises WriteFailed as `make_sure_path_exists` does. Source: ZkUtils.makeSurePersistentPathExists
+    (0.8.1 to 1.0).
     """
     (stat,) = yield Exists((path,))
     if stat is None:

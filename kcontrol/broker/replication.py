@@ -165,9 +165,9 @@ def append_records(ctx: BrokerContext, asked: AppendRequest) -> Handler:
 
 
 def _oversize(log: ReplicaLog, asked: AppendRequest) -> str | None:
-    """Return RECORD_LIST_TOO_LARGE if the records do not fit into a segment, else None.
+    """Return RECORD_LIST_TOO_LARGE if the records are larger than `segment.bytes`, else None.
 
-    Source: Log.append (0.9, 2.8).
+    A topic without `segment.bytes` has no limit. Source: Log.append (0.9, 2.8).
     """
     settings = log.compaction
     if settings is None or size_in_bytes(asked.records, settings.message_format) <= (
@@ -270,7 +270,8 @@ def fetch_response(ctx: BrokerContext, event: FetchResponse) -> Handler:
 def fetch_position(ctx: BrokerContext, tp: TopicPartition) -> tuple[int, int]:
     """Return the log end offset and the latest epoch that a follower sends in its fetch.
 
-    From 0.11 to 1.1 (KIP-101) the epoch is -1 as soon as the follower has truncated its log.
+    The epoch is -1 for a log without records and, from 0.11 to 1.1 (KIP-101), as soon as the
+    follower has truncated its log.
     """
     log = ctx.logs[tp]
     has_asked = ctx.rules.truncate_to == "leader_epoch" and not log.truncating
@@ -294,7 +295,7 @@ def read_for_fetch(
 
 
 def read_segment(log: ReplicaLog, offset: int) -> tuple[StoredRecord, ...]:
-    """Return the records from `offset` on in the first segment that has such a record.
+    """Return the records from `offset` on in the first segment that has such a record, else ().
 
     Source: Log.read (2.8).
     """

@@ -62,7 +62,7 @@ class PossibleAction(tuple[Any, ...]):
 
 
 class RoutineAction(PossibleAction):
-    """A possible action that the cluster performs by itself, such as a delivery; `World.run` performs only these."""
+    """A PossibleAction with `routine` True: one that the cluster performs by itself, such as a delivery."""
 
     __slots__ = ()
     routine = True

@@ -115,7 +115,7 @@ def alter_topic(world: World, topic: str, config: Mapping[str, Any]) -> None:
 
 
 def topics(world: World) -> tuple[str, ...]:
-    """Return the names of the existing topics."""
+    """Return the names of the existing topics, the children of `/brokers/topics`; () without this znode."""
     (names,) = world.tool.children([znodes.TOPICS], False)
     return names or ()
 

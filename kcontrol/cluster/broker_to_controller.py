@@ -26,7 +26,10 @@ NOT_CONTROLLER = "NOT_CONTROLLER"
 
 
 def record_known_controller(world: World, driver: Driver) -> None:
-    """Set the controller of a broker's channel for AlterIsr from the broker's metadata, unless the channel has a controller."""
+    """Set the controller of a broker's channel for AlterIsr from the broker's metadata, unless the channel has a controller.
+
+    Do nothing if the metadata name no controller, and before 2.7, which has no AlterIsr.
+    """
     if driver.broker.rules.alter_isr and driver.broker.controller_id >= 0:
         world.network.known_controllers.setdefault(driver.node, driver.broker.controller_id)
 
@@ -149,8 +152,8 @@ def deliver_response(world: World, by: Driver, correlation_id: str, body: Any, r
 def disconnect(world: World, n: int, stopped: RecordId) -> None:
     """End the connections to broker `n`, whose process has ended: ControlledShutdown requests to it get the error DISCONNECTED.
 
-    `stopped` is the `stop` record of the process.
-    Source: KafkaServer.controlledShutdown, `case ioe: IOException` (0.8.1, 2.8).
+    AlterIsr requests are not changed here. `stopped` is the `stop` record of the process. Source: KafkaServer.controlledShutdown,
+    `case ioe: IOException` (0.8.1, 2.8).
     """
     for asker, asked in list(world.network.to_controller.items()):
         lost = [request for request in asked if request.to == n]
@@ -199,7 +202,10 @@ def frozen_controller(world: World, n: int) -> int | None:
 
 
 def first_alter_isr_record(world: World, n: int) -> RecordId:
-    """Return the id of the journal record of the first AlterIsr whose response broker `n` waits for."""
+    """Return the journal record that queued the first AlterIsr of broker `n` that has no response.
+
+    Raises StopIteration if there is no such request.
+    """
     return next(request.record for request in world.network.to_controller[n] if request.api == "AlterIsr")
 
 

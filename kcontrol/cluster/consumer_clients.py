@@ -111,7 +111,7 @@ def receiver(world: World, me: Consumer) -> int | None:
 
 
 def is_connected(world: World, process: tuple[int, int]) -> bool:
-    """Return whether the process (broker, incarnation) runs and is not frozen; False for an earlier process of the broker."""
+    """Return whether the process (broker, number of its start) is the broker's present process, runs and is not frozen."""
     return is_reachable(world, process[0]) and world.processes[process[0]].driver.incarnation == process[1]
 
 
@@ -153,7 +153,7 @@ def can_send(world: World, me: Consumer, broker: Any = None) -> bool:
 
 
 def has_poll_timeout(world: World, name: str) -> bool:
-    """Return whether the consumer's client has max.poll.interval.ms (0.10.1, KIP-62)."""
+    """Return whether the release of the consumer's client has max.poll.interval.ms (since 0.10.1, KIP-62)."""
     return is_since("0.10.1", consumer_config(world.settings, name).release)
 
 
@@ -295,7 +295,10 @@ def _revokes(me: Consumer, body: e.SyncResult) -> bool:
 
 
 def can_find(world: World, name: str, broker: object) -> bool:
-    """Return whether a consumer can send FindCoordinator to a broker now. Raises ValueError if an argument has a wrong type."""
+    """Return whether the consumer `name` exists and can send FindCoordinator to a broker now (`can_send`).
+
+    Raises ValueError if an argument has a wrong type.
+    """
     if not is_number(broker):
         raise ValueError
     return is_consumer(world, name) and can_send(world, world.consumers[name], broker)

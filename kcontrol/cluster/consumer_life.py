@@ -54,7 +54,7 @@ class Due(NamedTuple):
 
 
 def can_wait(world: World, ms: object) -> bool:
-    """Return whether the action "wait" is possible: it needs a simulated cluster, since only virtual time can be let pass.
+    """Return whether the action "wait" is possible: it needs an in-memory ZooKeeper, with which time is virtual.
 
     Raises ValueError if `ms` is no int from 1 on.
     """

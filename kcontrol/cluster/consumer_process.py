@@ -42,13 +42,16 @@ def can_resume(world: World, name: str) -> bool:
 
 
 def resume(world: World, name: str) -> None:
-    """Let a consumer poll and send heartbeats again, with the member id and the generation that it had before."""
+    """Let a consumer poll and send heartbeats again, with the member id and the generation in its state.
+
+    A closed consumer has no member id any more: it joins as a new member.
+    """
     cause = world.log("act", None, action=["resume_consumer", name])
     note(world, name, world.consumers[name]._replace(condition=POLLING, resumes_at_ms=None), cause)
 
 
 def can_stop_polling(world: World, name: str) -> bool:
-    """Return whether a consumer polls now."""
+    """Return whether there is this consumer and it polls now: it is not frozen or closed, and has not stopped polling."""
     return is_consumer(world, name) and world.consumers[name].condition == POLLING
 
 

@@ -36,10 +36,10 @@ class Consumer(NamedTuple):
     """One consumer's view of its group.
 
     `asked` is the broker that has not responded yet, `coordinator` the coordinator that the consumer sends to, each as (broker,
-    incarnation). `members` has, on the group's leader, each member id with its subscription. `error` is that of the last
-    response, `requests` the number of requests sent. `assignment` are the encoded partitions that the consumer owns.
-    `last_assignment` and `last_generation` are those of the last SyncGroup, which a sticky assignor uses. `active_at_ms` is the
-    time of the last request or response, `resumes_at_ms` the end of a freeze, `polled_at_ms` the last poll of a consumer that
+    number of the start of its process). `members` has, on the group's leader, each member id with its subscription. `error` is
+    that of the last response, `requests` the number of requests sent. `assignment` are the encoded partitions that the consumer
+    owns. `last_assignment` and `last_generation` are those of the last SyncGroup, which a sticky assignor uses. `active_at_ms` is
+    the time of the last request or response, `resumes_at_ms` the end of a freeze, `polled_at_ms` the last poll of a consumer that
     has stopped polling.
     """
 
@@ -86,7 +86,7 @@ class Consumer(NamedTuple):
         return self._replace(error=UNREADABLE, condition=STUCK, polled_at_ms=now_ms, rejoin_needed=rejoins)
 
     def without_times(self) -> Consumer:
-        """Return the consumer with all times 0, for a fingerprint."""
+        """Return the consumer with all times 0, for a fingerprint (`fingerprint.py`): times do not affect later steps."""
         resumes = None if self.resumes_at_ms is None else 0
         return self._replace(active_at_ms=0, polled_at_ms=0, resumes_at_ms=resumes)
 

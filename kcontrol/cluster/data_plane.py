@@ -101,7 +101,10 @@ class Fetch(NamedTuple):
 
 
 def fetches(world: World) -> Iterator[tuple[int, TopicPartition]]:
-    """Yield (follower, partition) for each follower whose next fetch changes the follower or its leader."""
+    """Yield (follower, partition) for each follower whose next fetch has an effect.
+
+    It changes the follower's log or high watermark, or the follower's offset or the ISR at the leader.
+    """
     for n, p in sorted(world.processes.items()):
         for tp in p.driver.broker.hosted if not p.frozen else ():
             if (found := _fetch(world, n, tp)) is not None and _changes_something(world, n, found):
@@ -174,7 +177,8 @@ def fetch(world: World, follower: int, partition: str) -> None:
 def is_lagging(world: World, leader: int, tp: TopicPartition, follower: int) -> bool:
     """Return whether the follower's log end offset, as the leader knows it, differs from the leader's.
 
-    False if the leader has no log of the partition. Source: Partition.isFollowerOutOfSync (2.8).
+    A follower that has not fetched yet has the log end offset -1. False if the leader has no log of the partition. Source:
+    Partition.isFollowerOutOfSync (2.8).
     """
     log = world.processes[leader].driver.broker.logs.get(tp)
     return log is not None and log.follower_end_offset(follower) != log.log_end_offset
@@ -235,7 +239,7 @@ def load_logs(world: World, n: int, broker: BrokerContext) -> None:
 
 
 def has_tail(world: World, n: int, partition: str, offset: int) -> bool:
-    """Return whether the log of a stopped broker has a record at this offset."""
+    """Return whether the log of a stopped broker reaches beyond this offset; False for a running broker."""
     log = world.disks.get(n, {}).get(TopicPartition.parse(partition))
     return log is not None and 0 <= offset < log.log_end_offset
 

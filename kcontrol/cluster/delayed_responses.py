@@ -23,9 +23,10 @@ LOCKED = ("LeaderAndIsr", "StopReplica")
 
 
 def record_fetches(world: World, driver: Driver, correlation_id: str, received: RecordId) -> None:
-    """Store, under `correlation_id`, the frozen leaders from which broker `driver` fetches when a LeaderAndIsr request arrives.
+    """Store in `network.fetching_from` the frozen leaders from which broker `driver` fetches when a LeaderAndIsr arrives.
 
-    `received` is the journal record `receive` of the request. Store nothing since 1.1, where responses are not delayed.
+    The key is `correlation_id`, and `received` the journal record `receive` of the request. Store nothing if there is no such
+    leader, and since 1.1, where responses are not delayed.
     """
     frozen = {n for n, p in world.processes.items() if p.frozen}
     if frozen and driver.controller.rules.response_waits_for_fetch and (leaders := frozen & _followed_leaders(driver)):

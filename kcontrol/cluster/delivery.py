@@ -54,9 +54,10 @@ def deliver(world: World, n: int) -> None:
 def is_deliverable(world: World, sender: int, receiver: int) -> bool:
     """Return whether the receiver can handle the first request of this channel now.
 
-    The receiver must run and not be frozen. While the receiver delays a response, it handles no other LeaderAndIsr or
-    StopReplica, since Kafka holds its replica lock during that time (`delayed_responses.is_locked`). The sender must not be
-    frozen, unless it has closed the connection. The channel must have a request: an empty channel raises IndexError.
+    The receiver must run and not be frozen. While the receiver delays a response, it handles no other LeaderAndIsr or StopReplica
+    and, since 0.8.2, no UpdateMetadata, since Kafka holds its replica lock during that time (`delayed_responses.is_locked`). The
+    sender must not be frozen, unless it has closed the connection. The channel must have a request: an empty channel raises
+    IndexError.
     """
     first = world.network.channels[sender, receiver][0]
     sends = sender not in world.processes or first.is_orphaned or is_reachable(world, sender)
@@ -66,7 +67,10 @@ def is_deliverable(world: World, sender: int, receiver: int) -> bool:
 
 
 def is_sender_alive(world: World, sender: int, receiver: int) -> bool:
-    """Return whether the process that sent the first request of this channel still runs and has not closed the connection."""
+    """Return whether the process that sent the first request of this channel still exists and has not closed the connection.
+
+    A frozen process exists. Raises IndexError for an empty channel.
+    """
     p = world.processes.get(sender)
     first = world.network.channels[sender, receiver][0]
     return p is not None and not first.is_orphaned and p.driver.incarnation == first.record.incarnation

@@ -76,7 +76,7 @@ def fingerprint(world: World) -> str:
 
 
 def text(state: str) -> Text:
-    """Return a Text of `state`, in which each zxid, written as <z17>, is replaced by its rank among the zxids of this text."""
+    """Return a Text of `state`, in which the rank of a zxid among those of this text replaces the zxid, such as 17 in <z17>."""
     zxids = tuple(sorted(set(map(int, ZXID.findall(state)))))
     rank_of = {str(zxid): f"<z{rank}>" for rank, zxid in enumerate(zxids)}
     return Text(ZXID.sub(lambda match: rank_of[match[1]], state), zxids)
@@ -132,7 +132,7 @@ def watches(zk: MemoryZooKeeper, names: Mapping[int, str]) -> str:
 
 
 def process_state(n: int, p: Process) -> str:
-    """Return the fingerprint text of a broker process without its driver: id, session, frozen or not, notifications."""
+    """Return the fingerprint text of a broker process without its driver: id, session, frozen or not, unhandled watch events."""
     notifications = [tuple(notification.event) for notification in p.notifications] if p.notifications else ""
     return f"{n}{p.session}{p.frozen}{notifications}"
 
@@ -230,7 +230,7 @@ def _message(queued: Any, receiver: int) -> Any:
 
 
 class Epoch(int):
-    """A broker epoch. It is a zxid, so its text is <z17>, which `text` replaces by a rank."""
+    """A broker epoch. It is a zxid: the text of 17 is <z17>, in which `text` replaces 17 by a rank."""
 
 
 def _data(data: bytes) -> str:

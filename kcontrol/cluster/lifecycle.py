@@ -240,7 +240,7 @@ def reconnect(world: World, n: int) -> None:
 def _open_and_enqueue(world: World, n: int) -> None:
     """Open a new session for broker `n` and queue the events that its release has for a new session (`Design.on_new_session`).
 
-    In a release with listeners also queue the event of each watched path.
+    In a release with ZkClient's listeners (up to 1.0) also queue the event of each watched path.
     """
     p = world.processes[n]
     record = _open(world, n)
@@ -264,7 +264,8 @@ def _open(world: World, n: int) -> RecordId:
 def expire_has_begun(driver: Driver) -> bool:
     """Return whether a new session may be opened: the handler of Expire has begun, which ends every handler before it.
 
-    With the rule `handlers_outlive_session` the session is opened at once, so a handler that is under way goes on in it.
+    With the rule `handlers_outlive_session` always return True: the session is opened at once, so a handler that is under way
+    goes on in it.
     """
     return driver.controller.rules.handlers_outlive_session or not any(
         isinstance(item.event, Expire) for item in driver.threads["controller"].queue.waiting

@@ -34,8 +34,9 @@ class QueuedRequest(NamedTuple):
 class BrokerToControllerRequest:
     """A request of a broker to the controller or, if `to` is set, to broker `to`.
 
-    `receiver` is the broker that handles the request now, -1 if the request has not been sent. `refused_by` is the value that
-    `broker_to_controller.refusal_key` had when the last response refused the request.
+    `record` is the journal record of the request. `receiver` is the broker that handles the request now, -1 if the request has
+    not been sent. `refused_by` is the value that `broker_to_controller.refusal_key` had when the last response refused the
+    request.
     """
 
     api: str

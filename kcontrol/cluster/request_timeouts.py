@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 def close(world: World, driver: Driver, receivers: Collection[int], cause: RecordId) -> None:
     """Drop the requests of the controller `driver` to these receivers, and log that their channels are closed.
 
-    The requests in a frozen broker's socket stay there, if brokers of this release read requests from a closed connection.
+    The requests in a frozen broker's socket stay there, except from 0.9 to 0.10.1, where brokers read none from a closed
+    connection.
     """
     frozen = [b for b in receivers if b in world.processes and world.processes[b].frozen]
     unread = world.network.unread(driver.node, frozen) if world.settings.rules().reads_requests_of_dead_controllers else []
@@ -41,7 +42,10 @@ def brokers_to_time_out(world: World, n: int) -> Iterator[int]:
 
 
 def can_time_out(world: World, n: int, receiver: int) -> bool:
-    """Return whether a broker waits for the response of this frozen broker."""
+    """Return whether broker `n` waits for a response of the frozen broker `receiver` (`brokers_to_time_out`).
+
+    Return False if `n` does not run or is frozen, or if `receiver` is not frozen.
+    """
     return is_reachable(world, n) and receiver in brokers_to_time_out(world, n)
 
 

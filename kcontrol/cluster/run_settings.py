@@ -1,4 +1,4 @@
-"""The settings of a run: equal settings and equal actions give an equal journal."""
+"""The settings of a run: with an in-memory ZooKeeper, equal settings and equal actions give an equal journal."""
 
 from __future__ import annotations
 

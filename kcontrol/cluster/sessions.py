@@ -51,7 +51,7 @@ def cut_off(p: Process) -> None:
 
 
 def mark(p: Process) -> None:
-    """Change nothing in the process; `move` sets the state of the session."""
+    """Change nothing in the process: when Expire is queued, only the state of the session changes, and `move` sets it."""
 
 
 def connect(p: Process) -> None:

@@ -1,4 +1,4 @@
-"""A cluster in one process: `actions()` lists the possible actions, `step` performs one, and the list of actions is the run."""
+"""A cluster in one process: `actions()` lists the possible actions, and `step` performs one; a list of actions is a run."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Action = tuple[Any, ...]
 
 @contextmanager
 def without_collection() -> Iterator[None]:
-    """Switch Python's cyclic garbage collection off for the duration of the block."""
+    """Switch Python's cyclic garbage collection off during the block; then on again, if it was on before."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -195,7 +195,7 @@ class World:
 
     @property
     def last_step(self) -> list[Record]:
-        """Return the journal records of the last step."""
+        """Return the journal records of the last step; before the first step, those of the world's start."""
         return self.journal.since(self._journal_length_before)
 
     @property

@@ -65,8 +65,8 @@ def _remove(brokers: Brokers) -> Handler:
 def on_broker_startup(ctx: ControllerContext, brokers: Brokers) -> Handler:
     """Send UpdateMetadata, move replicas Online, elect leaders, resume reassignments and deletions.
 
-    UpdateMetadata has all partitions for `brokers` (since 2.7 none of topics that are being
-    deleted), and only the live brokers for the others. Offline and New partitions get leaders.
+    `brokers` receive all partitions (since 2.7 none of topics that are being deleted) and the live
+    brokers, the other brokers only the latter. Offline and New partitions get leaders.
 
     Source: KafkaController.onBrokerStartup (2.6, 2.8).
     """

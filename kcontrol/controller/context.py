@@ -319,8 +319,9 @@ Counts = tuple[int, int]
 def _counted(ctx: ControllerContext, update: UpdateContext) -> Collection[TopicPartition]:
     """Return the partitions that may become, or cease to be, Offline or imbalanced by `update`.
 
-    They are the partitions that `update` names, or all partitions of the topics that it names. A
-    partition is imbalanced if a replica other than its preferred replica leads it.
+    `update.field` is in COUNTED. They are the partitions that `update` names or, for a field with
+    topics, all partitions of these topics. A partition is imbalanced if a replica other than its
+    preferred replica leads it.
     """
     held = getattr(ctx, update.field)
     named = dict.fromkeys((*(held if update.clear else ()), *update.remove, *(update.put or ())))

@@ -22,8 +22,9 @@ def controlled_shutdown(ctx: ControllerContext, event: ControlledShutdown) -> Ha
     """Elect other leaders for the broker's partitions; respond with the partitions it still leads.
 
     Before the response, stop the broker's replicas of the partitions that it did not lead at the
-    request, and take them out of the ISRs. The broker may stop if the response has no partition and
-    no error. A request that is refused changes nothing and gets an error.
+    request, and take them out of the ISRs. Partitions without another replica are not changed, and
+    not in the response. The broker may stop if the response has no partition and no error. A
+    request that is refused changes nothing and gets an error.
 
     Source: KafkaController.doControlledShutdown (2.8).
     """

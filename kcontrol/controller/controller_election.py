@@ -35,7 +35,8 @@ def startup(ctx: ControllerContext, event: events.Startup) -> Handler:
 def reelect(ctx: ControllerContext, event: events.Reelect) -> Handler:
     """Resign if this broker is no longer controller, then compete for `/controller` if it is free.
 
-    Source: KafkaController.processReelect (2.8).
+    If `/controller` exists, only store the id that it names in the context. Source:
+    KafkaController.processReelect (2.8).
     """
     yield from maybe_resign(ctx)
     yield from elect(ctx, event.timestamp_ms)
@@ -61,9 +62,10 @@ def expire(ctx: ControllerContext, event: events.Expire) -> Handler:
 
 
 def register_and_reelect(ctx: ControllerContext, event: events.RegisterBrokerAndReelect) -> Handler:
-    """Register the broker in the new session, which gives a new broker epoch, and compete again.
+    """Register the broker in the new session, resign if it was controller, and compete again.
 
-    Source: KafkaController.processRegisterBrokerAndReelect (2.8).
+    The registration gives a new broker epoch. Source:
+    KafkaController.processRegisterBrokerAndReelect (2.8).
     """
     yield from create_broker_znode(
         ctx.rules,
