@@ -1,4 +1,4 @@
-"""Checks requests to create or alter a topic by the rules of Kafka's tool, and makes the action that creates the topic."""
+"""Checks requests to create or alter a topic by the rules of kafka-topics.sh, and makes the action that creates the topic."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class TopicRequest:
         self.state, self.release, self.seed = state, str(run["release"]), run["seed"]
 
     def create(self, name: Any, assignment: Any, partitions: Any, replication_factor: Any, config: Any) -> tuple[Any, ...]:
-        """Return the action `create_topic` with the replicas of each partition, and with the settings in `config`, if any.
+        """Return ("create_topic", name, replicas of each partition), with the settings in `config` as a fourth item, if any.
 
         The replicas are those in `assignment`; if it is None, they are placed for `partitions` and `replication_factor` as by
-        Kafka's tool (`drawn`), and one of the two that is None counts as 1. Raises UserError if an assignment and a number are
-        given, if neither is given, and for a topic that Kafka's tool refuses.
+        Kafka's tool (`drawn`); if only one of these numbers is given, the other is 1. Raises UserError if an assignment and a
+        number are given, if neither is given, if the topic exists, and for a topic that Kafka's tool refuses.
         """
         self.check_name(name)
         if topic_path(name) in self.state["znodes"]:
@@ -51,7 +51,10 @@ class TopicRequest:
         return ("create_topic", name, replicas, settings) if settings else ("create_topic", name, replicas)
 
     def check_name(self, name: Any) -> None:
-        """Raise UserError if Kafka's tool refuses the name of a topic, alone or beside the existing topics."""
+        """Raise UserError if Kafka's tool refuses the name of a topic: it is illegal, or too similar to an existing name.
+
+        Since 0.9 two names are too similar if they differ only in "." and "_". An existing name itself is not refused here.
+        """
         others = (path.removeprefix(f"{TOPICS}/") for path in self.state["znodes"] if parent(path) == TOPICS)
         with refusals("The topic cannot be created"):
             topic_tool.check_name(name, others, self.release)

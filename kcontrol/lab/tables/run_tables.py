@@ -327,14 +327,16 @@ class Tables:
     def replica_log(self, partition: str) -> pd.DataFrame:
         """Return one row per replica of a partition, dead brokers included, one column per offset, with the records' values.
 
+        An offset without a record in the replica has None. The first columns describe the log, such as its high watermark.
         Raises UserError if the brokers keep no logs, or if the partition has no log.
         """
         return replica_logs.log(self._run.state, partition)
 
     def consumer_records(self, partition: str, broker: int | None = None) -> pd.DataFrame:
-        """Return the records below the high watermark, which a consumer can read, from the leader or from `broker`.
+        """Return one row per record below the high watermark, which a consumer can read: its leader epoch and value, by offset.
 
-        Raises UserError if the brokers keep no logs, or if this broker does not lead the partition.
+        The records are those of the leader, or of `broker` if it is given. Raises UserError if the brokers keep no logs, or if
+        this broker does not run or does not lead the partition in its own memory.
         """
         return replica_logs.read(self._run.state, partition, broker)
 
@@ -382,8 +384,8 @@ class LabTables(Tables):
     def invariant_checks(self, *own: invariants_table.Own) -> pd.DataFrame:
         """Play this run again and check every invariant after each step; return one row each, with the first step that broke it.
 
-        `own` are a learner's invariants: functions of a World that return None if the invariant holds, else a sentence about
-        the violation; the docstring states the invariant. If an invariant is broken, `attrs["scenario"]` of the table is the
+        `own` are a learner's invariants: functions of a World, the simulated cluster, that return None if the invariant holds,
+        else a sentence about the violation; the docstring states it. If an invariant is broken, `attrs["scenario"]` is the
         run as Python code. Raises UserError for a run that an outside program has changed, and for a function that has no
         docstring or raises.
         """

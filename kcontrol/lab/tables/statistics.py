@@ -28,7 +28,10 @@ Memory = Mapping[str, Any]  # a broker's controller context, as the fold has it
 
 
 class State(NamedTuple):
-    """A state of the controller: its number in the gauge ControllerState, and the name of its timer, None without a timer."""
+    """A state of the controller: its number in the gauge ControllerState, and the name of the metric that times its events.
+
+    `timer` is such as "TopicChangeRateAndTimeMs", None if Kafka has no such metric for the state.
+    """
 
     value: int
     timer: str | None
@@ -76,7 +79,7 @@ def _without_a_live_leader(m: Memory) -> int:
 def _imbalanced(m: Memory) -> int:
     """Count the partitions in a controller's memory whose leader is not their first replica; topics in deletion do not count.
 
-    A first replica that a reassignment is adding counts as soon as it is in the ISR.
+    If a reassignment is adding the first replica, the partition counts if this replica is in the ISR, with any leader.
     """
     assignments, going = m.get("assignments", {}), _being_deleted(m)
     return sum(

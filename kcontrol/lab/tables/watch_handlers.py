@@ -201,10 +201,10 @@ def _queued(record: Record, by_id: Mapping[RecordId, Record]) -> dict[str, Any]:
 
 
 def _origin(record: Record, by_id: Mapping[RecordId, Record]) -> Record | None:
-    """Return the journal record that caused an event of the controller; None without a cause.
+    """Return the journal record that caused an event of the controller; None if the `enqueue` record `record` names no cause.
 
-    `record` is the `enqueue` record of the event, and `by_id` has the records of the journal by id. In releases with ZkClient its
-    thread receives a notification and queues the event; then the notification's record is returned.
+    `by_id` has the records of the journal by id. In releases with ZkClient the event thread of ZkClient receives a notification
+    and queues the event; then the notification's record is returned.
     """
     cause = by_id.get(record.cause) if record.cause else None
     if cause and cause.kind == "begin" and cause.to_json().fields["event"] in PASSED_ON:
@@ -230,9 +230,10 @@ def _mark_lost(record: Record, rows: Mapping[RecordId, dict[str, Any]]) -> None:
 
 
 def counted(records: Sequence[Record], rules: Rules) -> Iterator[tuple[str, int]]:
-    """Yield each kind of event that a notification of a znode or an expired session has caused, and the number of its events.
+    """Yield the name of each event that a notification of a znode or an expired session has caused, and how often it was queued.
 
-    `records` are the journal in which the events are counted, and `rules` those of the run's release.
+    A pair is such as ("BrokerChange", 3); the order is that of the first events. `records` are the journal in which the events
+    are counted, and `rules` those of the run's release.
     """
     rows = _rows(records, {event.__name__ for event in design_of(rules).handlers}).values()
     names = [row["event"] for row in rows if row["noticed"]]
