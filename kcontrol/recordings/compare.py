@@ -67,8 +67,9 @@ def first_difference(theirs: Recording, ours: Recording, unsent: list[str] | Non
 
 
 def differences(theirs: Recording, ours: Recording, unsent: list[str] | None = None) -> Iterator[Difference]:
-    """Yield the differences in order; after a difference of winners or of steps the comparison ends.
+    """Yield the differences step by step; after a step with different actions or different controllers the comparison ends.
 
+    In a step the order is writes, ISR changes, znodes, transitions, requests, responses; different numbers of steps come last.
     `theirs` is the recording of real brokers or the first of two, `ours` the other recording. `unsent` gets a sentence for each
     controller that leaves and whose last requests to a broker arrived in one of the two recordings only.
     """
@@ -99,7 +100,7 @@ class SplitStep(NamedTuple):
     """One step of a recording, `step`, with its writes in two parts.
 
     `isr` has the ISR changes by partition, and `own` all other writes. `unordered` are the partitions whose ISR is compared
-    without its order.
+    without its order, because several followers have joined it in one step.
     """
 
     step: Step

@@ -77,7 +77,10 @@ class Player:
 
     @property
     def next_controller(self) -> int | None:
-        """The broker that wins the next controller election in the recording, None if the recording has no winner."""
+        """The winner of the present step's next controller election in the recording; without one, the last controller.
+
+        None if the recorded step ends without a controller, and if the step was not recorded.
+        """
         return self.winners[0] if self.winners else None
 
     def play(self) -> World:
@@ -181,9 +184,9 @@ class Player:
                 )
 
     def _next(self, routine: list[Any]) -> Any:
-        """Return the action in `routine` that comes next in the recording; where that is open, the first that need not wait.
+        """Return the action in `routine` that comes next in the recording; where that is open, one that need not wait.
 
-        `routine` has the actions that the cluster can perform by itself.
+        `routine` has the actions that the cluster can perform by itself. If all must wait, one of these is returned.
 
         A candidate creates `/controller` only after the other brokers have handled the watch event of the election. A controller
         of 0.8 that handles this event too late does not resign; if the recording shows that, the winner's actions come first.
@@ -241,13 +244,14 @@ class Player:
         return self.slow is not None and (late or action[0] == "fire" or self._is_unrecorded(action))
 
     def _is_unrecorded(self, action: Any) -> bool:
-        """Return whether this is a fetch after which a stopping broker joins an ISR again, and the recording has no such join."""
+        """Return whether `action` is a fetch by which a stopping broker joins an ISR again, and the recording lacks this join."""
         return action[:2] == ("fetch", self.rejoining) and action not in self.joins
 
     def _another_controller_acts_after(self, number: int) -> bool:
         """Return whether a broker that is neither the present nor the next controller makes transitions in later steps.
 
-        `number` is the number of the present step; the steps after it are searched up to the next change of the controller.
+        `number` is the number of the present step. The later steps are searched up to the first one that ends with another
+        controller than the present one; this step is searched too, and its last controller is "the next controller".
         """
         winner = self.winners[-1] if self.winners else None
         for step in self.steps[number + 1 :]:
@@ -346,10 +350,10 @@ class Player:
         self._end_sessions(self.recorded.at)
 
     def await_(self, what: dict[str, str]) -> None:
-        """Run until each znode in `what` exists, or is missing if its key is "gone": {"exists": "/a"} or {"gone": "/a"}.
+        """Run until the znode under the key "exists" of `what` exists, and the znode under "gone" is missing: {"gone": "/a"}.
 
-        If nothing is left to do before that, go on. To make a znode missing, expire the session of a dead or frozen broker that
-        owns it. In a recorded step do nothing, because the player repeats the recorded ends of sessions.
+        End earlier if the cluster has no action left. Then expire the session of a dead or frozen broker that owns the znode that
+        must be missing. In a recorded step do nothing, because the player repeats the recorded ends of sessions.
         """
         for how, path in what.items() if not self.recorded.is_recorded else ():
             while (routine := self._before_expiry()) and self.world.exist(path) != [how != "gone"]:
@@ -466,7 +470,10 @@ STEPS: dict[str, Callable[[Player, Any], None]] = {
 
 
 def settings_of(scenario: Mapping[str, Any]) -> Settings:
-    """Return the settings of a scenario. Raises UserError, listing the legal values, for an illegal setting."""
+    """Return the Settings of a scenario's run: its release, its brokers and their settings (`config_of`).
+
+    Raises UserError, listing the legal values, for an illegal setting.
+    """
     release = release_of(scenario)
     config = BrokerConfig.of(release)
     try:

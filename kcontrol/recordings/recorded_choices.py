@@ -24,10 +24,10 @@ PATIENCE = 20
 
 
 class RecordedChoices:
-    """The events of one recorded step that depend on timing, such as the winner of an election, and are not repeated yet.
+    """The events of one recorded step that depend on timing and that the player has still to repeat, such as elections.
 
     If the step has more than one election of a controller, `claims` has the (broker, path) of its writes that create
-    `/controller` or a broker's registration and are not repeated yet, in order; else `claims` is empty.
+    `/controller` or a broker's registration and that the player has still to repeat, in order; else `claims` is empty.
     """
 
     def __init__(self, step: RecordedStep, world: World) -> None:
@@ -47,19 +47,19 @@ class RecordedChoices:
 
     @property
     def next_controller(self) -> int | None:
-        """The broker of the next claim in `claims`, such as the winner of the next recorded election.
+        """The broker of the first claim in `claims`: the winner of the next recorded election, or a broker that registers before.
 
-        While a controller that will resign again exists, and after the last claim, it is the broker of the last repeated claim;
-        None if no claim was repeated yet.
+        While `_resigns_again` is True, and after the last claim, it is the broker of the claim that was repeated last; None if no
+        claim was repeated yet.
         """
         return self.claims[0][0] if self.claims and not self._resigns_again else self._acting
 
     def watch(self, records: Sequence[Record]) -> None:
-        """Count the handlers that have ended with an error in these journal records, and remove the claims that are repeated.
+        """Count the handlers, such as failovers, that have failed in these journal records, and remove the repeated claims.
 
         A claim is the creation of `/controller` or of a broker's registration in the recorded step; it is repeated when the
-        broker has created this znode. Raises UserError if since the begin of the step more handlers have ended with an error than
-        the step had claims, plus the constant PATIENCE.
+        broker has created this znode. Raises UserError, since the step would never end, if more handlers have failed in the step
+        than it had claims, plus the constant PATIENCE.
         """
         for record in records:
             self._failed += record.kind == "handler_error"
@@ -127,7 +127,10 @@ def writes_of(record: Record) -> int:
 
 
 def is_bid(world: World, action: Action) -> bool:
-    """Return whether this action sends a broker's transaction that creates `/controller`, to become controller."""
+    """Return whether `action` performs a broker's transaction that creates `/controller`, to become controller.
+
+    The transaction is the one for which the thread in `action`, ("advance", broker, thread), waits in `world`.
+    """
     if action[0] != "advance":
         return False
     trip = world.processes[action[1]].driver.threads[action[2]].waits_for

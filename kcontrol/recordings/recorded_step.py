@@ -37,7 +37,7 @@ WRITTEN: Mapping[str, Callable[[str], str]] = {
 class Shrink(NamedTuple):
     """The removal of a follower from an ISR by the leader, as recorded.
 
-    `at` is the number of the write in the step, `path` the state znode, and `before` its value before the write.
+    `at` is the index of the write in the step's list `writes`, `path` the state znode, and `before` its value before the write.
     """
 
     at: int
@@ -123,7 +123,7 @@ class RecordedStep:
         return _writes_of_brokers(between)
 
     def writes_before_the_end_of(self, broker: int) -> int:
-        """Return the number of brokers' writes before the end of this broker's session; 0 if it does not end."""
+        """Return the number of brokers' writes in this step before the broker's session ends; 0 if the session does not end."""
         return _writes_of_brokers(self.writes[: self.end_of(broker)]) if broker in self.closes() else 0
 
     def writes_before_the_new_session_of(self, broker: int) -> int:

@@ -125,7 +125,10 @@ def is_recording(path: str | Path) -> bool:
 
 
 def load(path: str | Path) -> Recording:
-    """Return the recording in a file. Raises UserError, which names the wrong field, if the file holds no valid recording."""
+    """Return the recording in a file, as a dict (see above).
+
+    Raises UserError if the file cannot be read, and with the wrong field's name if it holds no valid recording.
+    """
     return parse(content_of(path), str(path))
 
 
@@ -272,7 +275,10 @@ def mark_unnamed_sessions(written: Iterable[dict[str, Any]]) -> None:
 
 
 class _Reader:
-    """The conversion of a journal into recorded steps; it keeps the values of earlier records that later steps need."""
+    """The conversion of a journal into recorded steps.
+
+    It keeps, for later steps, the cluster's state, each controller's epoch, the requests sent, and those whose response is late.
+    """
 
     def __init__(self, release: str) -> None:
         self.release, self.fold = release, Fold()
@@ -409,7 +415,8 @@ def _write(by: int | str, fence: int, kind: str, path: str, text: str, version: 
 def request(batch: dict[str, Any], api: str, to: int, release: str) -> dict[str, Any]:
     """Return the request `api` to the broker `to` as recordings have it: with the fields that the release's request log has.
 
-    `batch` has the requests of one `send` record.
+    `batch` is the field `requests` of a `send` record, which has the requests of all APIs to all brokers. The result is a dict
+    with `api`, `controller_epoch` and the fields of the API, such as `partitions`.
     """
     head = {"api": api, "controller_epoch": batch["controller_epoch"]}
     if api == "UpdateMetadata":

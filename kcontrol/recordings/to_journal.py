@@ -54,7 +54,10 @@ def to_journal(recording: Recording) -> list[Record]:
 
 
 class Replay:
-    """The conversion of one recording: `step` adds the records of one step to the journal, and keeps state for the next one."""
+    """The conversion of one recording: `step` adds the records of one step to the journal.
+
+    It keeps for the next step what brokers, sessions, state znodes and controllers there are after this step.
+    """
 
     def __init__(self, recording: Recording) -> None:
         self.journal, self.seen = Journal(), Leaderships()
@@ -166,8 +169,9 @@ class Replay:
         return [kind, path, text_of(write["data"]), self.versions[path], write.get("ephemeral", False)]
 
     def _note(self, group: list[dict[str, Any]], n: By, record: RecordId) -> None:
-        """Store `record`, the journal record of the writes of `group` by the broker or client `n`, as a cause of later records.
+        """Store `record`, the journal record of the writes of `group` by `n`, as a possible cause of later records (`causes`).
 
+        `n` is a broker or a client. A later record is, for instance, the new controller's first, caused by its election.
         If a write sets `/controller_epoch`, also record that `n` becomes controller in its own view.
         """
         for write in group:
@@ -223,8 +227,7 @@ class Replay:
         self._record_move(item.what, self.causes.of_move(item.what), None)
 
     def _record_write_and_move(self, write: dict[str, Any], move: dict[str, Any]) -> bool:
-        """Record a write and its transition `move` as one `change`; return True.
-
+        """Record a write and its transition `move` as one journal record of kind `change`; return True.
         If the data is not that of a state znode of version 1 with its fields in Kafka's order, return False and record nothing.
         """
         if (

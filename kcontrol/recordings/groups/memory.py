@@ -94,7 +94,7 @@ class Memory:
     def move(self, target: GroupState, rule: str, cause: RecordId, *, leaves: bool = False) -> None:
         """Move the group to the state `target`, and add a `group` record to the journal; `rule` is the transition's reason in it.
 
-        With `leaves` the group leaves the memory instead, and the journal record has no group.
+        With `leaves` the group leaves the memory instead, and the field `group_metadata` of the journal record is None.
         """
         assert self.group is not None
         source = self.group.state
@@ -151,7 +151,7 @@ class Memory:
         self.parked.clear()
 
     def receive(self, event: Any, cause: RecordId | None, thread: str, *, inferred: str | None = None) -> RecordId:
-        """Record the arrival of an event in the queue of `thread`; return the journal record at which its handler begins.
+        """Record the arrival of an event in the queue of `thread`; return the id of the record at which its handler begins.
 
         `cause` is the cause of the arrival. `inferred` is a field of the record of the arrival: "record" if the recording lacks
         the arrival, "time" if it lacks its time; None if it has both.
@@ -299,11 +299,11 @@ class Memory:
     # ---------------------------------------------------------------- the log
 
     def append_group(self, written: Any, cause: RecordId, fits: Callable[[Step | None], bool]) -> RecordId | None:
-        """Append the log up to the next record of the group's metadata, and return the journal record of this append.
+        """Append the log up to the next record of the group's metadata, and return the id of the journal record of this append.
 
         `fits` gets the record's value as a dict of its fields, None for a tombstone. Return None, and append nothing, if there is
-        no such record or if `fits` returns False. `written` is stored in the journal record as the event after the append, None
-        without an event; `cause` is the record's cause.
+        no such record or if `fits` returns False. `written` is stored in the journal record as the event that reports the append
+        to the coordinator, None without such an event; `cause` is the record's cause.
         """
         places = range(self.appended, len(self.log))
         at = next((at for at in places if self.log[at][0]["key"]["kind"] == "group"), None)
@@ -326,7 +326,7 @@ class Memory:
         self.append_until(len(self.log))
 
     def append_until(self, end: int) -> None:
-        """Append the next records of the log before the position `end`; no request is known as the cause of this append."""
+        """Append the next records before the index `end` of the recorded log; no request is known as the cause of this append."""
         if self.appended < end:
             self.append(self.appended, end, None, None)
 

@@ -1,8 +1,9 @@
-"""The player of recorded requests: `GroupPlayer(recording, settings).play()` returns a world whose coordinator got them all.
+"""The player of recorded requests: `GroupPlayer(recording, settings).play()` sends them all, and returns the World.
 
-Each request is sent at its time, counted from the first entry of the exchange. Between two entries the timers of the
-coordinator fire, and the coordinator looks for expired offsets, at their times. Member ids in a recording are names; the player
-puts the ids of its own coordinator in their places.
+A World is a simulated cluster, here with one broker, whose coordinator receives the requests. Each request is sent at its time,
+counted from the first entry of the exchange. Between two entries the timers of the coordinator fire, and the coordinator looks
+for expired offsets, at their times. Member ids in a recording are names; the player puts the ids of its own coordinator in their
+places.
 """
 
 from __future__ import annotations
@@ -67,8 +68,7 @@ class GroupPlayer:
             self._note_id(step, before)
 
     def _note_id(self, step: Step, before: int) -> None:
-        """Store the member id that kcontrol's coordinator has made for the JoinGroup `step`, under the id that the recording has.
-
+        """Store in `ids`, under the recorded member id, the id that kcontrol's coordinator has made for the JoinGroup `step`.
         The id is in the response or, while the request is parked, in the group. `before` is the length of the journal before the
         request.
         """
@@ -103,7 +103,10 @@ class GroupPlayer:
             self.world.step(("wait", at_ms - self.world.now_ms))
 
     def _next_due(self) -> tuple[int, tuple[Any, ...]] | None:
-        """Return the time of the coordinator's next timer or offset check, and its action in the world; None if there is none."""
+        """Return the time in ms and the World's action of the coordinator's next timer or offset check; None if there is none.
+
+        The action is such as ("fire", broker, timer's name) or ("expire_offsets", broker).
+        """
         process = self.world.processes.get(BROKER)
         if process is None:
             return None

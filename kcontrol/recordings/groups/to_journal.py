@@ -66,7 +66,7 @@ class Moment(NamedTuple):
 
 
 def consumer_name(client: str) -> str:
-    """Return a recorded client's name in a journal: the recorded name `client`, but "tool" for the recorder's own tool."""
+    """Return a recorded client's name in a journal: the recorded name, but "tool" for "-", the name of the recorder's tool."""
     return "tool" if client == TOOL else client
 
 
@@ -128,7 +128,7 @@ class Replay:
         PERFORM[moment.kind](self, moment.step)
 
     def finish(self) -> None:
-        """Append the records of the recorded log that no request, stop or start of the recording explains."""
+        """Add to the journal the append of the log's last records, which no request, stop or start of the recording explains."""
         self.entry = 0
         self.memory.append_rest()
 
