@@ -132,7 +132,7 @@ def generation_never_falls(world: World) -> str | None:
 
 
 def _transitions(world: World) -> Iterator[Group]:
-    """Yield each group that had a transition in the last step, as the group is after the transition."""
+    """Yield, for each transition of a group in the last step, the group after it, unless it left the cache."""
     for record in world.last_step:
         if record.kind == "group" and record.fields["group_metadata"] is not None:
             yield record.fields["group_metadata"]
@@ -174,7 +174,7 @@ def _left_out(counts: Counter[TopicPartition]) -> list[str]:
 
 
 def _before(world: World, record: Record) -> Iterator[Record]:
-    """Yield the journal's records before `record`, the latest first."""
+    """Yield the records before `record` in the journal of `world`, from the latest to the journal's first."""
     records = world.journal.records
     at = next(i for i in range(len(records) - 1, -1, -1) if records[i] is record)
     return (records[i] for i in range(at - 1, -1, -1))
@@ -206,7 +206,7 @@ def _context(world: World, record: Record) -> dict[str, Group]:
 
 
 def _batches(world: World, driver: Driver, tp: TopicPartition) -> Iterator[LogBatch]:
-    """Yield all batches of this broker's log of a partition, as the fetches of a load read them."""
+    """Yield all batches of this broker's log of a partition, by offset, as a coordinator reads them when it loads the groups."""
     offset = 0
     while batches := world.read_log(driver, tp, offset):
         yield from batches

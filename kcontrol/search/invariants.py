@@ -265,7 +265,7 @@ def no_epoch_from_the_future(world: World) -> str | None:
 
 
 def active_controllers(world: World) -> list[int]:
-    """Return the ids of the running brokers that act as controller, in ascending order."""
+    """Return the ids of the brokers that are controller in their own memory and are not frozen, in ascending order."""
     return [n for n, p in sorted(world.processes.items()) if p.driver.controller.is_active and not p.frozen]
 
 
@@ -449,8 +449,7 @@ AT_REST: tuple[Invariant, ...] = tuple(row for row in INVARIANTS if row.when == 
 
 
 def violation(world: World, properties: Iterable[Property] = ALWAYS) -> str | None:
-    """Return the sentence of the first of `properties` that the world violates after its last step, or None.
-
+    """Return the sentence of the first of `properties` that the world violates after its last step; None without a violation.
     An invariant whose `when` is STEP is checked only if this step wrote a record of a kind in its `after`.
     """
     kinds = {record.kind for record in world.last_step}
@@ -463,5 +462,5 @@ def violation(world: World, properties: Iterable[Property] = ALWAYS) -> str | No
 
 
 def is_at_rest(world: World) -> bool:
-    """Return whether `World.run` finds nothing to do: no step of a thread, no delivery, no fetch, and no timer that it fires."""
+    """Return whether `World.run` finds nothing to do: no action of `actions.routine_actions`, such as a delivery or a timer."""
     return next(actions.routine_actions(world), None) is None

@@ -481,7 +481,7 @@ class MemoDriver:
 class ForwardingOutbox:
     """The outbox of a running driver, to which handlers pass requests and responses: it passes each of them to the world at once.
 
-    The world gets the MemoDriver in place of the driver.
+    It calls the method of the world that has the method's name, with the MemoDriver, in place of the driver, as the sender.
     """
 
     def __init__(self, driver: MemoDriver) -> None:

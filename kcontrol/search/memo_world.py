@@ -117,7 +117,8 @@ class MemoWorld(World):
     def _key(self, action: Action) -> Any:
         """Return a key of all values on which the outcome of the action depends; None for an action that is not memoized.
 
-        The actions of the kinds in OWN_STEPS and ADMIN_ACTIONS are memoized.
+        The actions in OWN_STEPS and ADMIN_ACTIONS are memoized: those of one process, such as "deliver", which depend on this
+        process and on ZooKeeper, and those of outside clients, such as "set", which depend on ZooKeeper alone.
         """
         if action[0] in ADMIN_ACTIONS:
             return str(action), self._stored
@@ -217,7 +218,7 @@ class MemoAdminClient:
 
 
 def why_plain(world: World) -> str | None:
-    """Return why a MemoWorld does not support the settings of `world`, None if it does."""
+    """Return why a MemoWorld does not support the settings of `world`, such as "the cluster has consumers"; None if it does."""
     if any(row.lock for row in design_of(world.settings.rules()).threads):
         return "the threads of a controller before 0.11 share a lock"
     if world.settings.consumers:

@@ -26,7 +26,8 @@ DECLARED: Mapping[str, Rule] = {**declared(Rules), **declared(GroupRules)}
 class Exhibit(NamedTuple):
     """One published bug: the rule that restores it with the value `restored`, and the invariant that it breaks.
 
-    `begin` takes the values of rules that differ from 2.8 and returns the world in which the search begins; `budget` bounds it.
+    `begin` takes a dict with the rules, by name, that differ from 2.8, and returns the world in which the search begins. `budget`
+    bounds the search.
     """
 
     ticket: str

@@ -34,13 +34,13 @@ ALWAYS, NEVER, AT_REST = "always", "never", "comes to rest with"
 class SearchedState:
     """The state of a cluster in a search; the condition of a promise is a function of it.
 
-    state.alive             the brokers whose process runs
-    state.controllers       the brokers that act as controller
+    state.alive             the brokers whose process runs and is not frozen
+    state.controllers       those of them that are controller in their own memory
     state.controller        the broker that /controller names, None without the znode
     state.controller_epoch  the number in /controller_epoch
-    state.partitions        by name, as "t-0": leader, isr, leader_epoch, controller_epoch
-    state.groups            by group id: state, generation, members
-    state.action            the last action, such as ("kill", 1)
+    state.partitions        by name, as "t-0": objects with leader, isr, leader_epoch, controller_epoch
+    state.groups            by group id: objects with state, generation, members (by member id)
+    state.action            the last action, such as ("kill", 1); None before the first
     """
 
     def __init__(self, world: World) -> None:

@@ -38,8 +38,8 @@ class SearchResult:
     """The number of states that a search has reached, and a shortest run that breaks a property, if the search has found one.
 
     `violation` is the sentence of the violation, or None. `past` are the actions of the world before the search, and `actions`
-    the actions from there to the violation; both are empty without a violation. `ended_by` names the end of the search: one of
-    ENDS.
+    the actions from there to the violation; both are empty without a violation. `ended_by` is one of ENDS: the violation, the
+    bound of the Budget that was reached, or that every state is known.
     """
 
     states: int
