@@ -33,6 +33,7 @@ def in_kafkas_words(run: Run) -> str:
 
 def page(run: Run, path: Path, other: Run | None = None) -> str:
     """Write an HTML page that shows a run step by step, with `other` beside it if given; return how to open it, as a sentence.
+
     Raises UserError if the write fails.
     """
     from kcontrol.views.html_page import write_html

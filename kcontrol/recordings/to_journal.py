@@ -228,6 +228,7 @@ class Replay:
 
     def _record_write_and_move(self, write: dict[str, Any], move: dict[str, Any]) -> bool:
         """Record a write and its transition `move` as one journal record of kind `change`; return True.
+
         If the data is not that of a state znode of version 1 with its fields in Kafka's order, return False and record nothing.
         """
         if (

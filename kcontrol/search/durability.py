@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _led(world: World) -> Iterator[tuple[TopicPartition, int, tuple[int, ...], ReplicaLog]]:
-    """Yield (partition, leader, ISR, leader's log) for each partition with a state znode whose leader, running or not, has a log."""
+    """Yield (partition, leader, ISR, leader's log) if the leader in the partition's state znode, running or not, has a log."""
     found = data_plane.replicas(world)
     for tp, value in stored(world):
         if tp in found.get(value.leader, {}):

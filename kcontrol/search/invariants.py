@@ -450,6 +450,7 @@ AT_REST: tuple[Invariant, ...] = tuple(row for row in INVARIANTS if row.when == 
 
 def violation(world: World, properties: Iterable[Property] = ALWAYS) -> str | None:
     """Return the sentence of the first of `properties` that the world violates after its last step; None without a violation.
+
     An invariant whose `when` is STEP is checked only if this step wrote a record of a kind in its `after`.
     """
     kinds = {record.kind for record in world.last_step}

@@ -69,6 +69,7 @@ class GroupPlayer:
 
     def _note_id(self, step: Step, before: int) -> None:
         """Store in `ids`, under the recorded member id, the id that kcontrol's coordinator has made for the JoinGroup `step`.
+
         The id is in the response or, while the request is parked, in the group. `before` is the length of the journal before the
         request.
         """
