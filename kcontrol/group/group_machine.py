@@ -59,7 +59,7 @@ class IllegalStateError(Exception):
 
 
 def unchanged(group: Group) -> Group:
-    """Return the group as it is: the transition changes nothing but its state."""
+    """Return `group`, for a transition that changes the state alone: the caller sets the state."""
     return group
 
 
@@ -76,7 +76,8 @@ def reset_assignments(group: Group) -> Group:
 def init_next_generation(group: Group) -> Group:
     """Return the group in its next generation, with the protocol that most members prefer.
 
-    Each member votes for the first protocol of its list that all members support.
+    Each member votes for the first protocol of its list that all members support; in a tie the
+    protocol counts whose first vote came earliest. Raises ValueError without a common protocol.
 
     Source: initNextGeneration of GroupMetadata.scala (0.9, 2.8).
     """

@@ -1,8 +1,8 @@
 """The decisions of the coordinator that a learner's function can replace: `Lab(strategies=...)`.
 
-GROUP_STRATEGIES has Kafka's function by name. Its arguments are tuples, numbers and texts, which
-the caller, such as `may_complete_join`, makes from the group; a learner's function gets equal
-arguments.
+GROUP_STRATEGIES has Kafka's function for each name, such as "group.expired". The arguments of the
+function are tuples, numbers and texts, which the caller, such as `may_complete_join`, makes from
+the group; a learner's function gets equal arguments.
 """
 
 from __future__ import annotations

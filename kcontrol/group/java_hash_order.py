@@ -32,7 +32,8 @@ def in_java_hash_map_order(
     """Return partitions in the order in which a Java hash map with these keys returns them.
 
     They are inserted in the given order, and partitions of one bucket stay in this order. `most` is
-    the largest number of partitions that the map has held, since a map never shrinks its table.
+    the largest number of partitions that the map has held, since a map never shrinks its table; a
+    number below that of the partitions, such as 0, has no effect.
     """
     found = list(dict.fromkeys(partitions))
     buckets = FIRST_BUCKETS

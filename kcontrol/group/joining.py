@@ -72,7 +72,7 @@ def _reject_for_size(ctx: GroupContext, event: e.JoinGroup, group: Group) -> Han
 
 
 def _new_id(event: e.JoinGroup) -> str:
-    """Return a new member id: "<instance id>-<UUID of the request>".
+    """Return a new member id: "<instance id>-<UUID>", with the UUID in the event.
 
     Without an instance id the new id begins with the client id.
 
@@ -248,7 +248,8 @@ def _after_id_stored(
 ) -> Handler:
     """Answer the parked JoinGroup of `member`, whose new id is in the log; return the new group.
 
-    Return None if the member or the group has left. The response names `event.leader`, the leader
+    If `group` or `member` is None, because it has left, return None and answer nothing. The
+    response names `event.leader`, the leader
     before the write, so that a leader that has rejoined does not assign. It has the member id of
     this write, although the member may have rejoined under another id.
     """

@@ -64,8 +64,9 @@ WHILE_LOADING = {e.SyncGroup: "REBALANCE_IN_PROGRESS", e.Heartbeat: "NONE"}
 def refused_here(ctx: GroupContext, event: e.SyncGroup | e.Heartbeat) -> str | None:
     """Return the error of a response that does not depend on the group's state, else None.
 
-    That is an error of `validate_group_status`. During the loading a Heartbeat gets "NONE" and,
-    since 2.0, a SyncGroup REBALANCE_IN_PROGRESS; before 2.0 a SyncGroup is handled as usual.
+    That is NOT_COORDINATOR or, since 2.0 for an empty group id, INVALID_GROUP_ID. While the group
+    is being loaded, a Heartbeat gets "NONE" and, since 2.0, a SyncGroup REBALANCE_IN_PROGRESS;
+    before 2.0 such a SyncGroup is handled as usual.
     Source: handleSyncGroup, handleHeartbeat.
     """
     error = ctx.validate_group_status(event.group_id)
@@ -119,7 +120,10 @@ def leave_group(ctx: GroupContext, event: e.LeaveGroup) -> Handler:
 
 
 def _leave_member(ctx: GroupContext, event: e.LeaveGroup, identity: e.MemberIdentity) -> Handler:
-    """Remove the member `identity` or its pending id; return "NONE", or GROUP_REACTIONS' error."""
+    """Remove the member `identity`, or its member id if that is pending, and return "NONE".
+
+    If GROUP_REACTIONS has an error for this case, return the error and remove nothing.
+    """
     group, now_ms = ctx.groups.get(event.group_id), event.timestamp_ms
     row = react(ctx, group, event, identity)
     if row.reaction == "forget the member id":
@@ -138,7 +142,8 @@ def _leave_member(ctx: GroupContext, event: e.LeaveGroup, identity: e.MemberIden
 def describe_group(ctx: GroupContext, event: e.DescribeGroup) -> Handler:
     """Answer with the state and the members of a group; a missing group is Dead.
 
-    Only a Stable group shows protocol, metadata and assignments. Source: handleDescribeGroup,
+    Only a Stable group shows protocol, metadata and assignments. The answer is an error if the
+    group is not coordinated here or is being loaded. Source: handleDescribeGroup,
     GroupMetadata.summary (0.9, 2.8).
     """
     group = ctx.groups.get(event.group_id)

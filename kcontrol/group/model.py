@@ -244,7 +244,8 @@ class Group:
     def supports(self, protocol_type: str, names: Collection[str]) -> bool:
         """Return whether a member with this protocol type and these protocols can join the group.
 
-        The type must be the group's, and some protocol must be offered by all present members.
+        The type must be the group's, and all present members must offer one of the protocols; any
+        protocol fits a group without members.
 
         Source: supportsProtocols of GroupMetadata.scala (2.1, 2.8).
         """
@@ -296,9 +297,10 @@ class Offsets:
         return tp in self.pending or any(tp in entries for entries in self.by_producer.values())
 
     def committing(self, new: Entries) -> Offsets:
-        """Return the offsets with `new`, which has an offset for each partition, in `committed`.
+        """Return the offsets with those of `new` in `committed`, in place of older ones.
 
-        A committed offset stays if its batch is known to be later in the log than the new one's.
+        A committed offset stays if its batch is known to be later in the log than the batch of the
+        partition's offset in `new`.
 
         Source: onOffsetCommitAppend, completePendingTxnOffsetCommit of GroupMetadata.scala (2.8).
         """

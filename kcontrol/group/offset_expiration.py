@@ -50,8 +50,9 @@ def expire_offsets(ctx: GroupContext, event: e.ExpireOffsets) -> Handler:
 def expired(ctx: GroupContext, group_id: str, now_ms: int) -> tuple[TopicPartition, ...]:
     """Return the partitions whose committed offset has expired and has no write pending.
 
-    The function `group.expired`, of Kafka or of the learner, decides for each offset. Source:
-    removeExpiredOffsets of GroupMetadata.scala (2.8).
+    For each such offset the rule "group.expired" of GROUP_STRATEGIES decides: Kafka's function, or
+    the function by which the learner has replaced it. Source: removeExpiredOffsets of
+    GroupMetadata.scala (2.8).
     """
     held, group = ctx.offsets_of(group_id), ctx.groups.get(group_id)
     about = group or new_group(ctx, group_id, None, -1)  # 0.9 has offsets of no group
@@ -87,8 +88,9 @@ def remove_offsets(
 
     An Empty group without offsets is removed too, and its record gets a tombstone. A group with an
     open transaction stays, even if the transaction has no offset left. A group of generation 0 has
-    no record in the log, hence no tombstone. Source: cleanupGroupMetadata of
-    GroupMetadataManager.scala, hasOffsets of GroupMetadata.scala (2.8).
+    no record in the log, hence no tombstone. `now_ms` is the time of the group's transition to
+    Dead. Source: cleanupGroupMetadata of GroupMetadataManager.scala, hasOffsets of
+    GroupMetadata.scala (2.8).
     """
     held, group = ctx.offsets_of(group_id), ctx.groups.get(group_id)
     tombstones = [offset_key(group_id, tp) for tp in gone if tp in held.committed]

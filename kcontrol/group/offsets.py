@@ -36,7 +36,7 @@ def offset_commit(ctx: GroupContext, event: e.OffsetCommit) -> Handler:
     """Write the offsets and park the request until the log has them, if the member may commit.
 
     Otherwise answer with the error that GROUP_REACTIONS has, for all partitions. Since 0.10.1
-    offsets belong to a group, so a commit to a missing group creates the group. Source:
+    offsets belong to a group, so a permitted commit to a missing group creates the group. Source:
     handleCommitOffsets, handleTxnCommitOffsets (0.9, 2.8).
     """
     group = ctx.groups.get(event.group_id)
@@ -86,8 +86,8 @@ def with_timestamps(
 def _store_offsets(ctx: GroupContext, event: e.OffsetCommit) -> Handler:
     """Write the offsets whose metadata are short enough; each is pending until the log has it.
 
-    If no offset is left to write, answer with OFFSET_METADATA_TOO_LARGE; before 0.10.1 this answer
-    follows an append without records.
+    The other offsets get OFFSET_METADATA_TOO_LARGE: in the answer after the write, or at once if no
+    offset is left to write. Before 0.10.1 an append without records comes before this answer.
 
     Source: storeOffsets of GroupMetadataManager.scala (2.8), prepareStoreOffsets (0.9).
     """
@@ -121,8 +121,8 @@ def _is_metadata_valid(ctx: GroupContext, metadata: str) -> bool:
 def offsets_stored(ctx: GroupContext, event: e.OffsetsStored) -> Handler:
     """Answer a commit whose write has ended, and make its offsets visible if it succeeded.
 
-    Offsets of a group that has ended meanwhile are dropped; the response stays the same. Source:
-    the callback of storeOffsets (2.8).
+    Offsets of a group that has ended meanwhile are dropped, but the response is that of a group
+    which is still there. Source: the callback of storeOffsets (2.8).
     """
     held = after = ctx.offsets_of(event.group_id)
     if ctx.rules.offsets_need_group and event.incarnation != ctx.incarnation_of(event.group_id):
@@ -165,9 +165,9 @@ def _after_append(held: Offsets, event: e.OffsetsStored) -> Offsets:
 def _after_transactional_append(held: Offsets, event: e.OffsetsStored, producer: int) -> Offsets:
     """Return a group's offsets after the append of a TxnOffsetCommit; `held` are those before.
 
-    `producer` is the producer id of the transaction, which stays open. If the append failed, its
-    offsets are dropped, and so is the offset of a later write to the same partition. Source:
-    onTxnOffsetCommitAppend, failPendingTxnOffsetCommit of GroupMetadata.scala (2.8).
+    `producer` is the producer id of the transaction, which stays open. If the append failed, the
+    transaction loses its offsets of these partitions, even those of its later TxnOffsetCommits.
+    Source: onTxnOffsetCommitAppend, failPendingTxnOffsetCommit of GroupMetadata.scala (2.8).
     """
     if producer not in held.by_producer:
         return held

@@ -135,7 +135,8 @@ def remove_member(
 def after_removal(ctx: GroupContext, group: Group, now_ms: int, rule: str) -> Handler:
     """Begin a rebalance in Stable and CompletingRebalance, end the join phase if all have joined.
 
-    Source: onMemberFailure (0.9), removeMemberAndUpdateGroup (2.8).
+    `group` is the group after the removal of a member. In another state nothing follows. Source:
+    onMemberFailure (0.9), removeMemberAndUpdateGroup (2.8).
     """
     if group.state in (STABLE, COMPLETING):
         yield from prepare_rebalance(ctx, group.group_id, now_ms, rule)
@@ -206,8 +207,9 @@ def propagate_assignment(
 ) -> Handler:
     """Answer each parked SyncGroup with the member's assignment, and start the member's session.
 
-    `assignment` has the bytes by member id, of each such member. If `error` is not "NONE", the
-    response has this error in place of the assignment, and the session starts too.
+    `assignment` has the bytes by member id. If `error` is not "NONE", the response has this error
+    in place of the assignment, and the session starts too. Raises KeyError if `error` is "NONE" and
+    a member with a parked SyncGroup is not in `assignment`.
 
     Source: propagateAssignment, resetAndPropagateAssignmentError (2.8).
     """
@@ -248,7 +250,8 @@ def join_timed_out(ctx: GroupContext, event: e.JoinTimedOut) -> Handler:
 def initial_join_timed_out(ctx: GroupContext, event: e.InitialJoinTimedOut) -> Handler:
     """Extend the wait of the first join phase if a member has joined meanwhile and time is left.
 
-    Otherwise end the join phase. An event of an earlier join phase is ignored.
+    That is time of the rebalance timeout, as `event.remaining_ms`. Otherwise end the join phase. An
+    event of an earlier join phase is ignored.
 
     Source: InitialDelayedJoin of DelayedJoin.scala (0.11, 2.8).
     """
@@ -311,7 +314,8 @@ def _end_without_members(ctx: GroupContext, group: Group, now_ms: int, rule: str
 def _begin_generation(ctx: GroupContext, group: Group, now_ms: int, rule: str) -> Handler:
     """Move the group to CompletingRebalance, answer all parked JoinGroups, start the sessions.
 
-    Since 2.8 also start the timer of the sync phase. `rule` is the reason, for the journal.
+    The transition's action puts the group into its next generation. Since 2.8 also start the timer
+    of the sync phase. `rule` is the reason, for the journal.
     """
     group_id, has_timeout = group.group_id, ctx.rules.sync_timeout
     waiting = {id: m.awaiting_join for id, m in group.members.items() if m.awaiting_join}
@@ -370,11 +374,12 @@ def sync_timed_out(ctx: GroupContext, event: e.SyncTimedOut) -> Handler:
 def store_group(
     ctx: GroupContext, group: Group, assignment: dict[str, bytes], then: e.Appended | None
 ) -> Append:
-    """Return the effect that writes a group's record with these assignments, then queues `then`.
+    """Return the effect that writes a group's record with these assignments.
 
-    `assignment` has the bytes by member id. `then` is None for the record of an Empty group: if its
-    write fails, the next coordinator reads the generation before. Source: storeGroup of
-    GroupMetadataManager.scala (2.8).
+    `assignment` has the bytes by member id. `then` is the event that the coordinator handles after
+    the write, with its error, or None for the record of an Empty group: if that write fails, the
+    next coordinator reads the generation before. Source: storeGroup of GroupMetadataManager.scala
+    (2.8).
     """
     value = group_value(group, assignment, ctx.rules.group_value)
     record = group_key(group.group_id), value
@@ -385,8 +390,8 @@ def assignment_stored(ctx: GroupContext, event: e.AssignmentStored) -> Handler:
     """Answer all parked SyncGroups after the write of the assignment, and make the group Stable.
 
     If the write has failed, the answers have the error, and a rebalance begins. The event is
-    ignored if the group has left the sync phase, is a later group of this name, or has a member
-    without an assignment. Source: the callback of storeGroup in doSyncGroup (0.9, 2.8).
+    ignored if the group has left the sync phase or is a later group of this name, and if the event
+    lacks a member's assignment. Source: the callback of storeGroup in doSyncGroup (0.9, 2.8).
     """
     group = ctx.groups.get(event.group_id)
     if group is None or group.state is not COMPLETING or group.generation != event.generation:

@@ -91,7 +91,8 @@ def claims(partitions: Partitions, members: Members) -> Claims:
 def path(partitions: Partitions, members: Members) -> str:
     """Return the name of the algorithm that 2.8 uses for these members.
 
-    It is "constrained" if all members subscribe to the same topics, else "general".
+    It is "constrained" if all members subscribe to the same topics, else "general". `partitions`
+    maps a topic to its number of partitions, `members` a member id to its subscription.
     """
     return "constrained" if claims(partitions, members).are_equal else "general"
 
@@ -253,8 +254,9 @@ class GeneralAssignment:
         """Move each partition that a member with fewer may take; return whether a partition moved.
 
         A member has fewer if its number of partitions is at least two less than the owner's. If the
-        previous owner has fewer, the partition goes back to this member. Source:
-        performReassignments of AbstractStickyAssignor.java (2.8).
+        previous owner has fewer, the partition goes back to this member, else to the member with
+        the fewest (`best_candidate`). Source: performReassignments of AbstractStickyAssignor.java
+        (2.8).
         """
         has_moved = False
         for tp in movable:
@@ -275,8 +277,8 @@ class GeneralAssignment:
     def move(self, tp: TopicPartition, source: str, target: str) -> None:
         """Move `tp` from its owner `source` to the member `target`.
 
-        If another partition of this topic was moved from `target` to the first owner of `tp`
-        before, move that partition to `target` instead, which undoes its move.
+        If another partition of this topic was moved from `target` to the owner that `tp` had before
+        all moves, move that partition back to `target` instead; `tp` then stays.
 
         Source: reassignPartition, getTheActualPartitionToBeMoved of AbstractStickyAssignor.java
         (2.8).

@@ -43,7 +43,8 @@ class Wheel:
     def slot(self, deadline_ms: int) -> tuple[Bucket, int] | None:
         """Return the bucket of a deadline and the bucket's expiration in ms.
 
-        Return None if the deadline is less than one tick ahead, and so due now.
+        A deadline after the end of this wheel has a bucket of a wheel above. Return None if the
+        deadline is less than one tick ahead, and so due now.
         """
         if deadline_ms < self.now_ms + self.tick_ms:
             return None

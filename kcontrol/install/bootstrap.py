@@ -326,8 +326,8 @@ def make(level: str) -> None:
 def split(arguments: list[str]) -> tuple[str, str, list[str]]:
     """Return the command, the level of packages that it needs, and the arguments after the command.
 
-    `arguments` are those of `./run`. The level is "light" if `--light` is given, else "lab" for the command lab, "full" for
-    test, and "any" for other commands, which run with the packages of every level.
+    `arguments` are those of `./run`, with a command. The level is "light" if `--light` is given, else "lab" for the command lab,
+    "full" for test, and "any" for other commands, which run with the packages of every level.
 
     Raises:
         SetupFailed: the command is unknown, or `--light` is given for the tests.

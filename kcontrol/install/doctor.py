@@ -69,7 +69,7 @@ def packages() -> Finding:
 
 
 def java() -> Finding:
-    """Return the finding about the chosen Java and its source: "note" if there is none."""
+    """Return the finding about the chosen Java and the place that named it, such as JAVA_HOME: "note" if there is none."""
     try:
         taken = find_java()
     except UserError as problem:

@@ -62,7 +62,7 @@ def first_chapter() -> str:
 
 
 def first_page() -> str:
-    """Return the URL path of the page that opens first: the first chapter."""
+    """Return the URL path of the page that opens first: the first chapter or, if no notebook is shipped, JupyterLab's files."""
     return f"/lab/tree/{quote(first_chapter())}"
 
 
@@ -112,7 +112,7 @@ def is_taken(port: int) -> bool:
 
 @contextmanager
 def one_at_a_time() -> Iterator[Callable[[], None]]:
-    """Hold a lock per user until the yielded function is called, so that no two starts choose the same port."""
+    """Hold a lock per user until the yielded function is called or the `with` block ends, so that no two starts take one port."""
     path = Path(tempfile.gettempdir()) / f"kcontrol-{os.getuid()}.lock"
     with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -43,7 +43,7 @@ def read(place: Path | None) -> dict[str, dict[str, Any]]:
 def of(place: Path | None, id: str) -> dict[str, Any]:
     """Return `tries` and `hints` (numbers) and `solved` (a bool) of one exercise from the learner's folder `place`.
 
-    If `place` is None, return the values that this process has stored in memory.
+    If `place` is None, return the values that this process has stored in memory. They are 0 and False if nothing is stored.
     """
     about = read(place).get(id, {})
     counts = {name: about[name] if isinstance(about.get(name), int) else 0 for name in ("tries", "hints")}

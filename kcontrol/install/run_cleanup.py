@@ -48,8 +48,8 @@ def folder() -> Path:
 def begin(path: Path) -> None:
     """Add the file `path` of a new run to the index of the runs in its folder that may be deleted.
 
-    In a script the first run of a folder also deletes the oldest runs above the limits (`clear`); in a notebook the next start
-    of the workbook deletes them. Raises OSError if the folder cannot be written.
+    In a script the first run that this process begins in a folder also deletes the oldest runs above the limits (`clear`); in a
+    notebook the next start of the workbook deletes them. Raises OSError if the folder cannot be written.
     """
     if "ipykernel.kernelapp" not in sys.modules and path.parent not in _cleared:
         _cleared.add(path.parent)
@@ -128,7 +128,10 @@ def _is_running(pid: int) -> bool:
 
 @contextmanager
 def _index(place: Path) -> Iterator[IO[str]]:
-    """Yield the index of the runs in the folder `place`, open for reading and appending, and locked within the `with` block."""
+    """Yield the index of the runs in the folder `place`, open for reading and appending, and locked within the `with` block.
+
+    It is a text file with a process id and a file name per line, and is created if it does not exist.
+    """
     with (place / INDEX).open("a+", encoding="utf-8") as index:
         fcntl.flock(index, fcntl.LOCK_EX)
         yield index

@@ -55,7 +55,10 @@ IN_MEMORY = ("leader", "leader_epoch", "followers", "waiting", "truncating", "mi
 
 
 def end_offset(log: Mapping[str, Any]) -> int:
-    """Return the log end offset of a replica's log, the offset of the next record. A cleaned log has gaps."""
+    """Return the log end offset of `log`, a replica's log in the folded state: the offset of the next record.
+
+    It can be greater than the number of records, because a cleaned log has gaps.
+    """
     records: list[dict[str, int]] = log["records"]
     return max(records[-1]["offset"] + 1 if records else 0, int(log["empty_until"]))
 

@@ -212,7 +212,10 @@ def why(records: Iterable[Record], id: RecordId | None) -> list[Record]:
 
 
 def to_json(value: Any) -> Any:
-    """Return a value in JSON's own types: a state as Kafka's name, a partition as `t-0`, a named tuple or dataclass as a dict."""
+    """Return a value in JSON's own types: a state as Kafka's name, a partition as `t-0`, a named tuple or dataclass as a dict.
+
+    Bytes become text, a set a sorted list, and a record's id a list. An object with a method `to_json` converts itself.
+    """
     match value:
         case None | bool() | int() | str() | float():
             return value
@@ -254,6 +257,6 @@ def _is_journaled(f: Field[Any], event: Any) -> bool:
 
 
 def to_line(record: Record) -> bytes:
-    """Return a record as one line of JSON: id, kind, cause and at_ms, then its fields."""
+    """Return a record as one line of JSON with the keys id, kind, cause, at_ms and fields, and a newline at its end."""
     head = {"id": list(record.id), "kind": record.kind, "cause": record.cause and list(record.cause), "at_ms": record.at_ms}
     return msgspec.json.encode(head | {"fields": to_json(record.fields)}) + b"\n"

@@ -122,7 +122,7 @@ class _End(msgspec.Struct):
 
 
 class _Reader:
-    """Reads a journal file: `take` checks the next line and adds its record, `done` returns all records.
+    """Reads a journal file: `take` checks the next line and adds its record, `done` returns the JournalFile with all records.
 
     Both raise UserError for a file that is no journal; `take` also for a damaged line.
     """
@@ -281,7 +281,10 @@ RULES_3 = {"nobody leads it": "it has no leadership"}
 
 
 def _to_version_3(record: Record) -> Record:
-    """Return a record of version 2 with the kind and the names of fields that version 3 has."""
+    """Return a record of version 2 with the kind and the names of fields that version 3 has.
+
+    KINDS_3, FIELDS_3, CONTEXT_FIELDS_3 and RULES_3 have the names that differ.
+    """
     fields = {FIELDS_3.get((record.kind, name), name): value for name, value in record.fields.items()}
     if "rule" in fields:
         fields["rule"] = RULES_3.get(str(fields["rule"]), fields["rule"])

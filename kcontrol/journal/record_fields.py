@@ -61,7 +61,7 @@ class Entry(msgspec.Struct):
 
 
 class NamedEntry(Entry):
-    """The state of a partition in LeaderAndIsr, with the partition's name such as `t-0`."""
+    """The state of a partition in a LeaderAndIsr request, which also has the partition's name such as `t-0`."""
 
     partition: Partition
 

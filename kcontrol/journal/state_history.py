@@ -31,9 +31,9 @@ def _copy(value: Any, deep: int) -> Any:
 
 
 def _entries(value: Any, deep: int) -> int:
-    """Return the number of entries of a dict or list, with those of dicts and lists in a dict, down to `deep` levels.
+    """Return the number of entries of a dict or list; for a dict add the entries of its values, down to `deep` levels.
 
-    Return 0 for a value of another type, and if `deep` is 0.
+    Values in a list are not searched. Return 0 for a value of another type, and if `deep` is 0.
     """
     if deep == 0 or not isinstance(value, dict | list):
         return 0

@@ -47,10 +47,11 @@ def handled(records: Sequence[Record], event: str, broker: int | None, *, memory
 
 
 def source(name: str) -> Shown:
-    """Return the source code of a function, such as "leader_election.offline" or "group.rebalance.on_complete_join".
+    """Return the source code, as a text for a notebook, of a function such as "leader_election.offline".
 
-    Names with the prefix "group." are functions of the group coordinator, other names those of the controller; a function may
-    be private. Raises UserError, which lists the modules or the functions, for an unknown name.
+    Names with the prefix "group.", such as "group.rebalance.on_complete_join", are functions of the group coordinator, other
+    names those of the controller; a function may be private. Raises UserError, which lists the modules or the functions, for an
+    unknown name.
     """
     of_group = name.startswith("group.")
     modules, owner = (_group_modules(), "group coordinator") if of_group else (_modules(), "controller")

@@ -28,7 +28,10 @@ PROGRESS = {"exercises": "int64", "tried": "int64", "solved": "int64"}
 
 
 def recordings() -> pd.DataFrame:
-    """Return one row per recording of real brokers; its index is the name that `Lab.open` and `Lab.play` take."""
+    """Return one row, with release and scenario, per recording of real brokers.
+
+    The index is the name that `Lab.open` and `Lab.play` take.
+    """
     rows = ({"name": f"{release}/{scenario}", "release": release, "scenario": scenario} for release, scenario in shipped())
     return Wide(journal_tables.table(rows, RECORDINGS, "name"))
 
@@ -75,8 +78,8 @@ def shipped() -> list[tuple[str, str]]:
 def file_of(name: str | Path) -> Path:
     """Return the file of the recording `name`, such as "2.8.2/isr-order", if the project has it, else `name` as a path.
 
-    If a file `name` exists in the working directory, return its path. Raises UserError for a path that the file system
-    refuses, and, with a list of the recordings, for a name such as "2.8.2/x" that is neither a file nor a recording.
+    A file `name` in the working directory comes before a recording of this name. Raises UserError for a path that the file
+    system refuses, and, with a list of the recordings, for a name such as "2.8.2/x" that is neither a file nor a recording.
     """
     release, _, scenario = str(name).partition("/")
     releases = list(dict.fromkeys(known for known, _ in shipped()))

@@ -80,7 +80,7 @@ class Divergence(NamedTuple):
 
     @property
     def decision(self) -> Differing | None:
-        """The first decisions (of a leader or an ISR) about one partition that differ between the runs.
+        """The first decisions (of a leader or an ISR) about one partition that differ: the partition, and one decision per run.
 
         The value is None if all decisions are equal.
         """
@@ -183,7 +183,10 @@ class Divergence(NamedTuple):
 
 
 def _paths(one: Any, other: Any, path: tuple[str, ...] = ()) -> list[str]:
-    """Return the paths of the values that differ between two records' fields, such as "do.version"."""
+    """Return the paths of the values that differ between two records' fields, such as "do.version".
+
+    `path` has the keys from the fields to `one` and `other`; each returned path begins with them.
+    """
     if one == other:
         return []
     if isinstance(one, dict) and isinstance(other, dict):

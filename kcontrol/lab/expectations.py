@@ -27,5 +27,5 @@ def expect(label: str, want: object, got: object) -> None:
 
 
 def _shown(value: object) -> str:
-    """Return the value as text; a number of NumPy looks like a number of Python."""
+    """Return the `repr` of a value; that of a NumPy number is the `repr` of the equal number of Python."""
     return repr(value.item() if hasattr(value, "item") else value)

@@ -166,7 +166,7 @@ class Lab(Operations):
 
     @property
     def records(self) -> list[Record]:
-        """The journal, in the order in which its records were made."""
+        """The journal's own list of records, in the order in which they were made; the lab appends later records to it."""
         return self._world.journal.records
 
     def actions(self) -> list[PossibleAction]:
@@ -403,9 +403,9 @@ class Lab(Operations):
 
     @staticmethod
     def observe(where: str | Lab) -> Observed:
-        """Return a real cluster, read-only, by the address of its ZooKeeper, `host:port[/chroot]`, or the cluster of a lab.
+        """Return a cluster, read-only: by the address of its real ZooKeeper, `host:port[/chroot]`, or that of a lab.
 
-        Nothing is written to ZooKeeper, and no watch is set. Raises UserError if there is no cluster at the address.
+        The lab may have the simulated or a real ZooKeeper. Nothing is written to ZooKeeper, and no watch is set. Raises UserError if there is no cluster at the address.
         """
         from kcontrol.lab import observed_cluster
         from kcontrol.zookeeper.kazoo.observe import Observer

@@ -186,10 +186,12 @@ class Player:
     def _next(self, routine: list[Any]) -> Any:
         """Return the action in `routine` that comes next in the recording; where that is open, one that need not wait.
 
-        `routine` has the actions that the cluster can perform by itself. If all must wait, one of these is returned.
+        `routine` has the actions that the cluster can perform by itself; `_must_wait` decides which wait. If all must wait, one of
+        these is returned.
 
         A candidate creates `/controller` only after the other brokers have handled the watch event of the election. A controller
-        of 0.8 that handles this event too late does not resign; if the recording shows that, the winner's actions come first.
+        of 0.8 that handles this event when the znode exists again does not resign; if the recording shows that, the winner's
+        actions come first.
         """
         prompt = [action for action in routine if not self._must_wait(action)]
         ends = [] if self.recorded.end_at_rest else [a for a in prompt if a[0] == "exit" and a[1] in self.recorded.at_once]

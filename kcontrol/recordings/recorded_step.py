@@ -186,7 +186,7 @@ class RecordedStep:
         return next((i for i, w in enumerate(self.writes) if (w["op"], w.get("path")) == request), None)
 
     def is_in_sync_again(self, broker: int) -> bool:
-        """Return whether this step removes a broker from an ISR and later adds it to this ISR again."""
+        """Return whether this step removes `broker` from the ISR of a partition and later adds it to that ISR again."""
         removed: set[str] = set()
         for w in self.writes:
             isr = w["data"]["isr"] if w.get("path", "").endswith("/state") and w["op"] == "set" else None

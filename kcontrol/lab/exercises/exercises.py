@@ -135,7 +135,10 @@ def kafka_code(entry: dict[str, Any]) -> str:
 
 
 def file_of(folder: Path, id: str) -> Path:
-    """Return the path of the file for an exercise in the learner's `folder`. Raises UserError for an unknown id."""
+    """Return the path of the file, named as the stub, for an exercise in the learner's `folder`, even if it does not exist.
+
+    Raises UserError for an unknown id.
+    """
     return folder / workspace.EXERCISES / str(exercise(id)["stub"])
 
 

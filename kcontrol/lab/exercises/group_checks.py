@@ -92,7 +92,7 @@ def _compare(entry: Entry, schedule: Mapping[str, Any], number: int, function: A
 
 
 def _shown(question: tuple[Any, ...]) -> str:
-    """Return `question`, the arguments of a call, as text; of a member id's UUID it has the first four characters."""
+    """Return the `repr` of each argument of a call in `question`, with commas; a UUID is cut to its first four characters."""
     return re.sub(r"(?<=-[0-9a-f]{4})[0-9a-f]{28}\b", "", ", ".join(map(repr, question)))
 
 
@@ -134,7 +134,7 @@ def _run(world: World, chance: random.Random, schedule: Mapping[str, Any], place
 
     `schedule` has the number of `actions`; if its `moves` is true, the broker sometimes loses and regains the leadership of the
     group's partition; if its `expires` is true, members commit an offset and the coordinator searches for expired offsets.
-    `place["when"]` is set to a clause about an action, such as "the timer ... fires".
+    Before most actions `place["when"]` is set to a clause about the action, such as "the timer ... fires".
     """
     for _ in range(schedule["actions"]):
         timers = sorted(name for name in world.processes[1].driver.timers if f" {GROUP}" in name)

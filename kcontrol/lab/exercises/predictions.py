@@ -73,9 +73,10 @@ def ask(id: str, lab: Lab, answered: Callable[[], None]) -> PredictionQuestion:
 
 
 def show_outcome(id: str) -> None:
-    """Show the outcome of a question in the output of the running cell, even if `ask` has not asked it before.
+    """Show the outcome of a question in the output of the running cell.
 
-    Raises UserError, which lists the ids, for an unknown question.
+    It is shown for the lab of the last `ask`; a question that was not asked fits every lab. Raises UserError, which lists the
+    ids, for an unknown question.
     """
     entry = entry_of(id)
     if id not in _asked:
@@ -106,8 +107,8 @@ class PredictionQuestion:
     def answer(self, chosen: int) -> PredictionQuestion:
         """Set the learner's answer to the option number `chosen`; a second answer replaces the first until the outcome is shown.
 
-        Raises UserError for a number without an option, for a changed answer after the outcome, and for a question that does not
-        fit its lab.
+        Return this question. Raises UserError for a number without an option, for a changed answer after the outcome, and for a
+        question that does not fit its lab.
         """
         if self.is_foreign:
             raise UserError(self._foreign())
@@ -135,7 +136,10 @@ class PredictionQuestion:
 
     @property
     def misconception(self) -> str | None:
-        """The id of the misconception behind a wrong answer; None for the right answer and before an answer."""
+        """The id of the misconception behind a wrong answer, as predictions.toml has it for the option.
+
+        It is None for an option without a misconception, such as the right answer, and before an answer.
+        """
         return self._options[self.chosen - 1].get("misconception") if self.chosen else None
 
     @property
@@ -147,7 +151,7 @@ class PredictionQuestion:
         return None if self.chosen or self.is_foreign else f"Answer first: {self._entry['question']}"
 
     def show_outcome(self) -> None:
-        """Show the outcome at the end of the running cell's output; before an answer, that the question is not answered."""
+        """Show the outcome at the end of the running cell's output; before an answer show a sentence that there is none."""
         from IPython.core.getipython import get_ipython
 
         shell = get_ipython()
@@ -179,7 +183,10 @@ class PredictionQuestion:
         return self.options[self.chosen - 1] if self.chosen else ""
 
     def _said(self) -> str:
-        """Return the sentence below the options: "Not answered yet.", the answer, or after the outcome whether it is right."""
+        """Return the text below the options: "Not answered yet." before an answer, then the answer.
+
+        After the outcome it is a sentence on whether the answer is right.
+        """
         if not self.chosen:
             return "Not answered yet."
         if not self.outcome_is_shown:

@@ -21,7 +21,10 @@ class Printed(io.TextIOBase):
         self.kept, self.descriptor = "", -1
 
     def write(self, text: str) -> int:
-        """Write a text to the descriptor, if there is one, and return its length; keep the first MOST_CHARACTERS characters."""
+        """Write a text to the descriptor, if there is one, and return its length.
+
+        Add its beginning to `kept`, up to MOST_CHARACTERS characters there.
+        """
         self.kept += text[: MOST_CHARACTERS - len(self.kept)]
         data = text.encode(errors="backslashreplace") if self.descriptor >= 0 else b""
         while data:

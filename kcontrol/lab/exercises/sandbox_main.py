@@ -132,7 +132,11 @@ def _in_file(entry: Entry, text: str, path: str) -> Any:
 
 
 def main() -> None:
-    """Check the answer on standard input, and write each report as a line to the descriptor from the command line."""
+    """Check the answer on standard input, and write each report of `reports` to the file descriptor in the command line.
+
+    A report is a line of JSON. The input has a line of JSON with the values `entry`, `text` and `sources` (the learner's code by
+    file name), then the pickled answer.
+    """
     with os.fdopen(0, "rb", closefd=False) as letter:
         sent, packed = json.loads(letter.readline()), letter.read()
     for name, lines in sent["sources"].items():

@@ -140,9 +140,10 @@ def _rebalanced(
 
 
 def _called(name: str, assignor: Assignor, members: Mapping[str, Subscription], lags: Mapping[TopicPartition, int]) -> Any:
-    """Return the result of an assignor for {topic: number of partitions}, the members' subscriptions, and the lags.
+    """Return the result of an assignor, called with {topic: number of partitions}, the members' subscriptions, and the lags.
 
-    An assignor with two parameters is called without the lags. If it raises, UserError with its `name` is raised.
+    The arguments have this order; `lags` has the number of unread records by partition. An assignor with two parameters is called
+    without the lags. If it raises, UserError with its `name` is raised.
     """
     given = ({TOPIC: NUMBER}, members, dict(lags))
     try:

@@ -29,7 +29,7 @@ def owner(partition: str) -> Fact:
 
 
 def committed(partition: str) -> Fact:
-    """Return a function from a group's offsets as JSON to the partition's committed offset and the base offset of its batch.
+    """Return a function from a group's offsets as JSON to (committed offset, base offset of its batch) of the partition.
 
     The function returns None if the partition has no committed offset.
     """

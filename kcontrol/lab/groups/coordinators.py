@@ -94,8 +94,9 @@ class _Run:
     A load follows the election of this broker as the partition's leader, an unload the end of its leadership. `begun` is the
     `begin` record of the handler, and `event` the event that it handles. `reads` has the number of batches of each read of the
     log, `groups` the ids of the groups loaded or removed, `refused` the number of parked requests that an unload has refused,
-    `problem` the text of an error in the handler, None without an error, and `ended` the time of the end, None before it. `loads`
-    is whether the set `loading` has got the partition, `removes` whether the set `owned` has changed.
+    `problem` the text of an error in the handler, None without an error, and `ended` the time of the end, None before it. The
+    handler ignores the event unless, at a load, the coordinator adds the partition to its set `loading` (`loads`) or, at an
+    unload, changes its set `owned` (`removes`).
     """
 
     begun: Record
@@ -161,7 +162,10 @@ def _runs(records: Sequence[Record]) -> Iterator[_Run]:
 
 
 def _follow(run: _Run, record: Record) -> None:
-    """Add to `run`, a load or unload of a partition, what a journal record of its handler says, such as batches read."""
+    """Set the fields of `run`, a load or unload of a partition, that a journal record of its handler changes.
+
+    A record of kind `read_log`, for example, adds its number of batches to `reads`. A record of no such kind changes nothing.
+    """
     fields = record.fields
     match record.kind:
         case "read_log":

@@ -21,7 +21,10 @@ COUNTED = {"OffsetsStored": "offset-commit-count", "AssignmentStored": "group-co
 
 
 def statistics(records: Sequence[Record], state: Mapping[str, Any]) -> list[Statistic]:
-    """Return the metrics of the group coordinator at every running broker, by broker; [] in a run without consumers."""
+    """Return each metric of the group coordinator, with its value, at every running broker; [] in a run without consumers.
+
+    The metrics of a broker stand together.
+    """
     release, counts = str(records[0].fields["release"]), _counts(records)
     return [
         statistic

@@ -41,7 +41,8 @@ class GroupRecordingDiff(RecordingDiff):
     """The comparison of two runs in which a coordinator received one sequence of requests: its responses and log records.
 
     Differences that Kafka leaves open, such as the order of members and times in records, do not count. `difference` is the
-    first difference, None without one; `table` has the responses and the log records of both runs, line by line.
+    first difference, a `Difference`, or None if there is none; `table` has the responses and the log records of both runs, line
+    by line.
     """
 
     def _compare(self) -> Iterator[Difference]:

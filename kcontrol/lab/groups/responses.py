@@ -25,9 +25,9 @@ RESPONSES = {"broker": "int64", "request": "string", "about": "string", "error":
 
 
 def responses(records: Sequence[Record]) -> pd.DataFrame:
-    """Return one row per group or partition in each response to an administrator.
+    """Return one row per group or partition in each response to an administrator, with its error and other values in words.
 
-    The index is the id of the response's journal record.
+    The index is the id of the response's journal record. The value of `about` is the group or partition.
     """
     rows = (row for record in records for row in _rows(record))
     return Wide(journal_tables.table(rows, RESPONSES, "id"))

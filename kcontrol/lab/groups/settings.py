@@ -64,7 +64,7 @@ FIELDS = {CONFIGS[field][0]: field for field in USED}
 
 
 def known(release: str) -> list[str]:
-    """Return Kafka's names of the group coordinator's settings that have an effect in a lab of the release."""
+    """Return Kafka's names, with dots, of the group coordinator's settings that have an effect in a lab of the release."""
     return [name for name, field in FIELDS.items() if is_since(USED[field].since, release)]
 
 
@@ -78,9 +78,9 @@ def _dotted(name: object) -> str:
 
 
 def group_config(release: str, config: Mapping[str, Any]) -> dict[str, int]:
-    """Return the coordinator's settings by their field in GroupConfig, with the values in the units of these fields.
+    """Return the settings in `config` by their field in GroupConfig, with the values in the units of these fields.
 
-    Raises UserError for a setting that the release lacks or that has no effect in a lab, listing the legal settings, and for an
+    `config` maps Kafka's names, with dots or underscores, to values in Kafka's units. Defaults are not added. Raises UserError for a setting that the release lacks or that has no effect in a lab, listing the legal settings, and for an
     illegal value, listing the legal range.
     """
     found = {}

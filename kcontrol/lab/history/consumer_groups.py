@@ -88,7 +88,10 @@ def _life(life: Row, end: Entry | None) -> Row:
 
 
 def commits(run: Entries) -> Iterator[Row]:
-    """Yield one row per partition of each commit whose offsets a coordinator has written to the log of the offsets topic."""
+    """Yield one row per partition of each commit whose offsets a coordinator has written to the log of the offsets topic.
+
+    A commit whose write failed has no rows.
+    """
     written = {e.r.cause: e for e in (*run.of("offsets_append"), *run.of("log_append"))}
     for entry in run.of("append"):
         event = entry.r.fields["completion_event"] or {}

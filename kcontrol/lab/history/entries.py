@@ -1,4 +1,4 @@
-"""Numbers the records of a run's journal, and finds in them the writes of znodes and the values that several tables need."""
+"""Numbers the journal records of a run, and makes what several tables show: intervals, znode writes, values of state znodes."""
 
 from __future__ import annotations
 

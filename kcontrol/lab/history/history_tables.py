@@ -32,7 +32,7 @@ TIMES: Columns = {"begin_ms": "Int64", "end_ms": "Int64", "duration_ms": "Int64"
 
 
 class Table(NamedTuple):
-    """The function that yields the rows of a table of a run's history, and the types of its columns by name."""
+    """The function that yields the rows of a table of a run's history, and the pandas types of its columns by name."""
 
     rows: Callable[[Entries], Iterator[Row]]
     columns: Columns
@@ -101,9 +101,9 @@ def checked(name: object) -> str:
 
 
 def table(records: Sequence[Record], run: str, name: str) -> pd.DataFrame:
-    """Return the table `name` of TABLES, such as "commits", made from a run's journal records; its rows have their order.
+    """Return the table `name` of TABLES, such as "commits", made from a run's journal records.
 
-    `run` is the name of the run, for the column `run`. Raises KeyError if TABLES has no such table.
+    The rows have the order of the records that they name in `n`. `run` is the name of the run, for the column `run`. Raises KeyError if TABLES has no such table.
     """
     made = TABLES[name]
     rows = sorted(made.rows(entries_of(records)), key=lambda row: int(row["n"]))

@@ -162,7 +162,8 @@ class Runs:
         """Return the operators of a query's physical plan, one per line, without ids and paths.
 
         An operator stands below the operator that reads its rows. `query` is a DataFrame, such as the value of
-        `spark.sql(...)`. Raises UserError for any other value.
+        `spark.sql(...)`. If it is a MissingPart, because Spark is missing, it is returned. Raises UserError for any other
+        value.
         """
         return query if isinstance(query, MissingPart) else Shown(query_plan.operators(query))
 

@@ -23,8 +23,8 @@ def with_evidence(table: pd.DataFrame, records: Sequence[Record], name: str) -> 
 
     `line` is the file and the number of the line that the row was made from. `inferred` is missing if lines have the whole row.
     Else it has "record" if no line has the row, "time" if no line has its time, the names of columns whose values no line has,
-    and "end" if no line has its end. `mismatch` says with both lines why a transition does not fit, and is
-    missing if it fits.
+    and "end" if no line has its end. `mismatch` says why a transition is illegal or does not follow from the latest transition of
+    its subject, with the lines of both; it is missing for any other transition.
     """
     fields = [record.fields for record in records]
     ends = table["end_n"] if "end_n" in table else [None] * len(table)

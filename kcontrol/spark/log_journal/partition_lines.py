@@ -131,9 +131,11 @@ class PartitionLines:
         return record
 
     def _mismatch(self, line: Line, machine: str, subject: str, move: tuple[str, str]) -> dict[str, str]:
-        """Return the fields that mark a transition which does not fit the release's machine or the line before; else {}.
+        """Return the fields that mark an illegal transition, or a transition that does not follow from the latest one; else {}.
 
-        `mismatch` is a sentence, and `former_line` the place of the line before about this subject, if there is one.
+        The release's table of the state machine `machine` ("partition" or "replica") has the legal transitions. `move` is (state
+        before, state after). The latest transition of `subject` is the one that this controller has logged in this epoch, if any.
+        `mismatch` is a sentence, and `former_line` the place of the latest transition's line.
         """
         former = self._states.get((line.facts["controller"], line.facts["epoch"], subject))
         source, target = move

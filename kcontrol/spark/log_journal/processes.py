@@ -41,7 +41,7 @@ class Processes:
         self._started[broker] = memory.incarnations[broker]
 
     def stopped(self, line: Line) -> None:
-        """Read "shut down completed"."""
+        """Read "shut down completed": if the line's broker is alive, record the end of its process, with exit code 0."""
         if line.facts["broker"] in self.memory.alive:
             self._end(line.facts["broker"], 0, None)
 

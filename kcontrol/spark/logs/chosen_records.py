@@ -1,7 +1,8 @@
 """The condition for the records of logs that the reader chose by time and topic.
 
-The time of a record is the local time in its line. A record is about the topics in its facts: the fact `topic`, lists of topics,
-and lists of partitions and replicas, which are "topic-partition" and "topic-partition@broker" (see `patterns.tsv`).
+The time of a record is the local time in its line. A record is about the topics in its facts, which are the values of its line by
+name: the fact `topic`, lists of topics, and lists of partitions and replicas, which are "topic-partition" and
+"topic-partition@broker" (see `patterns.tsv`).
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def _time(time: datetime) -> Column:
 
 
 def _topics() -> Iterator[Column]:
-    """Yield one array of topics for each fact that may name topics."""
+    """Yield a column for each fact that may name topics: the array of the topics in the fact's value, empty without the fact."""
     yield from (_matches(sql.col("facts")[name], TOPIC) for name in TOPIC_FACTS)
     kinds: dict[str, set[str]] = {}
     for form in forms():

@@ -120,9 +120,10 @@ def _tuples(segment: Segment) -> Iterator[tuple[Any, ...]]:
 
 
 def _checked(table: DataFrame, found: Sequence[Segment]) -> tuple[int, int, list[str]]:
-    """Return the number of records, the number of markers, and the sentences about refused files.
+    """Return the number of records, the number of transaction markers, and the sentences about refused files.
 
-    Raises BytesLost if the lengths of a file's rows do not add up to its size.
+    A refused file has bytes and no record, or cannot be read. Raises BytesLost if the lengths of a file's rows do not add up to
+    its size.
     """
     sums = table.groupBy("file").agg(
         sql.sum("length").alias("length"), sql.count_if(~sql.col("kind").isin("rejected", "empty")).alias("records"),
