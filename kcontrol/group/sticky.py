@@ -215,7 +215,10 @@ class GeneralAssignment:
         return sorted(self.held, key=lambda name: (len(self.held[name]), code_units(name)))
 
     def best_candidate(self, tp: TopicPartition) -> str:
-        """Return the first member in the order of `ranked` that may take this partition."""
+        """Return the first member of `ranked` that subscribes to the topic of `tp`.
+
+        Raises StopIteration if none does.
+        """
         return next(id for id in self.ranked() if tp in self.wanted[id])
 
     def can_participate(self, id: str) -> bool:

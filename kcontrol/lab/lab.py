@@ -405,7 +405,8 @@ class Lab(Operations):
     def observe(where: str | Lab) -> Observed:
         """Return a cluster, read-only: by the address of its real ZooKeeper, `host:port[/chroot]`, or that of a lab.
 
-        The lab may have the simulated or a real ZooKeeper. Nothing is written to ZooKeeper, and no watch is set. Raises UserError if there is no cluster at the address.
+        The lab may have the simulated or a real ZooKeeper. Nothing is written to ZooKeeper, and no watch is set. Raises UserError
+        if there is no cluster at the address.
         """
         from kcontrol.lab import observed_cluster
         from kcontrol.zookeeper.kazoo.observe import Observer

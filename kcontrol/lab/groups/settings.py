@@ -80,8 +80,9 @@ def _dotted(name: object) -> str:
 def group_config(release: str, config: Mapping[str, Any]) -> dict[str, int]:
     """Return the settings in `config` by their field in GroupConfig, with the values in the units of these fields.
 
-    `config` maps Kafka's names, with dots or underscores, to values in Kafka's units. Defaults are not added. Raises UserError for a setting that the release lacks or that has no effect in a lab, listing the legal settings, and for an
-    illegal value, listing the legal range.
+    `config` maps Kafka's names, with dots or underscores, to values in Kafka's units. Defaults are not added. Raises UserError
+    for a setting that the release lacks or that has no effect in a lab, listing the legal settings, and for an illegal value,
+    listing the legal range.
     """
     found = {}
     for name, value in ((_dotted(name), value) for name, value in config.items()):

@@ -94,7 +94,7 @@ class StoredState(NamedTuple):
     """One value of a partition's state znode; `leader` and `isr` are None if the znode was deleted.
 
     `source` is the state of the partition before a transition that wrote the znode, None if no transition wrote it. `rule` is the
-    election's strategy, None in a recording.
+    election's strategy or, for a leader outside of the ISR, "unclean"; it is None if the record has no rule, as in a recording.
     """
 
     entry: Entry

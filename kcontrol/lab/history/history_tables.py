@@ -103,7 +103,8 @@ def checked(name: object) -> str:
 def table(records: Sequence[Record], run: str, name: str) -> pd.DataFrame:
     """Return the table `name` of TABLES, such as "commits", made from a run's journal records.
 
-    The rows have the order of the records that they name in `n`. `run` is the name of the run, for the column `run`. Raises KeyError if TABLES has no such table.
+    The rows have the order of the records that they name in `n`. `run` is the name of the run, for the column `run`. Raises
+    KeyError if TABLES has no such table.
     """
     made = TABLES[name]
     rows = sorted(made.rows(entries_of(records)), key=lambda row: int(row["n"]))
