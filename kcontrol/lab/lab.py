@@ -253,7 +253,7 @@ class Lab(Operations):
 
     @property
     def network(self) -> Network[Self]:
-        """The namespace of commands that break connections between a controller and the other brokers."""
+        """The namespace of commands that break a controller's connections to brokers, or end a fetch from a frozen leader."""
         return Network(self)
 
     @property
