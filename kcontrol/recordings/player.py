@@ -186,7 +186,7 @@ class Player:
     def _next(self, routine: list[Any]) -> Any:
         """Return the action in `routine` that comes next in the recording; where that is open, one that need not wait.
 
-        `routine` has the actions that the cluster can perform by itself; `_must_wait` decides which wait. If all must wait, one of
+        `routine` has the actions that the cluster can perform by itself; `_must_wait` decides which wait. If all wait, one of
         these is returned.
 
         A candidate creates `/controller` only after the other brokers have handled the watch event of the election. A controller
