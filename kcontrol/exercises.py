@@ -56,7 +56,7 @@ def hint(id: str) -> Shown:
 
 
 def incident(id: str) -> Run:
-    """Return the run, with its journal and tables, that an exercise asks about.
+    """Play the run that an exercise asks about, and return it with its journal and tables.
 
     Raises UserError for an unknown exercise, and for an exercise without a run.
     """
@@ -64,7 +64,7 @@ def incident(id: str) -> Run:
 
 
 def questions() -> pd.DataFrame:
-    """Return one row per question, indexed by the id for `predict`."""
+    """Return one row per question, indexed by the id for `predict`, with its chapter and its text."""
     return catalogue.questions()
 
 

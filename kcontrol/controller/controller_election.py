@@ -92,7 +92,7 @@ def maybe_resign(ctx: ControllerContext) -> Handler:
 
 
 def elect(ctx: ControllerContext, timestamp_ms: int) -> Handler:
-    """Read `/controller`, and compete for it if it is free.
+    """Read the id in `/controller` into the context, and compete for the znode if it is missing.
 
     `timestamp_ms` is the time that the new `/controller` stores.
 

@@ -44,9 +44,9 @@ def nothing(ctx: ControllerContext) -> Handler:
 
 
 def register_handlers(ctx: ControllerContext) -> Handler:
-    """Register the controller's handlers, and watch the znodes in which tools request work.
+    """Register handlers of brokers, topics, notifications and requests; watch two request znodes.
 
-    These znodes are `/admin/preferred_replica_election` and `/admin/reassign_partitions`. The later
+    The two are `/admin/preferred_replica_election` and `/admin/reassign_partitions`. The later
     reads of a failover set the watches of the other paths.
 
     Source: KafkaController.onControllerFailover (2.8): registerZNodeChildChangeHandler and
@@ -89,7 +89,7 @@ def delete_children(path: str) -> Handler:
 
 
 def delete_all(paths: tuple[str, ...]) -> Handler:
-    """Delete the znodes `paths`, each in a fenced transaction of its own."""
+    """Delete the znodes `paths`, each in a transaction that the controller epoch fences."""
     yield effects.fenced(*(effects.Op("delete", path) for path in paths))
 
 
@@ -184,7 +184,7 @@ def update_topics(
 ) -> Handler:
     """Read assignments and ids of these topics into the context, and return the partitions.
 
-    If `listens`, register the handler of each topic znode.
+    A topic without a znode is left out. If `listens`, register the handler of each topic znode.
     """
     topics = tuple(topics)
     for topic in topics if listens else ():
@@ -215,7 +215,8 @@ def update_leader_and_isr_cache(
 ) -> Handler:
     """Read the state znodes of these partitions into the context.
 
-    Source: KafkaController.updateLeaderAndIsrCache (2.8).
+    Nothing is stored for a partition without a state znode. Source:
+    KafkaController.updateLeaderAndIsrCache (2.8).
     """
     partitions = tuple(partitions)
     if not partitions:
@@ -230,7 +231,7 @@ def update_leader_and_isr_cache(
 
 
 def start_replica_machine(ctx: ControllerContext) -> Handler:
-    """Give replicas their first states, then send LeaderAndIsr of all online replicas.
+    """Set replicas Online or ineligible for deletion; send LeaderAndIsr of the online replicas.
 
     Since 2.3 the replicas that are not online leave the ISRs (KAFKA-7836).
 
@@ -260,7 +261,7 @@ def initialize_replica_states(ctx: ControllerContext, dead: ReplicaState) -> Han
 
 
 def start_partition_machine(ctx: ControllerContext) -> Handler:
-    """Give partitions their first states, then try to elect leaders of those that are not Online.
+    """Set partitions New, Online or Offline; try to elect leaders of New and Offline partitions.
 
     Source: PartitionStateMachine.startup (2.8).
     """

@@ -163,9 +163,10 @@ def isr_change_notification(ctx: ControllerContext, event: IsrChangeNotification
 
 
 def process_isr_notifications(ctx: ControllerContext, paths: tuple[str, ...]) -> Handler:
-    """Handle the ISR changes that the notification znodes `paths` name, then delete these znodes.
+    """Send UpdateMetadata for the partitions that the notifications name; then delete these.
 
-    The znodes are deleted even after an error.
+    `paths` are the znodes of the notifications; without a path do nothing. The znodes are deleted
+    even after an error.
 
     Source: KafkaController.processIsrChangeNotification (2.8), whose finally deletes the
     notifications.

@@ -142,7 +142,7 @@ def are_in_isr(ctx: ControllerContext, tp: TopicPartition, target: Collection[in
 def maybe_complete_reassignment(ctx: ControllerContext, tp: TopicPartition) -> Handler:
     """End a reassignment (phase B) if every target replica is in the ISR; otherwise do nothing.
 
-    Source: KafkaController.maybeCompleteReassignment (2.8).
+    `tp` must be in a reassignment. Source: KafkaController.maybeCompleteReassignment (2.8).
     """
     reassignment = current_assignment(ctx, tp)
     if (yield from _is_complete(ctx, tp, reassignment)):
@@ -172,7 +172,7 @@ def maybe_complete_reassignments(
 def maybe_resume_reassignments(
     ctx: ControllerContext, is_resumed: Callable[[TopicPartition], bool]
 ) -> Handler:
-    """Start again each reassignment for which `is_resumed` is true.
+    """Start again each reassignment in the context for whose partition `is_resumed` is true.
 
     Source: KafkaController.maybeResumeReassignments (2.8).
     """
@@ -265,7 +265,8 @@ def move_reassigned_leader_if_required(
     """Give the leader a new leader epoch if it is an online target, else elect a target.
 
     `done` is the assignment to the target replicas alone. If the leader stays, `recipients` are the
-    brokers that receive LeaderAndIsr, all replicas of `done` if it is empty.
+    brokers that receive LeaderAndIsr, all replicas of `done` if it is empty. If no target can be
+    elected, the leadership stays.
 
     Source: KafkaController.moveReassignedPartitionLeaderIfRequired (0.8.1, 2.8).
     """
@@ -328,7 +329,7 @@ def _remove_from_reassigning_partitions(
 def requested_reassignments(data: bytes) -> Targets:
     """Return the target replicas by partition in the data of `/admin/reassign_partitions`.
 
-    Return {} if the data are not valid.
+    Return {} for data that are not JSON, and for JSON of a wrong form.
 
     Source: KafkaZkClient.getPartitionReassignment (2.8).
     """

@@ -131,7 +131,9 @@ def _is_valid(
 def list_partition_reassignments(
     ctx: ControllerContext, event: events.ListPartitionReassignments
 ) -> Handler:
-    """Respond with the reassignments in progress, of all or of the named partitions.
+    """Respond with the reassignments in progress of `event.partitions`, or of all if that is None.
+
+    The response has the ReplicaAssignment of each partition that is being reassigned.
 
     Source: KafkaController.processListPartitionReassignments (2.8).
     """

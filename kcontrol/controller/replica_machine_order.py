@@ -58,7 +58,7 @@ def in_order_of_champ(brokers: Iterable[int], level: int = 0) -> list[int]:
 
 
 def trie_slots(hashed: int) -> tuple[int, ...]:
-    """Return the slot of a hash at each level of Scala's immutable maps and sets.
+    """Return the slot of a hash at each of the seven levels of Scala's immutable maps and sets.
 
     A level takes five bits of the improved hash, the lowest first. The hash of a number is the
     number.

@@ -165,7 +165,8 @@ def _is_imbalanced(ctx: ControllerContext, tp: TopicPartition) -> bool:
 def schedule_first_rebalance(ctx: ControllerContext) -> Handler:
     """Set, at failover, the timer of the first rebalance, which comes after 5 seconds.
 
-    Source: KafkaController.onControllerFailover, scheduleAutoLeaderRebalanceTask (2.8).
+    Do nothing if `auto.leader.rebalance.enable` is false. Source:
+    KafkaController.onControllerFailover, scheduleAutoLeaderRebalanceTask (2.8).
     """
     yield from schedule_auto_leader_rebalance(ctx, FIRST_REBALANCE_MS)
 
@@ -185,7 +186,8 @@ def auto_preferred_replica_leader_election(
 ) -> Handler:
     """Elect preferred leaders of imbalanced brokers, and set the timer again, even after an error.
 
-    Source: KafkaController.processAutoPreferredReplicaLeaderElection (2.8).
+    `imbalanced_by_broker` says which brokers are imbalanced. Source:
+    KafkaController.processAutoPreferredReplicaLeaderElection (2.8).
     """
     interval_ms = ctx.config.leader_imbalance_check_interval_seconds * 1_000
     yield from try_finally(_rebalance(ctx), schedule_auto_leader_rebalance(ctx, interval_ms))

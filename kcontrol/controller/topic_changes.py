@@ -77,7 +77,8 @@ def partition_modifications(ctx: ControllerContext, event: PartitionModification
     """Create the partitions that the topic znode names and the context does not have.
 
     After the controller's own writes of the topic znode there are no such partitions. A topic that
-    is being deleted gets none: since 2.0 the controller removes them from the topic znode again.
+    is being deleted gets none: before 2.0 they stay in the topic znode, since 2.0 the controller
+    removes them from it.
 
     Source: KafkaController.processPartitionModifications (2.0, 2.8).
     """

@@ -65,7 +65,7 @@ def queue_topic_deletions(ctx: ControllerContext, names: Iterable[str]) -> Handl
 
 
 def delete_unknown_requests(ctx: ControllerContext, names: Iterable[str]) -> Handler:
-    """Delete the request znodes of topics in `names` that are unknown; return the known topics."""
+    """Delete the request znodes of unknown topics in `names`; return the known ones in order."""
     unknown = tuple(name for name in names if name not in ctx.all_topics)
     if unknown:
         yield from delete_all(tuple(map(delete_topic_path, unknown)))
@@ -124,7 +124,7 @@ def init_topic_deletions(
 
 
 def topics_with_offline_replicas(ctx: ControllerContext) -> frozenset[str]:
-    """Return the topics that have a replica which is not online."""
+    """Return the topics in the context that have an assigned replica which is not online."""
     return frozenset(
         tp.topic
         for tp, assignment in ctx.assignments.items()
@@ -175,7 +175,8 @@ def resume_deletion_for_topics(ctx: ControllerContext, topics: Iterable[str]) ->
 def fail_replica_deletion(ctx: ControllerContext, replicas: Iterable[PartitionReplica]) -> Handler:
     """Move replicas of queued topics to ReplicaDeletionIneligible; mark their topics ineligible.
 
-    The replicas could not be deleted, or are on a broker that has died.
+    The replicas could not be deleted, or are on a broker that has died. Replicas of other topics
+    stay as they are. At the end try to delete the queued topics.
 
     Source: TopicDeletionManager.failReplicaDeletion (2.8).
     """
@@ -345,7 +346,7 @@ def complete_delete_topic(ctx: ControllerContext, topic: str, replicas: Replicas
 def delete_recursively(path: str) -> Handler:
     """Delete a znode with everything below it, the deepest znodes first.
 
-    Raises WriteFailed where ZooKeeper refuses a deletion.
+    A missing znode is no error. Raises WriteFailed if ZooKeeper refuses a deletion.
 
     Source: KafkaZkClient.deleteRecursive (2.8), ZkClient.deleteRecursive (0.3).
     """

@@ -59,14 +59,17 @@ class Znode(NamedTuple):
 
 
 class WatchEvent(NamedTuple):
-    """A one-shot notification that a znode changed, without the znode's new data."""
+    """A one-shot notification that a znode or its list of children changed, without new data."""
 
     type: Literal["NodeCreated", "NodeDeleted", "NodeDataChanged", "NodeChildrenChanged"]
     path: str
 
 
 class Op(NamedTuple):
-    """One operation of a ZooKeeper transaction; the expected version -1 matches every version."""
+    """One operation of a ZooKeeper transaction: `kind` creates, sets, deletes or checks a znode.
+
+    The expected version -1 matches every version; a creation ignores it.
+    """
 
     kind: Literal["create", "set", "delete", "check"]
     path: str
@@ -84,7 +87,7 @@ class ControllerMoved(Exception):
 
 
 class SessionExpired(Exception):
-    """ZooKeeper has expired the session of this broker."""
+    """ZooKeeper has expired the session of this broker; raised in a handler at its round trip."""
 
 
 # ---------------------------------------------------------------- round trips
@@ -127,8 +130,8 @@ class TransactionResult(NamedTuple):
     """The result of one transaction: `OK`, or ZooKeeper's name of the first error.
 
     The errors are `NodeExists`, `NoNode` and `BadVersion`. `failed_index` is the position of the
-    operation that failed. After a success `versions` has the new data version of each operation's
-    znode, None after a deletion or a check.
+    operation that failed, -1 after a success. After a success `versions` has the new data version
+    of each operation's znode, None after a deletion or a check.
     """
 
     code: str
@@ -426,10 +429,11 @@ class Park:
 
 @dataclass(frozen=True, slots=True)
 class SetTimer:
-    """Start or restart a timer, whose event is queued after `delay_ms`; `periodic` timers repeat.
+    """Start or restart a timer, whose event is queued after `delay_ms`.
 
-    With `is_complete` start no timer, and cancel the timer of this name if it is set. That is for
-    the timer of a delayed operation of Kafka, if the operation is complete already.
+    The handler of the event of a `periodic` timer sets this timer again. With `is_complete` start
+    no timer, and cancel the timer of this name if it is set. That is for the timer of a delayed
+    operation of Kafka, if the operation is complete already.
     """
 
     timer: str
@@ -460,7 +464,7 @@ class Exit:
 
 @dataclass(frozen=True, slots=True)
 class LogError:
-    """Record an error that Kafka only logs; the handler continues."""
+    """Write to the journal an error that Kafka only logs; the handler continues."""
 
     error: Exception
 

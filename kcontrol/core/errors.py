@@ -1,4 +1,4 @@
-"""Errors for users: one sentence, without a traceback."""
+"""Errors for users: UserError and its subclass, shown as one sentence without a traceback."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any

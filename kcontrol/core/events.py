@@ -48,7 +48,7 @@ class ControllerState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """The base class of all events; the name of the class identifies the event."""
+    """The base class of all events; the journal names an event by its class."""
 
     @property
     def name(self) -> str:
@@ -87,7 +87,10 @@ class Reelect(Event):
 
 @dataclass(frozen=True, slots=True)
 class RegisterBrokerAndReelect(Event):
-    """A new session follows an expired one; the broker's host and port are unchanged."""
+    """The broker registers in a new session, and competes for `/controller` (1.1 on).
+
+    The session follows an expired one; the broker's host and port are unchanged.
+    """
 
     host: str
     port: int
@@ -97,7 +100,7 @@ class RegisterBrokerAndReelect(Event):
 
 @dataclass(frozen=True, slots=True)
 class Expire(Event):
-    """The ZooKeeper session has expired."""
+    """The ZooKeeper session has expired, so the broker resigns as controller (1.1 on)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +268,7 @@ class AutoPreferredReplicaLeaderElection(Event):
 
 @dataclass(frozen=True, slots=True)
 class UncleanLeaderElectionEnable(Event):
-    """The broker default of `unclean.leader.election.enable` was set to true."""
+    """This broker's default of `unclean.leader.election.enable` was set to true."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,7 +328,7 @@ class LeaderAndIsrResponseReceived(Event):
 
 @dataclass(frozen=True, slots=True)
 class UpdateMetadataResponseReceived(Event):
-    """A broker has responded to an UpdateMetadata request."""
+    """A broker has responded to UpdateMetadata; `error` is "NONE" or the error of the request."""
 
     broker_id: int
     error: str

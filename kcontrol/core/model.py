@@ -106,7 +106,8 @@ class LeaderAndIsr(NamedTuple):
     def new_leader_and_isr(self, leader: int, isr: tuple[int, ...]) -> LeaderAndIsr:
         """Return this leadership with another leader and ISR, and with the next leader epoch.
 
-        `zk_version` stays: the driver writes the state znode over this version.
+        The other fields stay, also `zk_version`: the driver writes the state znode over this
+        version.
         """
         return self._replace(leader=leader, isr=isr, leader_epoch=self.leader_epoch + 1)
 
@@ -118,7 +119,7 @@ class LeaderAndIsr(NamedTuple):
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> LeaderAndIsr:
-        """Return the leadership with these fields, which have the JSON types of `to_json`."""
+        """Return the leadership with these fields, as `to_json` returns them."""
         return cls(**{**fields, "isr": tuple(fields["isr"])})
 
 

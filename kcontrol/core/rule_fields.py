@@ -35,7 +35,7 @@ class Rule(NamedTuple):
 
     @property
     def values(self) -> tuple[Any, ...]:
-        """Return the rule's possible values, in the order in which releases introduced them."""
+        """Return the rule's values, each once, in the order in which releases introduced them."""
         return tuple(dict.fromkeys(value for _, value in self.rows))
 
 

@@ -79,7 +79,7 @@ def parse_state_path(path: str) -> TopicPartition | None:
 
 
 def parent(path: str) -> str:
-    """Return the path of the parent; the parent of a top-level path is `/`."""
+    """Return the path of the parent; `/` for a top-level path and for `/` itself."""
     return path.rpartition("/")[0] or "/"
 
 
@@ -200,7 +200,8 @@ def encode_topic(topic: TopicZnode, format_version: int = 3) -> bytes:
 def decode_topic(data: bytes) -> TopicZnode:
     """Return the assignments of a topic, and its id if it has one.
 
-    Data that is not JSON, or that has no partitions, gives a topic without partitions.
+    Data that is not JSON, or that has no partitions, gives a topic without partitions. Raises
+    MalformedZnode for JSON of another form.
     """
     try:
         fields = decode(data, "a topic znode")
@@ -298,7 +299,10 @@ def decode_broker(data: bytes) -> BrokerEndpoint:
 
 
 def encode_partition_list(partitions: tuple[TopicPartition, ...]) -> bytes:
-    """Return the data of an ISR change notification or of `/admin/preferred_replica_election`."""
+    """Return the data of an ISR change notification or of `/admin/preferred_replica_election`.
+
+    The data are JSON of version 1, with the partitions in the order of `partitions`.
+    """
     items = [{"topic": tp.topic, "partition": tp.partition} for tp in partitions]
     return encode({"version": 1, "partitions": items})
 

@@ -228,7 +228,7 @@ class Driver:
         self.outbox.respond(self, correlation_id, body, self.log("respond", cause, correlation_id=correlation_id, body=body))
 
     def fire(self, timer: str) -> None:
-        """Fire a timer: queue its event, or end the sleep of its thread.
+        """Fire a timer and unset it: queue its event, or end the sleep of its thread.
 
         Raises KeyError for a timer that is not set.
         """

@@ -54,7 +54,10 @@ class EventQueue(Generic[E]):
         return item
 
     def idle(self, for_ms: int) -> None:
-        """Clear `queue_times_ms` if `for_ms`, the thread's idle time, is at least five minutes."""
+        """Clear `queue_times_ms` if the thread has been idle for at least five minutes (`for_ms`).
+
+        Kafka's metric EventQueueTimeMs then has no old times.
+        """
         if for_ms >= QUEUE_TIME_TIMEOUT_MS:
             self.queue_times_ms.clear()
 

@@ -46,7 +46,10 @@ def update_context(driver: Driver, thread: Thread, effect: fx.UpdateContext) -> 
 
 
 def transition_group(driver: Driver, thread: Thread, effect: fx.TransitionGroup) -> None:
-    """Move a group to its next state in memory, and write `group` with both states and the group's metadata."""
+    """Move a group to its next state in memory; remove it if the effect's `group` is None.
+
+    The journal record `group` has both states and the group's metadata.
+    """
     assert driver.group is not None
     apply_transition(driver.group, effect)
     source, target = driver.group.name_of(effect.source), driver.group.name_of(effect.target)
@@ -86,7 +89,10 @@ def _track_under_replicated(driver: Driver, changed: Mapping[Any, HostedPartitio
 
 
 def watch(driver: Driver, thread: Thread, effect: fx.RegisterZNodeHandler | fx.UnregisterZNodeHandler) -> None:
-    """Register or unregister the handler of a path, so that its watch events are queued or ignored."""
+    """Register or unregister the handler of a path's children, or of its data.
+
+    Watch events with a registered handler are queued, others are ignored.
+    """
     change = driver.watched.add if isinstance(effect, fx.RegisterZNodeHandler) else driver.watched.discard
     change((effect.path, effect.children))
 
@@ -123,7 +129,10 @@ def set_timer(driver: Driver, thread: Thread, effect: fx.SetTimer) -> None:
 
 
 def cancel_timer(driver: Driver, thread: Thread, effect: fx.CancelTimer) -> None:
-    """Cancel a timer and write `cancel_timer`, if it is set and the effect's `is_complete` is True."""
+    """Cancel a timer and write `cancel_timer`, if it is set and the effect's `is_complete` is True.
+
+    Otherwise the timer stays as it is.
+    """
     _log_steps(driver, thread, effect)
     if effect.is_complete and driver.timers.pop(effect.timer, None) is not None:
         driver.log("cancel_timer", thread.begin_record, timer=effect.timer)

@@ -83,7 +83,7 @@ def difference(before: ReplicaLog, after: ReplicaLog) -> dict[str, Any]:
 
 
 def checkpoint(driver: Driver) -> None:
-    """Write the high watermarks of all replicas of this broker to disk.
+    """Write the high watermarks of this broker's replicas to disk, with a journal record for each.
 
     Source: ReplicaManager.checkpointHighWatermarks (0.8 on).
     """

@@ -64,9 +64,10 @@ def code_units(name: str | None) -> bytes:
 def assign_range(partitions: Partitions, members: Members) -> Assignment:
     """Return the assignment that divides each topic's partitions into ranges, one per subscriber.
 
-    `partitions` maps a topic to its number of partitions, `members` a member id to its
-    subscription. If the division leaves a rest, each of the first subscribers, in the order of
-    `in_order`, gets one more partition. Source: RangeAssignor.assign (0.9, 2.8).
+    The assignment has each member's partitions by member id. `partitions` maps a topic to its
+    number of partitions, `members` a member id to its subscription. If the division leaves a rest,
+    each of the first subscribers, in the order of `in_order`, gets one more partition. Source:
+    RangeAssignor.assign (0.9, 2.8).
     """
     assigned: Assignment = {id: [] for id in members}
     for topic in sorted({topic for member in members.values() for topic in member.topics}):
@@ -81,10 +82,11 @@ def assign_range(partitions: Partitions, members: Members) -> Assignment:
 def assign_round_robin(partitions: Partitions, members: Members) -> Assignment:
     """Return the assignment that gives each partition in turn to the next member in a circle.
 
-    `partitions` maps a topic to its number of partitions, `members` a member id to its
-    subscription. Members that do not subscribe to the partition's topic are passed over. Topics are
-    in order of their names, static members by instance id before dynamic members by member id
-    (`in_order`). Source: RoundRobinAssignor.assign (0.9, 2.8).
+    The assignment has each member's partitions by member id. `partitions` maps a topic to its
+    number of partitions, `members` a member id to its subscription. Members that do not subscribe
+    to the partition's topic are passed over. Topics are in order of their names, static members by
+    instance id before dynamic members by member id (`in_order`). Source: RoundRobinAssignor.assign
+    (0.9, 2.8).
     """
     assigned: Assignment = {id: [] for id in members}
     ring = cycle(in_order(members))

@@ -121,14 +121,18 @@ class GroupContext(Context):
         return self.ended.get(group_id, 0)
 
     def name_of(self, state: object) -> str:
-        """Return Kafka's name of a group state in the release, such as "AwaitingSync" in 0.9."""
+        """Return Kafka's name of a GroupState in the release.
+
+        Only COMPLETING has two names: "AwaitingSync" before 1.1, then "CompletingRebalance".
+        """
         completing = self.rules.completing_rebalance_name
         return completing if state is GroupState.COMPLETING else str(state)
 
     def rebalance_timeout_ms(self, group: Group) -> int:
         """Return how long the join phase of a group may last: its members' longest timeout.
 
-        That is the rebalance timeout, and before 0.10.1 the session timeout.
+        That is the rebalance timeout, and before 0.10.1 the session timeout; without members return
+        0.
         """
         return group.rebalance_timeout_ms(is_session=not self.rules.rebalance_timeouts)
 

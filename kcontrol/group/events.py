@@ -137,7 +137,7 @@ class OffsetFetch(GroupRequest):
 
 @dataclass(frozen=True, slots=True)
 class DescribeGroup(GroupRequest):
-    """A client requests the state and the members of a group."""
+    """A client requests the state and the members of one group (DescribeGroups with one group)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,10 @@ class OffsetDelete(GroupRequest):
 
 @dataclass(frozen=True, slots=True)
 class ListGroups(Event):
-    """A client requests all groups of this coordinator; `states` () means all states."""
+    """A client requests the groups of this coordinator in `states`; () means all states.
+
+    `states` are names such as "Stable" (2.6 on).
+    """
 
     correlation_id: str
     states: tuple[str, ...] = ()
@@ -327,7 +330,7 @@ class JoinResult(NamedTuple):
     """The response to a JoinGroup: the member's id, the generation, its protocol and its leader.
 
     `members` has (member id, metadata for the chosen protocol) of each member, in the leader's
-    response alone. `error` is "NONE" after a success.
+    response alone. `error` is "NONE" after a success; after an error protocol and leader are empty.
     """
 
     error: str
@@ -377,7 +380,10 @@ class ErrorsResult(NamedTuple):
 
 
 class FetchedOffset(NamedTuple):
-    """One partition in the response to an OffsetFetch; offset -1 means that none is committed."""
+    """One partition in the response to an OffsetFetch: offset, metadata, error and leader epoch.
+
+    The offset -1 means that none is committed; `error` is "NONE" without an error.
+    """
 
     offset: int = -1
     metadata: str = ""
@@ -386,7 +392,7 @@ class FetchedOffset(NamedTuple):
 
 
 class FetchResult(NamedTuple):
-    """The response to an OffsetFetch: the error of the request, and each partition's offset."""
+    """The response to an OffsetFetch: the error of the request, and the offsets by partition."""
 
     error: str
     offsets: dict[TopicPartition, FetchedOffset]

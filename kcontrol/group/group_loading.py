@@ -115,7 +115,7 @@ def _read(ctx: GroupContext, partition: int, loaded: Loaded) -> Handler:
 
 
 def next_offset(batch: LogBatch) -> int:
-    """Return the offset at which the log goes on after a batch."""
+    """Return the offset at which the log goes on after a batch and its cleaned records."""
     return max(batch.next_offset, batch.base_offset + max(len(batch.records), 1))
 
 

@@ -38,7 +38,9 @@ from kcontrol.core.znodes import DELETE_TOPICS, LOG_DIR_EVENT_NOTIFICATION, topi
 
 
 def subscribe_data_changes(path: str) -> Step:
-    """Return a step that subscribes to the data of `path`.
+    """Return a step that registers the handler of `path`, and watches its data.
+
+    If the znode does not exist, the watch fires when it is created.
 
     Source: ZkClient.subscribeDataChanges (0.3, 0.10).
     """
@@ -51,7 +53,9 @@ def subscribe_data_changes(path: str) -> Step:
 
 
 def subscribe_child_changes(path: str) -> Step:
-    """Return a step that subscribes to the children of `path`.
+    """Return a step that registers the handler of the children of `path`, and watches them.
+
+    If the znode does not exist, the watch fires when it is created.
 
     Source: ZkClient.subscribeChildChanges (0.3).
     """
@@ -108,7 +112,7 @@ def initialize_context(ctx: ControllerContext) -> Handler:
 
 
 def initialize_context_and_channels(ctx: ControllerContext) -> Handler:
-    """Read the cluster's state into the context, then open the channels to the brokers.
+    """Read brokers, topics and leadership into the context, then open the channels to the brokers.
 
     From then on this broker is active: from 0.8.0 to 0.10.2 a broker is controller while it has
     channels.
@@ -165,7 +169,7 @@ def await_requests(ctx: ControllerContext, brokers: Iterable[int]) -> Handler:
 
 
 def await_all_requests(ctx: ControllerContext) -> Handler:
-    """Wait for the responses of all live brokers, from 0.10.2 to 2.1.0; otherwise do nothing."""
+    """Wait from 0.10.2 to 2.1.0 for responses of all live brokers; in other releases do nothing."""
     yield from await_requests(ctx, sorted(ctx.live_broker_epochs))
 
 
@@ -183,7 +187,8 @@ def await_in_flight_requests_on_open_channels(ctx: ControllerContext) -> Handler
 def close_channels(ctx: ControllerContext) -> Handler:
     """Close the channels: without channels a broker is not active, whatever `/controller` says.
 
-    Source: ControllerChannelManager.shutdown (0.8.1).
+    The requests that wait in the channels are dropped. Source: ControllerChannelManager.shutdown
+    (0.8.1).
     """
     if ctx.has_channels:
         yield UpdateContext("has_channels", False)

@@ -33,7 +33,7 @@ class NullPointerException(Exception):
 
 
 def children_of(path: str) -> Handler:
-    """Set the watch of `path` again and return its children."""
+    """Set the watch of `path` again and return its children, () if the znode does not exist."""
     yield effects.Exists((path,), watch=True)
     (names,) = yield effects.Children((path,), watch=True)
     return names or ()
@@ -73,9 +73,10 @@ def broker_change(ctx: ControllerContext, event: events.BrokerChange) -> Handler
 
 
 def on_broker_startup(ctx: ControllerContext, brokers: Brokers) -> Handler:
-    """Send UpdateMetadata, bring the brokers' replicas Online, resume reassignments and deletions.
+    """Send UpdateMetadata, move replicas Online, elect leaders, resume reassignments and deletions.
 
-    The new brokers receive UpdateMetadata, since 0.9 the other brokers too.
+    The new brokers receive UpdateMetadata, since 0.9 the other brokers too. Offline and New
+    partitions get leaders.
 
     Source: KafkaController.onBrokerStartup (0.8.1, 0.9.0).
     """

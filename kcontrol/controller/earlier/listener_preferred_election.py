@@ -132,7 +132,8 @@ def auto_preferred_replica_leader_election(
 ) -> Handler:
     """Elect preferred leaders of imbalanced brokers if this broker is active; set the timer.
 
-    The timer is set only while the scheduler runs.
+    `imbalanced_by_broker` says which brokers are imbalanced. The timer is set only while the
+    scheduler runs.
 
     Source: KafkaController.checkAndTriggerPartitionRebalance, KafkaScheduler.schedule (0.8.1).
     """
@@ -145,7 +146,7 @@ def auto_preferred_replica_leader_election(
 
 
 def _rebalance(ctx: ControllerContext) -> Handler:
-    """Elect the preferred leaders of imbalanced brokers, one partition after the other.
+    """Elect the preferred leaders that `imbalanced_by_broker` names, one partition after the other.
 
     The handler releases the lock before each election. A partition is left out while an election or
     a reassignment is in progress, or if its topic is being deleted.
@@ -165,9 +166,9 @@ def _rebalance(ctx: ControllerContext) -> Handler:
 
 
 def start_scheduler(ctx: ControllerContext) -> Handler:
-    """Start the scheduler of the rebalance, where `auto.leader.rebalance.enable` is true.
+    """Start the scheduler of the rebalance if `auto.leader.rebalance.enable` is true.
 
-    Raises IllegalStateException where the scheduler runs already.
+    If the setting is false, do nothing. Raises IllegalStateException if the scheduler runs already.
 
     Source: KafkaScheduler.startup (0.8.1).
     """

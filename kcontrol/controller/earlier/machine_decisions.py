@@ -115,9 +115,10 @@ def refuse_unled(
 
 
 def is_passed_over(ctx: ControllerContext, replica: PartitionReplica) -> bool:
-    """Return whether a replica without leadership stays in its state without a journal record.
+    """Return whether a replica without leadership is left out of the transition to Offline.
 
-    Before 0.9 return False; from 0.9 on return whether the topic of the replica is being deleted.
+    It then keeps its state, without a journal record. Before 0.9 return False; from 0.9 on return
+    whether the topic of the replica is being deleted.
 
     Source: ReplicaStateMachine.handleStateChange, OfflineReplica (0.9.0).
     """

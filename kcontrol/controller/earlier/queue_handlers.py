@@ -41,7 +41,8 @@ def topic_deletion(ctx: ControllerContext, event: events.TopicDeletion) -> Handl
 def isr_change_notification(ctx: ControllerContext, event: events.IsrChangeNotification) -> Handler:
     """Send UpdateMetadata for the ISR notifications that the listener has listed, then delete them.
 
-    Source: KafkaController.IsrChangeNotification (0.11, 1.0).
+    UpdateMetadata has the partitions that the notifications name, with the leadership that their
+    state znodes have now. Source: KafkaController.IsrChangeNotification (0.11, 1.0).
     """
     yield from isr.process_isr_notifications(
         ctx, tuple(f"{ISR_CHANGE_NOTIFICATION}/{name}" for name in event.sequence_numbers or ())
@@ -53,8 +54,9 @@ def log_dir_event_notification(
 ) -> Handler:
     """Send LeaderAndIsr to the brokers that the notifications name; delete the notifications.
 
-    The listener has listed the notifications of failed log directories before the event was queued.
-    The handler does not check whether this broker is still controller.
+    LeaderAndIsr has all replicas of the receiver. The listener has listed the notifications of
+    failed log directories before the event was queued. The handler does not check whether this
+    broker is still controller.
 
     Source: KafkaController.LogDirEventNotification (1.0).
     """

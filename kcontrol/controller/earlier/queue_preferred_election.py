@@ -77,7 +77,8 @@ def auto_preferred_replica_leader_election(
 ) -> Handler:
     """Elect preferred leaders of imbalanced brokers, one by one, and set the timer again.
 
-    Source: KafkaController.checkAndTriggerAutoLeaderRebalance (0.11, 1.0).
+    `imbalanced_by_broker` says which brokers are imbalanced. Source:
+    KafkaController.checkAndTriggerAutoLeaderRebalance (0.11, 1.0).
     """
     again = requested_elections.schedule_auto_leader_rebalance(
         ctx, ctx.config.leader_imbalance_check_interval_seconds * 1_000

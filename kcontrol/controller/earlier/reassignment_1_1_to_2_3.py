@@ -36,7 +36,7 @@ def zk_partition_reassignment(ctx: ControllerContext, event: ZkPartitionReassign
 
 
 def initialize_reassignments(ctx: ControllerContext) -> Handler:
-    """Read `/admin/reassign_partitions` into the context, and return the partitions in it.
+    """Read `/admin/reassign_partitions` into the context; return its partitions, () if missing.
 
     Source: KafkaController.initializePartitionReassignment (1.1).
     """
@@ -87,7 +87,8 @@ def partition_reassignment_isr_change(
 ) -> Handler:
     """End a reassignment (steps 5 to 12) if every target replica is in the ISR, else do nothing.
 
-    Source: KafkaController.PartitionReassignmentIsrChange (1.1).
+    Also do nothing for a partition that is not being reassigned. Source:
+    KafkaController.PartitionReassignmentIsrChange (1.1).
     """
     tp = event.partition
     target = ctx.partitions_being_reassigned.get(tp)

@@ -190,6 +190,7 @@ def partition_reassignment_isr_change(
 ) -> Handler:
     """Run the last steps of a reassignment if every target replica is in the ISR, else do nothing.
 
+    Also do nothing for a partition that is not being reassigned. An error of a step is only logged.
     Source: ReassignedPartitionsIsrChangeListener.handleDataChange (0.8.1).
     """
     tp = event.partition
