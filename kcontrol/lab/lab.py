@@ -494,7 +494,8 @@ class Lab(Operations):
     def _check_invariants(self, own: tuple[invariants.Own, ...]) -> pd.DataFrame:
         """Play this run again, and return a table of every invariant, and of the functions in `own`, checked after each step.
 
-        A function in `own` is a learner's invariant: it has the world as its argument, and returns None or True if it holds.
+        A function in `own` is a learner's invariant: it has the world as its argument, and returns None or True if it holds; any
+        other result breaks it. The table has one row per invariant, with its outcome and the first step that broke it.
         """
         world = World(self._world.settings)
         return invariants.check_invariants(self._world, lambda: self._played_again(world), own)
@@ -509,7 +510,7 @@ class Lab(Operations):
 
     @property
     def _held(self) -> str | None:
-        """The sentence about an unanswered question, for which the viewer's Step button waits; None without such a question.
+        """The sentence "Answer first: ..." with the question for whose answer the viewer's Step button waits; else None.
 
         `step` and `run` do not wait.
         """
@@ -540,7 +541,10 @@ class Lab(Operations):
         return spark_session.session(self._keep(), optional=optional, master=master)
 
     def close(self) -> None:
-        """End the sessions and the servers that this lab has started. A second call does nothing."""
+        """End the sessions and servers that this lab has started: of ZooKeeper and, after the last lab that uses it, of Spark.
+
+        A second call does nothing.
+        """
         self._keep()
         self._closing.close()
         _open.discard(self)

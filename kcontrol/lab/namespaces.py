@@ -135,7 +135,10 @@ class Disks(Namespace[LabT]):
         return self._lab._act("lose_tail", broker, partition, offset)
 
     def fail_log_dir(self, broker: int, partition: str) -> LabT:
-        """Let the log directory of this partition at a running broker fail; the broker's other directories stay online."""
+        """Let a log directory of a running broker fail that has this partition and no other; other directories stay online.
+
+        Before 1.0 the failure ends the broker's process (KIP-112).
+        """
         return self._lab._act("fail_log_dir", broker, arguments.words(partition, "A partition", "t-0"))
 
     def clean(self, broker: int, partition: str = "__consumer_offsets-0") -> LabT:
@@ -156,7 +159,10 @@ class Timers(Namespace[LabT]):
     """
 
     def fire(self, broker: int, timer: str) -> LabT:
-        """Let a timer of `broker` end now; `timer` is its name in lab.tables.timers(), such as "join billing"."""
+        """Let a timer of `broker` end now, which puts its event into the queue of its thread.
+
+        `timer` is its name in lab.tables.timers(), such as "join billing".
+        """
         return self._lab._act("fire", broker, timer)
 
 
@@ -211,7 +217,8 @@ class Group(Namespace[LabT]):
     def find_coordinator(self, consumer: str, broker: int) -> LabT:
         """Let a consumer send FindCoordinator to a broker, which answers from its own metadata.
 
-        The consumer sends its next requests to the broker that the response names.
+        The consumer sends its next requests to the broker that the response names. If the metadata have no running leader of
+        the group's partition, the response has COORDINATOR_NOT_AVAILABLE, and the consumer has no coordinator.
         """
         return self._lab._act("find_coordinator", consumer, broker)
 

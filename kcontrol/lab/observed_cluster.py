@@ -66,7 +66,10 @@ class Observed(Run):
         self._begin(self._tree())
 
     def look(self) -> Self:
-        """Read ZooKeeper again, and add journal records for the differences. Raises UserError if ZooKeeper does not respond."""
+        """Read ZooKeeper again, add a journal record for each difference, and return this cluster.
+
+        Raises UserError if ZooKeeper does not respond.
+        """
         self._take_in(self._tree())
         return self
 
@@ -143,7 +146,8 @@ class Observed(Run):
     def _zxid(self, path: str, stat: Stat) -> int:
         """Return the zxid that orders the journal record of the znode `path` among the records of one observation.
 
-        It is the zxid of the znode's creation if the last observation did not have the path, else that of its last change.
+        It is the zxid of the znode's creation if the last observation did not have the path, else that of its last change. The
+        caller orders equal zxids by path.
         """
         return stat.mzxid if path in self._seen else stat.czxid
 
@@ -161,7 +165,7 @@ class Observed(Run):
     def _put(self, path: str, node: Znode, owners: Mapping[int, int]) -> None:
         """Add a `write` record with the content `node` of the znode `path`, which is new or differs from the last observation.
 
-        If the znode is new, the record has a create and, for a version above 0, a set; otherwise it has a set.
+        If the znode is new, the record has a create and, if its zk version shows later changes, a set; otherwise it has a set.
 
         `owners` has, by session id, the id of each registered broker: the record of a znode that such a session owns is this
         broker's, any other record is that of a client that is no broker.

@@ -38,7 +38,11 @@ class _SharedServer:
 
     @contextmanager
     def root(self, seed: int) -> Iterator[tuple[str, str]]:
-        """Yield the address of the server, started if it does not run, and a chroot for one lab with this seed."""
+        """Yield the address of the server, started if it does not run, and a chroot for one lab with this seed.
+
+        The chroot is "/kcontrol-7" for the first lab with seed 7, "/kcontrol-7-2" for the second. The server is closed at the end
+        of the last `with` block.
+        """
         from kcontrol.zookeeper.kazoo.root_protection import mark_server
         from kcontrol.zookeeper.server.embedded import EmbeddedZooKeeper, is_serving
 

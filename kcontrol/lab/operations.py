@@ -61,7 +61,7 @@ class Operations(Run):
         return self._act("term", broker)
 
     def freeze(self, broker: int) -> Self:
-        """Stop a broker's process, as SIGSTOP does; its session stays open until `expire_session`."""
+        """Stop a broker's process, as SIGSTOP does, until `resume`; its session stays open unless `expire_session` ends it."""
         return self._act("freeze", broker)
 
     def resume(self, broker: int) -> Self:
@@ -80,9 +80,10 @@ class Operations(Run):
         """Search all runs from this state, the shortest first, for a run that breaks a promise; this run does not change.
 
         `promise` is `rules.always(...)`, `rules.never(...)`, `rules.comes_to_rest_with(...)`, or the name of an invariant.
-        `budget` has bounds: the steps of a run, the faults among them, all states, and seconds, as in {"steps": 14}. `faults`
-        are the kinds of faults that may happen. The search runs in the simulated world, under this lab's own rules and
-        functions. Raises UserError, which lists the legal values, for any other promise, bound or fault.
+        `budget` has bounds: the steps of a run, the faults among them, all states, and seconds, as in {"steps": 14}; a bound
+        that it lacks has its usual value. `faults` are the kinds of faults that may happen. The search runs in the simulated
+        world, under this lab's own rules and functions. Return Found, with a run that can be opened, or NotFound. Raises
+        UserError, which lists the legal values, for any other promise, bound or fault.
         """
         return searches.search(self, promise, budget, faults)
 

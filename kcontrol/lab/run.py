@@ -41,7 +41,10 @@ if TYPE_CHECKING:
 
 
 class Run(metaclass=Named):
-    """A run that is only read: `records` are a journal from its first record up to a chosen record, `name` is the run's label."""
+    """A run that is only read: `records` are a journal from its first record to its last, or to that of `rewind`.
+
+    `name` is the run's label.
+    """
 
     def __init__(self, records: Sequence[Record] | Journal, name: str = "run", state: State | None = None) -> None:
         self._records, self.name, self._state = records, name, state
@@ -49,7 +52,7 @@ class Run(metaclass=Named):
 
     @property
     def records(self) -> Sequence[Record]:
-        """The journal, in the order in which its records were made."""
+        """The journal's own list of records, not a copy, in the order in which they were made."""
         return self._records.records if isinstance(self._records, Journal) else self._records
 
     @property
@@ -59,7 +62,7 @@ class Run(metaclass=Named):
 
     @property
     def state(self) -> State:
-        """The state of the cluster after the last record, as `journal.fold` computes it: znodes, brokers, channels."""
+        """The state of the cluster after the last record, a dict whose parts, such as znodes, `journal.fold.Fold` lists."""
         return self._past.state if self._state is None else self._state
 
     @property
@@ -93,10 +96,10 @@ class Run(metaclass=Named):
         return journal_tables.partitions(self.state)
 
     def brokers(self) -> pd.DataFrame:
-        """Return one row per broker, by id: its process, registration and epochs, and its events.
+        """Return one row per broker, by id: its process, registration and epochs, and the names of its threads' events.
 
         `controller` says that `/controller` names the broker, `believes_so` that the broker itself believes to be the controller.
-        `handling` has the events of suspended handlers, and `queue` the events that wait.
+        `handling` has the events of suspended handlers, and `queue` the events that wait; both are empty for a dead broker.
         """
         return journal_tables.brokers(self.records, self.state)
 
@@ -277,7 +280,7 @@ class Run(metaclass=Named):
         return offsets_topic.picture(self.state, self._played, partition, self.records[-1].at_ms)
 
     def purgatory(self, name: str = "Heartbeat", broker: int | None = None) -> PurgatoryPicture:
-        """Return the purgatory "Heartbeat" or "Rebalance" of a coordinator: its watch lists, counters and timing wheel.
+        """Return a picture of a coordinator's purgatory "Heartbeat" or "Rebalance": its watch lists, counters and timing wheel.
 
         Without `broker` it is the purgatory of this name in which the last operation began. Raises UserError, which lists the
         purgatories, for an unknown name or broker, and for a run without `purgatory=True`.

@@ -48,6 +48,7 @@ class RunFile:
         """Append to the file the journal records in `records`, the whole journal of the run, that the last call did not have.
 
         The last line of the file has the number of all records: the new records overwrite it, and a new last line follows.
+        Without new records, and if `path` is None, nothing is written.
         """
         if self.path is None or len(records) == self._written:
             return

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def session(lab: Lab, *, optional: bool, master: str) -> Any:
     """Return a Spark session with a view of this lab's run for each table of `lab.tables.run_table`, such as `journal`.
 
-    `master` is Spark's master, as in `gateway.spark_session`. If the run has no file, or Spark or Java is missing, raise
-    UserError; with `optional`, print its sentence and return a MissingPart.
+    `master` is Spark's master, such as "local[2]" or "spark://HOST:PORT". If the run has no file, or Spark or Java is missing,
+    raise UserError; with `optional`, print its sentence and return a MissingPart.
     """
     return part_or_substitute(lambda: _session_with_views(lab, master), optional=optional)
 

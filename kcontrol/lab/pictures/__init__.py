@@ -1,1 +1,1 @@
-"""Draws pictures of a run, and of the controller's tables of events, watches and steps of an election."""
+"""Draws pictures of a run, and of the controller's tables of events, of watches and of the steps of a controller election."""

@@ -166,7 +166,7 @@ def budget(given: Mapping[str, Any] | None) -> Budget:
 
 
 def _steps(result: SearchResult) -> Iterator[StripStep]:
-    """Play the run again, and yield each step after the state in which the search began."""
+    """Play the run that a search has found in a new world, and yield each step after the state in which the search began."""
     world = World(result.settings)
     for action in result.past:
         world.step(action)
@@ -177,7 +177,10 @@ def _steps(result: SearchResult) -> Iterator[StripStep]:
 
 
 def _effect(records: Sequence[Record]) -> str:
-    """Return the first effect of a step that the picture shows, such as "writes t-0" or "is elected"; "" if there is none."""
+    """Return the first effect of a step that the picture shows; "" if there is none.
+
+    It is "is elected", "writes t-0" for a state znode, or a group's new state without "Rebalance", such as "Preparing".
+    """
     for record in records:
         if record.kind == "group" and record.fields["group_metadata"] is not None:
             return str(record.fields["to"]).removesuffix("Rebalance")  # short, since steps are narrow

@@ -40,9 +40,10 @@ class MissingPart:
 
 
 def part_or_substitute(open_part: Callable[[], Part], *, optional: bool) -> Part | MissingPart:
-    """Return the result of `open_part`; if it raises UserError and `optional` is true, print its sentence, return a MissingPart.
+    """Return the part that the function `open_part` opens, such as a Spark session.
 
-    Raises this UserError if `optional` is false.
+    If the function raises UserError, print its sentence and return a MissingPart with this sentence; if `optional` is false,
+    raise the UserError.
     """
     try:
         return open_part()

@@ -28,7 +28,10 @@ class Shown(str):
 
 
 def show_sentences() -> None:
-    """Install a `sys.excepthook` that prints only the sentence of a UserError that ends a script; the exit status stays 1."""
+    """Install a `sys.excepthook` that prints only the sentence of a UserError that ends a script; the exit status stays 1.
+
+    Any other error is shown as before.
+    """
     before = sys.excepthook
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

@@ -59,7 +59,7 @@ PATTERNS = {sentence: _pattern(sentence) for sentence in SENTENCES}
 
 
 def _sentence(until: object) -> Goal | None:
-    """Return the condition for a sentence in SENTENCES with any names, such as "t-3 has a leader"; None for any other value."""
+    """Return the Goal for a sentence in SENTENCES with any names, such as "t-3 has a leader"; None for any other value."""
     for sentence, pattern in PATTERNS.items():
         if isinstance(until, str) and (said := pattern.fullmatch(until)):
             holds, name = SENTENCES[sentence], next(iter(said.groups()), "")
@@ -88,7 +88,7 @@ DURATION = re.compile(r"(\d+) ?(ms|s)")
 
 
 def end_ms(world: World, until: object, alive: bool) -> int | None:
-    """Return the virtual time, in ms, at which the duration `until` ends, such as "12 s"; None if `until` is no duration.
+    """Return the virtual time, in ms, at which a duration `until` from now, such as "12 s", ends; None for any other `until`.
 
     `alive` is whether consumers send requests by themselves. If it is True, UserError is raised unless the world is simulated
     and has consumers; if it is False, UserError is raised for a duration.

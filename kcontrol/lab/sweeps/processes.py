@@ -84,7 +84,7 @@ class Child:
         return self._process.stdout.fileno()
 
     def read(self) -> Iterator[Outcome]:
-        """Yield the outcomes that the child has written; after the child's early end, one failed run."""
+        """Yield the outcomes that the child has written; after its early end also the present run, as failed (`_failed`)."""
         block = os.read(self.fileno(), BLOCK)
         *lines, self._text = (self._text + block).split(b"\n")
         for line in lines:
@@ -97,7 +97,7 @@ class Child:
             yield from self._failed(f"its process ended with {_status(self._process.returncode)}")
 
     def late(self) -> Iterator[Outcome]:
-        """Yield one failed run if the time of the present run is over."""
+        """If the present run has taken longer than its seconds, yield it as failed (`_failed`); else yield nothing."""
         if time.monotonic() >= self.deadline_s:
             yield from self._failed(f"it did not end within {self._seconds:g} s")
 
@@ -134,7 +134,7 @@ def _with_tasks(job: bytes, tasks: Sequence[Task]) -> bytes:
 
 
 class _Pickled:
-    """A pickled value: unpickled, it is the value itself."""
+    """A value that is pickled already; if this object is pickled with others, unpickling gives the value in its place."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content

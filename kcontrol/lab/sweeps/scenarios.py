@@ -36,7 +36,7 @@ class Scenario(NamedTuple):
 
 
 def rolling_restart(chance: random.Random) -> Iterator[Event]:
-    """Yield an orderly stop and a start of each broker; the next broker may be stopped before the last one is back."""
+    """Yield a controlled shutdown and a start of each broker; a broker may be stopped before the preceding broker is back."""
     at_ms = chance.randint(5_000, 10_000)
     for broker in BROKERS:
         yield Event(at_ms, ("term", broker))

@@ -192,7 +192,10 @@ def cells(replication: object, unclean: object, session: object) -> list[Cell]:
 
 
 def _values(given: Any, name: str, is_legal: Callable[[Any], bool], legal: str) -> list[Any]:
-    """Return the values of the setting `name`, each once, also of a single value. Raises UserError for an illegal value."""
+    """Return the values in `given`, a list or a single value of the setting `name`, as a list with each value once.
+
+    Raises UserError, with the text `legal`, for a value that `is_legal` does not accept, and for an empty list.
+    """
     values = list(given) if isinstance(given, list | tuple | set | range) else [given]
     wrong = next((value for value in values if not is_legal(value)), None) if values else given
     if wrong is not None or not values or None in values:

@@ -25,7 +25,7 @@ SETTINGS: dict[str, Callable[[str], Any]] = {
 
 
 class Asked(NamedTuple):
-    """The arguments of the command; the values of the three settings are text, separated by commas."""
+    """The arguments of the command; `replication`, `unclean` and `session` are texts with one or more values and commas."""
 
     scenario: str
     replication: str
@@ -95,7 +95,7 @@ def _claim(out: Path) -> None:
 
 
 def _write(found: sweep.Sweep, out: Path) -> None:
-    """Write the three tables of a sweep, one folder each, in place of the former tables in `out`."""
+    """Write the tables `cells`, `runs` and `failed` of a sweep, one folder each, in place of the former tables in `out`."""
     with pipeline.sentences(out):
         for name in sweep.TABLES:
             folder = out / pipeline.NEW / name

@@ -50,7 +50,10 @@ class Cell(NamedTuple):
 
 
 class Job(NamedTuple):
-    """What all runs of a sweep share; `rows`, `strategies` and `rules` are the arguments of Lab with these names."""
+    """The values that all runs of a sweep share: the scenario's name, the release, and the seed of the sweep.
+
+    `rows`, `strategies` and `rules` are the arguments of Lab with these names.
+    """
 
     scenario: str
     release: str
@@ -167,7 +170,7 @@ class TimedRun:
         self._ends_ms: dict[int, int] = {}  # session id of a killed process -> the time at which ZooKeeper ends it
 
     def perform(self, events: list[Event], for_ms: int) -> None:
-        """Let `for_ms` of virtual time pass, in which the events happen.
+        """Let `for_ms` of virtual time pass, in which the events happen at their times from now on.
 
         Raises RunFailed if a function of the learner fails, or after MOST_STEPS steps.
         """

@@ -27,7 +27,10 @@ KAFKA_NAMES: Mapping[str, str] = {
 
 
 def kafka_name(field: str) -> str:
-    """Return the name that a field of the controller's context has in ControllerContext.scala (2.8)."""
+    """Return the name that a field of the controller's context has in ControllerContext.scala (2.8).
+
+    For a field that KAFKA_NAMES does not have it is the same words in camel case, such as "liveBrokers" for "live_brokers".
+    """
     head, *rest = field.split("_")
     return KAFKA_NAMES.get(field, head + "".join(word.capitalize() for word in rest))
 

@@ -70,7 +70,7 @@ def table(rows: Iterable[Mapping[str, Any]], types: Mapping[str, str], index: st
 
 
 def typed(values: Any, dtype: str) -> Any:
-    """Return the column `values` with the type `dtype`; if `dtype` is TIME, `values` are ms since 1970."""
+    """Return `values`, a pandas Series or Index, with the type `dtype`; if `dtype` is TIME, `values` are ms since 1970."""
     return pd.to_datetime(values, unit="ms").astype(dtype) if dtype == TIME else values.astype(dtype)
 
 
@@ -175,7 +175,7 @@ def controllers(records: Iterable[Record]) -> pd.DataFrame:
     """Return one row per term of a controller, which is one value of `/controller`.
 
     The index is the id of the journal record that wrote the value. The columns have the broker, its controller epoch, and the
-    causes of the beginning and the end of its term.
+    causes of the beginning and the end of its term in words.
     """
     return table((term._asdict() for term in controller_terms.controller_terms(records)), CONTROLLERS, "id")
 
@@ -300,7 +300,7 @@ def _partitions(assignment: str | dict[str, str]) -> list[str] | dict[str, Any]:
 def logged(records: Sequence[Record], kind: str | None = None) -> pd.Series[str]:
     """Return, for each journal record, the lines that Kafka writes to its log files at this record; "" without lines.
 
-    With `kind` the result has only the records of this kind.
+    With `kind` the result has only the records of this kind. It has the order of the journal, and an index of numbers from 0.
     """
     lines = zip(records, kafka_words.in_kafkas_words(records), strict=True)
     return pd.Series(["\n".join(map(str, said)) for record, said in lines if kind in (None, record.kind)], dtype="string")

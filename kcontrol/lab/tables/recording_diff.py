@@ -67,7 +67,7 @@ class RecordingDiff:
     """The comparison of two runs of one scenario, of which one at least is a recording of real brokers.
 
     Differences that Kafka leaves open, such as the order of two brokers' writes, do not count. `difference` is the first
-    difference, None without one; `table` has both runs, line by line.
+    difference, a `Difference`, or None if there is none; `table` has both runs, line by line.
     """
 
     def __init__(self, names: tuple[str, str], theirs: Recording, ours: Recording) -> None:

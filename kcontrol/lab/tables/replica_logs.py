@@ -33,7 +33,7 @@ def require(state: State) -> State:
 
 
 def replicas(state: State, partition: str) -> dict[int, State]:
-    """Return the logs of a partition, by broker. Raises UserError for a partition without a log."""
+    """Return the logs of a partition by broker, each a dict as in `journal.fold`. Raises UserError if there is none."""
     logs = require(state)
     arguments.words(partition, "A partition", "t-0")
     found = {int(n): held[partition] for n, held in logs.items() if partition in held}
@@ -72,7 +72,7 @@ def _row(state: State, partition: str, n: int, held: State) -> State:
 def read(state: State, partition: str, broker: int | None) -> pd.DataFrame:
     """Return one row per record below the high watermark, by offset, of the leader or of `broker` if it is given.
 
-    Raises UserError if this broker does not lead the partition.
+    Raises UserError if this broker does not run, or does not lead the partition in its own view.
     """
     found = replicas(state, partition)
     leader = next((p.leader for p in folded_state.partitions(state) if p.name == partition), None) if broker is None else broker

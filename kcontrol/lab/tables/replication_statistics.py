@@ -72,7 +72,7 @@ class AddingReplicas:
                     self._adding[broker, value["partition"]] = len(value["adding_replicas"])
 
     def adding(self, broker: str, partition: str) -> int:
-        """Return the number of the partition's replicas that are being added, in this broker's memory."""
+        """Return the number of the partition's replicas that are being added, in this broker's memory; 0 if it has none."""
         return self._adding.get((broker, partition), 0)
 
 

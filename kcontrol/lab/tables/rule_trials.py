@@ -41,7 +41,7 @@ def trials(rules: Mapping[str, Rule], runs: int, seed: int) -> pd.DataFrame:
 
 
 def _failures(chance: random.Random) -> Iterator[Action]:
-    """Yield FAULTS actions, ("kill", broker) or ("start", broker), drawn by `chance`.
+    """Yield FAULTS actions on brokers drawn by `chance`: ("kill", broker), or ("start", broker) for a killed broker.
 
     The broker that is the controller is never drawn.
     """

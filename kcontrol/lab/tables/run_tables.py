@@ -152,7 +152,7 @@ class Tables:
         return groups.members(self._run.state, self._run._played)
 
     def offsets(self) -> pd.DataFrame:
-        """Return one row per committed offset of each consumer group."""
+        """Return one row per committed offset of each consumer group, from the memory of the group's coordinator."""
         return groups.offsets(self._run.state)
 
     def offsets_topic(self, partition: str | None = None, *, offset: int | None = None) -> pd.DataFrame:
