@@ -219,15 +219,20 @@ def pipeline_logs(
     until: Annotated[str | None, typer.Option("--to", metavar="T", help="Keep records with a time before this one.")] = None,
     topic: Topic = None,
     master: Master = None,
+    redact: Annotated[
+        str | None, typer.Option(metavar="KINDS", help="Replace names in all tables: a list of topics, hosts, clients.")
+    ] = None,
 ) -> None:
     """Write text logs of brokers (Kafka 0.8 to 2.8), such as server.log, as two Parquet tables: log records and other lines.
 
     A record is a line with a time and the lines that continue it. The exit status is 1 if a file is no log or cannot be read.
     """
     from kcontrol.spark import pipeline, pipeline_report
+    from kcontrol.spark.logs import redaction
 
+    kinds = redaction.kinds_of(redact)
     times = pipeline_report.time_of("--from", since), pipeline_report.time_of("--to", until)
-    if not pipeline_report.logs(paths, out, typer.echo, pipeline.Chosen(*times, topic), master):
+    if not pipeline_report.logs(paths, out, typer.echo, pipeline.Chosen(*times, topic), master, kinds):
         raise typer.Exit(1)
 
 

@@ -64,11 +64,19 @@ def runs(paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen, ma
     return not written.refused
 
 
-def logs(paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen = pipeline.ALL, master: str | None = None) -> bool:
+def logs(
+    paths: Sequence[Path],
+    out: Path,
+    say: Say,
+    chosen: pipeline.Chosen = pipeline.ALL,
+    master: str | None = None,
+    redact: Sequence[str] = (),
+) -> bool:
     """Write the tables of the broker logs in `paths`, files and folders, to `out`; return whether all files are logs of Kafka.
 
     `say` is called with each line of text: the steps, the refused files and the result.
     `chosen` says which records are written. `master` is the address of a Spark cluster; None stands for Spark on this machine.
+    `redact` are the kinds of names that stable names replace in every table (`redaction.kinds_of`).
     Raises UserError for a path without a log, for a folder `out` that holds other files, if Spark is missing, and if the cluster
     cannot be used.
     """
@@ -79,7 +87,7 @@ def logs(paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen = p
     spark = spark_session(master or LOCAL)
     try:
         written = log_tables.write_logs(
-            spark, paths, out, lambda step: say(f"{time.monotonic() - begin:5.1f} s  {step}"), chosen, of_runs=True
+            spark, paths, out, lambda step: say(f"{time.monotonic() - begin:5.1f} s  {step}"), chosen, of_runs=True, redact=redact
         )
     finally:
         stop_spark()

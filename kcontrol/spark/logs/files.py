@@ -104,7 +104,7 @@ def _no_text(path: Path) -> str | None:
     if first.startswith(GZIP):
         if path.suffix != ".gz":
             return f"{path} is a gzip file: give it a name that ends in .gz."
-        first = next(_chunks(path), None) or b""
+        first = next(chunks(path), None) or b""
     elif path.suffix == ".gz" and first:
         return f"{path} is no gzip file although its name ends in .gz: rename it."
     if first.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -119,7 +119,7 @@ def _opened(path: Path) -> gzip.GzipFile | BufferedReader:
     return gzip.open(path) if path.suffix == ".gz" else path.open("rb")
 
 
-def _chunks(path: Path) -> Iterator[bytes | None]:
+def chunks(path: Path) -> Iterator[bytes | None]:
     """Yield the bytes of a file in pieces, unpacked if its name ends in .gz; yield None last if compressed bytes are damaged."""
     with _opened(path) as stream:
         try:
@@ -135,7 +135,7 @@ def _scan(path: Path) -> tuple[int, list[Damaged]]:
     At damaged compressed bytes the file ends: the bytes after them are lost.
     """
     lines, length, start, is_cut, damaged = 0, 0, b"", False, list[Damaged]()
-    for chunk in _chunks(path):
+    for chunk in chunks(path):
         if chunk is None:
             is_cut = True
             break
@@ -166,7 +166,7 @@ def _copy(path: Path, copy: Path, left_out: set[int]) -> None:
     """Write the lines of a file to `copy`, with an empty line in place of each line whose number is in `left_out`."""
     n = 1
     with copy.open("wb") as out:
-        for chunk in _chunks(path):
+        for chunk in chunks(path):
             for place, piece in enumerate((chunk or b"").split(b"\n")):
                 if place:
                     out.write(b"\n")

@@ -10,6 +10,7 @@ record in a later file has the kind "other" and names the first record in `copy_
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -24,6 +25,7 @@ from kcontrol.spark.log_journal.to_journal import to_journal
 from kcontrol.spark.logs.chosen_records import is_chosen
 from kcontrol.spark.logs.files import LogFile, NoLog, examine, log_files
 from kcontrol.spark.logs.records import parsed
+from kcontrol.spark.logs.redaction import Names, redacted
 from kcontrol.spark.logs.zones import ZONES, Start, zones
 from kcontrol.spark.pipeline import ALL, NEW, Chosen, claim, publish, sentences
 from kcontrol.spark.sources import literal
@@ -63,20 +65,27 @@ class Written(NamedTuple):
 
 def write_logs(
     spark: SparkSession, paths: Sequence[Path], out: Path, report: Report = lambda _: None, chosen: Chosen = ALL,
-    *, of_runs: bool = False,
+    *, of_runs: bool = False, redact: Sequence[str] = (),
 ) -> Written:  # fmt: skip
     """Write the tables of the logs in files and folders as Parquet into `out`, in place of former tables of logs.
 
     `report` is called with the name of each step. The table `records` has the `chosen` records only; `rejected` has all rejected
     lines. With `of_runs` the tables of runs, such as `leaderships`, are written too, as the chosen records show them.
-    Raises UserError for a path without a log, if no file can be read, if all records are left out by `chosen`, and for a folder
-    `out` with other files than tables of logs; LinesLost if a line is in no table, and then the former tables stay.
+    `redact` are the kinds of names that are replaced in all tables. Raises UserError for a path without a log, if no file can be
+    read, if all records are left out by `chosen`, and for a folder `out` with other files than tables of logs; LinesLost if a
+    line is in no table, and then the former tables stay.
     """
     names = log_files(paths)
     claim(out, ALL_TABLES, FORMAT)
     with sentences(out):
         report("counting lines")
         found = [examine(path, out / NEW / "copies") for path in names if not path.is_relative_to(out.resolve())]
+        sizes = [_size(file.path) for file in found if isinstance(file, NoLog)]
+        if redact:
+            stable = Names(redact)
+            found = redacted(found, stable, out / NEW / "redacted")
+            shutil.rmtree(out / NEW / "copies", ignore_errors=True)
+            chosen = chosen._replace(topic=chosen.topic and stable.of(chosen.topic))
         files = [file for file in found if isinstance(file, LogFile)]
         refused = [file for file in found if isinstance(file, NoLog)]
         if not files:
@@ -87,7 +96,7 @@ def write_logs(
         report("writing tables")
         _records(spark, rows.where("reason IS NULL"), chosen).write.parquet(str(out / NEW / "records"))
         rejected = rows.where("reason IS NOT NULL").select("file", "n", "reason", "length", "raw")
-        unread = [(str(file.path), None, file.reason, _size(file.path), None) for file in refused]
+        unread = [(str(file.path), None, file.reason, size, None) for file, size in zip(refused, sizes, strict=True)]
         rejected.unionByName(spark.createDataFrame(unread, REFUSED)).coalesce(1).write.parquet(str(out / NEW / "rejected"))
         left_out = rows.where(sql.col("reason").isNull() & ~is_chosen(chosen))
         written = _counted(spark, out / NEW, files, refused, left_out)

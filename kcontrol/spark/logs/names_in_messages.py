@@ -1,0 +1,65 @@
+"""The places in a line where a message of Kafka has the name of a topic, a group or a client, by the table `patterns.tsv`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
+
+from kcontrol.spark.logs.patterns import FACT, NAME, TYPE, forms
+
+KINDS = {
+    "topic": "topic", "topics": "topic", "added_topics": "topic", "deleted_topics": "topic",
+    "group": "client", "groups": "client", "instance": "client",
+}  # fmt: skip
+"""The facts of messages that are names, each with the kind of its names."""
+PLACES = ("partitions", "assignment", "states")
+"""The types of facts that are lists of partitions or replicas."""
+TOKEN, TOPIC = re.compile(r"[A-Za-z0-9._-]+"), re.compile(r"([A-Za-z0-9._-]+?)(?:-|, ?)\d+(?![\w-])")
+LOGGER = r"(?: \([\w.$-]+\))?\s*$"
+
+
+class Place(NamedTuple):
+    """A part of a line, from `start` to `end`, that has names of this kind; `type` is the type of the fact in `patterns.tsv`."""
+
+    kind: str
+    type: str
+    start: int
+    end: int
+
+    def names(self, line: str) -> list[str]:
+        """Return the names in this part of the line."""
+        text = line[self.start : self.end]
+        if self.type in PLACES:
+            return TOPIC.findall(text)
+        if self.type == "names":
+            return TOKEN.findall(text[text.find("(") + 1 :])
+        return [text.removeprefix("Some(").removesuffix(")")]
+
+
+def places(line: str) -> list[Place] | None:
+    """Return the places of names in the message at the end of a line, or None if no row of `patterns.tsv` matches the message."""
+    for words, pattern, groups in _rows():
+        if words in line and (found := pattern.search(line)):
+            return [Place(kind, type_, *found.span(n)) for n, (kind, type_) in groups.items() if found[n] is not None]
+    return None
+
+
+@cache
+def _rows() -> tuple[tuple[str, re.Pattern[str], dict[int, tuple[str, str]]], ...]:
+    """Return for each row its words, its pattern, and by the number of a group the kind and type of the names in it."""
+    return tuple(
+        (form.words, re.compile(form.pattern[1:-1] + LOGGER), dict(_groups(form.replacement)))
+        for form in forms() if form.kind != "(state)"
+    )  # fmt: skip
+
+
+def _groups(replacement: str) -> Iterator[tuple[int, tuple[str, str]]]:
+    """Yield the numbers of the groups that are names; `replacement` is that of a `Form`."""
+    for fact in replacement.split(FACT)[1:]:
+        name, _, value = fact.partition(NAME)
+        type_, _, numbers = value.partition(TYPE)
+        kind = "topic" if type_ in PLACES else KINDS.get(name) if type_ not in ("int", "bool") else None
+        if kind is not None:
+            yield from ((int(number), (kind, type_)) for number in re.findall(r"\$(\d+)", numbers))

@@ -1,0 +1,164 @@
+"""`--redact` replaces names in every output: no original name is left anywhere in the bytes of the folder of tables."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kcontrol.core.errors import UserError
+from kcontrol.spark.logs import log_tables, redaction
+from kcontrol.spark.logs.files import LogFile, examine, log_files
+from kcontrol.spark.logs.log_tables import ALL_TABLES
+from tests.pipeline.log_rows import rows_of
+
+AT = "2019-05-06 07:08:09,123"
+TOPICS, HOSTS = ("payroll", "payroll-eu", "salaries"), ("vault.corp.example", "10.20.30.40", "prod-rack7")
+CLIENTS = ("accountant", "ledger-reader")
+ALL = ("topic", "host", "client")
+STATE, KC = "(state.change.logger)", "(kafka.controller.KafkaController)"
+CHANGED = (
+    f"TRACE Controller 3 epoch 8 changed partition [payroll,1] from OfflinePartition to OnlinePartition with leader 2 {STATE}"
+)
+ASSIGNED = "new partition replica assignment [Map(payroll-eu-0 -> Vector(1, 2))]"
+TOPICS_LINE = f"INFO [Controller id=3] New topics: [Set(payroll-eu, salaries)], deleted topics: [Set()], {ASSIGNED} {KC}"
+MEMBER = "ledger-reader-1f6b2d7c-0001-4000-8000-0123456789ab"
+FAILED = f"Member {MEMBER} in group accountant has failed, removing it from the group (kafka.coordinator.group.GroupCoordinator)"
+BROKER, THREAD = "id:2,host:vault.corp.example,port:9092", "[Controller-3-to-broker-2-send-thread]"
+LINES = [
+    f"[{AT}] {CHANGED}",
+    f"[{AT}] {TOPICS_LINE}",
+    f"[{AT}] INFO [GroupCoordinator 2]: {FAILED}",
+    f"[{AT}] WARN {THREAD}, Controller 3's connection to broker {BROKER} was unsuccessful (kafka.controller.RequestSendThread)",
+    "java.io.IOException: Connection to vault.corp.example:9092 (id: 2 rack: null) for payroll-1 failed",
+    "\tat kafka.Some.thing(Some.scala:7)",
+    f"[{AT}] INFO Opening socket connection to server vault.corp.example/10.20.30.40:2181 (org.apache.zookeeper.ClientCnxn)",
+]
+REJECTED = "a line before any record, about payroll and vault.corp.example\n"
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    """A folder of logs with names in texts, stack traces, a rejected line, a wrapper, and in the names of folders and files."""
+    place = tmp_path / "logs"
+    (place / "prod-rack7").mkdir(parents=True)
+    (place / "prod-rack7" / "server.log").write_text(REJECTED + "\n".join(LINES) + "\n")
+    (place / "vault.corp.example.log.gz").write_bytes(
+        gzip.compress("\n".join(f"prod-rack7  | {line}" for line in LINES).encode())
+    )
+    return place
+
+
+def read(files: Any) -> str:
+    return "".join(f"{file.path}\n" + "".join(redaction.lines_of(file.read)) for file in files)
+
+
+def test_each_kind_of_name_is_replaced_alone(logs: Path, tmp_path: Path) -> None:
+    """With one kind its names are gone, from file names too, and every other name stays."""
+    files = [examine(path, tmp_path / "copies") for path in log_files([logs])]
+    for kind, gone in (("topic", TOPICS), ("host", HOSTS), ("client", CLIENTS)):
+        text = read(redaction.redacted(files, redaction.Names((kind,)), tmp_path / f"copies-{kind}"))
+        assert [name for name in gone if name in text] == []
+        stay = {*TOPICS, *HOSTS, *CLIENTS} - {*gone}
+        assert [name for name in stay if name not in text] == []
+
+
+def test_one_name_is_the_same_in_every_file(logs: Path, tmp_path: Path) -> None:
+    """A name has one stable name in all files, and the text around it stays."""
+    files = [examine(path, tmp_path / "copies") for path in log_files([logs])]
+    first, second = redaction.redacted(files, redaction.Names(ALL), tmp_path / "redacted")
+    ours = ["".join(redaction.lines_of(file.read)).splitlines() for file in (first, second) if isinstance(file, LogFile)]
+    assert ours[0][1:] == [line.partition("| ")[2] or line for line in ours[1]]
+    assert ours[0][1].startswith(f"[{AT}] TRACE Controller 3 epoch 8 changed partition [topic-")
+    assert ours[0][6] == "\tat kafka.Some.thing(Some.scala:7)"
+
+
+def test_a_topic_with_a_word_of_kafkas_is_replaced_beside_its_number(tmp_path: Path) -> None:
+    """A topic "state" is replaced in `[state,0]`, and the word "state" of the message stays, so that the line is understood."""
+    line = "[Controller id=3 epoch=8] Changed partition state-1 state from OnlinePartition to OfflinePartition"
+    (tmp_path / "state-change.log").write_text(f"[{AT}] TRACE {line} (state.change.logger)\n")
+    (file,) = redaction.redacted(
+        [examine(tmp_path / "state-change.log", tmp_path / "c")], redaction.Names(("topic",)), tmp_path / "d"
+    )
+    assert line.replace("state-1", "topic-1-1") in read([file])
+
+
+GROUP_LINES = {
+    "Preparing to rebalance group {} in state Stable with old generation 4 (__consumer_offsets-3) (reason: removing member)":
+        "{}",
+    "Group {} with generation 5 is now empty (__consumer_offsets-3)": "{}",
+    "Finished loading offsets and group {} from __consumer_offsets-3 in 7 milliseconds.": "metadata",
+    "Failed to write empty metadata for group {}: the metadata was not written": "{}",
+}  # fmt: skip
+"""Messages of a coordinator, each with the word that stays at the place {} if a group is called "metadata"."""
+
+
+def test_a_group_with_a_word_of_kafkas_is_replaced_where_a_message_names_it(tmp_path: Path) -> None:
+    """A group "metadata" is replaced in each message that names it and beside "group id", and no other word "metadata" is."""
+    logger = "(kafka.coordinator.group.GroupCoordinator)"
+    lines = [f"[{AT}] INFO [GroupCoordinator 2]: {message.format('metadata')} {logger}" for message in GROUP_LINES]
+    lines.append("java.lang.IllegalStateException: no member in groupId=metadata, and no metadata")
+    (tmp_path / "server.log").write_text("\n".join(lines) + "\n")
+    (file,) = redaction.redacted([examine(tmp_path / "server.log", tmp_path / "c")], redaction.Names(("client",)), tmp_path / "d")
+    *messages, trace = read([file]).splitlines()[1:]
+    shown = [message.format(name.format("client-1")) for message, name in GROUP_LINES.items()]
+    assert messages == [f"[{AT}] INFO [GroupCoordinator 2]: {message} {logger}" for message in shown]
+    assert trace == "java.lang.IllegalStateException: no member in groupId=client-1, and no metadata"
+
+
+def test_a_topic_with_a_word_of_kafkas_is_replaced_in_a_list(tmp_path: Path) -> None:
+    """A topic "deletion" is replaced in the list of topics, and the word "deletion" of the message stays."""
+    line = "[Topic Deletion Manager 3] Handling deletion for topics deletion,payroll"
+    (tmp_path / "controller.log").write_text(f"[{AT}] INFO {line} (kafka.controller.TopicDeletionManager)\n")
+    (file,) = redaction.redacted(
+        [examine(tmp_path / "controller.log", tmp_path / "c")], redaction.Names(("topic",)), tmp_path / "d"
+    )
+    assert re.search(r"Handling deletion for topics topic-\d,topic-\d \(", read([file]))
+
+
+def test_an_unknown_kind_is_refused() -> None:
+    """The sentence lists the kinds."""
+    assert redaction.kinds_of("topics, clients") == ("topic", "client") and redaction.kinds_of(None) == ()
+    with pytest.raises(UserError, match="--redact cannot be 'names': write a list of topics, hosts, clients, such as"):
+        redaction.kinds_of("topics,names")
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_no_name_is_left_in_the_bytes_of_the_tables(logs: Path, tmp_path: Path, spark: Any) -> None:
+    """No byte of the folder of tables, packed or not, has a name, and no file name; the facts have the stable names."""
+    out, names = tmp_path / "tables", (*TOPICS, *HOSTS, *CLIENTS, str(tmp_path))
+    (logs / "server.log").write_text(f"[{AT}] {CHANGED}\n")
+    (logs / "controller.log").write_text(f"[{AT}] {CHANGED}\n")
+    (logs / "payroll.log").write_bytes(b"PK\x03\x04 payroll")
+    log_tables.write_logs(spark, [logs], out, redact=ALL, of_runs=True)
+    files = [path for path in out.rglob("*") if path.is_file()]
+    for path in files:
+        assert [name for name in names if name.encode() in path.read_bytes() or name in str(path.relative_to(out))] == [], path
+    rows = {table: rows_of(out, table) for table in ALL_TABLES}
+    assert [name for name in names if name in str(rows)] == []
+    kinds = {row["kind"] for row in rows["records"]}
+    assert kinds >= {"partition_transition", "topics_changed", "member_failed", "controller_connection_failed"}
+    topics = {row["facts"]["topic"] for row in rows["records"] if "topic" in row["facts"]}
+    assert topics and all(topic.startswith("topic-") for topic in topics)
+    assert [row["leader"] for row in rows["leaderships"]] == [2]
+    assert [row["file"] for row in rows["records"] if row["copy_of"]] == ["logs/server.log"]
+    (zipped,) = (row for row in rows["rejected"] if row["n"] is None)
+    assert zipped["reason"].endswith(" is a ZIP file: unpack it first.") and zipped["length"] == 12
+
+
+@pytest.mark.shared
+def test_no_topic_of_real_logs_is_left(shared: Path, tmp_path: Path) -> None:
+    """Every topic that a pattern of Kafka's messages finds in the published logs is replaced."""
+    from tests.views.test_kafka_words import APACHE, understood
+
+    files = [examine(path, tmp_path / "copies") for path in log_files([shared / "logs" / "kafka"])]
+    lines = [line for file in files for line in redaction.lines_of(file.read)]  # type: ignore[union-attr]
+    known = [understood(found["message"])[1].get("topic") for line in lines if (found := APACHE.match(line))]
+    names = {name for name in known if name and name not in redaction.OWN}
+    text = read(redaction.redacted(files, redaction.Names(("topic",)), tmp_path / "redacted"))
+    assert len(names) > 15
+    assert [name for name in names if f"[{name}," in text or f" {name}-" in text or f" {name} " in text] == []
