@@ -15,7 +15,7 @@ __all__ = ["Lab", "exercises", "journal", "rules"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name (Lab, exercises, journal or rules) at its first use, so that the command line works without pandas.
+    """Return a public name (Lab, exercises, journal or rules), imported at its first use: the command line works without pandas.
 
     Raises AttributeError for any other name.
     """

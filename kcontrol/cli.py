@@ -104,7 +104,7 @@ def open_run(
 
 @app.command()
 def metrics(file: Annotated[Path, typer.Argument(help="A journal, such as a file in the folder `runs`.")]) -> None:
-    """Print Kafka's own metrics at the end of a run, as text that Prometheus reads."""
+    """Print Kafka's own metrics, such as OfflinePartitionsCount, at the end of a run, as text that Prometheus reads."""
     from kcontrol.lab.run import open_journal
 
     typer.echo(open_journal(file).tables.prometheus(), nl=False)

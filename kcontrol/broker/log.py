@@ -141,7 +141,7 @@ class ReplicaLog(NamedTuple):
         return tuple(record for record in self.records if record.offset not in kept)
 
     def without_times(self) -> ReplicaLog:
-        """Return the log without the times of its segments and tombstones, to compare two runs."""
+        """Return the log with 0 for the times of its segments and tombstones, to compare runs."""
         segments = tuple(segment._replace(modified_ms=0) for segment in self.segments)
         horizons = tuple((base_offset, 0) for base_offset, _ in self.delete_horizons)
         return self._replace(segments=segments, delete_horizons=horizons)

@@ -102,8 +102,8 @@ def _upper_bound(log: ReplicaLog, release: str) -> int:
 def clean(log: ReplicaLog, release: str, now_ms: int) -> ReplaceSegments:
     """Return the change by which the cleaner of a release cleans a log at `now_ms`.
 
-    The caller checks before whether the log is dirty enough (`is_dirty_enough`).
-    Source: Cleaner.doClean (2.8), Cleaner.clean (0.9).
+    The log must have `compaction`. The caller checks before whether the log is dirty enough
+    (`is_dirty_enough`). Source: Cleaner.doClean (2.8), Cleaner.clean (0.9).
     """
     assert log.compaction is not None
     first, end, *_ = log_to_clean(log, release)
@@ -158,8 +158,9 @@ def _grouped(
 ) -> list[Segment]:
     """Return the segments that replace `closed`: neighbours that fit into one segment become one.
 
-    They fit if their sizes before the cleaning add up to at most `segment.bytes`.
-    Source: Cleaner.groupSegmentsBySize (2.8).
+    They fit if their sizes before the cleaning add up to at most `segment.bytes`. The joined
+    segment has the first offset of the earliest and the time of the latest. Source:
+    Cleaner.groupSegmentsBySize (2.8).
     """
     found: list[Segment] = []
     size = 0

@@ -1,7 +1,8 @@
-"""The controlled shutdown of a broker: requests to the controller until the broker leads nothing.
+"""The controlled shutdown of a broker: requests to the controller until the broker may stop.
 
-The broker also stops after the last of `controlled.shutdown.max.retries` requests. Source:
-KafkaServer.controlledShutdown (2.8).
+It may stop when a response without an error names no partition that it still leads. It also stops
+after the last of `controlled.shutdown.max.retries` requests. Source: KafkaServer.controlledShutdown
+(2.8).
 """
 
 from __future__ import annotations

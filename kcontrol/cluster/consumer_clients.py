@@ -234,7 +234,7 @@ def commit(world: World, name: str, partition: str, offset: int, metadata: str =
 
 
 def _topics(world: World) -> dict[str, int]:
-    """Return the number of partitions of each topic that the metadata of at least one broker have, without the offsets topic."""
+    """Return each topic's number of partitions that the metadata of at least one broker have, without the offsets topic."""
     known = {tp for p in world.processes.values() for tp in p.driver.broker.metadata if tp.topic != OFFSETS_TOPIC}
     return {topic: sum(tp.topic == topic for tp in known) for topic in {tp.topic for tp in known}}
 

@@ -92,7 +92,7 @@ class Consumer(NamedTuple):
 
 
 def after_response(me: Consumer, body: Any, lost: bool) -> Consumer:
-    """Return the state of a consumer after the response `body`.
+    """Return the state of a consumer after `body`, the response to its last request.
 
     `lost` says whether the new assignment lacks partitions that the consumer owns; then the consumer joins once more.
     """

@@ -37,7 +37,7 @@ FIRST_PORT = 9092
 
 
 def start(world: World, n: int) -> None:
-    """Start a broker process with a new session and queue its start-up event."""
+    """Start a broker process with a new session, empty memory and the logs on its disk; queue its start-up event."""
     incarnation = world.incarnations.get(n, 0) + 1
     world.incarnations = {**world.incarnations, n: incarnation}
     cause = world.log("start", None, broker=n, incarnation=incarnation)

@@ -90,7 +90,10 @@ class Process:
 
 
 def contexts(settings: Settings, broker_id: int) -> tuple[ControllerContext, BrokerContext]:
-    """Return the controller context and the broker context of a broker that has just started."""
+    """Return the controller context and the broker context of a broker that has just started.
+
+    They have the rules and settings of the run, and no state yet.
+    """
     rules = settings.rules()
     controller = ControllerContext(broker_id, rules, design_of(rules), settings.config, settings.changes)
     return controller, BrokerContext(broker_id, rules, settings.config, settings.data)

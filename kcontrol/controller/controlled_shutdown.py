@@ -1,7 +1,8 @@
 """Handles the request of a broker that wants to stop.
 
 The controller first moves the partitions that the broker leads to other leaders. Then it stops the
-broker's other replicas and takes them out of the ISRs. The broker may stop once it leads nothing.
+broker's other replicas and takes them out of the ISRs. The broker may stop once it leads no
+partition that has another replica.
 
 Source: KafkaController.processControlledShutdown and doControlledShutdown (2.8).
 """

@@ -178,7 +178,8 @@ def process_isr_notifications(ctx: ControllerContext, paths: tuple[str, ...]) ->
 def process_isr_changes(ctx: ControllerContext, paths: tuple[str, ...]) -> Handler:
     """Read the notification znodes `paths` and their partitions' state znodes; send UpdateMetadata.
 
-    Source: KafkaController.processIsrChangeNotification (1.0, 2.8).
+    All brokers receive UpdateMetadata, unless the notifications name no partition. Source:
+    KafkaController.processIsrChangeNotification (1.0, 2.8).
     """
     znodes = yield effects.Read(paths)
     named = dict.fromkeys(tp for znode in znodes if znode for tp in _partitions_named(znode.data))

@@ -154,7 +154,8 @@ def partition_reassignment_isr_change(
 ) -> Handler:
     """End a reassignment after a change of its state znode, if every target replica is in the ISR.
 
-    Source: KafkaController.processPartitionReassignmentIsrChange (2.8).
+    Do nothing for a partition that is not being reassigned. Source:
+    KafkaController.processPartitionReassignmentIsrChange (2.8).
     """
     if event.partition in ctx.partitions_being_reassigned:
         yield from maybe_complete_reassignment(ctx, event.partition)

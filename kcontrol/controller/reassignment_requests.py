@@ -39,8 +39,8 @@ def zk_partition_reassignment(
 ) -> Handler:
     """Start the reassignments in `/admin/reassign_partitions`; return their partitions.
 
-    Remove the reassignments that fail from the znode, and do not return their partitions. `event`
-    has no fields and is None at a failover.
+    Remove the reassignments that fail from the znode, and do not return their partitions. Return ()
+    if the znode is missing. `event` has no fields and is None at a failover.
 
     Source: KafkaController.processZkPartitionReassignment (2.8).
     """

@@ -21,7 +21,7 @@ class TopicPartition(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> TopicPartition:
-        """Return partition 3 of `my-topic` for `"my-topic-3"`.
+        """Return the partition that `text` names: "my-topic-3" is partition 3 of `my-topic`.
 
         Raises ValueError if the text after the last dash, or a text without a dash, is no number.
         """
@@ -44,7 +44,7 @@ class PartitionReplica(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> PartitionReplica:
-        """Return the replica of `t-0` on broker 1 for `"t-0@1"`.
+        """Return the replica that `text` names: "t-0@1" is the replica of `t-0` on broker 1.
 
         Raises ValueError for other text.
         """

@@ -230,8 +230,9 @@ def controlled_shutdown(ctx: ControllerContext, event: events.ControlledShutdown
     """Elect other leaders or stop followers, one partition after the other.
 
     A partition that the stopping broker leads gets another leader; its follower of any other
-    partition stops. Respond with the partitions that the broker still leads. The handler releases
-    the lock before each partition, so other threads may change the context in between.
+    partition stops. Respond with the partitions that the broker still leads and that have another
+    replica. The handler releases the lock before each partition, so other threads may change the
+    context in between.
 
     Source: KafkaController.shutdownBroker (0.8.1).
     """

@@ -69,7 +69,8 @@ def controlled_shutdown(ctx: ControllerContext, event: events.ControlledShutdown
     """Elect other leaders or stop followers, one partition after the other.
 
     A partition that the stopping broker leads gets another leader; its follower of any other
-    partition stops. Respond with the partitions that the broker still leads.
+    partition stops. Partitions without another replica are left out. Respond with the other
+    partitions that the broker still leads.
 
     Source: KafkaController.ControlledShutdown (0.11, 1.0).
     """

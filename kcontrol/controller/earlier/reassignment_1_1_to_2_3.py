@@ -27,7 +27,7 @@ from kcontrol.core.znodes import REASSIGN_PARTITIONS, state_path
 def zk_partition_reassignment(ctx: ControllerContext, event: ZkPartitionReassignment) -> Handler:
     """Store all reassignments in `/admin/reassign_partitions` in the context, and start them.
 
-    Source: KafkaController.PartitionReassignment (1.1).
+    Do nothing if the znode is missing. Source: KafkaController.PartitionReassignment (1.1).
     """
     (stat,) = yield effects.Exists((REASSIGN_PARTITIONS,), watch=True)
     if stat is not None:

@@ -75,7 +75,8 @@ def _begin_reassignment(ctx: ControllerContext, tp: TopicPartition, target: Brok
 def partition_reassignment(ctx: ControllerContext, event: ZkPartitionReassignment) -> Handler:
     """Start the reassignments in `/admin/reassign_partitions` that are not in progress.
 
-    The event thread reads the znode again, although its listener has read it.
+    The event thread reads the znode again, although its listener has read it. Raises MalformedZnode
+    for JSON of a wrong form.
 
     Source: KafkaController.PartitionReassignment (0.11, 1.0).
     """
