@@ -31,8 +31,8 @@ def join_group(ctx: GroupContext, event: e.JoinGroup) -> Handler:
     """Answer a JoinGroup, or park it until the join phase ends.
 
     GROUP_REACTIONS decides, the table of reactions to requests by the group's state. If the group
-    is missing and has to be created, the table is read again for the new group. Then the join phase
-    ends, if all members have joined. Source: handleJoinGroup (0.9, 2.8).
+    is missing and has to be created, the table is read again for the new group. After the reaction
+    the join phase ends if all members have joined. Source: handleJoinGroup (0.9, 2.8).
     """
     if error := ctx.validate_group_status(event.group_id) if event.group_id else "INVALID_GROUP_ID":
         yield _refuse(ctx, event, error)
@@ -99,9 +99,9 @@ def _assign_member_id(ctx: GroupContext, event: e.JoinGroup, group: Group) -> Ha
 def _add_member(ctx: GroupContext, event: e.JoinGroup, group: Group) -> Handler:
     """Add a member with the timeouts and protocols of its request, and begin a rebalance.
 
-    Since 2.1 a timer limits how long the JoinGroup of a new member is parked. A member that joins
-    while the group waits for its first generation extends that wait (`has_newcomer`). Source:
-    addMemberAndRebalance (0.9, 2.8), KAFKA-7610.
+    Since 2.1 a timer removes a new member whose JoinGroup is parked for longer than the rule
+    `new_member_timeout_ms`. A member that joins while the group waits for its first generation
+    extends that wait (`has_newcomer`). Source: addMemberAndRebalance (0.9, 2.8), KAFKA-7610.
     """
     rules, member_id = ctx.rules, event.member_id or _new_id(event)
     session_ms, rebalance_ms = event.session_timeout_ms, event.rebalance_timeout_ms
@@ -122,9 +122,9 @@ def _add_member(ctx: GroupContext, event: e.JoinGroup, group: Group) -> Handler:
 
 
 def _answer(ctx: GroupContext, event: e.JoinGroup, group: Group) -> Handler:
-    """Answer with the current generation, without a rebalance; the leader also gets the members.
+    """Answer a JoinGroup with the current generation; the leader also gets the members.
 
-    Source: doJoinGroup, CompletingRebalance and Stable (0.9, 2.8).
+    No rebalance begins. Source: doJoinGroup, CompletingRebalance and Stable (0.9, 2.8).
     """
     yield Respond(
         event.correlation_id, rebalance.current_generation_result(ctx, group, event.member_id)

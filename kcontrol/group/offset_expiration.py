@@ -110,7 +110,9 @@ def remove_offsets(
 def delete_groups(ctx: GroupContext, event: e.DeleteGroups) -> Handler:
     """Delete each named group that is Empty, with all its offsets; answer with an error per group.
 
-    Source: handleDeleteGroups (2.8), KIP-229.
+    The error is "NONE" for a deleted group, NON_EMPTY_GROUP for a group with members,
+    GROUP_ID_NOT_FOUND for a missing or Dead group, or that of `validate_group_status`. Source:
+    handleDeleteGroups (2.8), KIP-229.
     """
     errors: dict[str, str] = {}
     for group_id in event.group_ids:

@@ -38,7 +38,7 @@ from kcontrol.group.offsets_topic_records import group_key, group_value
 
 
 def session_timer(group_id: str, member_id: str) -> str:
-    """Return the name of the timer of a member or a pending member id: "session <group> <id>"."""
+    """Return the name of the session timer of a (pending) member id: "session <group> <id>"."""
     return f"session {group_id} {member_id}"
 
 
@@ -94,7 +94,10 @@ def session_timed_out(ctx: GroupContext, event: e.SessionTimedOut) -> Handler:
 
 
 def pending_member_timed_out(ctx: GroupContext, event: e.PendingMemberTimedOut) -> Handler:
-    """Remove a pending member id under which no member has joined in time."""
+    """Remove a pending member id under which no member has joined within the session timeout.
+
+    The event is ignored if the id is no longer pending, or if the group is Dead or missing.
+    """
     group = ctx.groups.get(event.group_id)
     if group and group.state is not DEAD and event.member_id in group.pending_members:
         yield from remove_pending_member(ctx, event.group_id, event.member_id, event.timestamp_ms)

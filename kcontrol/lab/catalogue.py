@@ -37,7 +37,7 @@ def recordings() -> pd.DataFrame:
 
 
 def questions() -> pd.DataFrame:
-    """Return one row per question, indexed by the id for `exercises.predict`."""
+    """Return one row per question, with its chapter and text, indexed by the id for `exercises.predict`."""
     rows = ({"id": id} | dict(about) | {"chapter": str(about["chapter"])} for id, about in predictions.predictions().items())
     return Wide(journal_tables.table(rows, QUESTIONS, "id"))
 

@@ -1,8 +1,8 @@
 """The namespaces of a lab's commands: `lab.zk`, `lab.network`, `lab.disks`, `lab.timers` and `lab.group`.
 
 A namespace is a small class over one lab; its docstring lists its commands. No command lets time go on; `lab.run()` does. Each
-command returns the lab, so that commands can be chained. Each raises UserError, which lists the possible actions, for an
-action that is not possible.
+command but `zk.get` returns the lab, so that commands can be chained. Each raises UserError, which lists the possible actions,
+for an action that is not possible.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def _broker(data: str | None) -> int | None:
 
 
 def broker_lives(run: Entries) -> Iterator[Row]:
-    """Yield one row per process of a broker, from its start to its end.
+    """Yield one row per process of a broker, from its start to its end, which is missing while the process runs.
 
     `registered_record` is the id of the journal record of its registration in ZooKeeper, None if it has not registered.
     """

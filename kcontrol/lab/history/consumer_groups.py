@@ -67,7 +67,8 @@ def _rebalance(begin: Entry, later: list[Entry]) -> Row:
 def member_lives(run: Entries) -> Iterator[Row]:
     """Yield one row per member of a group: the time during which a coordinator has the member in its memory.
 
-    The end is missing if the member is still there at the end of the journal.
+    A static member that gets a new member id has a row for each id. The end is missing if the member is still there at the end of
+    the journal.
     """
     for (coordinator, group), history in _histories(run).items():
         lives: dict[str, Row] = {}

@@ -113,7 +113,7 @@ def _kind(state: StoredState, former: StoredState | None) -> str | None:
 
 
 def transitions(run: Entries) -> Iterator[Row]:
-    """Yield one row per transition of a partition or replica in a controller's memory."""
+    """Yield one row per transition of a partition or replica in a controller's memory; a failed transition has no row."""
     for entry in run.of("change"):
         fields = entry.r.fields
         partition, _, replica = fields["subject"].partition("@")
