@@ -248,10 +248,10 @@ def _after_id_stored(
 ) -> Handler:
     """Answer the parked JoinGroup of `member`, whose new id is in the log; return the new group.
 
-    If `group` or `member` is None, because it has left, return None and answer nothing. The
-    response names `event.leader`, the leader
-    before the write, so that a leader that has rejoined does not assign. It has the member id of
-    this write, although the member may have rejoined under another id.
+    If `group` or `member` is None, because the group or the member has left, return None and answer
+    nothing. The response names `event.leader`, the leader before the write, so that a leader that
+    has rejoined does not assign. It has the member id of this write, although the member may have
+    rejoined under another id.
     """
     yield from ()
     if group is None or member is None:

@@ -43,7 +43,10 @@ class JournalFile(NamedTuple):
 
 
 def write(records: Iterable[Record], path: str | Path) -> None:
-    """Write a journal to a file. Raises UserError if the file cannot be written."""
+    """Write a journal, with its end line, to a file, in place of an existing file.
+
+    Raises UserError if the file cannot be written.
+    """
     try:
         with Path(path).open("wb") as file:
             count = 0
