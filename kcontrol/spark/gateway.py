@@ -257,7 +257,10 @@ def open_session() -> "Iterator[SparkSession]":
 
 
 def stop_spark() -> None:
-    """End the Spark session and the Java that kcontrol started for it, which frees the memory; without this Java do nothing."""
+    """End the Spark session and the Java that kcontrol started for it, which frees the memory.
+
+    Do nothing if kcontrol has started no Java: a session of spark-submit or of Spark's own launcher stays open.
+    """
     global _gateway
     if _gateway is None:
         return

@@ -108,7 +108,7 @@ def logs(
 def offsets(paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen) -> bool:
     """Write the tables of the segments in `paths`, files and folders, to `out`; return whether all files are segments.
 
-    `say` is called with each line of text: the steps, the refused files and the result.
+    `say` is called with each line of text: the steps, the refused files and the result. `chosen` says which records are written.
     Raises UserError for a path without a segment, for a folder `out` that holds other files, and if Spark is missing.
     """
     segments(paths)

@@ -61,7 +61,10 @@ class _First(msgspec.Struct):
 
 
 def journal_files(path: Path) -> list[Path]:
-    """Return [path] for a file, and for a folder its files `*.jsonl`, sorted. Raises UserError if there are none."""
+    """Return [path] for a file, and for a folder its files `*.jsonl` (not those of folders in it), sorted, as absolute paths.
+
+    Raises UserError if the path does not exist, and for a folder without such a file.
+    """
     if path.is_file():
         return [path.resolve()]
     found = sorted(path.resolve().glob(f"*{SUFFIX}")) if path.is_dir() else []
@@ -112,7 +115,7 @@ def _began(path: Path, measured: clock.Clock, at_ms: int) -> datetime | None:
 def in_time(journals: Sequence[JournalOfRun], since: datetime | None, until: datetime | None) -> list[JournalOfRun]:
     """Return the journals of runs that began at `since` or later and before `until`; None stands for no limit.
 
-    With a limit, a run without a known time is left out.
+    All times are without a zone, and are compared with `JournalOfRun.began`. With a limit, a run without this time is left out.
     """
     if since is None and until is None:
         return list(journals)
@@ -137,7 +140,10 @@ def _named(journals: Iterable[JournalOfRun]) -> Iterable[JournalOfRun]:
 
 
 def _different(found: Sequence[JournalOfRun]) -> list[JournalOfRun]:
-    """Return the journals that are not the beginning of a longer one, nor a copy of an earlier one."""
+    """Return the journals of `found`, longest first, that are not the beginning of a longer one in the result.
+
+    Of equal files only the first by its path is returned.
+    """
     kept: list[JournalOfRun] = []
     for journal in sorted(found, key=lambda j: (-content_bytes(j.path), str(j.path))):
         if not any(is_beginning(journal.path, other.path) for other in kept):

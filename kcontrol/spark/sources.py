@@ -62,7 +62,7 @@ def journal_lines(spark: SparkSession, journals: Sequence[JournalOfRun]) -> Data
 def _upgraded_fields() -> str:
     """Return the SQL expression that gives a record's fields the names of the present version of journals.
 
-    It uses the column `kind`, which must still have the name of the journal's own version.
+    It uses the column `kind`, whose values must still be the names of kinds in the journal's own version.
     """
     named = NAMED.format(fields=_map({f"{kind}.{old}": new for (kind, old), new in FIELDS_3.items()}))
     upgraded = IN_VALUES.format(named=named, version=JOURNAL_VERSION, contexts=_map(CONTEXT_FIELDS_3))

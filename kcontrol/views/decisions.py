@@ -29,8 +29,8 @@ DELETED = ("deleted",)
 class Decision(NamedTuple):
     """A decision about `partition`: a new leader, ISR or leader epoch, an election without a leader, or the deletion.
 
-    `outcome` is the value by which two runs are compared: (leader, each member of the ISR, leader epoch), ("no leader elected",)
-    or ("deleted",). `words` is the decision as text, such as "t-1 is deleted".
+    `outcome` is the value by which two runs are compared: a flat tuple of the leader, each member of the ISR and the leader
+    epoch, or ("no leader elected",), or ("deleted",). `words` is the decision as text, such as "t-1 is deleted".
     """
 
     partition: str
@@ -86,7 +86,9 @@ def _elected(record: Record) -> Iterator[str]:
 
 
 def written(record: Record) -> dict[str, dict[str, Any]]:
-    """Return the contents that a journal record writes to state znodes, as dicts with `leader`, `isr` and epochs, by partition.
+    """Return the contents that a journal record writes to state znodes, by partition: dicts such as {"leader": 1, "isr": [1, 2]}.
+
+    They have the leader epoch and the controller epoch too, if the written data has them.
 
     Contents without a leader or an ISR are left out. Return an empty dict for a record that writes no state znode.
     """

@@ -40,7 +40,7 @@ class Diagram(graphviz.Digraph):  # type: ignore[misc]
     said: tuple[str, ...] = ()
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None, **_: Any) -> dict[str, Any]:
-        """Return the picture, and the nodes and edges as text for frontends without pictures; ignore IPython's arguments."""
+        """Return, by MIME type, the picture as SVG and the outline for frontends without pictures; ignore IPython's arguments."""
         return {"image/svg+xml": self.svg(), "text/plain": self.outline()}
 
     def svg(self) -> str:
@@ -53,7 +53,7 @@ class Diagram(graphviz.Digraph):  # type: ignore[misc]
         return f"{head}{tag}{STYLE}{rest}"
 
     def outline(self) -> str:
-        """Return one line for each node and edge, in the order in which they were added."""
+        """Return one line for each node and edge, in the order of their addition: the text that `add_node` or `add_edge` got."""
         return "\n".join(self.said)
 
     def add_node(self, key: str, lines: Sequence[str], tooltip: str = "", css: str = "") -> None:
@@ -73,7 +73,10 @@ class Diagram(graphviz.Digraph):  # type: ignore[misc]
 
 
 def _literal(lines: Sequence[str]) -> Any:
-    """Return lines of text for Graphviz, escaped so that Graphviz finds no HTML, entity or escape in them."""
+    """Return lines as one text for a label of Graphviz, with its line breaks between them.
+
+    The lines are escaped, so that Graphviz finds no HTML, entity or escape in them.
+    """
     return graphviz.nohtml("\\n".join(graphviz.escape(line.replace("&", "&amp;")) for line in lines))
 
 
@@ -113,16 +116,20 @@ def machine(
 
 
 def _decider(row: Transition) -> str:
-    """Return the name of the function that performs a transition; "" if it changes nothing but the state in memory."""
+    """Return the name of the function that performs a transition, such as "elect_leader"; "" if it is `memory_only`.
+
+    `memory_only` changes nothing but the state in memory.
+    """
     name = getattr(row.action, "__name__", type(row.action).__name__)
     return "" if name == "memory_only" else name
 
 
 def _through_its_partition(records: Sequence[Record], chain: list[Record]) -> list[Record]:
-    """Return a chain of causes, the last record first, with the transitions of the offsets topic's partition that it is about.
+    """Return a chain of causes, the last record first, in which a batch's cause is about the partition that a broker loads.
 
-    The cause of a batch is the last transition of its handler, which may be about another partition. A chain without
-    PartitionElected or PartitionResigned, or without a batch, is returned as it is.
+    The journal names the last transition of the handler as a batch's cause, which may be about another partition. The handler's
+    last transition of the partition in PartitionElected or PartitionResigned, and its causes, replace it. A chain without these
+    events, without a batch, or whose handler has no such transition is returned as it is.
     """
     events = [record.to_json().fields["event"] for record in chain if record.kind == "enqueue"]
     numbers = [event["partition"] for event in events if event["event"] in OF_COORDINATOR]

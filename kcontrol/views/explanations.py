@@ -91,7 +91,9 @@ def decided(record: Record, release: str = "") -> list[str]:
 
 
 def kafka_source(record: Record, release: str = "") -> str:
-    """Return the method and file of Kafka behind a journal record, with the release; "" if Kafka has no counterpart.
+    """Return the method and file of Kafka behind a journal record, and in parentheses the release that has them.
+
+    Return "" if Kafka has no counterpart.
 
     The place is that of `release`, the run's release, if `meanings.json` has it, else that of the release named there.
     """
@@ -106,7 +108,8 @@ def kafka_source(record: Record, release: str = "") -> str:
 def _entry(record: Record) -> tuple[str, str]:
     """Return the section and the key under which `meanings.json` has the method and file of Kafka behind a journal record.
 
-    The section is "events" for a `begin` record, "rules" or "machines" for a `change` record, else "kinds". If Kafka has no
+    They are "events" and the event for a `begin` record, "kinds" and the kind for a record that is no `change`. For a `change`
+    record they are "rules" and its rule if `meanings.json` has the rule, else "machines" and its machine. If Kafka has no
     counterpart of the record, the section does not have the key.
     """
     fields = record.fields

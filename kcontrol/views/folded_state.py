@@ -120,7 +120,8 @@ def subject(action: Sequence[Any], state: State) -> str:
     """Return the event, path or API that an action of the cluster is about; else "".
 
     `action` is a tuple or list that begins with the kind of action, such as ("deliver", 1). For a step of a broker's thread
-    return the name of the event, for a watch notification that is delivered its path, for a request between brokers its API.
+    return the name of the event that the thread handles or begins to handle, for a watch notification that is delivered its
+    path, for a request between brokers its API.
     `state` is the folded state before the action.
     """
     kind, who = action[0], str(action[1]) if len(action) > 1 else ""

@@ -108,7 +108,8 @@ def moments(records: Iterable[Record], group_id: str, *, places: bool = False) -
 def _concerns(path: Sequence[Any], places: bool) -> bool:
     """Return whether a change at this path of the folded state can concern a group: its coordinator, its members or its timers.
 
-    If `places` is True, a change of a znode of the offsets topic can concern it too.
+    `path` has keys, such as ("nodes", "1", "group"). If `places` is True, a change of a znode of the offsets topic can concern
+    a group too.
     """
     if path[0] == "znodes":
         return places and (len(path) < 2 or str(path[1]).startswith(OFFSETS_ZNODES))

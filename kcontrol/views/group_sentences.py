@@ -42,10 +42,11 @@ def consumer_act(kind: str, subject: Sequence[Any]) -> str:
 
 
 def consumer(f: Fields) -> str:
-    """Return the state of a consumer as a sentence: the broker that its pending request is for, else its generation.
+    """Return the state of a consumer as a sentence, such as "Consumer anna sends a request to broker 1.".
 
-    After the generation stands the exception that its last poll has thrown. Without an exception it is the condition of its
-    process, such as "frozen", or its last response if the process polls. `f` has the fields of a `consumer` record.
+    If no request is pending, the sentence has the consumer's generation, and then the first of these that there is: the
+    exception that its last poll has thrown, the condition of a process that does not poll, such as "frozen", its last
+    response. `f` has the fields of a `consumer` record.
     """
     me = f["now"]._asdict() if hasattr(f["now"], "_asdict") else f["now"]
     if me["asked"]:

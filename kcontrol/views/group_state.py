@@ -40,7 +40,10 @@ WAITS = {"join": "JoinGroup", "sync": "SyncGroup"}
 
 
 class Group(NamedTuple):
-    """One group in the memory of a coordinator; `held` has the group's fields as the journal has them."""
+    """One group in the memory of a coordinator; `group` is the group id, and `coordinator` the coordinator's broker id.
+
+    `state` has the name in the run's release. `held` has all fields of the group as the journal has them.
+    """
 
     group: str
     coordinator: int

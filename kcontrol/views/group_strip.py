@@ -86,7 +86,10 @@ class GroupStrip:
 
     @property
     def title(self) -> str:
-        """The group with its state, generation and coordinator after the last moment."""
+        """A sentence such as "Group g: Stable, generation 2, coordinator broker 1.", after the last moment.
+
+        It begins with the run's name if the strip has a name, and says if no coordinator has the group in its cache.
+        """
         now = self.moments[-1] if self.moments else None
         head = f"{text.clean(self.name)} \u00b7 Group" if self.name else "Group"
         if now is None or now.group is None:
@@ -97,8 +100,8 @@ class GroupStrip:
     def lines(self) -> list[str]:
         """Return the title and a line for each member id: what it waits for, its partitions and its deadline.
 
-        For a recording the next line has the numbers of its requests, responses and inferred states. The lines of `beside` come
-        last.
+        For a recording the next line says how many requests and responses it has, and how many states of the group are inferred.
+        The lines of `beside` come last.
         """
         own = [self.title, *(f"  {lane.letter} {text.clean(lane.name)}: {self._condition(lane)}" for lane in self.lanes)]
         own += [f"  {self.evidence.line()}"] if self.evidence else []
@@ -228,7 +231,7 @@ class GroupStrip:
     def _times(self, y: float) -> list[str]:
         """Return the times below the columns as SVG text elements, at the height `y` in pixels.
 
-        A column is a journal record that changes the group; a time without room beside the last time is left out.
+        A column is a journal record that changes the group. Its time is left out if the nearest time to its left takes the room.
         """
         parts, free = [], 0.0
         for place, moment in enumerate(self.moments):

@@ -55,7 +55,10 @@ def rows(kind: str) -> tuple[tuple[str, ...], ...]:
 
 
 class LogLine(NamedTuple):
-    """A line of a log: `str()` is the whole line as in the log file; it begins with the time as `clock.stamp` returns it."""
+    """A line of a log: `str()` is the whole line as in the log file, "stamp, level, message (logger)" without the commas.
+
+    `stamp` is the time as `clock.stamp` returns it.
+    """
 
     stamp: str
     level: str
@@ -291,5 +294,5 @@ def _joined(brokers: Iterable[int]) -> str:
 
 
 def _old_name(state: str) -> str:
-    """Return the name of a partition's state in the log of 0.8.0: `NotExists`, `New`, `Online` or `Offline`."""
+    """Return the name that 0.8.0 logs for the state of a partition: `New` for `NewPartition`, `NotExists` for the nonexistent."""
     return state.removesuffix("Partition").replace("NonExistent", "NotExists")

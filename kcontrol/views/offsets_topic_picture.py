@@ -70,7 +70,7 @@ class OffsetsTopicPicture:
     # ---------------------------------------------------------------- picture
 
     def svg(self) -> str:
-        """Return the picture as SVG; a long log shows its last records, and the cache its first keys."""
+        """Return the picture as SVG; at most MOST squares are drawn in a row: the log's last records, the first keys."""
         shown, keys = self.squares[-MOST:], self.keys[:MOST]
         width = MARGIN + NAME + max(5, len(shown), len(keys)) * STEP + MARGIN
         parts = [label(MARGIN, 24, self.title, "ink", 14)]

@@ -21,7 +21,8 @@ class Seen(Changes):
     The state has `partitions` (name to the fields of `folded_state.Partition`), `sessions` (id to [broker, whether its process
     runs]), `czxid` and `mzxid` (by path), `moves` (state machine to the id of the journal record of its last transition), `taken`
     ("sender>receiver" of received requests without a response), `cuts` (broker to partition to the last truncation: [id of its
-    journal record, offset, removed log records]) and `lost` (partition to the fields of its `record_lost` records).
+    journal record, offset, removed log records]) and `lost` (partition to the fields of its `record_lost` records). A zxid is
+    that of the write that created (`czxid`) or last changed (`mzxid`) the znode.
     """
 
     def __init__(self) -> None:
@@ -33,7 +34,8 @@ class Seen(Changes):
     def add(self, record: Record, changes: Iterable[Change]) -> None:
         """Change the state by the next record, whose fields are in JSON's types, and list these changes in `noted`.
 
-        `changes` are the changes that this record has made in the state of `journal.fold`.
+        `changes` are the changes that this record has made in the state of `journal.fold`; `noted` has the same form, and only
+        the changes of this record.
         """
         self.noted = []
         if (note := NOTES.get(record.kind)) is not None:
@@ -71,7 +73,7 @@ class Seen(Changes):
         return tuple(self.state["partitions"][name]["replicas"])
 
     def _partition(self, partition: folded_state.Partition) -> None:
-        """Store the fields of a partition whose values have changed since the last call for this partition."""
+        """Store in `partitions` the fields of this partition that differ from the stored ones, and list them in `noted`."""
         values = {name: list(value) if isinstance(value, tuple) else value for name, value in partition._asdict().items()}
         known = self.need({}, "partitions", partition.name)
         if changed := {name: value for name, value in values.items() if name not in known or known[name] != value}:

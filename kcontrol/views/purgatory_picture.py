@@ -133,8 +133,9 @@ class PurgatoryPicture:
         yield label(x_name - 3, y_name + 4, clock.duration(ring.tick_ms), "dim", 10, "end")
 
     def _fall(self, operation: Operation, y: float) -> Iterator[str]:
-        """Yield a dotted line through the slots of an operation's task, and a circle if the task has left the wheels.
+        """Yield SVG elements: a dotted line through the slots of an operation's task, in the order in which the task had them.
 
+        If the task has left the wheels, the line ends in their centre, and a circle with the operation's letter comes first.
         `y` is the height of the wheel's centre.
         """
         ticks = {ring.tick_ms: (number, ring.size) for number, ring in enumerate(self.purgatory.rings())}

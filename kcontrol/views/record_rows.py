@@ -33,10 +33,11 @@ class Rows:
     def add(self, record: Record, changes: Iterable[Change]) -> None:
         """Add the row of the next journal record to `made`; the record's fields are in JSON's types.
 
-        `changes` are the changes by the record of the state that `journal.fold` computes. Entries of the row: if the record
-        changes a part of the state that a panel draws, `patch`, `texts` and `with` have this change; if it decides about a
-        partition or the controller, `decides` has the decision as text and `rule` the reason. `explained` has the lines that
-        explain the record, or their number, counted from 0, if an earlier row has equal lines.
+        `changes` are the changes by the record of the state that `journal.fold` computes. Each row has the record's `id`, `kind`,
+        `cause`, `at_ms` and `fields`, its sentence `say` and its importance `weight`. If the record changes a part of the state
+        that a panel draws, `patch`, `texts` and `with` have this change; if it decides about a partition or the controller,
+        `decides` has the decision as text and `rule` the reason. `explained` has the lines that explain the record, or their
+        number, counted from 0, if an earlier row has equal lines.
         """
         fields = record.fields
         if (session := fields.get("session")) is not None:

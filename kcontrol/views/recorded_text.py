@@ -15,7 +15,10 @@ MARKS = {"record": "inferred", "time": "its time is inferred"}
 
 
 def begins(run: Mapping[str, Any]) -> str:
-    """Return the sentence for the first record of a recording's journal, whose fields are `run`; "" for any other journal."""
+    """Return the sentence for the first record of a journal of a recording or of broker logs: its release, and what it is of.
+
+    `run` has the record's fields. Return "" for the journal of any other run.
+    """
     what = f"Kafka {run['release']}"
     if run["world"] == "recorded group":
         return f"A recording of a real coordinator begins: {what}, {run['scenario']}."

@@ -51,5 +51,5 @@ def _square(x: float, c: Candidate) -> list[str]:
 
 
 def lines(title: str, candidates: Sequence[Candidate]) -> str:
-    """Return the picture's content as text: the title, and one line for each replica."""
+    """Return the picture's content as text: the title, and a line such as "  broker 2: not in sync" for each replica."""
     return "\n".join([title, *(f"  broker {c.broker}: {c.verdict}" for c in candidates)])

@@ -20,7 +20,10 @@ OUTSIDE = "outside"
 
 
 class StripStep(NamedTuple):
-    """One step: the lane (a broker's id, or OUTSIDE), the action in words, and a word about its effect, or ""."""
+    """One step: the lane (a broker's id, or OUTSIDE), the action in words, and its effect, such as "writes t-0".
+
+    `effect` is "" unless the step elects a controller, writes a state znode or moves a group.
+    """
 
     lane: str
     action: str

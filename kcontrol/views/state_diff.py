@@ -108,7 +108,7 @@ def _znode_cell(state: State, path: str) -> str:
 
 
 def _rows(pair: Sequence[State]) -> Iterator[tuple[str, bool]]:
-    """Yield (HTML row, whether the two states of `pair` differ in it) for each broker, then for each partition."""
+    """Yield (HTML row, whether it differs) for each broker, then for each partition; a row has the values in both states."""
     for broker, said in _brokers(pair):
         differs = said[0] != said[1]
         yield _row(f"broker {broker}", [_cell(words, differs) for words in said], differs), differs

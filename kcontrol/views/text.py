@@ -41,7 +41,8 @@ def short(state: Any) -> str:
 def importance(record: Record) -> int:
     """Return the importance of a journal record: 2 for an action from outside, 1 for a changed state or a message, else 0.
 
-    A lost record of a log has the importance 2 too. The importance 0 is that of a step inside a broker.
+    A lost record of a log has the importance 2 too. The importance 0 is that of a step inside a broker, such as a timer that is
+    set, and of a write of one operation that fails with NodeExists or NoNode.
     """
     kind, fields = record.kind, record.fields
     if kind in ACTS | LOSSES:
@@ -214,7 +215,8 @@ def _response(who: str, f: Fields) -> str:
 def _respond(who: str, f: Fields) -> str:
     """Return the sentence about a response of `who`, such as "Broker 1", from the fields `f` of its `respond` record.
 
-    It has the error code, the partitions that failed and, in a list of reassignments, the replicas of each partition.
+    It has the error code, the partitions that failed with their error codes and, in a response to ListPartitionReassignments,
+    the replicas of each partition.
     """
     body = f["body"]._asdict() if hasattr(f["body"], "_asdict") else f["body"] or {}
     results = body.get("partitions", {}).items()
@@ -456,7 +458,7 @@ def action_label(action: Sequence[Any], state: dict[str, Any] | None = None) -> 
 def summary(state: dict[str, Any], brokers: Iterable[int] = ()) -> str:
     """Return a state in one line: `2 of 3 brokers, broker 1 is controller (epoch 1), 2 partitions online`.
 
-    `brokers` are all brokers of the run; brokers of the state are counted too.
+    The first number is that of running brokers, the second that of `brokers`, all brokers of the run, and the running ones.
     """
     living = len(state["nodes"])
     all_of = len({*map(str, brokers), *state["nodes"]})

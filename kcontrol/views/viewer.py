@@ -47,7 +47,7 @@ BATCH_SIZE = 5_000  # rows in one message
 
 
 class Stepper(Protocol):
-    """The cluster that a viewer steps: a growing journal, its next actions, and the methods `step` and `run`."""
+    """The cluster that a viewer steps: `records`, its growing journal, its next `actions`, and the methods `step` and `run`."""
 
     @property
     def records(self) -> Sequence[Record]: ...
@@ -175,7 +175,7 @@ class Viewer(anywidget.AnyWidget):
             self.refresh_branches()
 
     def refresh_branches(self) -> None:
-        """Send the names of the branches, and the journal records of the run shown beside this run, to the browser."""
+        """Send the names of the branches to the browser, and the records of the branch beside this run, if there is one."""
         family = self._family
         own = next((name for name, stepper in family.items() if stepper is self._stepper), "")
         with self.hold_sync():
@@ -201,9 +201,9 @@ class Viewer(anywidget.AnyWidget):
         self.show(chosen)
 
     def click_branch(self, name: str = "", at: int | None = None) -> None:
-        """Branch off after the journal record that is shown, or after record number `at`, and show the branch.
+        """Branch off after the journal record that is shown, or after the record with the index `at`, and show the branch.
 
-        If `name` is "", the branch gets a new name.
+        If `name` is "", the branch gets the first free name of "branch 1", "branch 2" and so on.
 
         Raises UserError for a name that a branch has already.
         """
@@ -395,7 +395,11 @@ class Viewer(anywidget.AnyWidget):
                 self.busy = False
 
     def _on_message(self, _: Any, message: dict[str, Any], buffers: Any) -> None:
-        """Execute a message of the browser. An error is shown in the widget, where the click was; `buffers` are not used."""
+        """Execute a message of the browser, as the top of this file lists them; `buffers` are not used.
+
+        An error is shown in the widget, where the click was. While an action is not possible (`held`), only "records" and "show"
+        are executed.
+        """
         command = message.get("do")
         if command == "records":
             start = int(message["from"])

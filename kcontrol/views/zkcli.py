@@ -5,7 +5,7 @@ from typing import Protocol
 
 
 class StatLike(Protocol):
-    """The eleven fields of a znode's Stat; times are milliseconds since 1970, in UTC."""
+    """The eleven fields of a znode's Stat; the times `ctime` and `mtime` are milliseconds since 1970, in UTC."""
 
     @property
     def czxid(self) -> int: ...

@@ -1,4 +1,7 @@
-"""Writes the tables of runs for the journal of broker logs, each with the columns that name its lines and what no line has."""
+"""Writes the tables of runs for the journal of broker logs, each with the columns `line` and `inferred`.
+
+`line` is the file and line number that show a row, `inferred` the names of the row's values that no line has.
+"""
 
 from __future__ import annotations
 

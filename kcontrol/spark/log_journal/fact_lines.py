@@ -48,7 +48,7 @@ class Logs(NamedTuple):
             yield Line(self.name(file), n, at_ms, kind, found, broker)
 
     def name(self, file: str) -> str:
-        """Return the name of a file below the folder that has all files."""
+        """Return the path of the log file `file` relative to the folder that has all log files."""
         return os.path.relpath(file, self.root)
 
 

@@ -57,7 +57,10 @@ class Line(NamedTuple):
 
 
 class Ahead:
-    """An index of one part of the logs: `next` returns the next line about a subject, such as the next move of a replica."""
+    """An index of the lines that the journal's maker has read together, a limited number: `next` finds the next line of a key.
+
+    A key is such as ("move", "t-0@2") for the transitions of a replica, or ("speaks", 1) for all lines of broker 1.
+    """
 
     def __init__(self, lines: Sequence[Line]) -> None:
         self._lines = lines
@@ -67,7 +70,7 @@ class Ahead:
                 self._places[key].append(position)
 
     def next(self, position: int, *key: Any) -> Line | None:
-        """Return the first line after the index `position` with this key, such as "move", "t-0"; None if this part has none."""
+        """Return the first line after the index `position` with this key, such as "move", "t-0"; None without such a line."""
         places = self._places.get(key, ())
         at = bisect_right(places, position)
         return self._lines[places[at]] if at < len(places) else None
@@ -89,5 +92,5 @@ def _keys(line: Line) -> Iterator[tuple[Any, ...]]:
 
 
 def state_name(name: str) -> str:
-    """Return the name of a state as the releases from 0.8.1 on have it."""
+    """Return a state's name in the releases from 0.8.1 on: "OnlinePartition" for "Online" of 0.8.0; a later name is unchanged."""
     return OLD_STATES.get(name, name)

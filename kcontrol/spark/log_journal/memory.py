@@ -43,7 +43,7 @@ class Records:
 
 
 class Memory:
-    """The state of a cluster after the lines so far, and the records that they make."""
+    """The state of a cluster after the log lines so far, and the journal's `records`, to which each method adds its records."""
 
     def __init__(self, records: Records) -> None:
         self.records, self.line = records, Line("", 0, 0, "", {}, None)
@@ -137,7 +137,7 @@ class Memory:
         self.write(by, cause, inferred, (path, encode_state(LeaderAndIsr.from_json(leadership)).decode(), False))
 
     def forget_topic(self, topic: str, by: int | None, cause: RecordId | None, inferred: str | None, *more: str) -> None:
-        """Record that the znodes of a topic, and the znodes `more`, are deleted."""
+        """Record a transaction of `by` that deletes a topic's znodes and the znodes `more`, such as the request to delete it."""
         gone = [tp for tp in {*self.assigned, *self.leaderships} if tp.rpartition("-")[0] == topic]
         states = sorted(state_path(TopicPartition.parse(tp)) for tp in gone)
         self.delete(by, cause, inferred, *states, partitions_path(topic), topic_path(topic), *more)

@@ -31,7 +31,7 @@ NOT_KNOWN = "the log does not say why"
 
 
 class PartitionLines:
-    """The partitions and replicas of a cluster, by the lines so far."""
+    """The partitions and replicas of a cluster, by the lines so far; each public method reads a line and adds its records."""
 
     def __init__(self, memory: Memory, processes: Processes, release: str) -> None:
         self.memory, self.processes = memory, processes
@@ -197,14 +197,15 @@ class PartitionLines:
         return sent.facts
 
     def selected(self, line: Line) -> None:
-        """Read the result of an election, whose transition comes in a later line (up to 1.0)."""
+        """Store the leader, ISR and leader epoch of an election for its transition, which comes in a later line (up to 1.0)."""
         if {"leader", "isr", "leader_epoch", "topic"} <= line.facts.keys():
             self._elected[line.partition] = {name: line.facts[name] for name in ("leader", "isr", "leader_epoch")}
 
     def isr_removed(self, line: Line) -> None:
-        """Read the smaller ISR of a partition with a replica that goes offline.
+        """Read the smaller ISR of a partition with a replica that goes offline, and record the replica's transition with it.
 
-        If the logs have a later line of the replica's transition, both lines make one record.
+        If the logs have a later line of the replica's transition, both lines make one record. If the line does not name the
+        replica, the ISR is stored for this later line.
         """
         tp, facts, controller = line.partition, line.facts, line.facts["controller"]
         epoch = facts.get("epoch", self.processes.terms.get(controller))
@@ -248,7 +249,7 @@ class PartitionLines:
     # ---------------------------------------------------------------- topics
 
     def assigned(self, line: Line) -> None:
-        """Read the replicas that are assigned to partitions."""
+        """Read the replicas that are assigned to partitions, and record those that are new in the topics' znodes."""
         found = line.facts.get("assignment")
         if isinstance(found, dict):
             self.memory.assign(found, None)
@@ -256,7 +257,7 @@ class PartitionLines:
             self.memory.assign({line.partition: replicas}, None)
 
     def deletion_requested(self, line: Line) -> None:
-        """Read the begin of the deletion of topics."""
+        """Read the begin of the deletion of topics, and record the request to delete each topic, unless it is recorded."""
         for topic in line.facts["topics"]:
             self._delete_topic(topic, None, None)
 

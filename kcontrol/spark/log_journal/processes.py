@@ -92,7 +92,10 @@ class Processes:
         self._elect(line.facts["controller"], line.facts.get("epoch"), None)
 
     def epoch(self, line: Line) -> None:
-        """Read the controller epoch of a new controller."""
+        """Read the controller epoch of a new controller, and record its write of `/controller_epoch`, unless it is recorded.
+
+        If the broker is not known to be controller, its election is inferred.
+        """
         controller, epoch = line.facts["controller"], line.facts["epoch"]
         if self.memory.owners.get(CONTROLLER) != controller:
             self._elect(controller, epoch, RECORD)

@@ -42,7 +42,7 @@ def to_journal(lines: Iterable[Line], release: str, brokers: Iterable[int], **ab
 
 
 class Replay:
-    """The conversion of lines: `read` adds the records of the next part of the lines."""
+    """The conversion of lines: `read` adds the records of a list of lines, which follow those of the call before."""
 
     def __init__(self, records: Records, release: str) -> None:
         self.memory = Memory(records)

@@ -109,7 +109,10 @@ def wrap_of(text: Column) -> Column:
 
 
 def unwrapped(text: Column, wrap: Column) -> Column:
-    """Return a log line without the text before its time; `wrap` is the kind of this text, as `wrap_of` returns it, or NULL."""
+    """Return a log line without the text before its time; `wrap` is the kind of this text, as `wrap_of` returns it.
+
+    If `wrap` is NULL, the line is unchanged.
+    """
     found = sql.when(wrap.isNull(), text)
     for name, pattern in WRAPS.items():
         found = found.when(wrap == name, sql.regexp_replace(text, f"^(?:{pattern})(?={DATED})", ""))

@@ -159,7 +159,10 @@ def _counted(spark: SparkSession, folder: Path, files: Sequence[LogFile], refuse
 
 
 def _with_local_time(rows: DataFrame) -> DataFrame:
-    """Return the rows with the column `local_time`, the time that is written in the record without a zone."""
+    """Return the rows with the column `local_time`: the time as written in the record, a timestamp without a zone.
+
+    It has milliseconds; it is NULL for a record without a time.
+    """
     local = sql.rpad(sql.translate(sql.substring("time", 1, 23), "/,T", "-. "), 23, ".000").try_cast("timestamp_ntz")
     return rows.withColumn("local_time", local)
 

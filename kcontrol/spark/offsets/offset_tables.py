@@ -89,7 +89,8 @@ def write_offsets(
 ) -> Written:
     """Write the tables of the segments in files and folders as Parquet into `out`, in place of former tables of segments.
 
-    `chosen` has the first and the last time of the records, and their topic. `report` is called with the name of each step.
+    `chosen` has the first and the last time of the records, and their topic; rejected rows are all written. `report` is called
+    with the name of each step.
     Raises UserError for a path without a segment and for a folder `out` with other files than tables of segments; BytesLost if
     bytes of a file are in no row, and then the former tables stay.
     """
@@ -141,7 +142,10 @@ def _checked(table: DataFrame, found: Sequence[Segment]) -> tuple[int, int, list
 
 
 def _with_transactions(table: DataFrame) -> DataFrame:
-    """Return the table with the column `transaction`: the next marker of the producer in the partition decides."""
+    """Return the table with the column `transaction`, by the producer's next marker in the partition.
+
+    It is "committed" or "aborted", "open" if no such marker comes, and NULL for a row outside of transactions.
+    """
     folder = sql.regexp_replace("file", r"/[^/]*$", "")
     later = (
         Window.partitionBy(folder, "log_partition", "producer_id")
@@ -155,7 +159,7 @@ def _with_transactions(table: DataFrame) -> DataFrame:
 
 
 def _with_time(table: DataFrame) -> DataFrame:
-    """Return the table with the fields as columns, and with `time_utc` and `day`.
+    """Return the table with a column for each field of keys and values, in place of `fields`, and with `time_utc` and `day`.
 
     Both are of the record's timestamp, else of the time in its value; without a time `time_utc` is NULL and `day` is "unknown".
     """

@@ -220,7 +220,7 @@ def _marker(row: Row, kind: int) -> Row:
 
 
 def _record(row: Row, key: bytes | None, value: bytes | None) -> Row:
-    """Return `row` with the kind and the fields of this key and value, or with the reason why they cannot be read."""
+    """Return `row` with the kind and the fields of this key and value; if they cannot be read, only with the reason."""
     if key is None or len(key) < 2:
         return row._replace(reason=NO_KEY if key is None else NO_SHORT)
     (key_version,) = struct.unpack_from(">h", key)

@@ -150,7 +150,7 @@ def _timeline(runs: Sequence[RunTimes], found: Sequence[Section]) -> str:
 def _bar(run: RunTimes, row: Row, look: str, y: int, height: int, words: str) -> str:
     """Return the bar of a row in the line of its run as SVG, with `words` in it if it is wide enough, and a tooltip.
 
-    `look` is its attribute `fill` or `class`; `y` and `height` are in pixels.
+    `row` is a row of a section. `look` is an attribute as text, `fill="..."` or `class="..."`; `y` and `height` are in pixels.
     """
     begin, end = _place(run, row["begin_ms"], row["n"]), _place(run, row["end_ms"], row["end_n"])
     begin = min(begin, 100 - NARROWEST)
@@ -165,7 +165,10 @@ def _bar(run: RunTimes, row: Row, look: str, y: int, height: int, words: str) ->
 
 
 def _place(run: RunTimes, at_ms: int | None, n: int | None) -> float:
-    """Return a place on the line of a run in per cent: by the time, else by the record's position; the end if both are None."""
+    """Return a place on the line of a run in per cent: by `at_ms` or, in a run without times, by the record's position `n`.
+
+    Without this value it is the end, 100.
+    """
     if run.begin_ms is not None and at_ms is not None:
         return 100 * (at_ms - run.begin_ms) / max(1, run.length)
     return 100 * n / max(1, run.records) if n is not None and run.begin_ms is None else 100

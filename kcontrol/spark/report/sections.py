@@ -50,7 +50,7 @@ class Section(NamedTuple):
         return Counter({key: found[key] for key in self.keys})
 
     def durations(self) -> list[Durations]:
-        """Return the durations by key, for the keys of rows that have a duration."""
+        """Return a Durations for each key in `keys` that has rows with a duration: rows whose `duration_ms` is not None."""
         known: dict[str, list[Row]] = defaultdict(list)
         for row in self.rows:
             if row.get("duration_ms") is not None:
@@ -96,7 +96,10 @@ def sections(tables: Tables) -> list[Section]:
 def _section(
     id: str, title: str, key: str, columns: Sequence[str], rows: Sequence[Row], key_of: Callable[[Row], object]
 ) -> Section:
-    """Return the section of these rows; a row without a key has the key "unknown"."""
+    """Return the Section of these rows, which get their key as text; a row has the key "unknown" if `key_of` returns None for it.
+
+    `key` says in words what the keys are, such as "reason".
+    """
     shown = [row | {"key": _words(key_of(row)), "from": _begin(row), "for": _length(row)} for row in rows]
     ordered = sorted(shown, key=lambda row: (row["run"], _order(row["key"]), row["n"]))
     return Section(id, title, key, columns, [row | {"place": place} for place, row in enumerate(ordered)])

@@ -38,7 +38,10 @@ class RunTimes(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """The runs of a folder, sorted by name, and its tables: rows sorted by the run, and in a run by `n`."""
+    """The runs of a folder, sorted by name, and its tables: `rows` maps a table's name, such as "rebalances", to its rows.
+
+    A row is a dict by column; rows are sorted by the run, and in a run by `n`.
+    """
 
     runs: list[RunTimes]
     rows: Mapping[str, list[Row]]

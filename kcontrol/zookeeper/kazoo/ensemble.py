@@ -66,7 +66,7 @@ class KazooZooKeeper:
     # ------------------------------------------------------------ the port
 
     def connect(self, session_timeout_ms: int = 18_000) -> KazooSession:
-        """Open a session; the server may grant another timeout. Raises UserError if no session is granted in time."""
+        """Open a session; the server may grant another timeout. Raises UserError if none is granted within `patience_s`."""
         for ended in [session for session in self._sessions.values() if session.has_ended]:
             self._drop(ended)
         session = self._open(session_timeout_ms)
@@ -74,9 +74,9 @@ class KazooZooKeeper:
         return session
 
     def end(self, client: Client) -> ClosedSession:
-        """End a session with the effects of its expiry, without a wait for its timeout: take the session over and close it.
+        """End the session of `client` as its expiry would, without a wait for its timeout: take the session over and close it.
 
-        Raises SessionExpired if the session has ended before.
+        Return the zxid of its end, and the paths of its deleted ephemeral znodes. Raises SessionExpired if it has ended before.
         """
         session = self._sessions.get(client.session_id)
         if session is None or session.has_ended:
@@ -178,7 +178,7 @@ class KazooZooKeeper:
     def _hold_root(self) -> bool:
         """Create the ephemeral znode that keeps other clients with an owner from this chroot, and return True.
 
-        Return False if the znode exists, or if ZooKeeper refuses the create for another reason.
+        Return False if the znode exists, or if ZooKeeper refuses the create by any other error, such as NoAuth.
         """
         return self._own_session.write([(Op("create", IN_USE, ephemeral=True),)])[0].error is None
 

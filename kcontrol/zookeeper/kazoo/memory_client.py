@@ -22,7 +22,7 @@ Watch = Callable[[WatchedEvent], object]
 
 
 class MemoryKazooClient:
-    """A client with one session of a MemoryZooKeeper, and the methods of kazoo's client.
+    """A client with one session of a MemoryZooKeeper, and the most used methods of kazoo's KazooClient.
 
     It calls watches only in `deliver_notifications`; kazoo's client calls watches on a thread of its own.
     """
@@ -69,7 +69,7 @@ class MemoryKazooClient:
         return znode.data, _stat(znode.stat)
 
     def get_children(self, path: str, watch: Watch | None = None) -> list[str]:
-        """Return the names of the children, and set `watch` if it is given.
+        """Return the names of the children, sorted, and set `watch` if it is given.
 
         Raises NoNodeError for a missing znode, and then sets no watch.
         """

@@ -45,7 +45,7 @@ class KazooPlaygroundClient:
 
     @property
     def session_id(self) -> int:
-        """The client's session; the server may have ended it already."""
+        """The id of the client's session, as a number; the server may have ended this session already."""
         return int(self.kazoo._session_id)
 
     @property
@@ -71,7 +71,7 @@ class KazooPlaygroundClient:
         self._wait_for(KazooState.CONNECTED)
 
     def expire(self) -> None:
-        """End the session as a passed timeout does; the client does not know yet."""
+        """End the session at the server, as a passed timeout does; the client finds it out when it is connected again."""
         close_session([self._server], PATIENCE_S, self.kazoo._session_id, self.kazoo._session_passwd)
 
     def drain(self) -> None:
