@@ -50,7 +50,7 @@ ROOM_LINES = {
     "spark/offsets": 305,
     "spark/report": 345,
     "views": 3_409,
-    "zookeeper": 410,
+    "zookeeper": 413,
     "zookeeper/kazoo": 998,
     "zookeeper/server": 305,
 }

@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kcontrol.cluster import actions
 from kcontrol.core.model import LEADER_DURING_DELETE, LeaderAndIsr, PartitionReplica, TopicPartition
+from kcontrol.core.releases import is_since
 from kcontrol.core.znodes import (
     CONTROLLER,
     CONTROLLER_EPOCH,
@@ -61,7 +61,8 @@ class Invariant:
     source: str
 
     def is_promised_by(self, release: str) -> bool:
-        return _numbers(self.since) <= _numbers(release)
+        """Return whether `release` gives the guarantee; a release of two numbers is as new as each of its patches."""
+        return is_since(self.since, release)
 
     def is_void(self, world: World) -> bool:
         """Return whether a client that is no broker has written a znode on which this guarantee depends."""
@@ -76,11 +77,6 @@ class Invariant:
             return None
         found = self.broken(world)
         return None if found is None or self.is_void(world) else f"{self.name}: {found}"
-
-
-@cache
-def _numbers(release: str) -> tuple[int, ...]:
-    return tuple(map(int, release.split(".")))
 
 
 # ---------------------------------------------------------------- writes of state znodes

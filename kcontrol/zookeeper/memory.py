@@ -202,7 +202,7 @@ class MemoryZooKeeper:
             if error is not None:
                 return WriteResult(zxid, error, index, (), ())
         self._perform(draft)
-        return WriteResult(zxid, None, -1, tuple(draft.versions), tuple(draft.paths))
+        return WriteResult(zxid, None, -1, tuple(draft.versions), tuple(draft.paths), tuple(draft.stats))
 
     def _perform(self, draft: Draft) -> None:
         """Apply the changes of a transaction to the tree, then fire the watches in the order of its operations."""

@@ -25,7 +25,8 @@ class WriteResult(NamedTuple):
     `BadVersion`, `NotEmpty`, `NoChildrenForEphemerals`, `NoAuth`, `InvalidAcl`, `BadArguments`), and `failed_index` the index
     of that operation, -1 without an error. `versions` has one entry per operation: 0 after a create, the new data version
     after a set, None otherwise. `paths` has the stored path of each operation, with the number that ZooKeeper appended to a
-    sequential name. A failed transaction has `versions == ()` and `paths == ()`.
+    sequential name. `stats` has the stat of the znode right after each set, None for every other operation. The three are ()
+    after a failed transaction.
     """
 
     zxid: int
@@ -33,6 +34,7 @@ class WriteResult(NamedTuple):
     failed_index: int
     versions: tuple[int | None, ...]
     paths: tuple[str, ...]
+    stats: tuple[Stat | None, ...] = ()
 
 
 class ClosedSession(NamedTuple):

@@ -37,9 +37,10 @@ class Draft:
         done: (kind of the change, path, parent, session that owns the znode or 0), in order; a check adds no entry.
         versions: one per operation, as in `WriteResult`.
         paths: one per operation, as in `WriteResult`.
+        stats: one per operation, as in `WriteResult`.
     """
 
-    __slots__ = ("_nodes", "_now_ms", "_session_id", "_zxid", "changed", "done", "paths", "versions")
+    __slots__ = ("_nodes", "_now_ms", "_session_id", "_zxid", "changed", "done", "paths", "stats", "versions")
 
     def __init__(self, nodes: Mapping[str, Znode], zxid: int, now_ms: int, session_id: int) -> None:
         self._nodes = nodes
@@ -50,6 +51,7 @@ class Draft:
         self.done: list[tuple[Kind, str, str, int]] = []
         self.versions: list[int | None] = []
         self.paths: list[str] = []
+        self.stats: list[Stat | None] = []
 
     def create(self, op: Op) -> str | None:
         """Add a new znode to the draft; return the name of ZooKeeper's error, or None after a success.
@@ -81,6 +83,7 @@ class Draft:
         self.done.append(("NodeCreated", path, parent_path, owner))
         self.versions.append(0)
         self.paths.append(path)
+        self.stats.append(None)
         return None
 
     def set(self, op: Op) -> str | None:
@@ -101,6 +104,7 @@ class Draft:
         self.done.append(("NodeDataChanged", path, "", owner))
         self.versions.append(version)
         self.paths.append(path)
+        self.stats.append(stat)
         return None
 
     def delete(self, op: Op) -> str | None:
@@ -127,6 +131,7 @@ class Draft:
         self.done.append(("NodeDeleted", path, parent_path, node.stat.ephemeral_owner))
         self.versions.append(None)
         self.paths.append(path)
+        self.stats.append(None)
         return None
 
     def check(self, op: Op) -> str | None:
@@ -141,6 +146,7 @@ class Draft:
             return "BadVersion"
         self.versions.append(None)
         self.paths.append(op.path)
+        self.stats.append(None)
         return None
 
     def _find(self, path: str) -> Znode | None:

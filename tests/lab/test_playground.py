@@ -10,6 +10,8 @@ import pytest
 
 from kcontrol.core.errors import UserError
 from kcontrol.lab.zookeeper_playground import Playground
+from kcontrol.zookeeper.kazoo import memory_client
+from kcontrol.zookeeper.kazoo.wire import error_name
 from tests.lab.support import refusal
 
 WORLDS = ["simulated", pytest.param("zookeeper", marks=pytest.mark.zookeeper)]
@@ -66,6 +68,29 @@ def test_a_transaction_is_all_or_nothing(ground: Playground) -> None:
     found = [type(found).__name__ for found in bad.commit()]
     assert found == ["RolledBackError", "BadVersionError", "RuntimeInconsistency"]
     assert sorted(ground.tree()) == ["/a"]
+
+
+def test_each_set_of_a_transaction_returns_its_own_stat(ground: Playground) -> None:
+    """A set returns the stat right after it, on a real ZooKeeper and here, where later writes change or delete the znode."""
+    anna = ground.kazoo("anna")
+    anna.create("/a", b"1")
+    changes = anna.transaction()
+    changes.set_data("/a", b"22")
+    changes.create("/a/b")
+    changes.set_data("/a", b"333")
+    changes.delete("/a/b")
+    changes.delete("/a")
+    first, path, second, *deleted = changes.commit()
+    assert (path, deleted) == ("/a/b", [True, True])
+    assert [(s.version, s.cversion, s.dataLength, s.numChildren) for s in (first, second)] == [(1, 0, 2, 0), (2, 1, 3, 1)]
+    assert ground.tree() == {}
+
+
+@pytest.mark.parametrize("name", ["NodeExists", "NoNode", "BadVersion", "NotEmpty", "NoChildrenForEphemerals", "NoAuth",
+                                  "InvalidAcl", "BadArguments"])  # fmt: skip
+def test_each_error_of_a_write_is_an_exception_of_kazoo(name: str) -> None:
+    """Each error that a write may return is the exception whose name kazoo's session reads as this error."""
+    assert error_name(memory_client.error(name)) == name
 
 
 def test_watches_tell_once_and_recipes_look_again(ground: Playground) -> None:

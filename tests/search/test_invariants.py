@@ -233,6 +233,12 @@ def test_a_promise_speaks_for_its_releases(row: Invariant) -> None:
     ]
 
 
+@pytest.mark.parametrize("row", INVARIANTS, ids=lambda row: row.name)
+def test_a_release_of_two_numbers_has_the_promises_of_its_patches(row: Invariant) -> None:
+    """A release of two numbers promises each row that one of its patches promises, as 1.1 promises the rows since 1.1.0."""
+    assert row.is_promised_by(".".join(row.since.split(".")[:2]))
+
+
 def test_what_was_promised_later_is_no_violation_before() -> None:
     """The same writes of a deposed controller break a promise of 2.8 and none of 2.0."""
     row, world = ROW["a deposed controller writes nothing"], deposed()

@@ -89,7 +89,9 @@ class Player:
                 return stat._replace(czxid=zxid(stat.czxid), mzxid=zxid(stat.mzxid), pzxid=zxid(stat.pzxid))
             case Znode():
                 return Znode(item.data, self._map(item.stat, zxid))
-            case WriteResult() | ClosedSession():
+            case WriteResult():
+                return item._replace(zxid=zxid(item.zxid), stats=tuple(self._map(list(item.stats), zxid)))
+            case ClosedSession():
                 return item._replace(zxid=zxid(item.zxid))
             case dict():
                 return {path: self._map(node, zxid) for path, node in item.items()}

@@ -56,7 +56,7 @@ def test_a_failed_operation_undoes_the_ones_before_it(zookeeper: Any, client: An
         Op("delete", "/a"),
     )
     written = transact(client, *ops)
-    assert written[1:] == ("NotEmpty", 4, (), ())
+    assert written[1:] == ("NotEmpty", 4, (), (), ())
     assert zookeeper.tree() == before
     assert stat(client, "/") == root
 
@@ -112,7 +112,7 @@ def test_a_check_needs_the_znode(client: Any) -> None:
 def test_an_empty_transaction_succeeds(client: Any) -> None:
     """A transaction without operations is answered with a zxid and nothing else."""
     before = create(client, "/a").zxid
-    assert transact(client) == (before + 1, None, -1, (), ())
+    assert transact(client) == (before + 1, None, -1, (), (), ())
 
 
 def test_created_and_deleted_in_one_transaction_leaves_its_trace(client: Any) -> None:

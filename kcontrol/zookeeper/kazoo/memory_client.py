@@ -221,27 +221,26 @@ class MemoryKazooTransaction:
         self._ops.append(Op("check", path, expected_version=version))
 
     def commit(self) -> list[Any]:
-        """Perform all writes and return one result for each: the path of a create, the stat of a set, True for a delete or check.
+        """Perform all writes and return one result for each: a create's path, the stat right after a set, True for the others.
 
         If a write fails, perform none, raise nothing, and return one exception for each: the cause for the write that failed,
         RolledBackError for the writes before it, and RuntimeInconsistency for those after it.
         """
-        client = self._client
-        written = client._session.write([tuple(self._ops)])[0]
+        written = self._client._session.write([tuple(self._ops)])[0]
         if written.error:
             before = [exceptions.RolledBackError() for _ in range(written.failed_index)]
             after = [exceptions.RuntimeInconsistency() for _ in self._ops[written.failed_index + 1 :]]
             return [*before, error(written.error), *after]
-        done: dict[str, Callable[[str], Any]] = {"create": str, "set": lambda path: client.get(path)[1]}
-        return [done.get(op.kind, lambda _: True)(path) for op, path in zip(self._ops, written.paths, strict=True)]  # type: ignore[no-untyped-call]
+        done = zip(self._ops, written.paths, written.stats, strict=True)
+        return [path if op.kind == "create" else stat is None or _stat(stat) for op, path, stat in done]
 
 
 def error(name: str) -> Exception:
-    """Return kazoo's exception for ZooKeeper's name of an error, such as NoNodeError for "NoNode".
+    """Return kazoo's exception for ZooKeeper's name of an error: NoNodeError for "NoNode", InvalidACLError for "InvalidAcl".
 
     Raises AttributeError if kazoo has no exception of that name.
     """
-    found: Exception = getattr(exceptions, f"{name}Error")()
+    found: Exception = getattr(exceptions, f"{'InvalidACL' if name == 'InvalidAcl' else name}Error")()
     return found
 
 

@@ -319,12 +319,13 @@ class KazooSession:
                 return WriteResult(zxid, error_name(result), index, (), ())
         versions: list[int | None] = []
         paths: list[str] = []
+        stats = tuple(to_stat(result) if op.kind == "set" else None for op, result in zip(ops, results, strict=True))
         for op, result in zip(ops, results, strict=True):
             versions.append(0 if op.kind == "create" else result.version if op.kind == "set" else None)
             paths.append(result[len(self._chroot) :] if op.kind == "create" else op.path)
             if op.ephemeral:
                 self.ephemerals.add(paths[-1])
-        return WriteResult(zxid, None, -1, tuple(versions), tuple(paths))
+        return WriteResult(zxid, None, -1, tuple(versions), tuple(paths), stats)
 
     # ------------------------------------------------------------ called by kazoo's threads
 
