@@ -2,5 +2,8 @@
 
 
 def assign_range(partitions, members):
-    """Return the numbers of the partitions of each member; `partitions` is a number, `members` a list of names in any order."""
+    """Return a dict with the list of partition numbers of each member.
+
+    `partitions` is how many there are, numbered from 0; `members` is a list of names in any order.
+    """
     # FILL IN (about 5 lines)

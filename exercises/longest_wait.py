@@ -2,5 +2,5 @@
 
 
 def longest_wait(run):
-    """Return the longest wait in ms for each event that broker 1 has begun, by its name; see run.tables.watch_events(1)."""
+    """Return a dict from each event that broker 1 has begun to its longest wait in ms; see run.tables.watch_events(1)."""
     # FILL IN (about 3 lines)

@@ -2,7 +2,7 @@
 
 
 def meaning(check, write):
-    """Return the meaning of the two codes of a transaction [check /controller_epoch, write].
+    """Return the meaning of the two codes, such as "OK", of a transaction [check /controller_epoch, write].
 
     "written": the write is done. "moved": another broker is controller. "retry": the znode has to be read again. "failed": this
     znode cannot be written.

@@ -2,5 +2,5 @@
 
 
 def steps_offline(moment):
-    """Return, by partition, the steps of all its outages; see moment.tables.outages()."""
+    """Return a dict from each partition to the sum of `steps` of all its outages; see moment.tables.outages()."""
     # FILL IN (about 2 lines)

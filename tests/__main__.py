@@ -37,7 +37,7 @@ LINT = {
 
 @dataclass
 class Tally:
-    """What has been counted so far; `times` holds (seconds, name) of every test."""
+    """The numbers of checks and tests that have passed, failed or were skipped; `times` has (seconds, name) of each test."""
 
     passed: int = 0
     failed: int = 0
@@ -82,7 +82,10 @@ def run(command: list[str]) -> int:
 
 
 def pytest(tally: Tally, title: str, arguments: list[str]) -> None:
-    """Runs pytest and counts what it reports; where it fails as a whole, that is one failure more."""
+    """Runs pytest with these arguments, and counts the tests of its report.
+
+    Counts one failed check if pytest ends with an error although no test of the report has failed.
+    """
     report = RESULTS / f"{title.replace(' ', '-')}.xml"
     with section(title):
         status = run(["pytest", "--quiet", f"--junit-xml={report}", *arguments])
@@ -98,7 +101,7 @@ def notebooks() -> list[str]:
 
 
 def left_running(mark: str) -> list[psutil.Process]:
-    """Returns the processes that were started by these tests and still run."""
+    """Returns the processes that still run and have `mark` in the environment variable MARK, as all that these tests start."""
     left = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
@@ -121,7 +124,11 @@ def check_nothing_left(tally: Tally, mark: str) -> None:
 
 
 def run_everything(tally: Tally, tier: str, required: str) -> None:
-    """Runs the lint steps, then the tests side by side, then those that must be alone, then the notebooks."""
+    """Runs the lint steps, then the tests side by side, then those that must be alone, then the notebooks.
+
+    `tier` ends pytest's expression of marks: " and not slow" for the fast tier, "" for all tests. `required` are the parts that
+    must be there, such as "zookeeper,spark".
+    """
     for name, command in LINT.items():
         with section(name):
             tally.count(ok=run(command) == 0)

@@ -13,7 +13,10 @@ MEMBERS = {name: Subscription((TOPIC,)) for name in ("anna", "bert", "cleo")}
 
 
 def prepare(entry):
-    """Prepare a check that plays every series with the learner's assignor."""
+    """Return a function that checks an answer: it plays every series with the learner's assignor.
+
+    `entry` is the exercise's table in exercises.toml; its `at_most` is the greatest lag that is possible.
+    """
     series = [random_series(random.Random(f"13 {number}")) for number in range(SERIES)]
 
     def mark(mine):

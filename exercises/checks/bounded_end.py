@@ -36,7 +36,10 @@ def _cases(scenario, begun, mine):
 
 
 def _live(lab, day, happens, mine):
-    """Play one day: the operator's step while the topic exists, then the act of the scenario. Return the kind of the step."""
+    """Play one day: the step of the learner's function `mine` while the topic exists, then the day's action in `happens`, if any.
+
+    Return the kind of the step, such as "wait"; "done" if the topic no longer exists, None if `mine` returns None on day 1.
+    """
     kind = "done"
     if TOPIC in lab.tables.znodes().index:
         kind = _step(lab, day, mine)

@@ -8,7 +8,10 @@ SEEDS, RUNS, PERCENT = (19, 20), 3, 105  # three clusters per seed; at most 5 % 
 
 
 def prepare(entry):
-    """Prepare a check that runs the learner's rule and Kafka's in equal clusters, for each seed of the entry."""
+    """Return a function that checks an answer: it runs the learner's rule and Kafka's in equal clusters, for each of SEEDS.
+
+    `entry`, the exercise's table in exercises.toml, is not used.
+    """
 
     def mark(mine):
         def rule(assignment, isr, live):

@@ -2,7 +2,7 @@
 
 
 def assign(partitions, members, lags):
-    """Return a list of partitions for each member: few moves, and a small greatest lag.
+    """Return a dict with the list of partitions of each member: few moves, and a small greatest lag.
 
     `lags` has the number of unread records of each partition; `members[name].owned` are the partitions that a member owns.
     """

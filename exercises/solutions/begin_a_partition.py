@@ -1,4 +1,4 @@
-"""The reference."""
+"""Solution: the first live replica leads, the live replicas are the ISR, and without a live replica there is no leader."""
 
 from kcontrol.core.model import LeaderAndIsr
 

@@ -2,7 +2,10 @@
 
 
 def assign_range(partitions, members):
-    """Return the numbers of the partitions of each member; `partitions` is a number, `members` a list of names in any order."""
+    """Return a dict with the list of partition numbers of each member.
+
+    `partitions` is how many there are, numbered from 0; `members` is a list of names in any order.
+    """
     each, more = divmod(partitions, len(members))
     assigned, start = {}, 0
     for place, name in enumerate(sorted(members)):

@@ -1,4 +1,4 @@
-"""Solution: the greatest smaller number."""
+"""Solution: the znode with the greatest number below the number of my znode."""
 
 
 def znode_to_watch(mine, names):

@@ -1,3 +1,3 @@
-"""Solution: the controller's half first, then the load."""
+"""Solution: first the steps of the controller, from the kill to LeaderAndIsr, then the load of the group from its log."""
 
 answer = ["D", "H", "F", "B", "A", "G", "E", "C"]

@@ -2,6 +2,6 @@
 
 
 def steps_offline(moment):
-    """Return, by partition, the steps of all its outages; see moment.tables.outages()."""
+    """Return a dict from each partition to the sum of `steps` of all its outages; see moment.tables.outages()."""
     table = moment.tables.outages()
     return table.groupby("partition")["steps"].sum().to_dict()

@@ -1,4 +1,4 @@
-"""Solution: a JoinGroup in the join phase and a SyncGroup after it; the coordinator is elsewhere now."""
+"""Solution: NOT_COORDINATOR for a JoinGroup that is parked in the join phase and for a SyncGroup that is parked after it."""
 
 
 def unloaded(state, parked):

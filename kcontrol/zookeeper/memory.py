@@ -104,7 +104,7 @@ class MemoryZooKeeper:
     # ------------------------------------------------------------ for the simulated world
 
     def client(self, session_id: int) -> MemoryClient:
-        """Return the client of a session; its calls raise SessionExpired if no session with this id is open."""
+        """Return a new client of this session; its calls raise SessionExpired if no session with this id is open."""
         return MemoryClient(self, session_id)
 
     def nodes(self) -> Mapping[str, Znode]:
@@ -145,7 +145,7 @@ class MemoryZooKeeper:
         return sorted((path, kind, session) for kind, table in kinds for path, sessions in table.items() for session in sessions)
 
     def watch_tables(self) -> tuple[Mapping[str, tuple[int, ...]], Mapping[str, tuple[int, ...]]]:
-        """Return the child watches and the data watches, both as session ids by path."""
+        """Return (child watches, data watches), both as session ids by path; later changes show in the mappings."""
         return self._child_watches, self._data_watches
 
     def copy(self, now_ms: Callable[[], int] | None = None) -> MemoryZooKeeper:

@@ -24,9 +24,9 @@ class WriteResult(NamedTuple):
     `error` is None after a success, else ZooKeeper's name of the first failing operation's code (`NodeExists`, `NoNode`,
     `BadVersion`, `NotEmpty`, `NoChildrenForEphemerals`, `NoAuth`, `InvalidAcl`, `BadArguments`), and `failed_index` the index
     of that operation, -1 without an error. `versions` has one entry per operation: 0 after a create, the new data version
-    after a set, None otherwise. `paths` has the stored path of each operation, with the number that ZooKeeper appended to a
-    sequential name. `stats` has the stat of the znode right after each set, None for every other operation. The three are ()
-    after a failed transaction.
+    after a set, None otherwise. `paths` has the path of each operation of any kind; in that of a sequential create is the number
+    that ZooKeeper has appended. `stats` has the stat of the znode right after each set, None for every other operation. The three
+    are () after a failed transaction.
     """
 
     zxid: int
@@ -94,10 +94,13 @@ class ZooKeeper(Protocol):
     """An ensemble: opens and ends sessions, waits until watch events have arrived, and returns all znodes."""
 
     def connect(self, session_timeout_ms: int = 18_000) -> Client:
-        """Open a session."""
+        """Open a session and return its client; a real server may grant another timeout."""
 
     def end(self, client: Client) -> ClosedSession:
-        """End a session with the effects of its expiry, even if the process of its client still runs."""
+        """End the client's session with the effects of its expiry, and return its end; the client's process may still run.
+
+        Raises SessionExpired if the session has ended before.
+        """
 
     def settle(self) -> None:
         """Wait until every open session has seen every write so far and its watch events can be taken."""

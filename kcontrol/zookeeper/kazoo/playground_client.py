@@ -111,7 +111,7 @@ class MemoryPlaygroundClient:
 
     @property
     def session_id(self) -> int:
-        """The client's session; it may have ended already."""
+        """The id of the client's session, as a number; this session may have ended already."""
         return self.kazoo.client_id[0]
 
     @property
@@ -128,7 +128,7 @@ class MemoryPlaygroundClient:
         self.kazoo.reconnect()
 
     def expire(self) -> None:
-        """End the session; the client does not know yet."""
+        """End the session in ZooKeeper; the client finds it out in `mend`."""
         self.kazoo.expire()
 
     def drain(self) -> None:

@@ -37,7 +37,7 @@ _HOST_AND_PORT = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5}
 
 
 class Reader(Protocol):
-    """A session or an observer: both can read znodes."""
+    """A KazooSession, or an Observer, which cannot write: both can read the znodes at some paths."""
 
     def read(self, paths: Sequence[str], watch: bool) -> list[Znode | None]: ...
 
@@ -63,7 +63,7 @@ def parse_address(text: str) -> Address:
 
 
 class _Root(NamedTuple):
-    """The root that an address names: its path at the ZooKeeper `hosts`.
+    """The root that an address names: its path at the ZooKeeper `hosts`, `/kcontrol-<seed>` if the address has no chroot.
 
     `free` is a path that does not exist yet, which error texts propose as another root.
     """

@@ -160,13 +160,17 @@ class KazooSession:
     def are_ours(self, paths: Sequence[str]) -> list[bool]:
         """Return for each path whether the ACL of its znode has this session's owner; False for a missing znode.
 
-        A session with an owner adds it to the ACL of every znode that it creates, so that a lab deletes no other znode.
+        A session with an owner adds it to the ACL of every znode that it creates, so that a lab deletes no other znode. A session
+        without an owner (the owner "") adds no such entry.
         """
         answers = self._request_all(lambda path, _: GetACL(path), paths, watch=False)
         return [answer is not None and any(acl.id == self._ownership for acl in answer[0]) for answer in answers]
 
     def create_outside(self, path: str) -> str | None:
-        """Create a persistent, empty znode by its full path, the chroot included. Return the name of the error, or None."""
+        """Create a persistent, empty znode by its full path, the chroot included.
+
+        Return ZooKeeper's name of the error, such as "NodeExists"; None after a success.
+        """
         self._require_connection()
         outcome = self._wait(self._send(Transaction([Create(path, b"", OPEN_ACL_UNSAFE, 0)])))[0]
         return error_name(outcome) if isinstance(outcome, Exception) else None
@@ -303,7 +307,7 @@ class KazooSession:
         return [self._wait(reply) for reply in replies]
 
     def _record_missing(self, path: str) -> Callable[[Any], None]:
-        """Return a callback that stores, from the response to a request with a data watch, whether the znode was missing.
+        """Return a callback that stores in `_missing`, by the response to a request with a data watch, if the znode was missing.
 
         SetWatches needs this when it sets the watch again after a lost connection.
         """
@@ -340,7 +344,9 @@ class KazooSession:
         self._events.append(WatchEvent(_EVENTS[event.type], event.path[len(self._chroot) :] or "/"))
 
     def _on_state(self, state: str) -> None:
-        """Store whether the connection is lost, restored or ended by an expiry; set the watches again after it is restored.
+        """Store whether the connection is lost ("SUSPENDED"), restored ("CONNECTED"), or the session has ended ("LOST").
+
+        Before requests can use a restored connection, the watches that were set are set again.
 
         kazoo calls this on the connection's thread, before any later request or event.
         """

@@ -120,7 +120,7 @@ class EmbeddedZooKeeper:
         return self._process.pid if self._process else 0
 
     def start(self) -> "EmbeddedZooKeeper":
-        """Start the server and return once it serves requests."""
+        """Start the server, and return this object once it serves requests; the errors are those of the class."""
         if self._wanted_port is not None and is_taken(self._wanted_port):
             raise ZooKeeperProblem(f"Port {self._wanted_port} is in use: choose another one, or none to get a free one.")
         java, classes = find_java().path, class_path()
@@ -177,7 +177,7 @@ class EmbeddedZooKeeper:
             time.sleep(POLL_S)
 
     def wait(self) -> None:
-        """Wait until the server's process ends."""
+        """Wait until the server's process ends; return at once if the server was not started."""
         if self._process is not None:
             self._process.wait()
 

@@ -68,7 +68,7 @@ class GuardedProcess:
         self.pid: int = answer["pid"]
 
     def poll(self) -> int | None:
-        """Return the child's exit status, or None while it runs."""
+        """Return the child's exit status, 128 + n if signal n has ended the child, or None while it runs."""
         return self._watcher.poll()
 
     def wait(self, timeout_s: float | None = None) -> int:
