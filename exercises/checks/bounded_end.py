@@ -9,7 +9,10 @@ DAYS = 4
 
 
 def prepare(entry):
-    """Play every scenario once; the check of an answer forks each run and calls the answer as its operator, for four days."""
+    """Play every scenario of the exercise's table `entry` once, and return a function that checks an answer.
+
+    It forks each run and calls the answer as the operator, once a day for four days.
+    """
     runs = [(scenario, play(_beginning(scenario))) for scenario in entry["scenario"]]
     return lambda mine: CheckedAnswer([case for scenario, lab in runs for case in _cases(scenario, lab, mine)])
 

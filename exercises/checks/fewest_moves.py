@@ -6,7 +6,10 @@ from kcontrol.lab.tables.rule_trials import counted
 
 
 def prepare(entry):
-    """Prepare a check that plays every scenario with the learner's function in the place of Kafka's rule."""
+    """Return a function that checks an answer: it plays every scenario with the learner's function in place of Kafka's rule.
+
+    `entry` is the exercise's table in exercises.toml, which has the scenarios.
+    """
 
     def mark(mine):
         answers = []

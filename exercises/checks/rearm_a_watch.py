@@ -25,7 +25,10 @@ class Meanwhile:
 
 
 def prepare(entry):
-    """Prepare three runs with a notification before the next write, and four runs with writes right after reads."""
+    """Return a function that checks an answer in seven runs; `entry`, the exercise's table in exercises.toml, is not used.
+
+    In three runs each notification comes before the next write, in four the writes come right after the reads.
+    """
     return lambda follow: CheckedAnswer(
         [*(_calmly(follow, n) for n in (0, 1, 3)), *(_meanwhile(follow, n) for n in (1, 2, 3, 4))]
     )

@@ -1,8 +1,8 @@
 """The player of scenarios: `Player(scenario).play()` returns a world in which all steps have been performed in order.
 
 A scenario is a dict with `brokers` and `steps`; each step maps words of STEPS to their arguments. A recording of real brokers
-is a scenario too: its steps have their words under `do`, and the winners of elections. The winner of an election is an input:
-if the recording has a winner, this broker's watch event is delivered first.
+is a scenario too: each step has its words under `do`, and the writes and znodes that show which broker won an election. The
+winner of an election is an input: if the recording has a winner, this broker's watch event is delivered first.
 """
 
 from __future__ import annotations

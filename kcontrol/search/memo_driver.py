@@ -222,7 +222,10 @@ def digest_text(text: fingerprint.Text) -> fingerprint.Text:
 
 
 class Memo:
-    """The memory of one search: each state of a driver and of ZooKeeper that it has reached, with the outcome of each call."""
+    """The memory of one search: each state of a driver and of ZooKeeper that it has reached, with the outcomes stored in it.
+
+    `steps` has the outcomes of whole actions of a MemoWorld, by the key of the action and its state.
+    """
 
     def __init__(self, now_ms: int) -> None:
         self.now_ms = now_ms

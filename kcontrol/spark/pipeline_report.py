@@ -130,7 +130,7 @@ def offsets(paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen)
 
 
 def report(folder: Path, out: Path, console: Console) -> None:
-    """Write the report about a folder of tables of runs to the page `out`, and print a summary.
+    """Write the report about a folder of tables of runs to the page `out`, and print the numbers of rows of its sections.
 
     Raises UserError for a folder without these tables, for a file `out` that is no report, and if `out` cannot be written.
     """

@@ -64,8 +64,8 @@ def _led(partition: str, value: dict[str, Any]) -> Decision:
 def decision(record: Record) -> str:
     """Return the decisions in a journal record as text: the election of a controller, new leaders and ISRs of partitions.
 
-    The text is such as `t-1: broker 2 leads, leader epoch 2, ISR [2, 3]`, with "; " between decisions, and "" for a record
-    without a decision.
+    The text is such as `t-1: broker 2 leads, leader epoch 2, ISR [2, 3]` or `broker 1 is controller, controller epoch 1`, with
+    "; " between decisions, and "" for a record without a decision.
     """
     found = [decided.words for decided in about_partitions(record)]
     return text.clean("; ".join([*_elected(record), *found]))

@@ -254,10 +254,10 @@ class Tables:
         return journal_tables.requests(self._run.records, self._run.state)
 
     def watch_events(self, broker: int | None = None) -> pd.DataFrame:
-        """Return one row per event in a controller's queue: its cause, the time it waited, and a result such as "handled".
+        """Return one row per event in a controller's queue: its cause, the time in ms it waited, and its result.
 
-        With `broker` only the events of this broker are shown. Raises UserError for a recording of real brokers, which has no
-        events.
+        The result is "handled", "under way", "waits", "preempted" or "ended with its broker". With `broker` only the events of
+        this broker are shown. Raises UserError for a recording of real brokers, which has no events.
         """
         return watch_handlers.handled_events(self._run.records, broker)
 

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 
 class Logs(NamedTuple):
-    """The lines of a folder of logs: their release, the ids of brokers that they name, and whether their times are UTC."""
+    """The lines of a folder of logs: their release, the ids of brokers that they name, and whether their times are UTC.
+
+    `facts` are the rows of the table `records` that have facts, and `root` is the folder that has all files.
+    """
 
     release: str
     brokers: list[int]

@@ -82,7 +82,10 @@ class PartitionLines:
         self._change(line, "partition", (source, target), leadership, write, inferred)
 
     def _lost_leader(self, line: Line) -> None:
-        """Infer from a transition to OfflinePartition that the leader's process has ended, or that the topic is being deleted."""
+        """Infer and record from a transition to OfflinePartition that the topic is being deleted or the leader has ended.
+
+        A topic is being deleted if its deletion is recorded, or if the partition's next target state is NonExistentPartition.
+        """
         tp = line.partition
         after = self.processes.ahead.next(self.processes.position, "move", tp)
         if (after and state_name(after.facts["to_state"]) == GONE) or self._topic(tp) in self._deleting:
@@ -234,7 +237,10 @@ class PartitionLines:
         return waiting.popleft() if waiting else None
 
     def isr_changed(self, line: Line) -> None:
-        """Read a change of the ISR by its leader, or, from 2.7 on, by the controller that the leader asks."""
+        """Read a change of the ISR by its leader, or, from 2.7 on, by the controller that the leader asks, and record the write.
+
+        Nothing is recorded if the ISR is known already, or if the next line says that the leader's zk version was stale.
+        """
         tp, broker = line.partition, line.facts["broker"]
         former, isr = self.memory.leaderships.get(tp), line.facts.get("isr_to", line.facts.get("isr"))
         stale = self.processes.ahead.next(self.processes.position, "stale", tp)

@@ -16,7 +16,7 @@ VALUE = {"context": "controller", "container": "value", "clear": False, "remove"
 
 
 class Processes:
-    """The processes and controllers of a cluster, by the lines so far."""
+    """The processes and controllers of a cluster, by the lines so far; a method that reads a line adds records to `memory`."""
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory

@@ -229,5 +229,5 @@ def _with_zone(spark: SparkSession, rows: DataFrame) -> DataFrame:
 
 
 def _number(pattern: str) -> Column:
-    """Return, as a number, the first group of the match of a regular expression in the column `time`; 0 if it does not match."""
+    """Return as a column, as an integer, the first group of the regular expression's match in the column `time`; else 0."""
     return sql.coalesce(sql.regexp_extract("time", pattern, 1).try_cast("int"), sql.lit(0))

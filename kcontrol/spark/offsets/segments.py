@@ -251,8 +251,9 @@ def _group(value: bytes) -> dict[str, Any]:
 
 
 def _member(member: dict[str, Any], is_consumer: bool) -> dict[str, Any]:
-    """Return a member with its `topics` and its `partitions`, such as ["t-0"]; each is None if its bytes are no consumer's.
+    """Return a member of a group's record with its subscribed `topics` and its assigned `partitions`, such as ["t-0"], added.
 
+    `member` has the bytes `subscription` and `assignment`; if they are no consumer's, `topics` or `partitions` is None.
     Both are None if `is_consumer` is False: the protocol type of the group is not "consumer".
     """
     topics = topics_of(member["subscription"] or b"") if is_consumer else None
