@@ -45,7 +45,7 @@ ROOM_LINES = {
     "recordings/groups": 1_003,
     "search": 1_239,
     "spark": 714,
-    "spark/log_journal": 727,
+    "spark/log_journal": 900,
     "spark/logs": 897,
     "spark/offsets": 305,
     "spark/report": 345,

@@ -87,6 +87,8 @@ def _keys(line: Line) -> Iterator[tuple[Any, ...]]:
         yield "state", line.partition
     elif line.kind == "isr_update_stale":
         yield "stale", line.partition
+    elif line.kind == "rebalance_stabilized":
+        yield "stabilized", line.facts["group"]
     elif line.kind == "deletion_completed":
         yield from (("deleted", topic) for topic in line.facts["topics"])
 

@@ -1,17 +1,18 @@
 """The conversion of the facts in broker logs into a journal, so that all readers of journals read logs.
 
 The lines of all files are read in the order of their times. `processes.py` has the lines about brokers and controllers,
-`partition_lines.py` those about partitions, replicas and topics, `request_lines.py` those about requests, and `group_lines.py`
-those about consumer groups. `memory.py` says how a record is marked whose line the release does not log.
+`partition_lines.py` those about partitions, replicas and topics, and `group_lines.py` those about consumer groups. `memory.py`
+says how a record is marked whose line the release does not log.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
 from kcontrol.journal.journal import JOURNAL_VERSION, OUTSIDE, Record
+from kcontrol.spark.log_journal.group_lines import GroupLines
 from kcontrol.spark.log_journal.log_line import Ahead, Line
 from kcontrol.spark.log_journal.memory import Memory, Records
 from kcontrol.spark.log_journal.partition_lines import PartitionLines
@@ -48,7 +49,8 @@ class Replay:
         self.memory = Memory(records)
         self.processes = Processes(self.memory)
         self.partitions = PartitionLines(self.memory, self.processes, release)
-        self._readers = self._table()
+        self.groups = GroupLines(self.memory, self.processes, release)
+        self._readers = self._table() | self._group_table()
 
     def read(self, part: list[Line]) -> None:
         self.processes.ahead = Ahead(part)
@@ -57,7 +59,7 @@ class Replay:
                 self.memory.line, self.processes.position = line, position
                 reader(line)
 
-    def _table(self) -> Mapping[str, Callable[[Line], None]]:
+    def _table(self) -> dict[str, Callable[[Line], None]]:
         """Return, by the kind of a line, the function that reads it; other kinds add no record."""
         processes, partitions = self.processes, self.partitions
         return {
@@ -89,4 +91,24 @@ class Replay:
             "reassign_updated": partitions.assigned,
             "deletion_requested": partitions.deletion_requested,
             "deletion_completed": partitions.deletion_completed,
+        }
+
+    def _group_table(self) -> dict[str, Callable[[Line], None]]:
+        """Return the readers of a group coordinator's lines, by the kind of the line."""
+        groups = self.groups
+        return {
+            "rebalance_prepared": groups.prepared,
+            "rebalance_stabilized": groups.stabilized,
+            "assignment_received": groups.assigned,
+            "group_empty": groups.empty,
+            "group_dead": groups.dead,
+            "groups_deleted": groups.deleted,
+            "group_unloading": groups.unloading,
+            "member_joined": groups.joined,
+            "static_member_rejoined": groups.rejoined,
+            "member_failed": groups.failed,
+            "member_left": groups.left,
+            "pending_member_expired": groups.pending_gone,
+            "pending_member_left": groups.pending_gone,
+            "members_not_rejoined": groups.not_rejoined,
         }

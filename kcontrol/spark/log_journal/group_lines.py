@@ -1,0 +1,231 @@
+"""Reads the lines of group coordinators: rebalances with their reasons and generations, and the members that lines name.
+
+Each of the lines "Preparing to rebalance", "Stabilized", "is now empty" and "is dead" makes a record of kind `group`. What the
+coordinator does not log is inferred, and its record is marked:
+
+* "Assignment received from leader" stands for the state Stable, which begins when the assignment is stored: the time is inferred.
+* Up to 2.0 the line "Preparing to rebalance" has no reason; it is taken from the lines about members since the group's former
+  line. Up to 0.10.2 the line "has failed" is that of a member that leaves too. From 2.1 to 2.6.0 "Updating metadata for member"
+  does not say whether the member is the leader.
+* Members are known by the lines that name them. At INFO a coordinator does not name each member that joins, so the members of a
+  rebalance are marked as inferred unless lines name as many as "Stabilized" counts. A member id that a consumer had to join with
+  is a member if the numbers agree; then the id is inferred.
+
+Source: GroupCoordinator.scala, prepareRebalance, onCompleteJoin, doSyncGroup and their callers (0.9.0 to 3.9).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from kcontrol.core.releases import sort_key
+from kcontrol.spark.log_journal.log_line import Line
+from kcontrol.spark.log_journal.memory import TIME, Memory
+from kcontrol.spark.log_journal.processes import Processes
+from kcontrol.views.group_state import state_name
+
+PREPARING, COMPLETING, STABLE, EMPTY, DEAD = "PreparingRebalance", "CompletingRebalance", "Stable", "Empty", "Dead"
+NOT_KNOWN = "the log does not say why"
+JOINS, LEAVES, EXPIRES, OFFERS = "a new member", "a member leaves", "session timeout", "a member offers other protocols"
+GONE = "a member leaves or fails"
+REASONS = (
+    (r"Adding new member (?P<joins>\S+)", JOINS),
+    (r"Updating metadata for static member ", "a static member is back"),
+    (r"Updating metadata for member ", OFFERS),
+    (r"Group's selectedProtocol will change ", "a static member is back"),
+    (r"[lL]eader \S+ re-joining group ", "the leader joins again"),
+    (r"[rR]emoving member (?P<leaves>\S+) on LeaveGroup", LEAVES),
+    (r"[rR]emoving member (?P<leaves>\S+) on heartbeat expiration", EXPIRES),
+    (r"Removing (?:\w*\()?(?P<listed>.*?)\)? on pending sync request expiration", "sync timeout"),
+    (r"Freshly-loaded group is over capacity ", "group.max.size is exceeded"),
+    (r"[eE]rror (?:(?P<error>\S+) )?when storing group assignment ", "the assignment was not stored"),
+)
+"""The texts of reasons in "Preparing to rebalance", each with the reason of kcontrol; the groups name members."""
+UUID = re.compile(r"-[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$")
+
+
+@dataclass
+class Known:
+    """What the lines so far say about a group at one coordinator.
+
+    `members` maps a member id to whether a line says that it is a member: False is an id that the consumer has to use when it
+    joins again. `why` is the reason that the latest line about a member gives for the next rebalance. `is_complete` says whether
+    lines name all members of the latest generation.
+    """
+
+    state: str | None = None
+    generation: int = 0
+    members: dict[str, bool] = field(default_factory=dict)
+    instances: dict[str, str] = field(default_factory=dict)
+    why: str | None = None
+    is_complete: bool = False
+
+
+class GroupLines:
+    """The consumer groups in the memory of coordinators, by the lines so far."""
+
+    def __init__(self, memory: Memory, processes: Processes, release: str) -> None:
+        self.memory, self.processes, self._release = memory, processes, release
+        self._failed = EXPIRES if sort_key(release) >= sort_key("0.11.0") else GONE
+        self._known: dict[tuple[int, int, str], Known] = {}  # broker, incarnation, group id
+
+    # ---------------------------------------------------------------- members
+
+    def joined(self, line: Line) -> None:
+        """Read a member id that the coordinator has created; with "add" in `how` it is a member at once."""
+        if (known := self._of(line)) is not None and "member" in line.facts:
+            self._add(known, line.facts["member"], line.facts.get("instance"), "add" in (line.facts.get("how") or ""))
+            known.why = JOINS
+
+    def rejoined(self, line: Line) -> None:
+        """Read a static member that is back under another member id."""
+        old, facts = line.facts.get("old_member"), line.facts
+        for known in [known for known in self._known.values() if old in known.members]:
+            del known.members[str(old)]
+            if "member" in facts:
+                self._add(known, facts["member"], facts.get("instance"), is_member=True)
+
+    def failed(self, line: Line) -> None:
+        """Read a member whose session has ended; before 0.11 the line is also that of a member that leaves."""
+        self._remove(line, self._failed)
+
+    def left(self, line: Line) -> None:
+        """Read a member that leaves."""
+        self._remove(line, LEAVES)
+
+    def pending_gone(self, line: Line) -> None:
+        """Read a member id that is given up before it has joined."""
+        self._remove(line, None)
+
+    def not_rejoined(self, line: Line) -> None:
+        """Read the members that have not joined again before the rebalance timeout."""
+        if (known := self._of(line)) is not None:
+            for member in line.facts["members"]:
+                known.members.pop(member.strip("() "), None)
+
+    def _remove(self, line: Line, why: str | None) -> None:
+        if (known := self._of(line)) is not None and "member" in line.facts:
+            known.members.pop(line.facts["member"], None)
+            known.why = why or known.why
+
+    @staticmethod
+    def _add(known: Known, member: str, instance: str | None, is_member: bool) -> None:
+        known.members[member] = is_member or known.members.get(member, False)
+        if instance is not None:
+            known.instances[member] = instance
+
+    # ---------------------------------------------------------------- states
+
+    def prepared(self, line: Line) -> None:
+        """Read the begin of a rebalance."""
+        if (known := self._of(line)) is None:
+            return
+        reason, is_sure = self._reason(line.facts.get("reason"), known)
+        known.generation = line.facts["generation"]
+        named = ([] if is_sure else ["reason"]) + ([] if self._names_all(line, known) else ["members"])
+        self._move(line, known, PREPARING, reason, named)
+
+    def _names_all(self, line: Line, known: Known) -> bool:
+        """Return whether the lines so far name all members that the join phase ends with."""
+        after = self.processes.ahead.next(self.processes.position, "stabilized", line.facts["group"])
+        if after is None or after.facts["generation"] != known.generation + 1:
+            return known.is_complete
+        return after.facts.get("members") == sum(known.members.values())
+
+    def stabilized(self, line: Line) -> None:
+        """Read the end of the join phase: the next generation has begun."""
+        if (known := self._of(line)) is None:
+            return
+        known.generation, size = line.facts["generation"], line.facts.get("members")
+        named, inferred = sum(known.members.values()), list[str]()
+        known.is_complete = named == size
+        if not known.is_complete:
+            inferred = ["members"]
+            if named < len(known.members) and size in (None, len(known.members)):
+                known.members, inferred = dict.fromkeys(known.members, True), ["members", "member_id"]
+        self._move(line, known, COMPLETING, "all have joined", inferred)
+
+    def assigned(self, line: Line) -> None:
+        """Read the arrival of the leader's assignment, after which the group is Stable."""
+        if (known := self._of(line)) is not None:
+            known.generation = line.facts["generation"]
+            self._move(line, known, STABLE, "the assignment is stored", [TIME])
+
+    def empty(self, line: Line) -> None:
+        """Read the end of a join phase that leaves no member."""
+        if (known := self._of(line)) is not None:
+            known.generation, known.members, known.is_complete = line.facts["generation"], {}, True
+            self._move(line, known, EMPTY, "no member is left", [])
+
+    def dead(self, line: Line) -> None:
+        """Read the end of a group: it has no members and no offsets, or its operator deletes it."""
+        self._end(line, line.facts.get("group"), "the group is removed")
+
+    def unloading(self, line: Line) -> None:
+        """Read the end of a group at a coordinator whose partition of the offsets topic another broker leads now."""
+        self._end(line, line.facts.get("group"), "another broker coordinates")
+
+    def deleted(self, line: Line) -> None:
+        """Read the groups that an operator deletes."""
+        for group in line.facts["groups"]:
+            self._end(line, group, "the group is removed")
+
+    def _end(self, line: Line, group: str | None, why: str) -> None:
+        if (known := self._of(line, group)) is not None and known.state != DEAD:
+            self._move(line, known, DEAD, why, [], group)
+
+    def _reason(self, text: str | None, known: Known) -> tuple[str, bool]:
+        """Return the reason of a rebalance, and whether the line has it; the members that `text` names join or leave `known`."""
+        for pattern, reason in REASONS:
+            if text is None or (found := re.match(pattern, text)) is None:
+                continue
+            named = found.groupdict()
+            if member := named.get("joins"):
+                instance = re.search(r" with group instance ?id (?:Some\()?(.*?)\)?(?:;|$)", text)
+                self._add(known, member, instance[1] if instance and instance[1] != "None" else None, is_member=True)
+            for gone in re.split(r", ?", named.get("leaves") or named.get("listed") or ""):
+                known.members.pop(gone, None)
+            error = named.get("error")
+            return reason + (f": {error}" if error else ""), reason != OFFERS or " during " in text
+        return (text, True) if text else (known.why or NOT_KNOWN, False)
+
+    # ---------------------------------------------------------------- records
+
+    def _of(self, line: Line, group: str | None = None) -> Known | None:
+        """Return what is known about the line's group at the broker that wrote the line, or None if the line has neither."""
+        broker, group = line.facts.get("broker", line.broker), group or line.facts.get("group")
+        if broker is None or group is None:
+            return None
+        self.memory.ensure_running(broker)
+        return self._known.setdefault((broker, self.memory.incarnations[broker], group), Known())
+
+    def _move(self, line: Line, known: Known, to: str, rule: str, inferred: list[str], group: str | None = None) -> None:
+        """Add the record of a transition of a group; `inferred` has the names of the values that no line has."""
+        group, broker = group or line.facts["group"], line.facts.get("broker", line.broker)
+        value = None if to == DEAD else self._value(line, known, to, group)
+        source = known.state or (STABLE if to == PREPARING and known.generation else PREPARING if to != PREPARING else EMPTY)
+        named = [*inferred, *([] if known.state else ["from"])]
+        known.state, known.why = to, None
+        fields = {"group_id": group, "from": state_name(source, self._release), "to": state_name(to, self._release)}
+        self.memory.note(broker, "group", None, ", ".join(named) or None, **fields, rule=rule, group_metadata=value)
+
+    def _value(self, line: Line, known: Known, state: str, group: str) -> dict[str, Any]:
+        """Return the group as the coordinator's memory has it, with empty values in the place of what no line has."""
+        members = {id: _member(id, known.instances.get(id)) for id, is_member in known.members.items() if is_member}
+        return {
+            "group_id": group, "state": state, "state_timestamp_ms": line.at_ms, "protocol_type": None, "protocol": None,
+            "generation": known.generation, "leader": None, "members": members,
+            "pending_members": [id for id, is_member in known.members.items() if not is_member], "pending_sync": [],
+            "is_delayed": False, "subscribed_topics": None,
+        }  # fmt: skip
+
+
+def _member(id: str, instance: str | None) -> dict[str, Any]:
+    """Return a member of which lines have the id alone; its client id is the beginning of its member id."""
+    return {
+        "member_id": id, "client_id": UUID.sub("", id), "client_host": "", "session_timeout_ms": 0, "rebalance_timeout_ms": 0,
+        "protocols": {}, "instance_id": instance, "assignment": "", "awaiting_join": None, "awaiting_sync": None,
+        "is_new": False, "unwritten": [], "dropped": None,
+    }  # fmt: skip
