@@ -222,6 +222,10 @@ def pipeline_logs(
     redact: Annotated[
         str | None, typer.Option(metavar="KINDS", help="Replace names in all tables: a list of topics, hosts, clients.")
     ] = None,
+    follow: Annotated[bool, typer.Option("--follow", help="Read appended lines and new files too, until Ctrl-C.")] = False,
+    available_now: Annotated[
+        bool, typer.Option("--available-now", help="With --follow: end as soon as all lines of now are read.")
+    ] = False,
 ) -> None:
     """Write text logs of brokers (Kafka 0.8 to 2.8), such as server.log, as two Parquet tables: log records and other lines.
 
@@ -232,7 +236,16 @@ def pipeline_logs(
 
     kinds = redaction.kinds_of(redact)
     times = pipeline_report.time_of("--from", since), pipeline_report.time_of("--to", until)
-    if not pipeline_report.logs(paths, out, typer.echo, pipeline.Chosen(*times, topic), master, kinds):
+    chosen = pipeline.Chosen(*times, topic)
+    if available_now and not follow:
+        raise UserError("--available-now belongs to --follow: write both.")
+    if redact and follow:
+        raise UserError("--redact and --follow do not go together: leave one of them out.")
+    if follow:
+        is_whole = pipeline_report.follow_logs(paths, out, typer.echo, chosen, master, once=available_now)
+    else:
+        is_whole = pipeline_report.logs(paths, out, typer.echo, chosen, master, kinds)
+    if not is_whole:
         raise typer.Exit(1)
 
 

@@ -12,6 +12,8 @@ from rich.console import Console
 from kcontrol.core.errors import UserError
 from kcontrol.spark import pipeline
 from kcontrol.spark.cluster import check_master
+from kcontrol.spark.follow.checkpoint import opened
+from kcontrol.spark.follow.follow import LOOK_S, Following, follow
 from kcontrol.spark.gateway import LOCAL, spark_session, stop_spark
 from kcontrol.spark.logs import log_tables
 from kcontrol.spark.logs.files import log_files
@@ -82,6 +84,8 @@ def logs(
     """
     log_files(paths)
     _check(master)
+    if (out / log_tables.FOLLOW).exists():
+        raise UserError(f"{out} has tables of --follow: add --follow, or name another folder.")
     pipeline.claim(out, log_tables.ALL_TABLES, log_tables.FORMAT)
     begin = time.monotonic()
     spark = spark_session(master or LOCAL)
@@ -94,15 +98,47 @@ def logs(
     for refused in written.refused:
         say(refused.reason)
     rate = written.lines / (time.monotonic() - begin)
-    say(
-        f"{written.files} files were read: {written.lines:,} lines = {written.facts:,} with facts "
-        f"+ {written.other:,} other records + {written.continuations:,} continuations + {written.rejected:,} rejected"
-        + (f" + {written.left_out:,} of records that were not chosen." if chosen != pipeline.ALL else ".")
-    )
+    say(_lines_of(written, chosen))
     say(f"{rate:,.0f} lines per second.")
     if not written.facts + written.other:
         say("No line is a line of a Kafka broker's log: see the table rejected.")
     return not written.refused and written.facts + written.other > 0
+
+
+def _lines_of(written: log_tables.Written, chosen: pipeline.Chosen) -> str:
+    return (
+        f"{written.files} files were read: {written.lines:,} lines = {written.facts:,} with facts "
+        f"+ {written.other:,} other records + {written.continuations:,} continuations + {written.rejected:,} rejected"
+        + (f" + {written.left_out:,} of records that were not chosen." if chosen != pipeline.ALL else ".")
+    )
+
+
+def follow_logs(
+    paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen = pipeline.ALL, master: str | None = None,
+    *, once: bool = False,
+) -> bool:  # fmt: skip
+    """Write the tables of the broker logs in `paths` to `out`, and write them again when the logs have grown, until Ctrl-C.
+
+    Return True after Ctrl-C. With `once`, end as soon as all lines are in the tables, and return whether all files are logs of
+    Kafka. `say`, `chosen`, `master` and the errors are those of `logs`; UserError too if `out` follows other paths.
+    """
+    _check(master)
+    begin, last = time.monotonic(), "No table was written."
+    try:
+        with opened(out, paths) as checkpoint:
+            spark = spark_session(master or LOCAL)
+            asked = Following(spark, paths, out, chosen, lambda step: say(f"{time.monotonic() - begin:5.1f} s  {step}"))
+            for written in follow(asked, checkpoint, once=once, wait=lambda: time.sleep(LOOK_S)):
+                for refused in written.refused:
+                    say(refused.reason)
+                last = _lines_of(written, chosen)
+                say(last)
+        return not written.refused and written.facts + written.other > 0
+    except KeyboardInterrupt:
+        say(f"Ctrl-C ended the command. {last}")
+        return True
+    finally:
+        stop_spark()
 
 
 def offsets(paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen) -> bool:

@@ -316,7 +316,7 @@ def test_a_file_without_permission_is_refused(tmp_path: Path, monkeypatch: pytes
     def closed(path: Path) -> str:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(files, "_no_text", closed)
+    monkeypatch.setattr(files, "no_text", closed)
     assert examine(tmp_path / "server.log", tmp_path) == NoLog(
         tmp_path / "server.log", f"{tmp_path / 'server.log'} cannot be read: Permission denied."
     )

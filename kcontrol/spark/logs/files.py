@@ -21,7 +21,7 @@ KEPT_BYTES = 1024
 CHUNK_BYTES = 2**20
 NAMES = re.compile(r"\.(?:log|out|txt|gz)(?:$|[.\-_\d])|^(?:server|controller|state-change|kafkaServer)", re.IGNORECASE)
 LONG, CUT = "The line is longer than 8 MB.", "The compressed file is damaged in this line; the lines after it are lost."
-GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
+GZ, GZIP, ZIP = ".gz", b"\x1f\x8b", b"PK\x03\x04"
 TEXT_CONTROLS = b"\x00\t\n\r\x0c\x1b"
 
 
@@ -77,16 +77,18 @@ def log_files(paths: Sequence[Path]) -> list[Path]:
 
 
 def examine(path: Path, copies: Path) -> LogFile | NoLog:
-    """Return a LogFile with the number of lines, or a NoLog with the reason why the file is not read.
-
-    If the log has lines that Spark cannot read, a copy without them is made in the folder `copies`.
-    """
+    """Return the LogFile that `counted` returns for a log, or a NoLog with the reason why the file is not read."""
     try:
-        if reason := _no_text(path):
+        if reason := no_text(path):
             return NoLog(path, reason)
-        lines, damaged = _scan(path)
+        return counted(path, copies)
     except OSError as problem:
         return NoLog(path, f"{path} cannot be read: {problem.strerror}.")
+
+
+def counted(path: Path, copies: Path) -> LogFile:
+    """Return a LogFile with the number of lines; if Spark cannot read some of them, make a copy in the folder `copies`."""
+    lines, damaged = _scan(path)
     if not damaged:
         return LogFile(path, path, lines, [])
     copies.mkdir(parents=True, exist_ok=True)
@@ -95,17 +97,17 @@ def examine(path: Path, copies: Path) -> LogFile | NoLog:
     return LogFile(path, copy, lines, damaged)
 
 
-def _no_text(path: Path) -> str | None:
+def no_text(path: Path) -> str | None:
     """Return why a file is no log, such as "... is a ZIP file: unpack it first.", None if its beginning may be a log's."""
     with path.open("rb") as file:
         first = file.read(CHUNK_BYTES)
     if first.startswith(ZIP):
         return f"{path} is a ZIP file: unpack it first."
     if first.startswith(GZIP):
-        if path.suffix != ".gz":
+        if path.suffix != GZ:
             return f"{path} is a gzip file: give it a name that ends in .gz."
         first = next(chunks(path), None) or b""
-    elif path.suffix == ".gz" and first:
+    elif path.suffix == GZ and first:
         return f"{path} is no gzip file although its name ends in .gz: rename it."
     if first.startswith((b"\xff\xfe", b"\xfe\xff")):
         return f"{path} is UTF-16 text: convert it to UTF-8."
@@ -116,7 +118,7 @@ def _no_text(path: Path) -> str | None:
 
 
 def _opened(path: Path) -> gzip.GzipFile | BufferedReader:
-    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")
+    return gzip.open(path) if path.suffix == GZ else path.open("rb")
 
 
 def chunks(path: Path) -> Iterator[bytes | None]:

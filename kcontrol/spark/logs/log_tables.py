@@ -19,7 +19,8 @@ from pyspark.sql import Window
 from pyspark.sql import functions as sql
 
 from kcontrol.core.errors import UserError
-from kcontrol.spark.log_journal.evidence import PUBLIC, write_tables
+from kcontrol.spark.log_journal.evidence import PUBLIC
+from kcontrol.spark.log_journal.evidence import write_tables as write_run_tables
 from kcontrol.spark.log_journal.fact_lines import logs_of
 from kcontrol.spark.log_journal.to_journal import to_journal
 from kcontrol.spark.logs.chosen_records import is_chosen
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 TABLES = ("records", "rejected")
 ALL_TABLES = (*TABLES, *PUBLIC)
 FORMAT = {"kcontrol": "tables of broker logs", "version": 1}
+FOLLOW = "_follow"
+"""The folder of the checkpoint of `--follow`, beside the tables."""
 FACTS = "map<string,string>"
 LOCAL_MS = "unix_millis(CAST(local_time AS TIMESTAMP))"
 REFUSED = "file STRING, n BIGINT, reason STRING, length BIGINT, raw STRING"
@@ -80,7 +83,7 @@ def write_logs(
     with sentences(out):
         report("counting lines")
         found = [examine(path, out / NEW / "copies") for path in names if not path.is_relative_to(out.resolve())]
-        sizes = [_size(file.path) for file in found if isinstance(file, NoLog)]
+        sizes = [size_of(file.path) for file in found if isinstance(file, NoLog)]
         if redact:
             stable = Names(redact)
             found = redacted(found, stable, out / NEW / "redacted")
@@ -92,27 +95,41 @@ def write_logs(
             raise UserError(refused[0].reason if refused else f"There is no log in {paths[0]} beside the tables.")
         report("reading records")
         parsed(spark, files).write.parquet(str(out / NEW / "parsed"))
-        rows = _with_local_time(spark.read.parquet(literal(out / NEW / "parsed")))
-        report("writing tables")
-        _records(spark, rows.where("reason IS NULL"), chosen).write.parquet(str(out / NEW / "records"))
-        rejected = rows.where("reason IS NOT NULL").select("file", "n", "reason", "length", "raw")
-        unread = [(str(file.path), None, file.reason, size, None) for file, size in zip(refused, sizes, strict=True)]
-        rejected.unionByName(spark.createDataFrame(unread, REFUSED)).coalesce(1).write.parquet(str(out / NEW / "rejected"))
-        left_out = rows.where(sql.col("reason").isNull() & ~is_chosen(chosen))
-        written = _counted(spark, out / NEW, files, refused, left_out)
-        made = _of_runs(spark, out / NEW, report) if of_runs else ()
-        publish(out, (*TABLES, *made))
+        rows = spark.read.parquet(literal(out / NEW / "parsed"))
+        written, names_of_runs = write_tables(spark, rows, files, refused, sizes, out / NEW, report, chosen, of_runs=of_runs)
+        publish(out, (*TABLES, *names_of_runs))
     return written
+
+
+def write_tables(
+    spark: SparkSession, parsed_rows: DataFrame, files: Sequence[LogFile], refused: list[NoLog], sizes: Sequence[int | None],
+    folder: Path, report: Report, chosen: Chosen, *, of_runs: bool,
+) -> tuple[Written, Sequence[str]]:  # fmt: skip
+    """Write the tables into `folder`; return the numbers of lines, and the names of the tables of runs that were written.
+
+    `parsed_rows` has the rows that `parsed` returns for the `files`; `sizes` are those of the `refused` files in bytes.
+    Raises LinesLost and UserError like `write_logs`.
+    """
+    rows = _with_local_time(parsed_rows)
+    report("writing tables")
+    _records(spark, rows.where("reason IS NULL"), chosen).write.parquet(str(folder / "records"))
+    rejected = rows.where("reason IS NOT NULL").select("file", "n", "reason", "length", "raw")
+    unread = [(str(file.path), None, file.reason, size, None) for file, size in zip(refused, sizes, strict=True)]
+    rejected.unionByName(spark.createDataFrame(unread, REFUSED)).coalesce(1).write.parquet(str(folder / "rejected"))
+    left_out = rows.where(sql.col("reason").isNull() & ~is_chosen(chosen))
+    written = _counted(spark, folder, files, refused, left_out)
+    return written, _of_runs(spark, folder, report) if of_runs else ()
 
 
 def _of_runs(spark: SparkSession, folder: Path, report: Report) -> Sequence[str]:
     """Write the tables of runs that the table `records` of `folder` gives into `folder`, and return their names."""
     report("reading facts")
     logs = logs_of(spark.read.parquet(literal(folder / "records")))
-    return write_tables(spark, to_journal(logs.lines(), logs.release, logs.brokers, zone=logs.zone), folder)
+    return write_run_tables(spark, to_journal(logs.lines(), logs.release, logs.brokers, zone=logs.zone), folder)
 
 
-def _size(path: Path) -> int | None:
+def size_of(path: Path) -> int | None:
+    """Return the size of a file in bytes, None if there is no such file."""
     return path.stat().st_size if path.exists() else None
 
 
