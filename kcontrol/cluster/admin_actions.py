@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from kcontrol.broker import config_values
 from kcontrol.broker.events import TopicConfigChange
-from kcontrol.cluster import delivery, topic_ids
+from kcontrol.cluster import delivery, topic_ids, topic_tool
+from kcontrol.cluster.sessions import SessionState
 from kcontrol.core import znodes
 from kcontrol.core.effects import Op
 from kcontrol.core.events import ApiPartitionReassignment, ListPartitionReassignments
 from kcontrol.core.model import ReplicaAssignment, TopicPartition
 from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
+from kcontrol.journal.journal import RecordId
 
 if TYPE_CHECKING:
     from kcontrol.cluster.world import World
@@ -60,7 +62,37 @@ def topic_settings(release: str, config: Mapping[str, Any]) -> dict[str, str]:
 
 
 def create_topic(world: World, topic: str, assignment: Any, config: Mapping[str, Any] | None = None) -> None:
-    """Write what the topic tool writes: the configuration, then the topic with its assignment and, since 2.8, its id.
+    """Write what the topic tool writes (`creation`); `assignment` and `config` are as in `can_create_topic`."""
+    chosen = topic_settings(world.settings.release, _of_brokers(world, topic) | dict(config or {}))
+    ops = creation(world, topic, assignment, chosen)
+    world.write([(op,) for op in ops], ["create_topic", topic, assignment, *([chosen] if chosen else [])])
+
+
+def create_offsets_topic(world: World, broker: int, cause: RecordId) -> None:
+    """Let a broker that handles FindCoordinator create the offsets topic, if its metadata and ZooKeeper do not have the topic.
+
+    The group coordinator's settings decide on the partitions and replicas (`replicas_of_new_topic`); the replicas are drawn
+    from the brokers that are registered in ZooKeeper. Write nothing if there are too few of them, or if the broker has no open
+    session. `cause` is the record of the request.
+    """
+    p, topic = world.processes[broker], OFFSETS_TOPIC
+    group, cached = p.driver.group, p.driver.broker
+    is_known = any(tp.topic == topic for tp in cached.metadata) or not lacks_topic(world, topic)
+    if group is None or p.session is not SessionState.OPEN or is_known:
+        return
+    (names,) = world.tool.children([znodes.BROKER_IDS], False)
+    registered, replicas = sorted(map(int, names or ())), group.replicas_of_new_topic(len(cached.live_brokers))
+    if replicas is not None and replicas <= len(registered):
+        drawn = topic_tool.draw_replicas(world.settings.seed, topic, registered, group.config.partitions, replicas)
+        chosen = topic_settings(world.settings.release, _of_brokers(world, topic))
+        for op in creation(world, topic, drawn, chosen):
+            written = world.tool.write([(op,)])[0]
+            ops = [[op.kind, op.path, op.data, version, op.ephemeral] for version in written.versions or (None,)]
+            p.driver.log("write", cause, ops=ops, zxid=written.zxid, error=written.error, epoch_zk_version=-1)
+
+
+def creation(world: World, topic: str, assignment: Any, settings: dict[str, str]) -> list[Op]:
+    """Return the writes that create a topic: the configuration, then the topic with its assignment and, since 2.8, its id.
 
     `assignment` has the replicas of each partition, as a sequence or as a mapping from the partition's number.
     Before 0.8.1 topics have no configuration, and the tool creates `/brokers/topics` if it is missing.
@@ -68,12 +100,10 @@ def create_topic(world: World, topic: str, assignment: Any, config: Mapping[str,
     rules = world.settings.rules()
     topic_id = topic_ids.topic_id(topic) if rules.topic_ids else None
     data = znodes.encode_topic(znodes.TopicZnode(_numbered(assignment), topic_id), rules.topic_znode)
-    chosen = topic_settings(world.settings.release, _of_brokers(world, topic) | dict(config or {}))
-    path, overrides = znodes.topic_config_path(topic), znodes.encode_topic_config(chosen)
+    path, overrides = znodes.topic_config_path(topic), znodes.encode_topic_config(settings)
     has_config, has_parent = world.exist(path, znodes.TOPICS)
     first = Op("set" if has_config else "create", path, overrides) if rules.topic_configs else Op("create", znodes.TOPICS)
-    ops = [*([first] if rules.topic_configs or not has_parent else []), Op("create", znodes.topic_path(topic), data)]
-    world.write([(op,) for op in ops], ["create_topic", topic, assignment, *([chosen] if chosen else [])])
+    return [*([first] if rules.topic_configs or not has_parent else []), Op("create", znodes.topic_path(topic), data)]
 
 
 def _of_brokers(world: World, topic: str) -> dict[str, int]:

@@ -12,7 +12,7 @@ import random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kcontrol.broker.context import BrokerContext
-from kcontrol.cluster import consumer_protocol
+from kcontrol.cluster import admin_actions, consumer_protocol
 from kcontrol.cluster.consumer_configs import INSTANCE_ID, SESSION_MS, ConsumerConfig
 from kcontrol.cluster.consumer_state import CLOSED, FROZEN, POLLING, STABLE, Consumer, after_response
 from kcontrol.cluster.delivery import begin_if_idle, is_reachable
@@ -307,12 +307,14 @@ def can_find(world: World, name: str, broker: object) -> bool:
 def find_coordinator(world: World, name: str, broker: int) -> None:
     """Send FindCoordinator to a broker, which answers from its own metadata; the consumer then uses the coordinator named there.
 
-    The error is COORDINATOR_NOT_AVAILABLE if the metadata name no leader, or a leader that does not run. Source:
+    The error is COORDINATOR_NOT_AVAILABLE if the metadata name no leader, or a leader that does not run. A broker whose metadata
+    do not have the offsets topic creates the topic (`admin_actions.create_offsets_topic`). Source:
     handleFindCoordinatorRequest of KafkaApis.scala (2.8), handleGroupCoordinatorRequest (0.9).
     """
     me, driver = world.consumers[name], world.processes[broker].driver
     cause = world.log("act", None, action=["find_coordinator", name, broker])
     leader = named_by(world, broker, me.group)
+    admin_actions.create_offsets_topic(world, broker, cause)
     is_up = leader is not None and leader in world.processes
     body = FindCoordinatorResult("NONE", leader) if is_up and leader is not None else FindCoordinatorResult(NOT_AVAILABLE, -1)
     number = me.requests + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Iterable, Sequence
 
@@ -73,6 +74,18 @@ def assign_replicas(
         further = (1 + (round_shift + i) % (size - 1) for i in range(replication_factor - 1))
         found.append((brokers[first], *(brokers[(first + step) % size] for step in further)))
     return tuple(found)
+
+
+def draw_replicas(
+    seed: object, topic: str, brokers: Sequence[int], partitions: int, replication_factor: int
+) -> tuple[tuple[int, ...], ...]:
+    """Return the replicas of each partition of a new topic on the ascending `brokers`, as `assign_replicas` places them.
+
+    The two random numbers are drawn from the run's `seed` and the topic's name.
+    """
+    chance = random.Random(f"{seed}/topic/{topic}")
+    drawn = chance.randrange(len(brokers)), chance.randrange(len(brokers))
+    return assign_replicas(brokers, partitions, replication_factor, *drawn)
 
 
 def check_counts(partitions: object, replication_factor: object, brokers: int, release: str) -> tuple[int, int]:

@@ -37,6 +37,7 @@ CONFIGS: dict[str, tuple[str, tuple[tuple[str, int], ...]]] = {
                                 (("0.9.0", 1_440 * MINUTE_MS), ("2.0.0", 10_080 * MINUTE_MS))),
     "check_interval_ms":       ("offsets.retention.check.interval.ms", (("0.9.0", 600_000),)),
     "partitions":              ("offsets.topic.num.partitions",      (("0.9.0", 50),)),
+    "replication_factor":      ("offsets.topic.replication.factor",  (("0.9.0", 3),)),
     "commit_timeout_ms":       ("offsets.commit.timeout.ms",         (("0.9.0", 5_000),)),
     "required_acks":           ("offsets.commit.required.acks",      (("0.9.0", -1),)),
     "load_buffer_size":        ("offsets.load.buffer.size",          (("0.9.0", 5_242_880),)),
@@ -60,6 +61,7 @@ class GroupConfig:
     retention_ms: int
     check_interval_ms: int
     partitions: int
+    replication_factor: int
     commit_timeout_ms: int
     required_acks: int
     load_buffer_size: int
@@ -107,6 +109,18 @@ class GroupContext(Context):
 
     def topic_partition(self, group_id: str) -> TopicPartition:
         return TopicPartition(OFFSETS_TOPIC, self.partition_of(group_id))
+
+    def replicas_of_new_topic(self, live_brokers: int) -> int | None:
+        """Return how many replicas a new offsets topic gets; None if the broker must not create it.
+
+        `live_brokers` is the number of live brokers in the broker's metadata. Source:
+        getTopicMetadata (0.9.0.1), createGroupMetadataTopic (0.10.2.2) and createInternalTopic
+        (0.11.0, 2.7.2) of KafkaApis.scala, ZkAdminManager.createTopics (2.8.2).
+        """
+        factor = self.config.replication_factor
+        if self.rules.needs_offsets_replicas:
+            return factor if factor <= live_brokers else None
+        return min(factor, live_brokers or factor)
 
     def offsets_of(self, group_id: str) -> Offsets:
         """Return the offsets of a group; an empty `Offsets` if the cache has none for the group."""

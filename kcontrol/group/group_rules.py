@@ -97,6 +97,9 @@ class GroupRules:
     resigns_without_replica: bool = since(("0.9.0", False), ("1.0.0", True),
         doc="Whether a coordinator resigns when StopReplica deletes its replica of the partition; "
             "otherwise it keeps the partition and its groups (KAFKA-4362).")
+    needs_offsets_replicas: bool = since(("0.9.0", False), ("0.11.0", True),
+        doc="Whether a broker creates no offsets topic while fewer brokers live than "
+            "offsets.topic.replication.factor; otherwise the topic gets fewer replicas (KIP-115).")
     group_value: Literal[0, 1, 2, 3] = since_protocol(
         ("0.9.0", 0), ("0.10.1", 1), ("2.1", 2), ("2.3", 3),
         doc="The version of the format of a group's record.")

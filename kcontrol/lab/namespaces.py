@@ -218,7 +218,8 @@ class Group(Namespace[LabT]):
         """Let a consumer send FindCoordinator to a broker, which answers from its own metadata.
 
         The consumer sends its next requests to the broker that the response names. If the metadata have no running leader of
-        the group's partition, the response has COORDINATOR_NOT_AVAILABLE, and the consumer has no coordinator.
+        the group's partition, the response has COORDINATOR_NOT_AVAILABLE, and the consumer has no coordinator. Where no broker
+        has the offsets topic, this broker creates the topic, with `offsets.topic.replication.factor` replicas.
         """
         return self._lab._act("find_coordinator", consumer, broker)
 

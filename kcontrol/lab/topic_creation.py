@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -78,8 +77,7 @@ class TopicRequest:
         brokers = sorted(int(broker) for broker in registered if broker.isdecimal())
         with refusals(f"Topic {name} cannot be created"):
             many, factor = topic_tool.check_counts(partitions, replication_factor, len(brokers), self.release)
-        chance = random.Random(f"{self.seed}/topic/{name}")
-        return topic_tool.assign_replicas(brokers, many, factor, chance.randrange(len(brokers)), chance.randrange(len(brokers)))
+        return topic_tool.draw_replicas(self.seed, name, brokers, many, factor)
 
 
 def altered_settings(state: folded_state.State, release: str, topic: str, config: Any) -> dict[str, str]:

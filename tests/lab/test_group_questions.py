@@ -365,7 +365,8 @@ def test_a_setting_is_in_force() -> None:
         ("0.9", {"group.max.size": 2}, "group.min.session.timeout.ms"),
         ("2.8", {"group.max.size": 0}, "whole numbers from 1"),
         ("2.8", {"group.max.size": "x"}, "whole numbers from 1"),
-        ("2.8", {"offsets.topic.replication.factor": 1}, "group.max.size"),
+        ("2.8", {"offsets.topic.compression.codec": 1}, "group.max.size"),
+        ("2.8", {"offsets.topic.replication.factor": 0}, "whole numbers from 1"),
         ("0.8.2", {"group.max.size": 2}, "none"),
     ],
 )

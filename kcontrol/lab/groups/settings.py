@@ -44,6 +44,7 @@ USED = {
     "check_interval_ms": Used("how often the coordinator looks for expired offsets", "as the timer of each coordinator", least=1),
     "partitions": Used("how many partitions the offsets topic has", "yes; 1 in a lab with consumers, unless set",
                        least=1),
+    "replication_factor": Used("how many replicas the offsets topic gets", "where FindCoordinator creates the topic", least=1),
     "commit_timeout_ms": Used("how long a write of the coordinator waits for its replicas", least=1),
     "required_acks": Used("which acks a write of the coordinator asks for; -1 is the whole ISR", least=-1),
     "load_buffer_size": Used("how many bytes a load reads at once", "yes; a batch is read whole", least=1),
@@ -54,8 +55,6 @@ USED = {
     "max_size": Used("how many members a group may have", since="2.2.0", least=1),
 }
 NOT_USED = (
-    Config("offsets.topic.replication.factor", (("0.9.0", 3),), "how many replicas the offsets topic gets", False,
-           "no: create_topic names the replicas"),
     Config("offsets.topic.compression.codec", (("0.9.0", 0),), "how records of the offsets topic are compressed; 0 is not at all",
            False, "no: the log here holds records as they are"),
 )
