@@ -172,7 +172,7 @@ def report(folder: Path, out: Path, console: Console) -> None:
     """
     tables = read_tables(folder)
     found = sections(tables)
-    write_report(out, f"Report of {folder.resolve().name}", tables.runs, found)
+    write_report(out, f"Report of {folder.resolve().name}", tables.runs, found, tables.zone)
     print_summary(console, tables.runs, found)
     console.print(f"{out} shows the report: open it in a browser.", soft_wrap=True, markup=False, highlight=False)
 

@@ -10,21 +10,28 @@ from typing import Any
 import pyarrow as arrow
 import pyarrow.parquet as parquet
 
+from kcontrol.spark.logs.log_tables import FORMAT as LOGS
 from kcontrol.spark.pipeline import FORMAT, MARK
-from kcontrol.spark.report.tables import TABLES
+from kcontrol.spark.report.tables import EVIDENCE, TABLES
 
 Row = Mapping[str, Any]
-TEXTS = {"run", "record", "partition", "reason", "group_id", "ended_by", "ended_in"}
+TEXTS = {"run", "record", "partition", "reason", "group_id", "ended_by", "ended_in", "kind", "fields", *EVIDENCE}
 
 
-def write_tables(folder: Path, rows: Mapping[str, Sequence[Row]], runs: Mapping[str, Sequence[int | None]]) -> Path:
-    """Write the tables of a report and the table `journal`; `runs` has the time of each record. Missing fields are null."""
+def write_tables(
+    folder: Path, rows: Mapping[str, Sequence[Row]], runs: Mapping[str, Sequence[int | None]], zone: str | None = None
+) -> Path:
+    """Write the tables of a report and the table `journal`; `runs` has the time of each record. Missing fields are null.
+
+    With a `zone` they are tables of broker logs.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / MARK).write_text(json.dumps(FORMAT))
-    journal = [{"run": run, "time_ms": time_ms} for run, times in runs.items() for time_ms in times]
-    _write(folder / "journal", ["run", "time_ms"], journal)
+    (folder / MARK).write_text(json.dumps(LOGS if zone else FORMAT))
+    about = {"kind": "run", "fields": json.dumps({"zone": zone})}
+    journal = [{"run": run, "time_ms": time_ms} | about for run, times in runs.items() for time_ms in times]
+    _write(folder / "journal", ["run", "time_ms", "kind", "fields"], journal)
     for name, columns in TABLES.items():
-        _write(folder / name, ["run", "n", "record", *columns], rows.get(name, []))
+        _write(folder / name, ["run", "n", "record", *columns, *(EVIDENCE if zone else ())], rows.get(name, []))
     return folder
 
 

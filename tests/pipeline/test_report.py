@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as parquet
 import pytest
 from rich.console import Console
 from typer.testing import CliRunner
@@ -18,6 +19,7 @@ from typer.testing import CliRunner
 from kcontrol.cli import app
 from kcontrol.core.errors import UserError
 from kcontrol.spark import pipeline_report
+from kcontrol.spark.logs import log_tables
 from kcontrol.spark.pipeline import MARK
 from kcontrol.spark.report.page import html_report
 from kcontrol.spark.report.sections import Section, sections
@@ -154,6 +156,49 @@ def test_tables_without_rows_give_a_page(tmp_path: Path) -> None:
     assert [sentence(section) for section in found][:2] == ["Offline windows: none", "Leader moves: none"]
 
 
+BEGIN_MS = 1_557_126_489_123  # 2019-05-06 07:08:09,123 in UTC
+
+
+def test_rows_of_logs_show_their_evidence(tmp_path: Path) -> None:
+    """A report on broker logs has dates, the line of each row, what is inferred, and the number of rows with inferred values."""
+    known = window("logs", 5, "t-0", BEGIN_MS, BEGIN_MS + 2500) | {"line": "broker-1/controller.log:7"}
+    shown = window("logs", 6, "t-1", BEGIN_MS, BEGIN_MS + 50) | {"line": "broker-1/controller.log:8", "inferred": "record"}
+    folder = write_tables(
+        tmp_path / "tables", {"offline_windows": [known, shown]}, {"logs": [BEGIN_MS, BEGIN_MS + 9000]}, "in UTC"
+    )
+    output = io.StringIO()
+    pipeline_report.report(folder, tmp_path / "page.html", Console(file=output, width=200))
+    page = (tmp_path / "page.html").read_text()
+    rows = re.findall(r'<tr id="offline-row\d+">(.*?)</tr>', page)
+    cells = [re.findall("<td>(.*?)</td>", row) for row in rows]
+    assert [row[1:4] for row in cells] == [
+        ["t-0", "2019-05-06 07:08:09,123", "2.5 s"], ["t-1", "2019-05-06 07:08:09,123", "50 ms"]
+    ]  # fmt: skip
+    assert [row[-2:] for row in cells] == [["", "broker-1/controller.log:7"], ["record", "broker-1/controller.log:8"]]
+    assert "with times in UTC" in page and "in 1 of 2 offline windows, 0 of 0 leader moves" in page
+    assert "Offline windows: 2 (reason death: 2; 1 with inferred values); the longest took 2.5 s in logs" in output.getvalue()
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_tables_of_logs_give_a_report(tmp_path: Path, spark: Any) -> None:
+    """The report counts the windows, moves, tenures and rebalances of the tables, and the line of each row is in the logs."""
+    from tests.lab.group_runs import coordinator_killed
+
+    coordinator_killed("2.8").save_logs(tmp_path / "logs")
+    log_tables.write_logs(spark, [tmp_path / "logs"], tmp_path / "tables", of_runs=True)
+    found = counted(tmp_path / "tables")
+    rows = {id: len(parquet.read_table(tmp_path / "tables" / table)) for id, table in
+            (("offline", "offline_windows"), ("tenures", "tenures"), ("rebalances", "rebalances"))}  # fmt: skip
+    assert {id: len(found[id].rows) for id in rows} == rows and min(rows.values()) >= 1
+    assert [row["key"] for row in found["moves"].rows].count("2") >= 1
+    for section in found.values():
+        for row in section.rows:
+            file, _, n = row["line"].rpartition(":")
+            assert len((tmp_path / "logs" / file).read_text().splitlines()) >= int(n) >= 1
+    assert found["offline"].inferred == len(found["offline"].rows)  # no line shows when a killed broker ended
+
+
 def test_many_runs_are_cut_in_the_terminal_only(tmp_path: Path) -> None:
     """The page has every run; the terminal has the first forty, and the totals of all."""
     runs = {f"run-{number:03}": [0, 9] for number in range(MOST_RUNS + 5)}
@@ -169,8 +214,8 @@ def _no_mark(folder: Path) -> None:
     (folder / MARK).unlink()
 
 
-def _of_logs(folder: Path) -> None:
-    (folder / MARK).write_text('{"kcontrol": "tables of broker logs", "version": 1}')
+def _of_segments(folder: Path) -> None:
+    (folder / MARK).write_text('{"kcontrol": "tables of __consumer_offsets", "version": 1}')
 
 
 def _without_a_table(folder: Path) -> None:
@@ -185,7 +230,7 @@ def _damaged(folder: Path) -> None:
     ("change", "words"),
     [
         (_no_mark, "is not a folder of tables: make one with kcontrol pipeline runs PATH --out DIR"),
-        (_of_logs, "has tables of broker logs; a report needs tables of runs"),
+        (_of_segments, "has tables of __consumer_offsets; a report needs tables of runs or tables of broker logs"),
         (_without_a_table, "has no table tenures: write the tables again"),
         (_damaged, "The table tenures in .* cannot be read"),
     ],

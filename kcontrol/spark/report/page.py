@@ -45,8 +45,8 @@ OFF = 'class="off"'
 EMPTY = "The tables have no row about this."
 
 
-def html_report(title: str, runs: Sequence[RunTimes], found: Sequence[Section]) -> str:
-    """Return the page of a report with these runs and sections as text."""
+def html_report(title: str, runs: Sequence[RunTimes], found: Sequence[Section], zone: str | None = None) -> str:
+    """Return the page of a report with these runs and sections as text; `zone` is that of `Tables`."""
     numbers = {run.name: number for number, run in enumerate(runs, 1)}
     parts = [_overview(runs, found, numbers), _timeline(runs, found), *(_section(one, numbers) for one in found)]
     records = sum(run.records for run in runs)
@@ -57,19 +57,30 @@ def html_report(title: str, runs: Sequence[RunTimes], found: Sequence[Section]) 
         f"{GENERATOR}"
         f"<title>{_words(title)}</title><style>{STYLE}</style></head>\n<body>{HATCH}<main><h1>{_words(title)}</h1>\n"
         f"<p>{len(runs):,} runs with {records:,} journal records. Each number of a run is a link to its rows; a total is a link "
-        f"to the numbers that it adds.</p>\n{''.join(parts)}</main></body></html>\n"
+        f"to the numbers that it adds.{_evidence(found, zone)}</p>\n{''.join(parts)}</main></body></html>\n"
     )
 
 
-def write_report(path: Path, title: str, runs: Sequence[RunTimes], found: Sequence[Section]) -> None:
-    """Write the page to a file, in place of an earlier report.
+def _evidence(found: Sequence[Section], zone: str | None) -> str:
+    """Return the sentences about the evidence of a report on broker logs; "" for a report on runs, whose `zone` is None."""
+    if zone is None:
+        return ""
+    counts = ", ".join(f"{section.inferred:,} of {len(section.rows):,} {section.title.lower()}" for section in found)
+    return (
+        f" The rows are from broker logs, with times {_words(zone)}; each names its line. In the column <b>inferred</b> are the "
+        f"values that no line has: in {counts}."
+    )
+
+
+def write_report(path: Path, title: str, runs: Sequence[RunTimes], found: Sequence[Section], zone: str | None = None) -> None:
+    """Write the page to a file, in place of an earlier report; `zone` is that of `Tables`.
 
     Raises UserError if the file holds something else than a report, and if it cannot be written.
     """
     try:
         if path.exists() and (not path.is_file() or GENERATOR not in path.read_text(encoding="utf-8", errors="replace")[:2000]):
             raise UserError(f"{path} is there already and is no report of kcontrol: name another page.")
-        path.write_text(html_report(title, runs, found), encoding="utf-8")
+        path.write_text(html_report(title, runs, found, zone), encoding="utf-8")
     except OSError as problem:
         raise UserError(f"The page cannot be written to {path}: {problem.strerror}; name another file.") from None
 

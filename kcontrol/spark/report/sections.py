@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 from typing import NamedTuple
 
-from kcontrol.spark.report.tables import Row, Tables
+from kcontrol.spark.report.tables import EVIDENCE, Row, Tables
 from kcontrol.views import clock
 
 UNKNOWN = "unknown"
@@ -49,6 +49,11 @@ class Section(NamedTuple):
         found = Counter(row["key"] for row in self.rows)
         return Counter({key: found[key] for key in self.keys})
 
+    @property
+    def inferred(self) -> int:
+        """The number of rows with a value that no line of the broker logs has; 0 for tables of runs."""
+        return sum(row.get("inferred") is not None for row in self.rows)
+
     def durations(self) -> list[Durations]:
         """Return a Durations for each key in `keys` that has rows with a duration: rows whose `duration_ms` is not None."""
         known: dict[str, list[Row]] = defaultdict(list)
@@ -79,39 +84,41 @@ def _durations(key: str, rows: list[Row]) -> Durations:
 
 
 def sections(tables: Tables) -> list[Section]:
-    """Return the four sections of a report, in the order of the page."""
-    spans = ("from", "for")
-    return [
-        _section("offline", "Offline windows", "reason", ("partition", *spans, "led_before", "led_after"),
-                 tables.rows["offline_windows"], lambda row: row["reason"]),
-        _section("moves", "Leader moves", "next leader", ("partition", "from", "led_before", "leader_epoch"),
-                 list(_moves(tables.rows["leaderships"])), lambda row: row["leader"]),
-        _section("tenures", "Tenures of controllers", "broker", ("controller_epoch", *spans, "ended_by"),
-                 tables.rows["tenures"], lambda row: row["broker"]),
-        _section("rebalances", "Rebalances", "reason", ("group_id", *spans, "from_generation", "to_generation", "ended_in"),
-                 tables.rows["rebalances"], lambda row: row["reason"]),
+    """Return the four sections of a report, in the order of the page; rows from broker logs also show their evidence."""
+    spans, more = ("from", "for"), EVIDENCE if tables.zone else ()
+    found = [
+        ("offline", "Offline windows", "reason", ("partition", *spans, "led_before", "led_after"),
+         tables.rows["offline_windows"], lambda row: row["reason"]),
+        ("moves", "Leader moves", "next leader", ("partition", "from", "led_before", "leader_epoch"),
+         list(_moves(tables.rows["leaderships"])), lambda row: row["leader"]),
+        ("tenures", "Tenures of controllers", "broker", ("controller_epoch", *spans, "ended_by"),
+         tables.rows["tenures"], lambda row: row["broker"]),
+        ("rebalances", "Rebalances", "reason", ("group_id", *spans, "from_generation", "to_generation", "ended_in"),
+         tables.rows["rebalances"], lambda row: row["reason"]),
     ]  # fmt: skip
+    clock_of: clock.Clock = "wall" if tables.zone else "virtual"
+    return [
+        Section(id, title, key, (*columns, *more), _ordered(rows, key_of, clock_of))
+        for id, title, key, columns, rows, key_of in found
+    ]
 
 
-def _section(
-    id: str, title: str, key: str, columns: Sequence[str], rows: Sequence[Row], key_of: Callable[[Row], object]
-) -> Section:
-    """Return the Section of these rows, which get their key as text; a row has the key "unknown" if `key_of` returns None for it.
-
-    `key` says in words what the keys are, such as "reason".
-    """
-    shown = [row | {"key": _words(key_of(row)), "from": _begin(row), "for": _length(row)} for row in rows]
+def _ordered(rows: Sequence[Row], key_of: Callable[[Row], object], clock_of: clock.Clock) -> list[Row]:
+    """Return the rows of a section in order; a row without a key has the key "unknown"."""
+    shown = [row | {"key": _words(key_of(row)), "from": _begin(row, clock_of), "for": _length(row)} for row in rows]
     ordered = sorted(shown, key=lambda row: (row["run"], _order(row["key"]), row["n"]))
-    return Section(id, title, key, columns, [row | {"place": place} for place, row in enumerate(ordered)])
+    return [row | {"place": place} for place, row in enumerate(ordered)]
 
 
 def _words(key: object) -> str:
     return UNKNOWN if key is None else str(key)
 
 
-def _begin(row: Row) -> str:
+def _begin(row: Row, clock_of: clock.Clock) -> str:
     begin = row.get("begin_ms", row.get("time_ms"))
-    return f"record {row['n']}" if begin is None else f"{begin:,} ms"
+    if begin is None:
+        return f"record {row['n']}"
+    return clock.stamp(begin, clock_of).strip("[] ") if clock_of == "wall" else f"{begin:,} ms"
 
 
 def _length(row: Row) -> str:

@@ -30,11 +30,13 @@ def print_summary(console: Console, runs: Sequence[RunTimes], found: Sequence[Se
 def sentence(section: Section) -> str:
     """Return the counts by key and the longest duration, such as "Rebalances: 3 (reason join: 3); the longest took 5 s in run-1".
 
-    Without a row it is "Rebalances: none".
+    Of broker logs it also has the number of rows with inferred values. Without a row it is "Rebalances: none".
     """
     if not section.rows:
         return f"{section.title}: none"
     counts = ", ".join(f"{section.key} {text.clean(key)}: {count:,}" for key, count in section.by_key().items())
+    if section.inferred:
+        counts += f"; {section.inferred:,} with inferred values"
     durations = section.durations()
     if not durations:
         return f"{section.title}: {len(section.rows):,} ({counts})"

@@ -1,4 +1,4 @@
-"""Reads the tables of a folder that `kcontrol pipeline runs` has written, without Spark."""
+"""Reads the tables of a folder that `kcontrol pipeline runs` or `kcontrol pipeline logs` has written, without Spark."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pyarrow.parquet as parquet
 from pyarrow import ArrowException
 
 from kcontrol.core.errors import UserError
+from kcontrol.spark.logs.log_tables import FORMAT as LOGS
 from kcontrol.spark.pipeline import FORMAT, MARK
 
 Row = dict[str, Any]
@@ -21,6 +22,10 @@ TABLES = {
     "rebalances": ("group_id", "reason", "begin_ms", "end_ms", "duration_ms", "from_generation", "to_generation", "ended_in"),
 }
 """The tables that a report reads, with the columns beside `run`, `n` (the position of a record in its run) and `record`."""
+EVIDENCE = ("inferred", "line")
+"""The columns that these tables also have if they were made from broker logs."""
+COMMANDS: dict[str, str] = {str(FORMAT["kcontrol"]): "runs", str(LOGS["kcontrol"]): "logs"}
+"""The kinds of folders that a report reads, each with the command of `kcontrol pipeline` that writes such a folder."""
 
 
 class RunTimes(NamedTuple):
@@ -40,31 +45,44 @@ class RunTimes(NamedTuple):
 class Tables(NamedTuple):
     """The runs of a folder, sorted by name, and its tables: `rows` maps a table's name, such as "rebalances", to its rows.
 
-    A row is a dict by column; rows are sorted by the run, and in a run by `n`.
+    A row is a dict by column; rows are sorted by the run, and in a run by `n`. `zone` is None for tables of runs; for tables of
+    broker logs it is the zone of the times, "in UTC" or "as written".
     """
 
     runs: list[RunTimes]
     rows: Mapping[str, list[Row]]
+    zone: str | None = None
 
 
 def read_tables(folder: Path) -> Tables:
     """Return the runs and the tables of a folder.
 
-    Raises UserError if the folder does not exist, is no folder of tables of runs, or lacks a table, and if there is no run in it.
+    Raises UserError if the folder does not exist, is no folder of tables of runs or of broker logs, or lacks a table, and if
+    there is no run in it.
     """
-    _check(folder)
-    rows = {name: _read(folder, name, ["run", "n", "record", *columns]) for name, columns in TABLES.items()}
+    command = _check(folder)
+    more = EVIDENCE if command == "logs" else ()
+    rows = {name: _read(folder, name, ["run", "n", "record", *columns, *more]) for name, columns in TABLES.items()}
     runs: dict[str, RunTimes] = {}
     journal = _table(folder, "journal", ["run", "time_ms"]).group_by("run")
     for row in journal.aggregate([("time_ms", "min"), ("time_ms", "max"), ([], "count_all")]).to_pylist():
         runs[row["run"]] = RunTimes(row["run"], row["count_all"], row["time_ms_min"], row["time_ms_max"])
     if not runs:
-        raise UserError(f"The tables in {folder} have no run: write them again with kcontrol pipeline runs PATH --out {folder}.")
-    return Tables([runs[name] for name in sorted(runs)], rows)
+        raise UserError(
+            f"The tables in {folder} have no run: write them again with kcontrol pipeline {command} PATH --out {folder}."
+        )
+    return Tables([runs[name] for name in sorted(runs)], rows, _zone(folder) if command == "logs" else None)
 
 
-def _check(folder: Path) -> None:
-    make = "make one with kcontrol pipeline runs PATH --out DIR"
+def _zone(folder: Path) -> str:
+    """Return the zone of the times in tables of broker logs, which the first record of the journal names."""
+    journal = parquet.read_table(folder / "journal", columns=["fields"], filters=[("kind", "=", "run")], partitioning=None)
+    return str(json.loads(journal["fields"][0].as_py())["zone"])
+
+
+def _check(folder: Path) -> str:
+    """Return the command that writes such a folder, "runs" or "logs". Raises UserError for a folder without the tables."""
+    make = "make one with kcontrol pipeline runs PATH --out DIR, or logs in place of runs"
     if not folder.is_dir():
         raise UserError(f"There is no folder {folder}: name a folder of tables, or {make}.")
     try:
@@ -74,13 +92,13 @@ def _check(folder: Path) -> None:
     kind = mark.get("kcontrol") if isinstance(mark, dict) else None
     if kind is None:
         raise UserError(f"{folder} is not a folder of tables: {make}.")
-    if kind != FORMAT["kcontrol"]:
-        raise UserError(f"{folder} has {kind}; a report needs {FORMAT['kcontrol']}: {make}.")
+    if kind not in COMMANDS:
+        raise UserError(f"{folder} has {kind}; a report needs {' or '.join(COMMANDS)}: {make}.")
     for name in ("journal", *TABLES):
         if not (folder / name).is_dir():
-            raise UserError(
-                f"{folder} has no table {name}: write the tables again with kcontrol pipeline runs PATH --out {folder}."
-            )
+            again = f"write the tables again with kcontrol pipeline {COMMANDS[kind]} PATH --out {folder}"
+            raise UserError(f"{folder} has no table {name}: {again}.")
+    return COMMANDS[kind]
 
 
 def _read(folder: Path, name: str, columns: list[str]) -> list[Row]:
