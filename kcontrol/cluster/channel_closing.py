@@ -40,5 +40,8 @@ def record_thaw(world: World, receiver: int) -> None:
 
 
 def is_blocked(world: World, n: int, thread: str) -> bool:
-    """Return whether this thread of broker `n` waits for the response of a frozen or thawed broker to close a channel."""
+    """Return whether this thread of broker `n` waits to close a channel until the channel's other broker has responded.
+
+    That broker is frozen, or it has thawed and has not responded yet.
+    """
     return bool(awaited_brokers(world, n, thread))

@@ -1,4 +1,4 @@
-"""Checks names and counts of new topics as Kafka's tools do, and assigns their replicas to brokers."""
+"""Checks names, numbers of partitions and replication factors of new topics as Kafka's tools do, and assigns their replicas."""
 
 from __future__ import annotations
 

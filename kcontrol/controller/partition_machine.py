@@ -82,8 +82,8 @@ class TransitionInput(NamedTuple):
 class Call(NamedTuple):
     """The values of one call of `handle_state_changes`, which moves partitions to `target`.
 
-    `rows` are the transition table's rows to `target` by source state, `question` is the input of
-    their actions without `stored`; `batch` has the requests, `moved` the new leadership so far.
+    `rows` are the transitions to `target` by source state; `question` has the call's strategy and
+    `unclean`, but not `stored`; `batch` collects the requests, `moved` the new leadership so far.
     """
 
     target: PartitionState

@@ -1,8 +1,9 @@
-"""Handles elections without a broker failure: requested elections and the automatic rebalance.
+"""Handles elections without a broker failure: requested, automatic, and newly allowed unclean ones.
 
 A request comes through `/admin/preferred_replica_election` or from an admin client. The automatic
 rebalance runs every five minutes by default (`leader.imbalance.check.interval.seconds`) and elects
-the preferred leaders of brokers that lead too few partitions.
+the preferred leaders of brokers that lead too few partitions. Unclean elections follow when
+`unclean.leader.election.enable` becomes true for a topic or for this broker's default.
 
 Source: KafkaController.scala (2.8): processReplicaLeaderElection, onReplicaElection,
 checkAndTriggerAutoLeaderRebalance, processUncleanLeaderElectionEnable,

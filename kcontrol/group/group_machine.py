@@ -139,7 +139,8 @@ GROUP_TRANSITIONS = TransitionTable("group", GroupState, "GroupMetadata.scala (2
 def transitions(ctx: GroupContext) -> TransitionTable:
     """Return the table of transitions between the states of a group in the coordinator's release.
 
-    A transition for which the learner has given an action (`ctx.changes`) has this action.
+    A row for which `ctx.changes` has an action, a function by the user of the lab, has this action
+    in place of Kafka's.
     """
     return GROUP_TRANSITIONS.for_(ctx.rules.release, ctx.changes)
 

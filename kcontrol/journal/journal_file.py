@@ -76,7 +76,8 @@ def opened(path: str | Path) -> BinaryIO:
 def read(path: str | Path) -> list[Record]:
     """Return the records of a journal file, even if the run was killed before the end line with their number was written.
 
-    Raises UserError if the file cannot be read, has a later schema than this kcontrol, or has a damaged line.
+    Raises UserError if the file cannot be read, has a later schema than this kcontrol, or has a damaged line, such as the
+    unfinished last line of a killed run.
     """
     return load(path).records
 

@@ -1,4 +1,4 @@
-"""Calls a function for lists of items on the executors of Spark."""
+"""Calls a function once per part of some work, on Spark's executors, and returns the results of all calls in one list."""
 
 from __future__ import annotations
 

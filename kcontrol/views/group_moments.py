@@ -186,9 +186,11 @@ class Bar(NamedTuple):
 
 
 class Lane(NamedTuple):
-    """One row of the group strip: a member id, its letter, the name of its client, and its bars in the order of time.
+    """One row of the group strip, the picture of a group's history: one member id, and its bars in the order of time.
 
-    `name` is the group.instance.id or the client id, with a number for the client's second member id, such as "anna (2)".
+    `letter` stands for the member in the picture. A bar (`Bar`) is a time in which the member waits for a response, or is in one
+    generation. `name` is the group.instance.id or the client id, with a number for the client's second member id, such as "anna
+    (2)".
     """
 
     member_id: str

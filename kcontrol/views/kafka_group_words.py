@@ -168,10 +168,11 @@ def _option(value: str | None) -> str:
 
 
 def _reason(f: Mapping[str, Any], held: Mapping[str, Any], event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a log line about the reason of a rebalance; {} if the event gives no reason.
+    """Return the values for a log line about the reason of a rebalance; {} if the event gives no reason.
 
-    `reason` is a kind of text in `kafka_words.tsv`, such as "reason.left"; the other values fill this text. `f` has the fields of
-    the `group` record, `held` is the group after it, and `event` the event whose handler made the record.
+    The value of the key `reason` names a text in `kafka_words.tsv`, such as "reason.left"; the other values fill the placeholders
+    of this text. `f` has the fields of the `group` record, `held` is the group after it, and `event` the event whose handler made
+    the record.
     """
     kind, member = event.get("event"), event.get("member_id")
     if kind == SESSION:

@@ -65,10 +65,11 @@ class Patches:
     def of(self, row: Row, changes: Iterable[Change]) -> Row:
         """Return the entries `patch`, `texts` and `with` of `row`, the viewer's dict of one journal record.
 
-        `changes` are the changes of the state by the record. `patch` is the list of these changes, in which each value that the
-        row has is replaced by its place in the row, such as "$fields.subject"; or it is the number of an equal list in an earlier
-        row. `texts` has long texts (or their numbers), `with` other values that the row does not have; an empty entry is
-        left out. Return {} if no panel draws a changed part.
+        `changes` are the changes of the state by the record. `patch` is the list of these changes, or the number of an equal list
+        in an earlier row. In the list a value that the row has is replaced by its place in the row, such as "$fields.subject".
+        Other texts over SHORT characters are moved to `texts`, other numbers, long lists and long objects to `with`; the list has
+        their places, such as "$texts.0". `texts` has a text's number if an earlier row has the text. An empty entry is left out.
+        Return {} if no panel draws a changed part.
         """
         shown = [change for change in changes if is_shown(change[1])]
         if not shown:

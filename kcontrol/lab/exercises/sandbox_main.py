@@ -1,6 +1,7 @@
 """Checks a learner's answer in a process with limits, and writes the reports for the notebook's process (see sandbox.py).
 
-The command is `python -m kcontrol.lab.exercises.sandbox_main DESCRIPTOR`, the file descriptor for the reports.
+The command is `python -m kcontrol.lab.exercises.sandbox_main DESCRIPTOR`: it reads the answer from standard input, and writes the
+reports to the file descriptor DESCRIPTOR.
 """
 
 from __future__ import annotations

@@ -28,9 +28,9 @@ def is_recorded_group(records: Sequence[Record]) -> bool:
 def group_recording_diff(names: tuple[str, str], one: Sequence[Record], other: Sequence[Record]) -> GroupRecordingDiff:
     """Return the comparison of two runs in which a coordinator received one recorded sequence of requests.
 
-    `names` are the labels of `one` and `other`. In the comparison's table the column `theirs` has the recording of a real
-    coordinator, also if this is the second run, and of two recordings the first. Raises UserError if one of the runs was not made
-    from a recording of a group.
+    `names` are the labels of `one` and `other`. In the comparison's table the column `theirs` has the first run if that is the
+    recording of a real coordinator, else the second run. Raises UserError if one of the runs was not made from a recording of a
+    group; runs of two recordings raise no error, and differ.
     """
     if not is_recorded_group(one):
         names, one, other = names[::-1], other, one

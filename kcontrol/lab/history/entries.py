@@ -39,7 +39,10 @@ class Entries(NamedTuple):
 
 
 def entries_of(records: Sequence[Record]) -> Entries:
-    """Return the records of a journal, numbered from 1, with their times and the clock of these times."""
+    """Return the records of a journal, numbered from 1, with their times, and the clock of the run: "virtual", "wall" or "none".
+
+    For "none", a recording of brokers, the times are None.
+    """
     measured = clock.of_run(records)
     found = [Entry(n, record.to_json(), None if measured == "none" else record.at_ms) for n, record in enumerate(records, 1)]
     return Entries(found, measured)

@@ -155,7 +155,7 @@ class _OfflineWindows:
         self._closed: list[Row] = []
 
     def take(self, entry: Entry) -> None:
-        """Read the next record of the journal, and begin or end the partitions' times without a leader that it changes."""
+        """Read the next record of the journal: it can begin or end a partition's time without a leader."""
         fields, kind = entry.r.fields, entry.r.kind
         if kind == "send":
             self._sent[tuple(entry.r.id)] = fields["requests"]

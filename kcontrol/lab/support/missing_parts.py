@@ -1,4 +1,4 @@
-"""The substitute for a part that this machine does not have, such as Spark."""
+"""The substitute for a part of the lab, such as a Spark session, that this machine does not have: each use shows one sentence."""
 
 from __future__ import annotations
 

@@ -217,9 +217,11 @@ class Tables:
         return waiting.operations(self._run.records)
 
     def group_responses(self) -> pd.DataFrame:
-        """Return one row per group or partition of each response to an administrator: the error, its code, and other values.
+        """Return the responses to ListGroups, DescribeGroups, DeleteGroups and OffsetDelete, the requests of administrators.
 
-        The requests are ListGroups, DescribeGroups, DeleteGroups and OffsetDelete; a response to ListGroups has one row.
+        There is one row per partition of OffsetDelete, or one for an error of the whole request; one row per group of
+        DescribeGroups and DeleteGroups; and one per response to ListGroups. The columns are `broker`, `request`, `about` (the
+        group or partition), `error`, its `code`, and `response`, the other values in words.
         """
         return responses.responses(self._run.records)
 

@@ -1,9 +1,9 @@
-"""The comparison of two recordings of one group, by the rule in `notebooks/recordings/groups.md`.
+"""The comparison of a run with the recording of a real group coordinator, by the rule in `notebooks/recordings/groups.md`.
 
-Each answer of the run must be equal to the recorded answer in all fields that the recorded answer has; members count as sets,
-and member ids are compared by the JoinGroup that got them. The recorded time of an answer must be between the request that
-released the run's answer and SLACK_MS after the answer to this request; if timers released the run's answer, it must be within
-SLACK_MS per timer of the time in the run. The records of the log must be equal, without their times.
+Each answer of the run must be equal to the recorded answer in all fields that the recorded answer has; members count as sets, and
+member ids are compared by the JoinGroup that got them. If a request released the run's answer, the recorded answer must come
+between that request in the recording and SLACK_MS after the recorded answer to that request. If timers released the run's answer,
+the times of the two answers must differ by at most SLACK_MS per timer. The records of the log must be equal, without their times.
 """
 
 from __future__ import annotations

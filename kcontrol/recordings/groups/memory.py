@@ -278,9 +278,10 @@ class Memory:
         return own is not None and not set(errors(own)) & set(GONE)
 
     def _expire_offsets(self, at_ms: int) -> None:
-        """Append tombstones that come next in the log, each at the coordinator's first check after the expiry of its offset.
+        """Append the tombstones that come next in the recorded log, each at the coordinator's check after an offset's expiry.
 
-        Checks after `at_ms` are left for later.
+        A check appends all tombstones up to the next other record. End at the first record that is not the tombstone of a
+        committed offset with an expiry time, or whose check comes after `at_ms`.
         """
         every_ms = self.recording["broker"].get("offsets.retention.check.interval.ms")
         while every_ms and self.appended < len(self.log):

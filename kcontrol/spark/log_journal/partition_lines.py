@@ -152,7 +152,10 @@ class PartitionLines:
         return {"mismatch": reason} | ({"former_line": former[1]} if former else {})
 
     def failed(self, line: Line) -> None:
-        """Read a refused or failed transition, and add `failed_change`, unless the line lacks the controller or its epoch."""
+        """Read a refused or failed transition, and add a journal record of the kind `failed_change`.
+
+        Add none if the line lacks the controller or its epoch.
+        """
         machine, facts = ("replica" if "replica" in line.facts else "partition"), line.facts
         if "controller" not in facts or "epoch" not in facts:
             return

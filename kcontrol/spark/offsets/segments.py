@@ -124,9 +124,10 @@ def _log_partition(path: Path) -> int | None:
 
 
 def rows(segment: Segment) -> Iterator[Row]:
-    """Yield the rows of a segment in the order of its bytes.
+    """Yield the rows of a segment in the order of its bytes: one per record, per batch without records, and per rejected stretch.
 
-    The lengths of the rows have the sum `segment.size`. Raises OSError if the file cannot be read.
+    The first row of a batch has the batch's length, the others have 0, so the lengths have the sum `segment.size`. Raises OSError
+    if the file cannot be read.
     """
     with segment.path.open("rb") as file:
         position = 0
