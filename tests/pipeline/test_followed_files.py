@@ -135,6 +135,27 @@ def test_a_file_named_by_itself_is_read_to_its_end_after_its_rotation(tmp_path: 
     assert reader.files() == [(str(log), b"first\n"), (f"{log}.1", LINES["server.log"] + b"last\n")]
 
 
+def test_a_file_that_is_moved_to_another_folder_is_read_once(tmp_path: Path) -> None:
+    """A log that is moved to a folder of old logs, and has grown before, is the known file under its new name."""
+    log, reader = followed(tmp_path)
+    (log.parent / "old").mkdir()
+    with log.open("ab") as file:
+        file.write(b"last\n")
+    moved = log.rename(log.parent / "old" / log.name)
+    reader.read()
+    assert reader.files() == [(str(moved), LINES["server.log"] + b"last\n")] and len(reader.known) == 1
+
+
+def test_a_copy_that_takes_the_place_of_a_file_is_read_from_the_known_byte_on(tmp_path: Path) -> None:
+    """A longer file with another inode and the known beginning, as rsync leaves it, is the known file."""
+    log, reader = followed(tmp_path)
+    log.rename(tmp_path / "away")
+    log.write_bytes(LINES["server.log"] + b"last\n")
+    reader.read()
+    assert reader.files() == [(str(log), LINES["server.log"] + b"last\n")]
+    assert [(file.id, (tmp_path / "copies" / f"{file.id}.log").stat().st_size) for file in reader.known] == [("f1", 55)]
+
+
 def test_a_compressed_file_that_is_not_complete_is_read_again(tmp_path: Path) -> None:
     """A .gz that was damaged, because gzip still wrote it, is one file when it is complete."""
     _, reader = followed(tmp_path)

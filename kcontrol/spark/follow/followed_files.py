@@ -155,10 +155,9 @@ def _stamp(file: BinaryIO) -> Stamp:
 TESTS: tuple[Callable[[Followed, Present], bool], ...] = (
     lambda file, item: file.stamp == item.stamp,
     lambda file, item: file.stamp[:2] == item.stamp[:2] and continues(file, item),
-    lambda file, item: file.path == str(item.path) and continues(file, item),
     lambda file, item: _is_beside(file, item) and continues(file, item),
 )
-"""Whether a file that was found is a known file, the strongest test first: an unchanged file, its inode, its name, a copy."""
+"""Whether a file that was found is a known file, the strongest test first: an unchanged file, its inode, a copy of it."""
 
 
 def _matched(logs: Sequence[Present], known: Sequence[Followed]) -> dict[Path, Followed]:
