@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from kcontrol.journal.journal import Record
 from kcontrol.views import group_moments, group_state, text
-from kcontrol.views.group_strip import COLOURS, STRIP_STYLE
+from kcontrol.views.group_strip import COLOURS, STRIP_STYLE, on_bar
 from kcontrol.views.still_picture import MARGIN, STYLE, label
 
 NAME, SQUARE, STEP, TOP, APART = 74, 26, 30, 64, 34
@@ -133,4 +133,5 @@ def _square(x: int, y: int, letter: int, is_held: bool, has_moved: bool) -> list
     if not is_held:
         return [f'{frame} class="state"/>']
     words = f"{ascii_uppercase[letter % 26]}{'*' * has_moved}"
-    return [f'{frame} fill="{COLOURS[letter % len(COLOURS)]}"/>', label(x + SQUARE / 2, y + 18, words, "onbar", 13, "middle")]
+    colour = COLOURS[letter % len(COLOURS)]
+    return [f'{frame} fill="{colour}"/>', label(x + SQUARE / 2, y + 18, words, on_bar(colour), 13, "middle")]

@@ -29,6 +29,7 @@ MOST = 60  # columns; the title says how many earlier moments there are
 COMPLETING = "CompletingRebalance"
 AT_REST = ("Stable", "Empty")
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a6d00", "#6b57b8")  # Okabe and Ito, and two more
+WHITE_ON = ("#0072b2", "#8a6d00", "#6b57b8", "#57606a")  # the colours of bars with white text; that on the others is black
 PALE = ' fill-opacity="0.3"'
 BARS = {
     "member": "{name} is in generation {generation}",
@@ -38,7 +39,7 @@ BARS = {
 }
 STRIP_STYLE = """
 .state{fill:#f1f3f5;stroke:#d8dde3}.moving{fill:#fdf3dc;stroke:#e69f00}.absent{fill:none;stroke:#57606a;stroke-dasharray:3 3}
-.onbar{fill:#fff;font-weight:700}.flag{fill:none;stroke:#57606a}.next{fill:#e69f00;stroke:#b87f00}.fired{fill:#d55e00}
+.onbar{fill:#fff;font-weight:700}.onlight{fill:#000;font-weight:700}.flag{fill:none;stroke:#57606a}.next{fill:#e69f00;stroke:#b87f00}.fired{fill:#d55e00}
 @media (prefers-color-scheme:dark){.state{fill:#23272e;stroke:#3a4048}.moving{fill:#3a2f14}.absent{stroke:#a2a9b1}
 .flag{stroke:#a2a9b1}}
 """.replace("\n", "")
@@ -225,7 +226,7 @@ class GroupStrip:
             says = f"{partition} is assigned to {lane.name}{'' if consumes else ', which waits for the next generation'}"
             box = f'<rect x="{x}" y="{top + 1}" width="{width:g}" height="{ROW - 2}" fill="{_colour(lane)}"'
             parts.append(f"{box}{'' if consumes else PALE}><title>{escape(text.clean(says))}</title></rect>")
-            parts.append(label(x + width / 2, top + 11, lane.letter, "onbar" if consumes else "ink", 10, "middle"))
+            parts.append(label(x + width / 2, top + 11, lane.letter, on_bar(_colour(lane)) if consumes else "ink", 10, "middle"))
         return parts
 
     def _times(self, y: float) -> list[str]:
@@ -249,6 +250,11 @@ class GroupStrip:
 WALL_CLOCK_MS = 1_000_000_000_000  # no run in virtual time lasts thirty years
 
 
+def on_bar(colour: str) -> str:
+    """Return the class of a text on a bar of this colour: "onbar" is white, "onlight" black, for a contrast of at least 4.5."""
+    return "onbar" if colour in WHITE_ON else "onlight"
+
+
 def _hatching(lane: Lane) -> str:
     return (
         f'<pattern id="hatch-{lane.letter}" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
@@ -261,7 +267,8 @@ def _bar(lane: Lane, bar: Bar, x: float, width: float, top: float) -> list[str]:
     dashes = ' stroke-dasharray="3 3"' if bar.kind == "unknown" else ""
     says = BARS[bar.kind].format(name=text.clean(lane.name), generation=bar.generation)
     box = f'<rect x="{x}" y="{top}" width="{width:g}" height="{LANE}" rx="4" fill="{fill}" stroke="{_colour(lane)}"{dashes}>'
-    number = [label(x + width / 2, top + 17, str(bar.generation), "onbar", 12, "middle")] if bar.kind == "member" else []
+    css = on_bar(_colour(lane))
+    number = [label(x + width / 2, top + 17, str(bar.generation), css, 12, "middle")] if bar.kind == "member" else []
     return [f"{box}<title>{escape(says)}</title></rect>", *(number if width > 12 else [])]
 
 

@@ -11,7 +11,7 @@ from html import escape
 from typing import Any, NamedTuple
 
 from kcontrol.views import text
-from kcontrol.views.group_strip import COLOURS, STRIP_STYLE
+from kcontrol.views.group_strip import COLOURS, STRIP_STYLE, on_bar
 from kcontrol.views.still_picture import MARGIN, STYLE, label
 
 NAME, BOX, STEP, HEIGHT, ROW, TOP, MOST = 132, 54, 60, 28, 78, 64, 12
@@ -105,7 +105,7 @@ class OffsetsTopicPicture:
         colour = COLOURS[self.keys.index(key) % len(COLOURS)]
         pale = ' fill-opacity="0.25"' if is_faded else ""
         hint = f"<title>{escape(text.clean(f'{key}: {value}'))}</title>"
-        css = "ink" if is_faded else "onbar"
+        css = "ink" if is_faded else on_bar(colour)
         inside = label(x + BOX / 2, top + 19, _sign(value), css, 13, "middle")
         return [f'{frame} fill="{colour}"{pale}>{hint}</rect>', inside, below]
 

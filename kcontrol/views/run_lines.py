@@ -12,7 +12,7 @@ from html import escape
 from typing import Any, NamedTuple
 
 from kcontrol.views import clock, text
-from kcontrol.views.group_strip import COLOURS, FITS, STRIP_STYLE
+from kcontrol.views.group_strip import COLOURS, FITS, STRIP_STYLE, on_bar
 from kcontrol.views.still_picture import MARGIN, STYLE, WIDTH, label
 
 LEFT, RIGHT, TOP, ROW, BAR, STRIPE = 196, 66, 44, 26, 15, 4
@@ -90,7 +90,7 @@ def _drawn(line: RunLine, y: int, colours: dict[int, str], *, framed: bool) -> l
         parts.append(f'<rect x="{x:g}" y="{y}" width="{width:g}" height="{BAR}" fill="{fill}"/>')
         if width >= NUMBERED:
             parts.append(
-                label(round(x + width / 2, 1), y + BAR - 3, "?" if broker is None else str(broker), "onbar", 12, "middle")
+                label(round(x + width / 2, 1), y + BAR - 3, "?" if broker is None else str(broker), on_bar(fill), 12, "middle")
             )
     for begin, end in line.offline:
         x, width = _x(line, begin), max(NARROWEST, _x(line, end) - _x(line, begin))

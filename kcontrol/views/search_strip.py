@@ -76,7 +76,7 @@ class SearchStrip:
         parts = [f"{box}<title>{escape(text.clean(f'{n}: {step.action} {step.effect}'))}</title></rect>"]
         middle = x + max(6, pitch - 3) / 2
         if pitch >= 16:
-            parts.append(label(middle, y + 17, str(n), "onbar" if is_last else "ink", 12, "middle"))
+            parts.append(label(middle, y + 17, str(n), "onlight" if is_last else "ink", 12, "middle"))
         if step.effect:
             anchor = "end" if n > len(self.steps) * 0.7 else "middle"
             parts.append(label(middle if anchor == "middle" else x + pitch - 3, y + BOX + 14, step.effect, "dim", 11, anchor))

@@ -10,8 +10,9 @@ import pandas as pd
 # Places for a line break: after `_`, before `/`, in dotted names and JSON, and between the words of a name like BrokerChange.
 _BREAK = re.compile(
     r"(?<=_)(?=\w)|(?<=[\w;])(?=/)|(?<=\.)(?=[A-Za-z])|(?<=[a-z])(?=[A-Z])|(?<=[,:{])(?=[\"\[{\w])"
-    r"|(?<=\b\d{5})(?=\d{4,5}\b)|(?<=[0-9a-f]{40})(?=[0-9a-f]{8})"  # numbers of 9 or 10 digits, and bytes such as an assignment's
+    r"|(?<=\b\d{5})(?=\d{4,5}\b)"  # numbers of 9 or 10 digits
 )
+_BYTES = re.compile(r"[0-9a-f]{36,}")  # 18 bytes or more, such as those of an assignment: they may break after every 8 bytes
 _CELL = re.compile(r"(<t[hd][^>]*>)([^<]*)(?=</t[hd]>)")
 
 MOST_COLUMNS = 8  # with the index; a table with more columns gets less space around its texts and a smaller font
@@ -20,7 +21,11 @@ _COMPACT = "<style>.dataframe.kc-compact :is(td, th) { padding: 0.4em 0.25em; fo
 
 def breakable(html: str) -> str:
     """Return a table in HTML with `<wbr>`, a place for a line break, inside the long names of its cells, such as after "_"."""
-    return _CELL.sub(lambda cell: cell[1] + _BREAK.sub("<wbr>", cell[2]), html)
+    return _CELL.sub(lambda cell: cell[1] + _BYTES.sub(_in_pieces, _BREAK.sub("<wbr>", cell[2])), html)
+
+
+def _in_pieces(found: re.Match[str]) -> str:
+    return "<wbr>".join(re.findall(".{1,16}", found[0]))
 
 
 class Frame(pd.DataFrame):
