@@ -122,7 +122,8 @@ def leave_group(ctx: GroupContext, event: e.LeaveGroup) -> Handler:
 def _leave_member(ctx: GroupContext, event: e.LeaveGroup, identity: e.MemberIdentity) -> Handler:
     """Remove the member `identity`, or its member id if that is pending, and return "NONE".
 
-    If GROUP_REACTIONS has an error for this case, return the error and remove nothing.
+    If the row of GROUP_REACTIONS that fits the group's state and this member has an error, return
+    the error and remove nothing.
     """
     group, now_ms = ctx.groups.get(event.group_id), event.timestamp_ms
     row = react(ctx, group, event, identity)

@@ -56,7 +56,8 @@ class Member:
     `awaiting_join` and `awaiting_sync` are the correlation ids of its parked requests. `is_new`
     says that the member's first JoinGroup is parked (2.1 on). `unwritten` are the new ids of a
     static member that are not in the log yet. `dropped` is the correlation id of a JoinGroup that
-    arrived during a failed write, and gets a response only if the write of its own new id fails.
+    arrived while the member's earlier new id was being written. That write failed, so the JoinGroup
+    gets a response only if the write of its own new id fails too.
     """
 
     member_id: str
@@ -74,7 +75,7 @@ class Member:
     dropped: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the member as a journal has it: bytes as hexadecimal text."""
+        """Return the member's fields by name for the run's journal, bytes as hexadecimal text."""
         said = {name: getattr(self, name) for name in Member.__slots__}
         protocols = {protocol.name: protocol.metadata.hex() for protocol in self.protocols}
         said |= {"protocols": protocols, "assignment": self.assignment.hex()}
@@ -158,7 +159,7 @@ class Group:
         )
 
     def with_members(self, members: Iterable[Member]) -> Group:
-        """Return the group with these members in place of its members."""
+        """Return the group with these members in place of its members; all other fields stay."""
         return replace(self, members={member.member_id: member for member in members})
 
     def with_each_member(self, **changes: Any) -> Group:
@@ -297,10 +298,10 @@ class Offsets:
         return tp in self.pending or any(tp in entries for entries in self.by_producer.values())
 
     def committing(self, new: Entries) -> Offsets:
-        """Return the offsets with those of `new` in `committed`, in place of older ones.
+        """Return the offsets with those of `new`, by partition, in `committed`; other fields stay.
 
-        A committed offset stays if its batch is known to be later in the log than the batch of the
-        partition's offset in `new`.
+        They replace committed offsets of the same partitions. A committed offset stays if its batch
+        is known to be later in the log than the batch of the partition's offset in `new`.
 
         Source: onOffsetCommitAppend, completePendingTxnOffsetCommit of GroupMetadata.scala (2.8).
         """

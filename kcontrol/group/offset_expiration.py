@@ -51,7 +51,7 @@ def expired(ctx: GroupContext, group_id: str, now_ms: int) -> tuple[TopicPartiti
     """Return the partitions whose committed offset has expired and has no write pending.
 
     For each such offset the rule "group.expired" of GROUP_STRATEGIES decides: Kafka's function, or
-    the function by which the learner has replaced it. Source: removeExpiredOffsets of
+    the function by which a user of the lab has replaced it. Source: removeExpiredOffsets of
     GroupMetadata.scala (2.8).
     """
     held, group = ctx.offsets_of(group_id), ctx.groups.get(group_id)
@@ -129,9 +129,11 @@ def delete_groups(ctx: GroupContext, event: e.DeleteGroups) -> Handler:
 def offset_delete(ctx: GroupContext, event: e.OffsetDelete) -> Handler:
     """Delete the offsets of single partitions; answer with an error for each, or for the request.
 
-    An offset of a topic to which a member subscribes stays, with GROUP_SUBSCRIBED_TO_TOPIC. If all
-    offsets stay, nothing changes; else an Empty group without offsets is removed too.
-    Source: handleOffsetDeleteRequest of KafkaApis.scala, handleDeleteOffsets (2.8), KIP-496.
+    The request gets an error if this broker cannot answer for the group, if there is no such group
+    or it is Dead, or if it has members and is no consumer group. An offset of a topic to which a
+    member subscribes stays, with GROUP_SUBSCRIBED_TO_TOPIC. If all offsets stay, nothing changes;
+    else an Empty group without offsets is removed too. Source: handleOffsetDeleteRequest of
+    KafkaApis.scala, handleDeleteOffsets (2.8), KIP-496.
     """
     group = ctx.groups.get(event.group_id)
     error = ctx.validate_group_status(event.group_id) or react(ctx, group, event).reaction

@@ -121,8 +121,9 @@ def _is_metadata_valid(ctx: GroupContext, metadata: str) -> bool:
 def offsets_stored(ctx: GroupContext, event: e.OffsetsStored) -> Handler:
     """Answer a commit whose write has ended, and make its offsets visible if it succeeded.
 
-    Offsets of a group that has ended meanwhile are dropped, but the response is that of a group
-    which is still there. Source: the callback of storeOffsets (2.8).
+    Each offset gets NONE, or the write's error as clients get it (`translate_append_error`); those
+    in `event.refused` get OFFSET_METADATA_TOO_LARGE. Offsets of a group that has ended meanwhile
+    are dropped, but this does not change the response. Source: the callback of storeOffsets (2.8).
     """
     held = after = ctx.offsets_of(event.group_id)
     if ctx.rules.offsets_need_group and event.incarnation != ctx.incarnation_of(event.group_id):

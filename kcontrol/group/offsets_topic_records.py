@@ -156,8 +156,9 @@ def sorted_subscription(fields: Mapping[str, Any]) -> dict[str, Any]:
 def decode(record: str, data: bytes) -> tuple[int, dict[str, Any]]:
     """Return the version and the fields of `record` (a key of LAYOUTS), read from `data`.
 
-    A later version of a subscription or assignment is read as the newest known version. Raises
-    ValueError for an unknown version of any other record, and if the data end too early.
+    A subscription or assignment of a later version than the newest known one is read by the layout
+    of the newest; the returned version is still the one in `data`. Raises ValueError for an unknown
+    version of any other record, and if the data end too early.
     """
     version, start = _number(">h", data, 0)
     newest = max(LAYOUTS[record])
@@ -221,7 +222,10 @@ class OffsetsTopicRecord(NamedTuple):
         return f"generation {group['generation']} of {subject}, {len(group['members'])} members"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the record as a journal has it: bytes as hexadecimal text."""
+        """Return the record's fields by name for the run's journal, bytes as hexadecimal text.
+
+        `value` is a short text, and `producer_id` is left out.
+        """
         data = None if self.data is None else self.data.hex()
         said = {"offset": self.offset, "leader_epoch": self.leader_epoch, "value": self.value}
         return said | {"key": self.key.hex(), "data": data, "base_offset": self.base_offset}

@@ -8,9 +8,9 @@ SyncGroups and makes the group Stable.
 
 Kafka's purgatories are here the group's state, its parked requests, and a timer each for the join
 phase, the sync phase and every session. `SetTimer` stands for tryCompleteElseWatch, `CancelTimer`
-for checkAndComplete: `is_complete` is the result of tryComplete (`delayed_operations.py`). Each
-function takes the context, the group's id and the time, and is a handler that other handlers yield
-from.
+for checkAndComplete: their field `is_complete` is the result of tryComplete
+(`delayed_operations.py`). Functions that take the context, the group's id and the time are handlers
+that other handlers yield from.
 
 Which request begins a rebalance is decided in `request_reactions.py` and `joining.py`: read these
 next.
@@ -53,11 +53,12 @@ def sync_timer(group_id: str) -> str:
 
 
 def keeps_alive(ctx: GroupContext, member: Member) -> bool:
-    """Return whether the function `group.keep_alive` keeps a member at the end of its session.
+    """Return whether the rule "group.keep_alive" keeps a member in the group at its session's end.
 
-    The times count from the member's latest heartbeat, so the deadline is the session timeout. A
-    new member has no parked request here, although its JoinGroup is parked (since 2.1). Source:
-    tryCompleteHeartbeat and onExpireHeartbeat of GroupCoordinator.scala (0.9, 2.8).
+    The rule is Kafka's function, or that of a user of the lab. It gets 0 as the time of the
+    member's latest heartbeat, so the deadline is the session timeout in ms. A new member has no
+    parked request here, although its JoinGroup is parked (since 2.1). Source: tryCompleteHeartbeat
+    and onExpireHeartbeat of GroupCoordinator.scala (0.9, 2.8).
     """
     ms, parked = member.session_timeout_ms, member.is_parked and not member.is_new
     return bool(rule(ctx, KEEP_ALIVE)(0, ms, ms, parked))
@@ -80,10 +81,10 @@ def restart_session(ctx: GroupContext, group_id: str, member: Member, ms: int = 
 def session_timed_out(ctx: GroupContext, event: e.SessionTimedOut) -> Handler:
     """Remove a member whose session has expired, unless one of its requests is parked.
 
-    The function `group.keep_alive`, of Kafka or of the learner, decides (`keeps_alive`). The latest
-    heartbeat was one session timeout ago, since each heartbeat restarts the timer. Up to 2.0.0 the
-    deadline of a member that the end of a join phase has removed begins a rebalance. Source:
-    onExpireHeartbeat of GroupCoordinator.scala (0.9, 2.8), KAFKA-7196.
+    The function `group.keep_alive`, of Kafka or of a user of the lab, decides (`keeps_alive`). The
+    latest heartbeat was one session timeout ago, since each heartbeat restarts the timer. Up to
+    2.0.0 the deadline of a member that the end of a join phase has removed begins a rebalance.
+    Source: onExpireHeartbeat of GroupCoordinator.scala (0.9, 2.8), KAFKA-7196.
     """
     group, now_ms = ctx.groups.get(event.group_id), event.timestamp_ms
     member = group.members.get(event.member_id) if group and group.state is not DEAD else None
@@ -122,8 +123,8 @@ def remove_member(
 
     A rebalance begins unless the group is in the join phase, which ends if all remaining members
     have joined. The member's parked JoinGroup gets UNKNOWN_MEMBER_ID, before 2.1 no response.
-    `rule` is the reason, for the journal. Source: onMemberFailure (0.9), removeMemberAndUpdateGroup
-    (2.8).
+    `rule` is the reason for the run's journal, such as "session timeout". Source: onMemberFailure
+    (0.9), removeMemberAndUpdateGroup (2.8).
     """
     group = ctx.groups[group_id]
     parked = group.members[member_id].awaiting_join
@@ -138,8 +139,9 @@ def remove_member(
 def after_removal(ctx: GroupContext, group: Group, now_ms: int, rule: str) -> Handler:
     """Begin a rebalance in Stable and CompletingRebalance, end the join phase if all have joined.
 
-    `group` is the group after the removal of a member. In another state nothing follows. Source:
-    onMemberFailure (0.9), removeMemberAndUpdateGroup (2.8).
+    `group` is the group after the removal of a member. In another state nothing follows. `rule` is
+    the reason for the run's journal, such as "session timeout". Source: onMemberFailure (0.9),
+    removeMemberAndUpdateGroup (2.8).
     """
     if group.state in (STABLE, COMPLETING):
         yield from prepare_rebalance(ctx, group.group_id, now_ms, rule)
@@ -180,9 +182,10 @@ def sync_result(ctx: GroupContext, group: Group, assignment: bytes) -> e.SyncRes
 def prepare_rebalance(ctx: GroupContext, group_id: str, now_ms: int, rule: str) -> Handler:
     """Begin the join phase, if the group is Empty, CompletingRebalance or Stable, else do nothing.
 
-    Parked SyncGroups get REBALANCE_IN_PROGRESS. `rule` is the reason, for the journal. If all
-    members have joined already, also end the join phase. The first rebalance of an Empty group
-    waits for group.initial.rebalance.delay.ms (since 0.11). Source: prepareRebalance (0.9, 2.8).
+    Parked SyncGroups get REBALANCE_IN_PROGRESS. `rule` is the reason for the run's journal, such as
+    "a member leaves". If all members have joined already, also end the join phase. The first
+    rebalance of an Empty group waits for group.initial.rebalance.delay.ms (since 0.11). Source:
+    prepareRebalance (0.9, 2.8).
     """
     group, rules = ctx.groups[group_id], ctx.rules
     if not machine.can_rebalance(ctx, group):
@@ -251,10 +254,11 @@ def join_timed_out(ctx: GroupContext, event: e.JoinTimedOut) -> Handler:
 
 
 def initial_join_timed_out(ctx: GroupContext, event: e.InitialJoinTimedOut) -> Handler:
-    """Extend the wait of the first join phase if a member has joined meanwhile and time is left.
+    """Wait again in the first join phase if a member has joined meanwhile and time is left.
 
-    That is time of the rebalance timeout, as `event.remaining_ms`. Otherwise end the join phase. An
-    event of an earlier join phase is ignored.
+    The new wait lasts group.initial.rebalance.delay.ms, but not longer than `event.remaining_ms`,
+    the rest of the rebalance timeout. Otherwise end the join phase. An event of an earlier join
+    phase is ignored.
 
     Source: InitialDelayedJoin of DelayedJoin.scala (0.11, 2.8).
     """
@@ -304,7 +308,8 @@ def on_complete_join(ctx: GroupContext, group_id: str, now_ms: int, rule: str) -
 def _end_without_members(ctx: GroupContext, group: Group, now_ms: int, rule: str) -> Handler:
     """Make a group without members Empty, and write the group's record.
 
-    Before 0.10.1 make it Dead, and write a tombstone. `rule` is the reason, for the journal.
+    Before 0.10.1 make it Dead, and write a tombstone. `rule` is the reason for the run's journal,
+    such as "rebalance timeout".
     """
     if not ctx.rules.keeps_empty_groups:
         yield from machine.transition_to(ctx, group, DEAD, now_ms, rule, leaves=True)
@@ -317,8 +322,9 @@ def _end_without_members(ctx: GroupContext, group: Group, now_ms: int, rule: str
 def _begin_generation(ctx: GroupContext, group: Group, now_ms: int, rule: str) -> Handler:
     """Move the group to CompletingRebalance, answer all parked JoinGroups, start the sessions.
 
-    The transition's action puts the group into its next generation. Since 2.8 also start the timer
-    of the sync phase. `rule` is the reason, for the journal.
+    By this transition (`group_machine.py`) the group is in its next generation. Since 2.8 also
+    start the timer of the sync phase. `rule` is the reason for the run's journal, such as "all have
+    joined".
     """
     group_id, has_timeout = group.group_id, ctx.rules.sync_timeout
     waiting = {id: m.awaiting_join for id, m in group.members.items() if m.awaiting_join}

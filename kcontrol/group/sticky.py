@@ -106,7 +106,8 @@ def constrained(
     """Return (assignment, new owners) for members with equal topics.
 
     Each member is filled up to an equal number of partitions. The new owners are a dict from each
-    partition that changes its owner to the new owner's id. `found` has the present owners,
+    partition that an owner gives up, and each that several members claim, to the id of the member
+    that gets it; partitions without an owner are not in it. `found` has the present owners,
     `partitions` the number of partitions of each topic.
 
     Source: constrainedAssign of AbstractStickyAssignor.java (2.8).
@@ -161,9 +162,9 @@ class GeneralAssignment:
     """One run of the general algorithm, for members that subscribe to different topics.
 
     `held` is the assignment so far. Three fields have an entry by partition: `takers` the members
-    that subscribe to its topic, `before` its owner in an earlier generation, and `moved`, for a
-    partition that was moved, (first owner, present owner).
-    Source: generalAssign, PartitionMovements of AbstractStickyAssignor.java (2.8).
+    that subscribe to its topic; `before`, if members of several generations claim it, its owner in
+    the second newest of them; and `moved`, for a partition that was moved, (first owner, present
+    owner). Source: generalAssign, PartitionMovements of AbstractStickyAssignor.java (2.8).
     """
 
     def __init__(self, partitions: Partitions, members: Members) -> None:
@@ -256,10 +257,10 @@ class GeneralAssignment:
     def reassign_once(self, movable: list[TopicPartition]) -> bool:
         """Move each partition that a member with fewer may take; return whether a partition moved.
 
-        A member has fewer if its number of partitions is at least two less than the owner's. If the
-        previous owner has fewer, the partition goes back to this member, else to the member with
-        the fewest (`best_candidate`). Source: performReassignments of AbstractStickyAssignor.java
-        (2.8).
+        A member has fewer if its number of partitions is at least two less than the present
+        owner's. If the partition's owner in an earlier generation (`before`) has fewer, it gets the
+        partition, else the member with the fewest (`best_candidate`). Source: performReassignments
+        of AbstractStickyAssignor.java (2.8).
         """
         has_moved = False
         for tp in movable:

@@ -1,1 +1,1 @@
-"""Makes and checks the Python environment, starts JupyterLab, and keeps the learner's folder with its runs and progress."""
+"""Makes and checks the Python environment, starts JupyterLab, and keeps the user's folder with recorded runs and progress."""

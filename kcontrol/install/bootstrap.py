@@ -2,8 +2,8 @@
 
 It uses the standard library alone and imports nothing of the package, because nothing is installed yet. The environment is
 `.venv` in the project's folder. A stamp file in it has the project's folder, a digest of the lock files, and the level: "light",
-"lab" or "full", the groups of packages that are installed. The stamp file is written last, so an installation that was
-interrupted, copied or moved is recognized and made again.
+"lab" or "full", the groups of packages that are installed. Until the installation has ended it has the level alone, so an
+installation that was interrupted, copied or moved is recognized and made again.
 """
 
 import ast
@@ -75,7 +75,7 @@ def stamp_for(level: str) -> dict[str, str]:
 def read_stamp() -> dict[str, str]:
     """Return the content of the stamp file in `.venv`; an empty dict if it is not readable or `.venv` has no Python.
 
-    While the environment is incomplete the file has its level only.
+    During an installation, and after an interrupted one, the file has the level only.
     """
     if not os.access(VENV / "bin" / "python", os.X_OK):
         return {}

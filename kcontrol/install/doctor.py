@@ -56,7 +56,10 @@ def python() -> Finding:
 
 
 def packages() -> Finding:
-    """Return the finding about the packages that the simulated world needs: "missing" if one is not installed."""
+    """Return the finding about the packages that the simulation of brokers and ZooKeeper needs.
+
+    It is "missing" if one of them is not installed, else "ok".
+    """
     found, absent = [], []
     for name in NEEDED:
         try:
@@ -88,7 +91,7 @@ def zookeeper() -> Finding:
 
 
 def spark() -> Finding:
-    """Return the finding about Spark, which the pipeline needs: "note" if there is none."""
+    """Return the finding about Spark, which `kcontrol pipeline` needs: "note" if it is not installed, else "ok"."""
     if importlib.util.find_spec("pyspark") is None:
         return Finding("Spark", "note", "none; the simulated world works without", "Run ./run lab without --light.")
     return Finding("Spark", "ok", f"{version('pyspark')} with pyarrow {version('pyarrow')}")

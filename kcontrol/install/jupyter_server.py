@@ -1,4 +1,7 @@
-"""Starts JupyterLab with the learner's notebooks, reachable from this machine alone, and ends it with all its processes."""
+"""Starts JupyterLab with the notebooks of a learner (a user of the lab), and ends it with all its processes.
+
+It is reachable from this machine alone.
+"""
 
 import fcntl
 import os

@@ -51,9 +51,9 @@ def of(place: Path | None, id: str) -> dict[str, Any]:
 
 
 def prediction(place: Path | None, id: str) -> str | None:
-    """Return the text of the option that the learner chose for a question.
+    """Return the text of the option that the learner chose for the question `id`.
 
-    Return None without an answer, and if `place`, the learner's folder, is None.
+    Return None if `place`, the learner's folder, has no answer, and always if `place` is None: no answer is stored in memory.
     """
     kept = read(place).get(PREDICTIONS, {}).get(id) if place else None
     return kept if isinstance(kept, str) else None

@@ -48,8 +48,8 @@ def folder() -> Path:
 def begin(path: Path) -> None:
     """Add the file `path` of a new run to the index of the runs in its folder that may be deleted.
 
-    In a script the first run that this process begins in a folder also deletes the oldest runs above the limits (`clear`); in a
-    notebook the next start of the workbook deletes them. Raises OSError if the folder cannot be written.
+    In a script the first run that this process begins in a folder also deletes the oldest runs above the limits (`clear`); runs
+    of notebooks are deleted by the next start of JupyterLab (`./run lab`). Raises OSError if the folder cannot be written.
     """
     if "ipykernel.kernelapp" not in sys.modules and path.parent not in _cleared:
         _cleared.add(path.parent)

@@ -69,13 +69,14 @@ class Fold(Changes):
     `state` has these parts:
 
     * `znodes`: path to [text, zk version, owner's broker id or None].
-    * `nodes`: broker id to an object with the memory of the broker's `controller`, `broker` and `group` coordinator, the
-      `queues` of its threads, the event that each thread is `handling`, `timers`, `parked` requests, `notifications` (watch
-      events that the broker has not handled), and `frozen`.
+    * `nodes`: broker id to an object with the memory of the broker's `controller`, `broker` and `group` coordinator, the `queues`
+      of its threads, the event that each thread is `handling`, `timers` (name to firing time, thread and event), `parked`
+      (correlation id of a request to the condition for which its response waits), `notifications` (watch events that the broker
+      has not handled), and `frozen` (whether the broker's process is frozen, as by SIGSTOP).
     * `channels`: "sender>receiver" to the requests in the channel from a controller to a broker.
     * `to_controller`: broker id to this broker's requests to the controller that have no response.
-    * If brokers store records, `logs`: broker id to partition to log, including dead brokers; and `acknowledged`: partition
-      to acknowledged records.
+    * If the run has brokers that store records (`data`), `logs`: broker id to partition to log, an object as EMPTY_LOG, including
+      dead brokers; and `acknowledged`: partition to acknowledged records.
     * If there are consumers, `consumers`: name to the consumer's state. Journals of versions up to 3 may have `offsets_logs`:
       partition of the offsets topic to its log, once for all replicas.
     """

@@ -214,7 +214,8 @@ def why(records: Iterable[Record], id: RecordId | None) -> list[Record]:
 def to_json(value: Any) -> Any:
     """Return a value in JSON's own types: a state as Kafka's name, a partition as `t-0`, a named tuple or dataclass as a dict.
 
-    Bytes become text, a set a sorted list, and a record's id a list. An object with a method `to_json` converts itself.
+    Bytes become text by UTF-8 (other bytes as backslash escapes), a set a sorted list, and a record's id the list [node,
+    incarnation, sequence number]. An object with a method `to_json` converts itself.
     """
     match value:
         case None | bool() | int() | str() | float():

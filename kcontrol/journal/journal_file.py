@@ -101,7 +101,8 @@ def load(path: str | Path) -> JournalFile:
 def check(records: Iterable[Record]) -> Iterator[Record]:
     """Check each record against the records before it, and yield the record with JSON's types.
 
-    Raises one of the exceptions in `WRONG` (ValueError, LookupError ...) at the first record that contradicts an earlier one.
+    Raises one of the exceptions in `WRONG` (ValueError, LookupError ...) at the first record that contradicts an earlier record,
+    or in which a field is missing or has a wrong type.
     """
     checks = _Checks()
     for record in records:
@@ -187,7 +188,10 @@ def _version(path: str | Path, first: Record) -> int:
 
 
 class _Checks:
-    """Checks each record against the records before it: its sequence number, its cause, its fields, and that it can be folded."""
+    """Checks each record against the records before it: its sequence number, cause and fields, and that it can change the state.
+
+    The state is that of the cluster, as `fold.py` computes it from the records.
+    """
 
     def __init__(self) -> None:
         self._last: dict[tuple[int, int], int] = {}

@@ -168,7 +168,8 @@ class Body(msgspec.Struct):
 class Consumer(msgspec.Struct):
     """The state of a consumer: its group, member id, generation and last error.
 
-    `asked` is the broker whose response the consumer waits for, as (broker id, incarnation), None if it waits for no response.
+    `asked` is the broker whose response the consumer waits for, as (broker id, number of the start of its process), None if it
+    waits for no response.
     """
 
     group: str

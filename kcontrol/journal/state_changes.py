@@ -1,6 +1,7 @@
-"""The operations by which a record changes the folded state. Each operation is performed and added to a list of changes.
+"""The operations by which a journal record changes the state of a cluster, as `fold.py` computes it.
 
-A change is (op, path, value). All keys of a path but the last must exist; `need` adds a missing value. The operations:
+Each operation changes `Changes.state`, and is added as a change to the list `Changes.noted`. A change is (op, path, value). All
+keys of a path but the last must exist; `need` adds a missing value. The operations:
 
 * `put` a value under the last key, `drop` the last key;
 * `update` an object with the entries of another, `omit` the keys of a list from an object;

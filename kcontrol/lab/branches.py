@@ -1,4 +1,7 @@
-"""Checks the names of branches, and plays a run a second time without one of its actions."""
+"""Checks the names of branches, and plays a run a second time without one of its actions.
+
+A branch is a lab with a copy of a run, which goes on independently of the lab that it was made from.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,10 @@ MAIN, UNNAMED = "main", "branch"
 
 
 def free_name(name: object, taken: Mapping[str, Any]) -> str:
-    """Return `name` if a new branch can have it. Raises UserError if it is no text, or the name of a branch in `taken`."""
+    """Return `name` if a new branch, a lab with a copy of a run, can have it.
+
+    `taken` has the present branches by name. Raises UserError if `name` is no text, or is a key of `taken`.
+    """
     if not isinstance(name, str) or not name.strip():
         raise UserError(f'{name!r} cannot be the name of a branch: use words, such as "what if".')
     arguments.storable(name)
@@ -31,9 +37,9 @@ def numbered(name: str, taken: Mapping[str, Any]) -> str:
 
 
 class Without(NamedTuple):
-    """A second run without one action of the first run: its world, the left-out `action`, and the `impossible` later actions.
+    """A second run without one action of the first run: its simulated cluster `world`, and the left-out `action`.
 
-    The impossible actions are those of the first run that were not possible in the second run, and so were left out too. The
+    `impossible` are the later actions of the first run that were not possible in the second run, and so were left out too. The
     steps that a cluster performs by itself are not listed.
     """
 
