@@ -109,9 +109,10 @@ def museum() -> pd.DataFrame:
     return bugs.museum()
 
 
-def hunt(rule: str, fixed: bool = False) -> Found | NotFound:
+def hunt(rule: str, fixed: bool = False, *, spark: Any = None) -> Found | NotFound:
     """Search for the bug that a rule restores, in a small cluster of 2.8; with `fixed` search the cluster without the bug.
 
-    `rule` is one of the rules of `museum()`. Raises UserError, which lists them, for any other rule.
+    With `spark`, such as lab.spark(), Spark's executors search, with an equal result. `rule` is one of the rules of `museum()`.
+    Raises UserError, which lists them, for any other rule.
     """
-    return bugs.hunt(rule, fixed=fixed)
+    return bugs.hunt(rule, fixed=fixed, spark=spark)

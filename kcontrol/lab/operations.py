@@ -75,17 +75,18 @@ class Operations(Run):
     # ---------------------------------------------------------------- searches
 
     def search(
-        self, promise: object, budget: Mapping[str, Any] | None = None, faults: Sequence[str] = ("kill", "expire")
+        self, promise: object, budget: Any = None, faults: Sequence[str] = ("kill", "expire"), spark: Any = None
     ) -> Found | NotFound:
         """Search all runs from this state, the shortest first, for a run that breaks a promise; this run does not change.
 
         `promise` is `rules.always(...)`, `rules.never(...)`, `rules.comes_to_rest_with(...)`, or the name of an invariant.
         `budget` has bounds: the steps of a run, the faults among them, all states, and seconds, as in {"steps": 14}; a bound
         that it lacks has its usual value. `faults` are the kinds of faults that may happen. The search runs in the simulated
-        world, under this lab's own rules and functions. Return Found, with a run that can be opened, or NotFound. Raises
-        UserError, which lists the legal values, for any other promise, bound or fault.
+        world, under this lab's own rules and functions; with `spark`, such as lab.spark(), Spark's executors search, and the
+        result is equal. Return Found, with a run that can be opened, or NotFound. Raises UserError, which lists the legal
+        values, for any other promise, bound or fault.
         """
-        return searches.search(self, promise, budget, faults)
+        return searches.search(self, promise, budget, faults, spark)
 
     # ---------------------------------------------------------------- replicas and requests
 

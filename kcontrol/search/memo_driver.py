@@ -18,6 +18,7 @@ from weakref import ref
 
 from kcontrol.cluster import fingerprint, process
 from kcontrol.core.effects import Append, LogBatch, Stat, WatchEvent, Znode
+from kcontrol.core.znodes import BROKER_IDS
 from kcontrol.driver.driver import Driver
 from kcontrol.journal.journal import Journal, Record, RecordFactory, RecordId
 from kcontrol.zookeeper.memory import MemoryZooKeeper
@@ -213,7 +214,9 @@ def _item_key(item: Any) -> Any:
         return (item.data, *_item_key(item.stat))
     if kind is Stat:
         return (item.version, item.czxid, item.ephemeral_owner)
-    return item[1:] if kind is WriteResult else item
+    if kind is WriteResult:  # the zxid of a registration is the broker epoch
+        return item if any(path.startswith(BROKER_IDS) for path in item.paths) else item[1:]
+    return item
 
 
 def digest_text(text: fingerprint.Text) -> fingerprint.Text:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -68,14 +68,33 @@ class SearchResult:
 
 
 class FrontierState(NamedTuple):
-    """A state whose next actions are still to be searched.
+    """A state whose next actions are still to be searched; `world` is None if other processes perform its actions.
 
     `path` has the actions from the start of the search to this state, `faults` the number of faults among them.
     """
 
-    world: World
+    world: World | None
     path: tuple[Action, ...]
     faults: int
+
+
+class Successor(NamedTuple):
+    """The state after one more action of a state; `cost` is 1 if the action is a fault, else 0.
+
+    `violation` is the sentence of a broken property, or None. `mark` is the fingerprint of the state; it is None if the state is
+    not searched further, because of a violation or a bound of the budget.
+    """
+
+    action: Action
+    cost: int
+    violation: str | None = None
+    mark: str | None = None
+    world: World | None = None
+
+
+Expansion = Iterator[tuple[FrontierState, Iterable[Successor]]]
+Expand = Callable[[deque[FrontierState]], Expansion]
+"""A function that takes all states of a level from the queue and yields each with its successors, both in their order."""
 
 
 def search(world: World, depth: int, faults: int, properties: tuple[Property, ...] = ALWAYS) -> SearchResult:
@@ -94,26 +113,57 @@ def search_within(world: World, budget: Budget, properties: tuple[Property, ...]
 
 
 def _explore(world: World, root: World, budget: Budget, properties: tuple[Property, ...]) -> SearchResult:
+    def expand(level: deque[FrontierState]) -> Expansion:
+        while level:
+            node = level.popleft()
+            assert node.world is not None
+            yield node, successors(node.world, node, budget, properties)
+
+    return explore(world, root, budget, expand)
+
+
+def explore(world: World, root: World, budget: Budget, expand: Expand) -> SearchResult:
+    """Search from `world`, level by level, with the successors that `expand` yields.
+
+    A level has the states with equal numbers of actions, in the order in which they were reached, so the result does not depend
+    on the processes that perform the actions. `root` is a fork of `world` for searching.
+    """
     seen, cut = {(root.fingerprint(), -1)}, NOTHING_LEFT
-    frontier, ends_s = deque([FrontierState(root, (), 0)]), time.monotonic() + budget.seconds
-    while frontier:
-        node = frontier.popleft()
-        if len(seen) >= budget.states or time.monotonic() >= ends_s:
-            return SearchResult(len(seen), world.settings, ended_by=STATES if len(seen) >= budget.states else SECONDS)
-        for action, cost in _following(node.world):
-            if node.faults + cost > budget.faults:
-                cut = FAULTS if cut == NOTHING_LEFT else cut
-                continue
-            successor, path = node.world.fork(keep_replay_logs=True), (*node.path, action)
-            successor.step(action)
-            if found := violation(successor, properties):
-                return SearchResult(len(seen), world.settings, found, tuple(world.done), path, FOUND)
-            if len(path) >= budget.steps:
-                cut = STEPS
-            elif (mark := (successor.fingerprint(), node.faults + cost)) not in seen:
-                seen.add(mark)
-                frontier.append(FrontierState(successor, path, node.faults + cost))
+    level, ends_s = deque([FrontierState(root, (), 0)]), time.monotonic() + budget.seconds
+    while level:
+        following = deque[FrontierState]()
+        for node, found in expand(level):
+            if len(seen) >= budget.states or time.monotonic() >= ends_s:
+                return SearchResult(len(seen), world.settings, ended_by=STATES if len(seen) >= budget.states else SECONDS)
+            for action, cost, broken, mark, successor in found:
+                path, faults = (*node.path, action), node.faults + cost
+                if broken:
+                    return SearchResult(len(seen), world.settings, broken, tuple(world.done), path, FOUND)
+                if faults > budget.faults:
+                    cut = FAULTS if cut == NOTHING_LEFT else cut
+                elif mark is None:
+                    cut = STEPS
+                elif (mark, faults) not in seen:
+                    seen.add((mark, faults))
+                    following.append(FrontierState(successor, path, faults))
+        level = following
     return SearchResult(len(seen), world.settings, ended_by=cut)
+
+
+def successors(world: World, node: FrontierState, budget: Budget, properties: tuple[Property, ...]) -> Iterator[Successor]:
+    """Yield the successor of a state by each action that is possible in it; `world` is in this state and does not change.
+
+    An action beyond the bound of faults is not performed, and its successor has no world.
+    """
+    for action, cost in _following(world):
+        if node.faults + cost > budget.faults:
+            yield Successor(action, cost)
+            continue
+        successor = world.fork(keep_replay_logs=True)
+        successor.step(action)
+        broken = violation(successor, properties)
+        is_last = broken is not None or len(node.path) + 1 >= budget.steps
+        yield Successor(action, cost, broken, None if is_last else successor.fingerprint(), successor)
 
 
 def _following(world: World) -> Iterator[tuple[Action, int]]:

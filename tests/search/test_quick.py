@@ -9,7 +9,9 @@ import pytest
 
 from kcontrol.cluster.run_settings import Settings
 from kcontrol.cluster.world import Action, World
+from kcontrol.search.memo_driver import answer_key
 from kcontrol.search.memo_world import MemoWorld, fork_for_search
+from kcontrol.zookeeper.port import WriteResult
 from tests.core.support import ALL_FAULTS, TOPICS, choose, cluster
 
 STEPS = 60
@@ -41,6 +43,15 @@ def same(quick: World, plain: World, done: list[Action]) -> None:
     """Both can go on in the same ways and look the same."""
     assert quick.actions() == plain.actions(), done
     assert seen(quick) == seen(plain), done
+
+
+def test_registrations_at_two_zxids_have_two_outcomes() -> None:
+    """The zxid of a registration, which is the broker epoch, is part of a response's key; the zxid of a set is not."""
+
+    def keys(path: str) -> set[object]:
+        return {answer_key([WriteResult(zxid, None, -1, (0,), (path,), (None,))]) for zxid in (70, 71)}
+
+    assert (len(keys("/brokers/ids/2")), len(keys("/controller_epoch"))) == (2, 1)
 
 
 @pytest.mark.parametrize("settings", SETTINGS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -10,6 +11,9 @@ from kcontrol.core.errors import UserError
 from kcontrol.lab.searches.searches import Found, NotFound, searched
 from kcontrol.lab.support import arguments
 from kcontrol.search.museum import BY_RULE, MUSEUM
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 COLUMNS = ("switch", "ticket", "releases", "fix", "invariant", "bug")
 
@@ -26,7 +30,7 @@ def museum() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(COLUMNS), index=pd.Index([row.rule for row in MUSEUM], name="rule"), dtype="string")
 
 
-def hunt(rule: str, *, fixed: bool = False) -> Found | NotFound:
+def hunt(rule: str, *, fixed: bool = False, spark: SparkSession | None = None) -> Found | NotFound:
     """Search for the bug that the rule `rule` restores; with `fixed` the search is in a cluster without the bug.
 
     Raises UserError, which lists the rules, for a rule without a bug.
@@ -43,4 +47,4 @@ def hunt(rule: str, *, fixed: bool = False) -> Found | NotFound:
         lab._take(world.fork(), row.ticket, ExitStack(), None)
         return lab
 
-    return searched(world, row.promise, row.budget, begin)
+    return searched(world, row.promise, row.budget, begin, spark)

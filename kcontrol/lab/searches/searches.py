@@ -13,6 +13,7 @@ from kcontrol.cluster.world import World
 from kcontrol.core.errors import UserError
 from kcontrol.core.znodes import CONTROLLER, parse_state_path
 from kcontrol.journal.journal import Record
+from kcontrol.lab.searches import spark_search
 from kcontrol.lab.support import arguments
 from kcontrol.search import memo_world, promises
 from kcontrol.search.promises import Promise
@@ -21,6 +22,8 @@ from kcontrol.views import text
 from kcontrol.views.search_strip import OUTSIDE, SearchStrip, StripStep
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from kcontrol.lab.lab import Lab
 
 USUAL = Budget(steps=14, faults=1, states=100_000, seconds=60)
@@ -35,16 +38,16 @@ class SearchOutcome:
     outcome.states     how many different states the search has reached
     outcome.ended_by   what ended it: a violation, a bound of the budget, or that no state is left
     outcome.budget     the bounds: steps and faults of a run, states, seconds
-    outcome.engine     "quick engine" or "plain engine", and why
+    outcome.engine     "quick engine" or "plain engine", why, and whether it ran on Spark
     outcome.left_out   the runs that the search has not looked at
     outcome.seconds    how long it took
     """
 
-    def __init__(self, result: SearchResult, promise: Promise, budget: Budget, world: World, seconds: float) -> None:
+    def __init__(self, result: SearchResult, promise: Promise, budget: Budget, world: World, place: str, seconds: float) -> None:
         self.states, self.ended_by, self.budget, self.seconds = result.states, result.ended_by, budget, seconds
         self.promise, self._faults = str(promise), world.settings.faults
         why = memo_world.why_plain(world)
-        self.engine = f"plain engine, because {why}" if why else "quick engine"
+        self.engine = f"plain engine{place}, because {why}" if why else f"quick engine{place}"
         self._is_instant, self._has_followers = world.settings.instant_requests, world.settings.followers
 
     @property
@@ -118,21 +121,31 @@ class NotFound(SearchOutcome):
         )
 
 
-def search(lab: Any, promise: object, bounds: Mapping[str, Any] | None, faults: Sequence[str]) -> Found | NotFound:
+def search(
+    lab: Any, promise: object, bounds: Mapping[str, Any] | None, faults: Sequence[str], spark: SparkSession | None
+) -> Found | NotFound:
     """Search from the state of `lab` (a Lab), which does not change; the arguments are those of `Lab.search`.
 
     Raises UserError, which lists the legal values, for an illegal argument.
     """
     lab._require_open()
     within, asked, begun = budget(bounds), promises.promise(promise), lab.branch()
-    return searched(with_faults(begun._world, faults), asked, within, begun.branch)
+    return searched(with_faults(begun._world, faults), asked, within, begun.branch, spark)
 
 
-def searched(world: World, promise: Promise, budget: Budget, begin: Callable[[], Lab]) -> Found | NotFound:
-    """Search from `world`; `begin` returns a new lab in the state of `world`, for `Found.open`."""
+def searched(
+    world: World, promise: Promise, budget: Budget, begin: Callable[[], Lab], spark: SparkSession | None = None
+) -> Found | NotFound:
+    """Search from `world`, with Spark's executors unless `spark` is None or the substitute for a missing Spark.
+
+    `begin` returns a new lab in the state of `world`, for `Found.open`.
+    """
     began = time.monotonic()
-    result = search_within(world, budget, (promise,))
-    outcome = promise, budget, world, time.monotonic() - began
+    if spark:
+        result, place = spark_search.search_within(spark, world, budget, (promise,)), " on Spark"
+    else:
+        result, place = search_within(world, budget, (promise,)), ""
+    outcome = promise, budget, world, place, time.monotonic() - began
     return Found(outcome, result, begin) if result.violation else NotFound(result, *outcome)
 
 
