@@ -46,7 +46,7 @@ ROOM_LINES = {
     "search": 1_319,
     "spark": 741,
     "spark/follow": 418,
-    "spark/log_journal": 900,
+    "spark/log_journal": 998,
     "spark/logs": 908,
     "spark/offsets": 305,
     "spark/report": 374,

@@ -87,10 +87,19 @@ def _keys(line: Line) -> Iterator[tuple[Any, ...]]:
         yield "state", line.partition
     elif line.kind == "isr_update_stale":
         yield "stale", line.partition
+    elif line.kind in ("reassign_assignment_updated", "reassign_updated"):
+        yield "assigned", line.partition
+    elif line.kind == "reassign_removed":
+        yield from (("reassigned", tp) for tp in named_partitions(line))
     elif line.kind == "rebalance_stabilized":
         yield "stabilized", line.facts["group"]
     elif line.kind == "deletion_completed":
         yield from (("deleted", topic) for topic in line.facts["topics"])
+
+
+def named_partitions(line: Line) -> list[str]:
+    """Return the partitions that a line names in a list or alone; [] if it names none."""
+    return line.facts.get("partitions") or ([line.partition] if "topic" in line.facts else [])
 
 
 def state_name(name: str) -> str:

@@ -18,6 +18,8 @@ from kcontrol.spark.log_journal.log_line import Line
 
 RECORD, TIME = "record", "time"
 Leadership = dict[str, Any]
+Changing = tuple[list[int], list[int]]
+"""The replicas that a reassignment adds to a partition and removes from it."""
 Write = tuple[str, str, bool]
 """A path, its new content, and whether the znode is ephemeral."""
 
@@ -54,6 +56,7 @@ class Memory:
         self.owners: dict[str, int] = {}  # ephemeral znode -> its broker
         self.leaderships: dict[str, Leadership] = {}
         self.assigned: dict[str, list[int]] = {}
+        self.changing: dict[str, Changing] = {}
         self.sessions = self.zxid = 0
 
     def note(self, by: int | None, kind: str, cause: RecordId | None, inferred: str | None = None, **fields: Any) -> RecordId:
@@ -119,14 +122,27 @@ class Memory:
         self.zxid += 1
         return self.note(by, "write", cause, inferred, ops=ops, zxid=self.zxid, error=None, epoch_zk_version=-1)
 
-    def assign(self, assigned: dict[str, list[int]], inferred: str | None) -> None:
-        """Record the assignment of replicas to partitions in their topics' znodes, as far as it is new."""
-        new = {tp: replicas for tp, replicas in assigned.items() if self.assigned.get(tp) != replicas}
+    def assign(self, assigned: dict[str, list[int]], inferred: str | None, changing: dict[str, Changing] | None = None) -> None:
+        """Record the assignment of replicas to partitions in their topics' znodes, as far as it is new.
+
+        `changing` has, by partition, the replicas that a reassignment adds and removes; ([], []) stands for its end.
+        """
+        changing = changing or {}
+        new = {tp: replicas for tp, replicas in assigned.items() if self.assigned.get(tp) != replicas or tp in changing}
         self.assigned |= new
+        self.changing = {tp: moves for tp, moves in (self.changing | changing).items() if any(moves)}
         for topic in dict.fromkeys(tp.rpartition("-")[0] for tp in new):
-            known = {tp.rpartition("-")[2]: ids for tp, ids in self.assigned.items() if tp.rpartition("-")[0] == topic}
-            numbered = dict(sorted(known.items(), key=lambda item: int(item[0])))
-            self.write(None, None, inferred, (topic_path(topic), encode({"version": 1, "partitions": numbered}).decode(), False))
+            content = {"version": 1, "partitions": self._numbered(self.assigned, topic)}
+            for place, name in enumerate(("adding_replicas", "removing_replicas")):
+                moves = self._numbered({tp: moves[place] for tp, moves in self.changing.items()}, topic)
+                content |= {"version": 3, name: moves} if self.changing else {}
+            self.write(None, None, inferred, (topic_path(topic), encode(content).decode(), False))
+
+    @staticmethod
+    def _numbered(found: dict[str, list[int]], topic: str) -> dict[str, list[int]]:
+        """Return the replicas of a topic's partitions by the number of the partition as text, in the order of the numbers."""
+        known = {tp.rpartition("-")[2]: ids for tp, ids in found.items() if tp.rpartition("-")[0] == topic}
+        return dict(sorted(known.items(), key=lambda item: int(item[0])))
 
     def set_leadership(
         self, partition: str, leadership: Leadership, by: int | None, cause: RecordId | None, inferred: str | None
@@ -143,4 +159,5 @@ class Memory:
         self.delete(by, cause, inferred, *states, partitions_path(topic), topic_path(topic), *more)
         for tp in gone:
             self.assigned.pop(tp, None)
+            self.changing.pop(tp, None)
             self.leaderships.pop(tp, None)

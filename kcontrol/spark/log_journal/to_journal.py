@@ -1,8 +1,8 @@
 """The conversion of the facts in broker logs into a journal, so that all readers of journals read logs.
 
 The lines of all files are read in the order of their times. `processes.py` has the lines about brokers and controllers,
-`partition_lines.py` those about partitions, replicas and topics, and `group_lines.py` those about consumer groups. `memory.py`
-says how a record is marked whose line the release does not log.
+`partition_lines.py` those about partitions, replicas and topics, `reassignment_lines.py` those about reassignments, and
+`group_lines.py` those about consumer groups. `memory.py` says how a record is marked whose line the release does not log.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from kcontrol.spark.log_journal.log_line import Ahead, Line
 from kcontrol.spark.log_journal.memory import Memory, Records
 from kcontrol.spark.log_journal.partition_lines import PartitionLines
 from kcontrol.spark.log_journal.processes import Processes
+from kcontrol.spark.log_journal.reassignment_lines import ReassignmentLines
 
 WORLD = "logs"
 """The field `world` of the first record of a journal that was made from broker logs; its times are those of a wall clock."""
@@ -49,6 +50,7 @@ class Replay:
         self.memory = Memory(records)
         self.processes = Processes(self.memory)
         self.partitions = PartitionLines(self.memory, self.processes, release)
+        self.reassignments = ReassignmentLines(self.memory, self.processes, release)
         self.groups = GroupLines(self.memory, self.processes, release)
         self._readers = self._table() | self._group_table()
 
@@ -61,7 +63,7 @@ class Replay:
 
     def _table(self) -> dict[str, Callable[[Line], None]]:
         """Return, by the kind of a line, the function that reads it; other kinds add no record."""
-        processes, partitions = self.processes, self.partitions
+        processes, partitions, moves = self.processes, self.partitions, self.reassignments
         return {
             "broker_started": processes.started,
             "broker_stopped": processes.stopped,
@@ -87,8 +89,10 @@ class Replay:
             "isr_updated": partitions.isr_changed,
             "topics_changed": partitions.assigned,
             "partitions_added": partitions.assigned,
-            "reassign_assignment_updated": partitions.assigned,
-            "reassign_updated": partitions.assigned,
+            "reassign_started": moves.started,
+            "reassign_assignment_updated": moves.updated,
+            "reassign_updated": moves.updated,
+            "reassign_removed": moves.removed,
             "deletion_requested": partitions.deletion_requested,
             "deletion_completed": partitions.deletion_completed,
         }

@@ -154,6 +154,6 @@ CONVERSIONS: dict[str, Callable[[Column], Column]] = {
     "assignment": lambda text: _entries(_places(text), rf"({PLACE}) -> \w+\((?:replicas=)?({IDS})", '"$1":[$2]'),
     "states": lambda text: _entries(_places(text), rf"({PLACE}) -> (\w+)", '"$1":"$2"'),
     "epochs": lambda text: _entries(text, r"(\d+) -> (-?\d+)", '"$1":$2'),
-    "replicas": lambda text: _ints(sql.regexp_extract(text, rf"(?:replicas=|\(|^)({IDS})", 1)),
+    "replicas": lambda text: _ints(sql.regexp_extract(text, rf"(?:replicas=|(?:\(|^)(?=\d))({IDS})", 1)),
 }
 """The conversion of a fact's text to JSON, by the type of the fact; int and text are the others."""
