@@ -99,9 +99,10 @@ class BrokerContext(Context):
 def adopted(effect: ApplyRequest, request: Any) -> UpdateContext:
     """Return the effect by which the driver stores the entries of `request` in a broker's context.
 
-    `request` is the event of a LeaderAndIsr or UpdateMetadata request. `effect` has the context's
-    field, and the partitions whose entries are stored (None: all partitions of the request). The
-    field keeps its entries of other partitions.
+    `request` is the event of a LeaderAndIsr or UpdateMetadata request. `effect` names the context's
+    field ("hosted" or "metadata") and the partitions whose entries are stored (None: all partitions
+    of the request). The returned effect has these entries as values of the field, which keeps its
+    entries of other partitions.
     """
     chosen = request.partitions
     if effect.partitions is not None:

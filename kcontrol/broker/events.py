@@ -66,7 +66,11 @@ class StopReplicaRequest(BrokerRequest):
 
 @dataclass(frozen=True, slots=True)
 class PropagateIsrChanges(Event):
-    """The timer that batches ISR changes has fired: the leader notifies the controller."""
+    """The timer that batches ISR changes has fired, from 0.9 to 2.6.
+
+    The leader creates a znode below `/isr_change_notification`, whose data are the partitions of
+    the batch.
+    """
 
 
 @dataclass(frozen=True, slots=True)

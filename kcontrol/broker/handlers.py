@@ -65,9 +65,10 @@ def _request_error(ctx: BrokerContext, event: Any) -> str:
 
 
 def _update_controller(ctx: BrokerContext, event: Any) -> Handler:
-    """Store the id and the epoch of the controller that has sent the request `event`.
+    """Yield the effects that store the id and the epoch of the sender of the request `event`.
 
-    A new controller epoch also clears `ineligible_replicas` of the context.
+    The broker has accepted this request, so the controller epoch is not older than the stored one.
+    If it is newer, `ineligible_replicas` of the context is cleared too.
     """
     if ctx.controller_id != event.controller_id:
         yield UpdateContext("controller_id", event.controller_id, context="broker")
@@ -77,7 +78,7 @@ def _update_controller(ctx: BrokerContext, event: Any) -> Handler:
 
 
 def _clear_refused(ctx: BrokerContext) -> Handler:
-    """Remove all followers from `ineligible_replicas` of the broker's context.
+    """Yield the effect that removes all followers from `ineligible_replicas` of the context.
 
     The controller refused these followers as members of an ISR, and may accept them now.
     """
@@ -247,10 +248,10 @@ def _submit_isr_change(
 def _write_isr(ctx: BrokerContext, tp: TopicPartition, value: LeaderAndIsr) -> Handler:
     """Write `value`, which has the new ISR, over the version `value.zk_version` of the state znode.
 
-    After a success the new ISR is in force and no change is pending, unless the leader epoch has
-    changed meanwhile. A version conflict keeps the old ISR, and leaves the new ISR pending until a
-    newer LeaderAndIsr. Kafka tries again with every fetch until then, over the old version, and
-    fails; kcontrol does not try again.
+    After a success the new ISR is in force and no change is pending; if the leader epoch has
+    changed meanwhile, the leadership of the newer LeaderAndIsr stays as it is. A version conflict
+    keeps the old ISR, and leaves the new ISR pending until a newer LeaderAndIsr. Kafka tries again
+    with every fetch until then, over the old version, and fails; kcontrol does not try again.
     Source: Partition.updateIsr (0.8.1).
     """
     write = Op("set", state_path(tp), encode_state(value), value.zk_version)
@@ -265,11 +266,11 @@ def _write_isr(ctx: BrokerContext, tp: TopicPartition, value: LeaderAndIsr) -> H
 
 
 def alter_isr_response(ctx: BrokerContext, event: events.AlterIsrResponse) -> Handler:
-    """Store the leadership that the response has for a partition; after an error keep the old ISR.
+    """Store the leadership that the response has for each partition; after an error store none.
 
-    After an error the leader does one of these, by the error and the release:
+    After a partition's error the leader does one of these, by the error and the release:
 
-    * NOT_CONTROLLER: it sends the request again.
+    * NOT_CONTROLLER (3.3 on: the controller's context is out of date): it sends the request again.
     * INELIGIBLE_REPLICA (3.3 on): it drops the change of the ISR.
     * UNKNOWN_SERVER_ERROR: up to 3.0 the change stays pending; in 3.1.0 to 3.2.0 the leader drops
       the change, and the next fetch requests it anew; since 3.2.1 it sends the request again.

@@ -158,9 +158,10 @@ def _grouped(
 ) -> list[Segment]:
     """Return the segments that replace `closed`: neighbours that fit into one segment become one.
 
-    They fit if their sizes before the cleaning add up to at most `segment.bytes`. The joined
-    segment has the first offset of the earliest and the time of the latest. Source:
-    Cleaner.groupSegmentsBySize (2.8).
+    `closed` has pairs of a segment and its records before the cleaning, oldest first. Segments fit
+    if the sizes of these records add up to at most `segment.bytes`. The joined segment has the
+    first offset of the earliest and the time of the latest. Source: Cleaner.groupSegmentsBySize
+    (2.8).
     """
     found: list[Segment] = []
     size = 0

@@ -29,7 +29,11 @@ MESSAGE_OVERHEAD = (26, 34)
 
 
 class StoredRecord(Protocol):
-    """A log record as a replica reads it: offset, leader epoch, and `value`, its value as text."""
+    """A log record as a replica reads it: offset, leader epoch, and `value`, its value as text.
+
+    A record of the offsets topic (`OffsetsTopicRecord`) also has `key`, `data` and `base_offset`;
+    its `value` is a description, such as "offset 5 of t-0 in my-group".
+    """
 
     @property
     def offset(self) -> int: ...

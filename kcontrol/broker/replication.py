@@ -437,10 +437,11 @@ def _configure(ctx: BrokerContext, partitions: Iterable[TopicPartition]) -> Hand
 
 
 def _topic_config(ctx: BrokerContext, znode: Znode | None) -> UpdateConfig:
-    """Return the topic's settings that a log depends on; a setting without a legal value is absent.
+    """Return the settings of a topic that its logs depend on.
 
-    `znode` has the topic's settings, and is None if this znode does not exist. Without
-    `min.insync.replicas` the broker's value counts.
+    `znode` has the topic's settings, and is None if this znode does not exist. A setting whose
+    value is no number counts as not set: then `min.insync.replicas` is the broker's value,
+    `delete.retention.ms` Kafka's default, and without `segment.bytes` `compaction` is None.
     """
     try:
         texts = decode_topic_config(znode.data) if znode else {}
