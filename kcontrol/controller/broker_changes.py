@@ -139,7 +139,7 @@ def leaderless(ctx: ControllerContext, dead: Collection[int]) -> tuple[TopicPart
 
 
 def broker_modifications(ctx: ControllerContext, event: events.BrokerModifications) -> Handler:
-    """Read a broker's registration; send UpdateMetadata to all brokers if its endpoint has changed.
+    """Read a broker's registration, if any; store a new endpoint and send UpdateMetadata to all.
 
     Source: KafkaController.processBrokerModification and onBrokerUpdate (2.8).
     """

@@ -67,10 +67,10 @@ class ReplicaStates(Mapping[PartitionReplica, ReplicaState]):
 class ControllerContext(Context):
     """The memory of one broker's controller.
 
-    `rules` say what its Kafka release does wherever releases differ, `design` the tables of the
-    release's controller, `config` the broker's settings, `changes` the functions that a user has
-    replaced. Before its election a broker has only these fields, its `broker_id`, the id of the
-    active controller and, up to 0.8.1, the controller epoch; the other fields are empty.
+    `rules` say what its Kafka release does wherever releases differ. `design` has the tables of the
+    release's controller, `config` the broker's settings, `changes` the functions with which a user
+    has replaced Kafka's. Before its election a broker has only these fields, its `broker_id`, the
+    id of the active controller and, up to 0.8.1, the controller epoch; the other fields are empty.
     """
 
     broker_id: int
