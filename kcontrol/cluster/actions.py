@@ -2,7 +2,8 @@
 
 A routine action is an action that `World.run` performs because a healthy cluster would do it next: a thread's step, a delivery, a
 fetch. `routine_actions` yields the routine actions, `fault_actions` the faults that the field `faults` of the run's Settings
-names, and some timers. No other module decides which action is routine: `World.actions` gives each action the flag `routine`.
+names, and the timers that `World.run` does not fire. No other module decides which action is routine: `World.actions` gives each
+action the flag `routine`.
 """
 
 from __future__ import annotations

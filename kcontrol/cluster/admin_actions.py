@@ -107,9 +107,10 @@ def creation(world: World, topic: str, assignment: Any, settings: dict[str, str]
 
 
 def _of_brokers(world: World, topic: str) -> dict[str, int]:
-    """Return the settings of a new topic that follow from the brokers' settings: `segment.bytes` of the offsets topic, if set.
+    """Return {"segment.bytes": bytes} for the offsets topic if the run's `group_config` has `segment_bytes`, else {}.
 
-    Source: GroupCoordinator.offsetsTopicConfigs (0.9, 2.8), which also has the default, `cleanup.policy` and `compression.type`.
+    Source: GroupCoordinator.offsetsTopicConfigs (0.9, 2.8). Its result also has the default of `segment.bytes`, and
+    `cleanup.policy` and `compression.type`.
     """
     set_by_user = topic == OFFSETS_TOPIC and "segment_bytes" in world.settings.group_config
     return {"segment.bytes": world.settings.group_config["segment_bytes"]} if set_by_user else {}

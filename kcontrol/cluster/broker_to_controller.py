@@ -26,9 +26,9 @@ NOT_CONTROLLER = "NOT_CONTROLLER"
 
 
 def record_known_controller(world: World, driver: Driver) -> None:
-    """Set the controller of a broker's channel for AlterIsr from the broker's metadata, unless the channel has a controller.
+    """Set the controller of the AlterIsr channel of the broker with the driver `driver`, unless the channel has a controller.
 
-    Do nothing if the metadata name no controller, and before 2.7, which has no AlterIsr.
+    It is the controller in the broker's metadata. Do nothing if they name none, and before 2.7, which has no AlterIsr.
     """
     if driver.broker.rules.alter_isr and driver.broker.controller_id >= 0:
         world.network.known_controllers.setdefault(driver.node, driver.broker.controller_id)
@@ -188,10 +188,10 @@ def _response_event(api: str, body: Any) -> Event:
 
 
 def frozen_controller(world: World, n: int) -> int | None:
-    """Return the frozen broker that handles the first AlterIsr of broker `n`, if the metadata of `n` name another controller.
+    """Return the frozen broker that handles the first AlterIsr of broker `n`, if it is not the controller in the metadata of `n`.
 
     For an AlterIsr that has not been sent, take the broker to which it will be sent. Return None if `n` has no AlterIsr in flight
-    or queued, if the receiver of the first one is not frozen, or if the metadata name this receiver.
+    or queued, if the receiver of the first one is not frozen, or if the metadata name this receiver as controller.
     """
     for request in world.network.to_controller.get(n, ()):
         if request.api == "AlterIsr":

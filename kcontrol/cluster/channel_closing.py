@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 def awaited_brokers(world: World, n: int, thread: str) -> list[int]:
     """Return the brokers whose responses this thread of broker `n` waits for, to close its channels to them.
 
-    They are frozen, or have thawed and not responded yet. Return [] for a thread that does not wait for the closing of channels.
+    `thread` is the name of a controller's thread, such as "controller". The brokers are frozen, or have thawed and not responded
+    yet; a broker that was not frozen is not awaited. Return [] for a thread that does not wait for the closing of channels.
     """
     waits_for = world.processes[n].driver.threads[thread].waits_for
     if waits_for is None or not isinstance(waits_for.effect, AwaitInFlightRequests):

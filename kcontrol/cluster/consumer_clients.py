@@ -176,11 +176,12 @@ def can_commit(world: World, name: str, partition: str, offset: int, metadata: s
 
 
 def send_request(world: World, name: str, request: str, broker: int | None = None) -> None:
-    """Send `request`, "join", "sync", "heartbeat" or "leave", with the member id and generation that the consumer knows.
+    """Perform `request` of a consumer, with the member id and generation that the consumer knows.
 
-    With "sync" a group's leader sends the assignment; if it cannot read the subscription of a member, its poll fails, and the
-    leader sends nothing. The request goes to `broker` if given, else to the coordinator. With "restart" the consumer forgets its
-    member id and sends nothing. With "poll timeout" it sends LeaveGroup; a static member sends nothing and forgets its member id.
+    "join", "sync", "heartbeat" and "leave" are sent to `broker` if given, else to the coordinator. With "sync" a group's leader
+    sends the assignment; if it cannot read the subscription of a member, its poll fails, and the leader sends nothing. With
+    "poll timeout" a dynamic member sends LeaveGroup; a static member sends nothing and forgets its member id, as every consumer
+    does with "restart".
     Source: HeartbeatThread.run and maybeLeaveGroup of AbstractCoordinator.java (0.10.1, 2.8), onJoinLeader (0.9, 2.8).
     """
     me = world.consumers[name]
@@ -363,11 +364,11 @@ def _keeps_log(broker: BrokerContext, tp: TopicPartition) -> bool:
 
 
 def _resigns(group: GroupContext, broker: BrokerContext, tp: TopicPartition) -> bool:
-    """Return whether a coordinator resigns when its broker has neither the replica nor the log of the partition any more.
+    """Return whether a coordinator resigns from a partition that its broker does not host and whose log is deleted or has failed.
 
-    It does so since 1.0 (the rule `resigns_without_replica`). Return False if the partition's log directory has failed: the
-    coordinator stays, and every append fails. Source:
-    handleStopReplicaRequest of KafkaApis.scala (0.9, 1.0, 2.8), handleLogDirFailure of ReplicaManager.scala (1.0, 2.8).
+    The caller has checked these two conditions. Return True since 1.0 (the rule `resigns_without_replica`) if the log is deleted.
+    Return False before 1.0, and if the partition's log directory has failed: the coordinator stays, and every append fails.
+    Source: handleStopReplicaRequest of KafkaApis.scala (0.9, 1.0, 2.8), handleLogDirFailure of ReplicaManager.scala (1.0, 2.8).
     """
     return group.rules.resigns_without_replica and tp not in broker.offline_partitions
 

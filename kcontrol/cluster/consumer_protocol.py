@@ -53,7 +53,10 @@ def _subscription(me: Consumer, config: ConsumerConfig, strategy: str, topics: l
 
 
 def partitions(assignment: bytes) -> tuple[TopicPartition, ...]:
-    """Return the partitions of an assignment in their order; zero bytes have none. Raises ValueError for other bytes."""
+    """Return the partitions of an encoded assignment in their order, () for zero bytes.
+
+    Raises ValueError for bytes that are no assignment.
+    """
     entries = decode("assignment", assignment)[1]["partitions"] if assignment else []
     return tuple(TopicPartition(entry["topic"], number) for entry in entries for number in entry["partitions"])
 

@@ -74,10 +74,10 @@ def produce_actions(world: World, n: int, broker: BrokerContext) -> Iterator[Act
 
 
 def record_response(world: World, driver: Driver, correlation_id: str, body: dict[str, Any], record: RecordId) -> bool:
-    """Return whether the response `body` of a leader is for a producer, as its correlation id says.
+    """Return whether `body`, a response of the broker with the driver `driver`, is for a producer, as its correlation id says.
 
-    If it is, and `body` has no error, store the acknowledged record in `world.acknowledged` and add an `acknowledged` record to
-    the journal, whose cause is `record`, the journal record `respond`.
+    If it is, and `body` has no error, store the acknowledged record, with this broker as leader, in `world.acknowledged`, and add
+    an `acknowledged` record to the journal, whose cause is `record`, the journal record `respond`.
     """
     if not correlation_id.endswith(PRODUCE):
         return False

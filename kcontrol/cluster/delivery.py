@@ -34,8 +34,8 @@ def advance(world: World, n: int, thread: str) -> None:
 def deliver(world: World, n: int) -> None:
     """Take the broker's oldest unhandled watch event, and queue the controller's event for it, which a later step handles.
 
-    If the broker has no handler for the path any more, only log that the watch event is dropped. Raises IndexError if the broker
-    has no unhandled watch event.
+    If the broker's controller has no handler for the path any more, drop the watch event, and only add a `drop` record to the
+    journal. Raises IndexError if the broker has no unhandled watch event.
     """
     p = world.processes[n]
     watch_event, record = p.notifications.popleft()
@@ -102,7 +102,10 @@ def deliver_request(world: World, sender: int, receiver: int) -> None:
 
 
 def drop_request(world: World, sender: int, receiver: int) -> None:
-    """Log that the first request of a channel is lost with its connection; it stays in the channel, and is sent again."""
+    """Add a `lose` record to the journal: the first request of a channel is lost with its connection.
+
+    The request stays in the channel, so a later step delivers it.
+    """
     queued = world.network.channels[sender, receiver][0]
     world.log("lose", queued.record, sender=sender, receiver=receiver, api=queued.api)
 

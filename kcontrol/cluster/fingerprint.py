@@ -47,7 +47,10 @@ EPOCHS = {"broker_epoch", "broker_epochs", "live_broker_epochs"}
 
 
 class Text(NamedTuple):
-    """The text of a part of the world, in which a rank replaces each zxid, and the replaced zxids in ascending order."""
+    """The text of a part of the world; its rank among the zxids of this part replaces each zxid.
+
+    `zxids` has the replaced zxids in ascending order, from which `digest` computes their ranks in the whole state.
+    """
 
     words: str
     zxids: tuple[int, ...]
@@ -57,8 +60,8 @@ def fingerprint(world: World) -> str:
     """Return a digest of the world's state; two worlds with equal digests have equal futures.
 
     The state of a suspended handler is its replay log, the results that the handler has received. If a handler is suspended and
-    the world keeps no replay logs, the digest is that of a fork, in which the handlers have run again with replay logs; the world
-    stays as it is. Raises ValueError on a real ZooKeeper.
+    the world keeps no replay logs, the digest is that of a copy (`World.fork`), in which the last actions have been performed
+    again with replay logs; the world itself stays as it is. Raises ValueError on a real ZooKeeper.
     """
     if not (world.keeps_replay_logs or world.is_quiet):
         world = world.fork(keep_replay_logs=True)

@@ -19,9 +19,9 @@ from kcontrol.journal.journal import RecordId
 class QueuedRequest(NamedTuple):
     """One request of a controller in the queue of its channel to one broker.
 
-    `api` is the name of the request, `requests` the controller's batch that contains the request, and `record` the journal record
-    `send` of this batch. `is_orphaned` says that the sender has closed the connection while the request was in the receiver's
-    socket.
+    `api` is the name of the request. `requests` is the controller's batch (`Requests` of `request_batch.py`) with the partitions
+    of this request and of the others, and `record` the journal record `send` of this batch. `is_orphaned` says that the sender
+    has closed the connection while the request was in the receiver's socket.
     """
 
     api: str

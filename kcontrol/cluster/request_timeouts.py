@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 def close(world: World, driver: Driver, receivers: Collection[int], cause: RecordId) -> None:
-    """Drop the requests of the controller `driver` to these receivers, and log that their channels are closed.
+    """Drop the requests of the controller `driver` to these receivers, and add a `close_channels` record to the journal.
 
-    The requests in a frozen broker's socket stay there, except from 0.9 to 0.10.1, where brokers read none from a closed
-    connection.
+    `cause` is the cause of this record; there is no record if the controller has no request to these receivers. The requests in a
+    frozen broker's socket stay there, except from 0.9 to 0.10.1, where brokers read none from a closed connection.
     """
     frozen = [b for b in receivers if b in world.processes and world.processes[b].frozen]
     unread = world.network.unread(driver.node, frozen) if world.settings.rules().reads_requests_of_dead_controllers else []

@@ -35,7 +35,7 @@ class Settings:
     settings `group_config`, else brokers have no coordinators. `consumer_configs` has further settings of a consumer under
     Kafka's names (`consumer_configs.CONSUMER_SETTINGS`). With `purgatory` the journal has the steps of the coordinators' delayed
     operations. `rule_changes` maps the name of a rule to a value that differs from the release's; `changes` has the functions
-    with which a user replaces functions of Kafka. The `seed` determines all random values.
+    with which a user replaces functions of Kafka (the class `Changes`). The `seed` determines all random values.
     """
 
     release: str = "2.8"

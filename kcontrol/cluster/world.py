@@ -314,10 +314,10 @@ class World:
             self.answer(driver, correlation_id, body, record)
 
     def answer(self, driver: Driver, correlation_id: str, body: Any, record: RecordId) -> None:
-        """Deliver `body`, a response of the broker `driver`, to the controller or broker that sent the request; log the arrival.
+        """Queue `body`, a response of the broker `driver`, as an event at the controller or broker that sent the request.
 
-        The response must not be one for a consumer or producer. A controller whose process has ended, or which has closed the
-        connection, gets no event.
+        The response must not be one for a consumer or producer. A journal record, such as `response`, says that it has arrived. A
+        controller whose process has ended, or which has closed the connection, gets no event.
         """
         if (answered := self.network.answered(correlation_id)) is not None:
             (sender, receiver), queued = answered
