@@ -227,9 +227,9 @@ class Lab(Operations):
         raise UserError(f"The cluster is quiet before this condition is true: {what}.")
 
     def run_event(self, broker: int) -> Self:
-        """Run the suspended handler of a broker's controller thread to its end.
+        """Run the handler that a broker's controller thread has begun, and that waits for its next step, to its end.
 
-        If no handler is suspended, the thread handles the next event of its queue. Raises UserError if the queue is empty too.
+        If no handler has begun, the thread handles the next event of its queue. Raises UserError if the queue is empty too.
         """
         found = self._world.processes.get(broker)
         if found is None or found.driver.threads["controller"].handler is None:
@@ -429,14 +429,14 @@ class Lab(Operations):
         until: str | None = None,
         runs: str | Path | None = "runs",
     ) -> Self:
-        """Return a lab in whose simulated world a scenario was played: that of a recording, or a dict with brokers and steps.
+        """Return a lab in whose simulated world a scenario was played: that of a recording, or a dict in a recording's format.
 
-        A recording is a Run, a file, or a name in `Lab.recordings()`. The winners of controller elections are the recorded ones.
-        Without `release` the release is that of the recording. `seed`, `rows`, `strategies`, `rules` and `runs` are those of
-        Lab(...); `replace` is a former argument, for which only None is legal. The runs of the chapters about groups have names
-        and named steps: Lab.play("billing", until="dora joins") plays all steps up to and including this step. Raises UserError
-        for a value that is not a scenario, for a step that is not possible, for an unknown step `until`, and for an unknown
-        release.
+        A recording is a Run, a file, or a name in `Lab.recordings()`; its keys, such as `brokers` and `steps`, are those of
+        `kcontrol/recordings/recording.py`. The winners of controller elections are the recorded ones. Without `release` the
+        release is that of the recording. `seed`, `rows`, `strategies`, `rules` and `runs` are those of Lab(...); `replace` is a
+        former argument, for which only None is legal. The runs of the chapters about groups have names and named steps:
+        Lab.play("billing", until="dora joins") plays all steps up to and including this step. Raises UserError for a value that
+        is not a scenario, for a step that is not possible, for an unknown step `until`, and for an unknown release.
         """
         replacements.refuse_old_argument(replace)
         if found := plays.find(scenario, until):
@@ -494,8 +494,9 @@ class Lab(Operations):
     def _check_invariants(self, own: tuple[invariants.Own, ...]) -> pd.DataFrame:
         """Play this run again, and return a table of every invariant, and of the functions in `own`, checked after each step.
 
-        A function in `own` is a learner's invariant: it has the world as its argument, and returns None or True if it holds; any
-        other result breaks it. The table has one row per invariant, with its outcome and the first step that broke it.
+        A function in `own` is a learner's invariant: it has the World, the simulated cluster, as its argument, and returns None
+        or True if the invariant holds; any other result breaks it. The table has one row per invariant, with its outcome and the
+        first step that broke it.
         """
         world = World(self._world.settings)
         return invariants.check_invariants(self._world, lambda: self._played_again(world), own)

@@ -253,9 +253,9 @@ class Group(Namespace[LabT]):
         return self._lab._act("consumer", consumer, RESTART)
 
     def expire_poll_interval(self, consumer: str) -> LabT:
-        """Let more than max.poll.interval.ms pass between two polls of a consumer (since 0.10.1).
+        """Let a consumer act as if max.poll.interval.ms had passed since its last poll (since 0.10.1); no time passes.
 
-        The consumer sends LeaveGroup then; a static member (since 2.3) sends nothing, and its session ends later. Source:
+        The consumer sends LeaveGroup; a static member (since 2.3) sends nothing, and its session ends later. Source:
         HeartbeatThread of AbstractCoordinator.java (0.10.1, 2.8), KIP-62, KIP-345.
         """
         return self._lab._act("consumer", consumer, POLL_TIMEOUT)

@@ -1,4 +1,4 @@
-"""Opens the world of a lab, simulated or on a real ZooKeeper, and keeps the servers and sessions that the lab's end closes."""
+"""Opens a lab's World, a cluster on a simulated or real ZooKeeper, and keeps servers and sessions that the lab's end closes."""
 
 from __future__ import annotations
 

@@ -80,11 +80,11 @@ class Operations(Run):
         """Search all runs from this state, the shortest first, for a run that breaks a promise; this run does not change.
 
         `promise` is `rules.always(...)`, `rules.never(...)`, `rules.comes_to_rest_with(...)`, or the name of an invariant.
-        `budget` has bounds: the steps of a run, the faults among them, all states, and seconds, as in {"steps": 14}; a bound
-        that it lacks has its usual value. `faults` are the kinds of faults that may happen. The search runs in the simulated
-        world, under this lab's own rules and functions; with `spark`, such as lab.spark(), Spark's executors search, and the
-        result is equal. Return Found, with a run that can be opened, or NotFound. Raises UserError, which lists the legal
-        values, for any other promise, bound or fault.
+        `budget` has bounds: "steps" of a run, "faults" among them, "states" that the search reaches, and "seconds", as in
+        {"steps": 14}; a bound that it lacks has its usual value. `faults` are the kinds of faults that may happen, such as
+        "freeze". The search runs in the simulated world, under this lab's own rules and functions; with `spark`, such as
+        lab.spark(), Spark's executors search, and the result is equal. Return Found, with a run that can be opened, or NotFound.
+        Raises UserError, which lists the legal values, for any other promise, bound or fault.
         """
         return searches.search(self, promise, budget, faults, spark)
 

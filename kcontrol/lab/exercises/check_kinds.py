@@ -1,6 +1,8 @@
 """Prepares the checks of exercises: one function per kind of check, all of them by name in the mapping CHECKS.
 
-The entry of an exercise, its table in exercises.toml, has the name of its kind, or the name of a Python file that defines a kind.
+Such a function gets the entry of an exercise, its table in exercises.toml, which has the name of its kind, or of a Python file
+that defines a kind. It returns a check: a function that takes the learner's answer and returns a CheckedAnswer, or raises
+UnusableAnswer for an answer that cannot be checked.
 """
 
 from __future__ import annotations
@@ -110,11 +112,12 @@ def _decision(value: Any) -> Any:
 def _compare_in_machine(
     entry: Entry, compared: Callable[..., tuple[Case, Any]], argument: Literal["rows", "strategies"]
 ) -> CheckedAnswer:
-    """Play the exercise's scenarios in labs whose partition or replica state machine calls `compared`; return one case per call.
+    """Play the exercise's scenarios in labs whose partition or replica state machine calls `compared`, and return the cases.
 
-    `compared` calls the learner's function and Kafka's, and returns the case and Kafka's result, which the state machine uses.
-    `argument` is the argument of Lab that takes `compared`: "rows" if the exercise is about the action of a transition,
-    "strategies" if it is about an election. Raises the UnusableAnswer of the first call that raised one.
+    There is one case per call, with the results of the learner's function and Kafka's. `compared` calls both functions, and
+    returns the case and Kafka's result, which the state machine uses. `argument` is the argument of Lab that takes `compared`:
+    "rows" if the exercise is about the action of a transition, "strategies" if it is about an election. Raises the UnusableAnswer
+    of the first call that raised one.
     """
     cases: list[Case] = []
     problems: list[UnusableAnswer] = []

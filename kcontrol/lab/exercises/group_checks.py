@@ -92,7 +92,7 @@ def _compare(entry: Entry, schedule: Mapping[str, Any], number: int, function: A
 
 
 def _shown(question: tuple[Any, ...]) -> str:
-    """Return the `repr` of each argument of a call in `question`, with commas; a UUID is cut to its first four characters."""
+    """Return the `repr` of each argument in `question`, the arguments of one call, with commas; a UUID is cut to 4 characters."""
     return re.sub(r"(?<=-[0-9a-f]{4})[0-9a-f]{28}\b", "", ", ".join(map(repr, question)))
 
 

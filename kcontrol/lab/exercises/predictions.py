@@ -75,8 +75,9 @@ def ask(id: str, lab: Lab, answered: Callable[[], None]) -> PredictionQuestion:
 def show_outcome(id: str) -> None:
     """Show the outcome of a question in the output of the running cell.
 
-    It is shown for the lab of the last `ask`; a question that was not asked fits every lab. Raises UserError, which lists the
-    ids, for an unknown question.
+    It is shown for the lab of the last `ask` of this question; a question that was not asked fits every lab. Before an answer,
+    and if the question does not fit that lab, a sentence about this is shown. Raises UserError, which lists the ids, for an
+    unknown question.
     """
     entry = entry_of(id)
     if id not in _asked:
@@ -144,7 +145,7 @@ class PredictionQuestion:
 
     @property
     def waiting(self) -> str | None:
-        """The sentence for a learner who steps the lab before answering; None after an answer.
+        """The sentence "Answer first: ..." for the viewer's Step button, which waits for the answer; None after an answer.
 
         It is None too for a question that does not fit its lab.
         """

@@ -95,8 +95,8 @@ class _Run:
     `begin` record of the handler, and `event` the event that it handles. `reads` has the number of batches of each read of the
     log, `groups` the ids of the groups loaded or removed, `refused` the number of parked requests that an unload has refused,
     `problem` the text of an error in the handler, None without an error, and `ended` the time of the end, None before it. The
-    handler ignores the event unless, at a load, the coordinator adds the partition to its set `loading` (`loads`) or, at an
-    unload, changes its set `owned` (`removes`).
+    handler ignores the event unless, at a load, the coordinator adds the partition to its set `loading` (then `loads` is True)
+    or, at an unload, changes its set `owned` (then `removes` is True).
     """
 
     begun: Record

@@ -23,7 +23,8 @@ def assignment(state: State, release: str) -> pd.DataFrame:
     """Return a row per member, by group, client and member id, and a column per partition: True if the member owns the partition.
 
     The columns are the partitions of all existing topics but the offsets topic, and of all assignments. `state` is the state of
-    the run after a journal record, and `release` the run's release.
+    the run after a journal record, and `release` the run's release, on which only the names of group states depend
+    (`group_state.groups`).
     """
     members = [(group, member) for group in group_state.groups(state, release) for member in group.members]
     known = (p for p in folded_state.partitions(dict(state)) if p.topic != OFFSETS_TOPIC)
@@ -61,8 +62,8 @@ def _described(
 ) -> Iterator[dict[str, Any]]:
     """Yield one row per partition of the group `name`: the partitions of members, then those with an offset and without a member.
 
-    The members come in the order of the size of their assignments, the largest first. `group` is None if only offsets of the
-    group are stored; `committed` has its committed offsets by partition.
+    The members come in the order of the size of their assignments, the largest first; a member without partitions has no row.
+    `group` is None if only offsets of the group are stored; `committed` has its committed offsets by partition.
     """
     shown, seen = group.state if group else "Dead", set[str]()
     members = group.members if group and group.state == "Stable" else []

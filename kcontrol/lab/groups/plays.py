@@ -113,7 +113,7 @@ PLAYS: Mapping[str, Play] = {
 
 
 def _send(lab: Lab, request: str, *names: str) -> None:
-    """Let each consumer in `names` send `request`, such as "join", and run the cluster until it is quiet, one consumer at a time.
+    """Let each consumer in `names` send `request`, such as "join", and then call `lab.run()`, one consumer at a time.
 
     A consumer whose response is MEMBER_ID_REQUIRED sends the request again (KIP-394).
     """

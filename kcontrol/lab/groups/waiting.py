@@ -133,8 +133,9 @@ def _operation(broker: int, operation: delayed_operations.Operation) -> dict[str
 def purgatory(records: Sequence[Record], name: str, broker: int | None) -> PurgatoryPicture:
     """Return a picture of the purgatory `name`, "Heartbeat" or "Rebalance", of a broker at the end of the journal.
 
-    A purgatory holds the delayed operations of one kind. Without `broker` it is the broker whose operation began last. Raises
-    UserError, which lists the purgatories, for an unknown name or broker.
+    A purgatory holds the delayed operations of one kind; the picture has its watch lists, counters and timing wheel. Without
+    `broker` it is the broker on which an operation of a purgatory `name` began last. Raises UserError, which lists the
+    purgatories, for an unknown name or broker.
     """
     found = _purgatories(records)
     fitting = [entry for entry in found if entry[1].name == name and broker in (None, entry[0])]

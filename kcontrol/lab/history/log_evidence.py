@@ -21,10 +21,11 @@ MISMATCH = "transitions"
 def with_evidence(table: pd.DataFrame, records: Sequence[Record], name: str) -> pd.DataFrame:
     """Return the table `name` with the columns `inferred` and `line`; the table `transitions` also gets `mismatch`.
 
-    `line` is the file and the number of the line that the row was made from. `inferred` is missing if lines have the whole row.
-    Else it has "record" if no line has the row, "time" if no line has its time, the names of columns whose values no line has,
-    and "end" if no line has its end. `mismatch` says why a transition is illegal or does not follow from the latest transition of
-    its subject, with the lines of both; it is missing for any other transition.
+    `line` is the file and the number of the line that the row was made from; it is missing if there is no such line. `inferred`
+    is missing if lines have the whole row. Else it has, separated by commas, "record" if no line has the row, "time" if no line
+    has its time, the names of columns whose values no line has, and "end" if no line has its end. `mismatch` says why a
+    transition is illegal or does not follow from the latest transition of its subject, with the lines of both; it is missing for
+    any other transition.
     """
     fields = [record.fields for record in records]
     ends = table["end_n"] if "end_n" in table else [None] * len(table)

@@ -56,9 +56,10 @@ STRUCTURE: tuple[tuple[str, str, str], ...] = (
 
 
 def structure(records: Sequence[Record], state: State) -> Diagram:
-    """Draw the five parts of KafkaController.scala: the content of each, such as its number of events, and its kcontrol module.
+    """Draw the five parts of KafkaController.scala in STRUCTURE, such as its class and its events.
 
-    The picture is equal for every run; `records` and `state` are not used.
+    Each part has its content, such as the number of events, and its kcontrol module. The picture is equal for every run;
+    `records` and `state` are not used.
     """
     counts = {
         "watched": len(event_thread.WATCHES),
@@ -207,8 +208,8 @@ CAMPAIGNS = {event.__name__ for _, event, called in causes() if "elect" in calle
 def _way(records: Sequence[Record]) -> list[tuple[str, str]]:
     """Return the pairs of successive steps of `elect`, by their names in STEPS, in one election of the controller.
 
-    `records` are the journal records of the handler in which the election took place. If onControllerFailover
-    has ended by an error, the last step is MOVE.
+    `records` are the journal records of the handler in which the election took place. If onControllerFailover has ended by an
+    error, the last step is MOVE (triggerControllerMove), in which the broker resigns and deletes `/controller`.
     """
     tried = [
         r

@@ -75,8 +75,8 @@ DECIDES = "controller"  # the event thread, where there is one
 def threads(records: Sequence[Record], state: State) -> Diagram:
     """Draw the causes of events, the threads that handle them, and the lock that the threads share in releases with a lock.
 
-    Highlighted are the threads of the active controller that have a suspended handler or waiting events in `state`, the state
-    after the journal's last record.
+    Highlighted are the threads of the active controller that are in the middle of handling an event, or have waiting events, in
+    `state`, the state after the journal's last record.
     """
     chosen = rules(records[0].fields["release"])
     node = state["nodes"].get(str((folded_state.controller(state) or (None,))[0]), {})

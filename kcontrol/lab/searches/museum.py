@@ -1,4 +1,4 @@
-"""The museum as a table, and the search for one of its bugs."""
+"""The museum, a list of published bugs of Kafka that a lab's rule can restore, as a table; and the search for one of them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ COLUMNS = ("switch", "ticket", "releases", "fix", "invariant", "bug")
 
 
 def museum() -> pd.DataFrame:
-    """Return one row per bug, with its rule as the index.
+    """Return one row per published bug of Kafka; the index is the rule, an entry of Lab(rules=...), that can restore the bug.
 
-    The columns: rule=value (`switch`), ticket, first release with the bug, release of the fix, broken invariant, and a sentence.
+    The columns: `switch` (rule=value, which restores the bug), `ticket`, `releases` (the first one with the bug), `fix` (the
+    release of the fix), `invariant` (which the bug breaks), and `bug`, a sentence.
     """
     rows = [
         (f"{row.rule}={row.restored}", row.ticket, f"{row.releases[0]} on", row.releases[1], row.invariant, row.bug)

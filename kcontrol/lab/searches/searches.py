@@ -38,7 +38,8 @@ class SearchOutcome:
     outcome.states     how many different states the search has reached
     outcome.ended_by   what ended it: a violation, a bound of the budget, or that no state is left
     outcome.budget     the bounds: steps and faults of a run, states, seconds
-    outcome.engine     "quick engine" or "plain engine", why, and whether it ran on Spark
+    outcome.engine     "quick engine", which plays a known handler from memory, or
+                       "plain engine", why, and whether it ran on Spark
     outcome.left_out   the runs that the search has not looked at
     outcome.seconds    how long it took
     """
@@ -190,7 +191,7 @@ def _steps(result: SearchResult) -> Iterator[StripStep]:
 
 
 def _effect(records: Sequence[Record]) -> str:
-    """Return the first effect of a step that the picture shows; "" if there is none.
+    """Return the first effect of a step that the strip, the picture of the found run, shows; "" if there is none.
 
     It is "is elected", "writes t-0" for a state znode, or a group's new state without "Rebalance", such as "Preparing".
     """

@@ -1,7 +1,7 @@
 """The child process of a sweep: plays runs one after another and writes the outcome of each as a line of JSON.
 
-The parent (`processes.py`) sends the pickled job and its tasks, and keeps the pipe open. When the pipe closes, because the parent
-has ended, the child ends too. What a learner's function prints is discarded.
+The parent (`processes.py`) sends the pickled job (the values that all runs share) and the tasks (one per run), and keeps the pipe
+open. When the pipe closes, because the parent has ended, the child ends too. What a learner's function prints is discarded.
 """
 
 from __future__ import annotations

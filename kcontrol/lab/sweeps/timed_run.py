@@ -216,7 +216,8 @@ class TimedRun:
     def _timed(self, next_ms: int) -> Action | None:
         """Return the next action if no routine action is ready: of a consumer, the firing of a coordinator's timer, or a wait.
 
-        The wait ends at `next_ms`, or earlier if an action of a consumer or a routine action is due earlier.
+        The wait ends at `next_ms`, or earlier if the time of an action of a consumer or of a routine action comes earlier. It
+        lasts at least 1 ms, so None is not returned.
         """
         due_ms = min((self._due_ms(action) for action in actions.routine_actions(self._world)), default=next_ms)
         return consumer_life.next_action(self._world, max(min(due_ms, next_ms), self._world.now_ms + 1))

@@ -25,9 +25,9 @@ def deletions(state: folded_state.State) -> pd.DataFrame:
 
     Rows are sorted by partition; a partition's replicas have the order of the assignment. `requested`: the topic's znode below
     `/admin/delete_topics` exists. `queued`, `started`, `ineligible`: the topic is in this set of the deletion manager; before 2.1
-    there is no set for `started`, which is then False. `state`: the replica's state in the controller's memory. `alive`: the
-    replica's broker runs; the controller may not know this yet. Recordings of real brokers do not contain the sets.
-    Source: ControllerContext.topicsToBeDeleted, topicsWithDeletionStarted, topicsIneligibleForDeletion (2.8).
+    there is no set for `started`, and in recordings of real brokers there is none of the sets: the columns are then False.
+    `state`: the replica's state in the controller's memory. `alive`: the replica's broker runs; the controller may not know this
+    yet. Source: ControllerContext.topicsToBeDeleted, topicsWithDeletionStarted, topicsIneligibleForDeletion (2.8).
     """
     return journal_tables.table(_rows(state), DELETIONS, "replica")
 

@@ -43,8 +43,8 @@ def check_invariants(world: World, play: Callable[[], Iterator[World]], own: tup
 
     `outcome` is "holds", "broken", "not promised" if the release of `world` does not promise the invariant, or "void" if an
     outside program has written a znode on which the invariant depends. `play` plays the run of `world` again in a second world,
-    and yields that world after each step. `own` are a learner's invariants (`Own`). Raises UserError for a function in `own` that
-    has no docstring or that raises.
+    and yields that world after each step. `own` are a learner's invariants: functions of a World that return None or True if the
+    invariant holds; any other result breaks it. Raises UserError for a function in `own` that has no docstring or that raises.
     """
     rows: list[Mapping[str, Any]] = [{"invariant": name, "sentence": said} for name, said in map(_named, own)]
     rows = [*({"invariant": r.name, "sentence": r.sentence} for r in INVARIANTS), *rows]

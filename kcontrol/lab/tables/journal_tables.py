@@ -256,7 +256,7 @@ def config_row(row: Config, release: str, value: Any) -> dict[str, Any]:
 def journal(records: Sequence[Record], say: Callable[[Record], str], kind: str | None = None) -> pd.DataFrame:
     """Return one row per journal record, in order; the column `what` is the sentence that `say` returns for the record.
 
-    `node` is the broker that made the record, missing for records of clients, ZooKeeper and the world.
+    `node` is the broker that made the record, missing for records of clients, ZooKeeper and the simulation itself.
 
     With a `kind` the table has only the records of this kind, and one column per field instead of the sentence. A field with the
     name of another column gets the kind as a prefix: `start_incarnation`. Bytes of the consumer protocol in responses are shown

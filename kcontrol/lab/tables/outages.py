@@ -31,8 +31,9 @@ def outages(records: Sequence[Record]) -> pd.DataFrame:
 def rows(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
     """Yield the rows of `outages`, with times in milliseconds: ended outages in the order of their ends, then those that last.
 
-    An outage ends with a write that names a running broker as leader, with the thaw of the leader, or when a restarted broker
-    becomes leader again by a LeaderAndIsr request.
+    An outage begins when the leader's process ends or is frozen, or when a write leaves no running broker as leader. It ends with
+    a write that names a running broker as leader, when the frozen leader is resumed, or when a restarted broker becomes leader
+    again by a LeaderAndIsr request.
     """
     leaders: dict[str, int] = {}
     brokers: dict[str, int] = {}  # by partition: the last leader that is a broker, and not -1

@@ -72,7 +72,8 @@ def _row(state: State, partition: str, n: int, held: State) -> State:
 def read(state: State, partition: str, broker: int | None) -> pd.DataFrame:
     """Return one row per record below the high watermark, by offset, of the leader or of `broker` if it is given.
 
-    Raises UserError if this broker does not run, or does not lead the partition in its own view.
+    Raises UserError if the brokers keep no logs, if `broker` is None and the partition has no leader, and if the broker does not
+    run or does not lead the partition in its own view.
     """
     found = replicas(state, partition)
     leader = next((p.leader for p in folded_state.partitions(state) if p.name == partition), None) if broker is None else broker

@@ -337,8 +337,9 @@ class Tables:
     def consumer_records(self, partition: str, broker: int | None = None) -> pd.DataFrame:
         """Return one row per record below the high watermark, which a consumer can read: its leader epoch and value, by offset.
 
-        The records are those of the leader, or of `broker` if it is given. Raises UserError if the brokers keep no logs, or if
-        this broker does not run or does not lead the partition in its own memory.
+        The records are those of the leader, or of `broker` if it is given. Raises UserError if the brokers keep no logs, if
+        `broker` is None and the partition has no leader, or if the broker does not run or does not lead the partition in its own
+        memory.
         """
         return replica_logs.read(self._run.state, partition, broker)
 
@@ -386,9 +387,9 @@ class LabTables(Tables):
     def invariant_checks(self, *own: invariants_table.Own) -> pd.DataFrame:
         """Play this run again and check every invariant after each step; return one row each, with the first step that broke it.
 
-        `own` are a learner's invariants: functions of a World, the simulated cluster, that return None if the invariant holds,
-        else a sentence about the violation; the docstring states it. If an invariant is broken, `attrs["scenario"]` is the
-        run as Python code. Raises UserError for a run that an outside program has changed, and for a function that has no
-        docstring or raises.
+        `own` are a learner's invariants: functions of a World, the simulated cluster, that return None or True if the invariant
+        holds, else a sentence about the violation; a function's docstring states its invariant. If an invariant is broken,
+        `attrs["scenario"]` of the table is the run as Python code. Raises UserError for a run that an outside program has
+        changed, and for a function that has no docstring or raises.
         """
         return self._lab._check_invariants(own)
