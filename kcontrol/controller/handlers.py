@@ -93,8 +93,8 @@ def not_controller_response(event: e.Event) -> dict[str, Any]:
 def preempted_response(rules: Rules, event: e.Event) -> dict[str, Any] | None:
     """Return the response to an event that is removed from the queue at the end of the session.
 
-    It is `not_controller_response`, or None if the release sends no response to such an event: the
-    client then waits until its timeout.
+    It is `not_controller_response`, or None if the event is no request, or if the release sends no
+    response to it: the client then waits until its timeout.
     """
     return not_controller_response(event) if event.name in rules.responds_when_preempted else None
 

@@ -223,8 +223,7 @@ def stop_replica_response_received(
 def resume_deletions(ctx: ControllerContext) -> Handler:
     """Complete, retry or start the deletion of each queued topic, all in one call.
 
-    The states of a topic's replicas decide: complete if all are deleted; otherwise, while none is
-    being deleted, retry ineligible replicas, and start if the topic is eligible.
+    `resume_topics` says when it completes, retries and starts the deletion of a topic.
 
     Source: TopicDeletionManager.resumeDeletions (2.8).
     """

@@ -5,9 +5,10 @@
 | 2.0 | `/controller` alone decides an election; the epoch is incremented afterwards (KAFKA-6082) |
 | 2.1 | there are no broker epochs; a resignation waits for responses up to 2.1.0 (KAFKA-7576) |
 | 2.1 | UpdateMetadata without a named partition contains all partitions |
-| 2.3 | a partition moves in twelve steps, without `adding_replicas` in the topic znode (KIP-455) |
+| 2.3 | a reassignment has twelve steps, without `adding_replicas` in the topic znode (KIP-455) |
 | 2.4 | topics are deleted one after the other |
-| 2.5 | Scala 2.12 orders the brokers of a batch; StopReplica has one flag for deletion (KIP-570) |
+| 2.5 | the replica machine visits brokers in the order of Scala 2.12 (`scala_hash_order.py`) |
+| 2.5 | StopReplica has one flag for deletion (KIP-570) |
 
 What this file does not say: differences inside a handler. Those are rules of `controller_rules.py`.
 

@@ -24,10 +24,10 @@ NO_CONTROLLER = -1
 
 
 def broker_startup(ctx: ControllerContext, event: BrokerStartup) -> Handler:
-    """Create persistent znodes such as `/brokers/ids`, compete for `/controller`, then register.
+    """Create persistent znodes such as `/brokers/ids`, compete for `/controller`, and register.
 
-    Since 0.8.1 the failover of a winner also comes before its registration. 0.8.0 registers first,
-    which creates missing parents, and then competes.
+    Since 0.8.1 the broker registers last: after the election and, if it has won, after its
+    failover. 0.8.0 registers first, which creates missing parents, and then competes.
 
     Source: KafkaServer.startup (0.8.0, 0.8.1).
     """

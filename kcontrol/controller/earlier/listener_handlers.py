@@ -209,7 +209,7 @@ def partition_modifications(
 def isr_change_notification(ctx: ControllerContext, event: events.IsrChangeNotification) -> Handler:
     """Send UpdateMetadata about the ISR changes in the notifications, then delete these.
 
-    The notifications are deleted even after an error.
+    After an error of a read or of a request they are deleted too, and the error is raised again.
 
     Source: IsrChangeNotificationListener.handleChildChange (0.9.0.1).
     """

@@ -130,10 +130,10 @@ def on_preferred_replica_election(
 def auto_preferred_replica_leader_election(
     ctx: ControllerContext, event: AutoPreferredReplicaLeaderElection
 ) -> Handler:
-    """Elect preferred leaders of imbalanced brokers if this broker is active; set the timer.
+    """Elect preferred leaders of imbalanced brokers if this broker is active; set the timer again.
 
-    `imbalanced_by_broker` says which brokers are imbalanced. The timer is set only while the
-    scheduler runs.
+    The function `imbalanced_by_broker` returns these brokers and their partitions. The timer is
+    set on every broker whose scheduler runs, active or not.
 
     Source: KafkaController.checkAndTriggerPartitionRebalance, KafkaScheduler.schedule (0.8.1).
     """

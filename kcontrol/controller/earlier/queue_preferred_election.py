@@ -75,10 +75,11 @@ def _elect(
 def auto_preferred_replica_leader_election(
     ctx: ControllerContext, event: AutoPreferredReplicaLeaderElection
 ) -> Handler:
-    """Elect preferred leaders of imbalanced brokers, one by one, and set the timer again.
+    """Elect preferred leaders of imbalanced brokers, then set the timer again, also after an error.
 
-    `imbalanced_by_broker` says which brokers are imbalanced. Source:
-    KafkaController.checkAndTriggerAutoLeaderRebalance (0.11, 1.0).
+    The function `imbalanced_by_broker` returns these brokers and their partitions, which are
+    elected one after the other. Source: KafkaController.checkAndTriggerAutoLeaderRebalance (0.11,
+    1.0).
     """
     again = requested_elections.schedule_auto_leader_rebalance(
         ctx, ctx.config.leader_imbalance_check_interval_seconds * 1_000

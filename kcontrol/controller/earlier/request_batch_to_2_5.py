@@ -64,7 +64,7 @@ def requests_to_send(ctx: ControllerContext, requests: Requests) -> Iterable[Req
 
 
 def split_stop_replica_by_delete(requests: Requests) -> Iterator[Requests]:
-    """Yield `requests` with the StopReplica entries that delete, then the other entries alone.
+    """Yield `requests` without the StopReplica entries that keep the log, then these entries alone.
 
     If all entries delete, or none does, yield `requests` once. Protocols before 2.6 have one flag
     for deletion in each StopReplica request, not in each entry (KIP-570).

@@ -89,10 +89,11 @@ def topic_deletion(ctx: ControllerContext, event: TopicDeletion) -> Handler:
     """Queue the topics in `/admin/delete_topics`; mark topics in transition as ineligible.
 
     These have a partition in a preferred election or in a reassignment. 0.8.1 queues first, so that
-    the mark has an effect; later releases mark first. Requests of unknown topics are deleted, and
-    all requests if `delete.topic.enable` is false. The handler does not check whether this broker
-    is still controller: a broker that has resigned deletes the requests of topics that it does not
-    know.
+    the mark has an effect; later releases mark first. Requests of unknown topics are deleted. If
+    `delete.topic.enable` is false, all requests are deleted and no topic is queued (since 0.10.2;
+    before, no event comes then, since the failover does not subscribe). The handler does not check
+    whether this broker is still controller: a broker that has resigned deletes the requests of
+    topics that it does not know.
 
     Source: PartitionStateMachine.DeleteTopicsListener (0.8.1, 0.8.2).
     """
