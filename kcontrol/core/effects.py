@@ -10,8 +10,9 @@ are each one step of the world (`cluster/world.py`), and anything may happen bet
 INSTANT effects (`UpdateContext`, `TransitionGroup`, `ApplyRequest`, `UpdateLog`, `Append`,
 `RegisterZNodeHandler`, `UnregisterZNodeHandler`, `Send`, `Respond`, `Park`, `SetTimer`,
 `CancelTimer`, `Enqueue`, `SendToController`, `LogError`, `Exit`) are performed within the step, and
-the handler continues. `YieldLock` suspends the handler until its thread holds the lock again,
-`Sleep` until a timer fires, `AwaitInFlightRequests` until no response is missing.
+the handler continues; after `Exit` a later step ends the process. `YieldLock` suspends the handler
+until its thread holds the lock again, `Sleep` until a timer fires, `AwaitInFlightRequests` until no
+response is missing.
 
 Before 1.1 the ZooKeeper client is not pipelined: the driver performs one path, transaction or
 change per round trip.
@@ -447,8 +448,9 @@ class SetTimer:
 class CancelTimer:
     """Cancel a timer if it is set; do nothing if it is not set.
 
-    With `is_complete` False the timer stays set, and at most a journal record is written. That is
-    for the timer of a delayed operation of Kafka which a checkAndComplete has found not complete.
+    With `is_complete` False the timer stays set. That is for the timer of a delayed operation of
+    Kafka which a checkAndComplete has found not complete; the driver writes this checkAndComplete
+    to the journal if the run's Settings have `purgatory`.
     """
 
     timer: str

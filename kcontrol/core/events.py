@@ -251,8 +251,9 @@ class PartitionReassignmentIsrChange(Event):
 class ReplicaLeaderElection(Event):
     """A request for elections, through `/admin/preferred_replica_election` or by ElectLeaders.
 
-    `election_type` is PREFERRED or UNCLEAN, `trigger` ZkTriggered or AdminClientTriggered;
-    `partitions` None means all partitions.
+    `election_type` is PREFERRED or UNCLEAN, `trigger` ZkTriggered or AdminClientTriggered. With
+    ZkTriggered the handler reads the partitions from the znode, except in 0.11 and 1.0, where
+    `partitions` has them. With AdminClientTriggered `partitions` None means all partitions.
     """
 
     correlation_id: str = ""

@@ -200,8 +200,8 @@ def encode_topic(topic: TopicZnode, format_version: int = 3) -> bytes:
 def decode_topic(data: bytes) -> TopicZnode:
     """Return the assignments of a topic, and its id if it has one.
 
-    Data that is not JSON, or that has no partitions, gives a topic without partitions. Raises
-    MalformedZnode for JSON of another form.
+    Text that is not JSON, or JSON without partitions, gives a topic without partitions. Raises
+    MalformedZnode for empty data and for JSON of another form.
     """
     try:
         fields = decode(data, "a topic znode")

@@ -131,7 +131,7 @@ def set_timer(driver: Driver, thread: Thread, effect: fx.SetTimer) -> None:
 def cancel_timer(driver: Driver, thread: Thread, effect: fx.CancelTimer) -> None:
     """Cancel a timer and write `cancel_timer`, if it is set and the effect's `is_complete` is True.
 
-    Otherwise the timer stays as it is.
+    Otherwise write no `cancel_timer`, and leave a timer that is set as it is.
     """
     _log_steps(driver, thread, effect)
     if effect.is_complete and driver.timers.pop(effect.timer, None) is not None:

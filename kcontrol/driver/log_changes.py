@@ -83,7 +83,7 @@ def difference(before: ReplicaLog, after: ReplicaLog) -> dict[str, Any]:
 
 
 def checkpoint(driver: Driver) -> None:
-    """Write the high watermarks of this broker's replicas to disk, with a journal record for each.
+    """Write each high watermark of this broker's replicas that has changed to disk and the journal.
 
     Source: ReplicaManager.checkpointHighWatermarks (0.8 on).
     """
