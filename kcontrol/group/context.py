@@ -82,13 +82,13 @@ class GroupContext(Context):
     """The memory of one broker as coordinator. Partitions are numbers of the offsets topic.
 
     `owned` are the partitions that this broker coordinates, `loading` those that it reads now;
-    `coordinator_epochs` has the last known leader epoch by partition (2.8 on).
-    `groups` and `offsets` are the cache, by group id. `ended` counts, by group id, the groups of
-    this name that have left the cache. `unloaded` has groups that have left the cache while a
-    record of one of their static members is being written; a key is the text that `unloaded_name`
-    makes of the group id and the count in `ended`. `changes` has the functions of a learner that
-    replace functions of Kafka. If `logs_operations`, the driver writes the steps of delayed
-    operations to the journal.
+    `coordinator_epochs` has the last known leader epoch by partition (2.8 on). `groups` and
+    `offsets` are the cache, by group id. `ended` counts, by group id, the groups of this name that
+    have left the cache. `unloaded` has groups that have left the cache while a record of one of
+    their static members is being written; a key is the text that `unloaded_name` makes of the group
+    id and the count in `ended`. `changes` has the functions with which a user of the lab replaces
+    functions of Kafka, by name or by transition. If `logs_operations`, the driver writes the steps
+    of delayed operations to the journal.
     """
 
     rules: GroupRules

@@ -53,9 +53,10 @@ def steps(
 
     `effect` sets or cancels the timer of a delayed operation. `armed` is the timer of this name
     that was set before, or None. If there is one, the first step is the checkAndComplete of its
-    operation. For a `SetTimer` the steps of tryCompleteElseWatch follow. Yield nothing for a timer
-    that belongs to no delayed operation, for a broker without coordinator (`ctx` None), and if
-    `ctx.logs_operations` is False. Source: tryCompleteElseWatch, checkAndComplete (0.9, 2.8).
+    operation. For a `SetTimer` the steps of tryCompleteElseWatch follow; a `CancelTimer` has no
+    further step. Yield nothing for a timer that belongs to no delayed operation, for a broker
+    without coordinator (`ctx` None), and if `ctx.logs_operations` is False. Source:
+    tryCompleteElseWatch, checkAndComplete (0.9, 2.8).
     """
     if ctx is None or not ctx.logs_operations:
         return

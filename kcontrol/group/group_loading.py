@@ -231,10 +231,11 @@ def partition_resigned(ctx: GroupContext, event: e.PartitionResigned) -> Handler
 def _unload(ctx: GroupContext, group: Group, now_ms: int) -> Handler:
     """Answer the parked requests of one group, cancel its timers, and move it to Dead.
 
-    The function `group.unloaded` returns the error of each parked request, NOT_COORDINATOR, or None
-    for a JoinGroup that waits for the write of a static member's new id: such a JoinGroup gets its
-    response after the write, and until then the group stays in `ctx.unloaded`. `now_ms` is the time
-    of the transition.
+    The function with the name "group.unloaded" in GROUP_STRATEGIES, which a user of the lab can
+    replace, returns the error with which each parked request is answered, NOT_COORDINATOR. It
+    returns None for a JoinGroup that waits for the write of a static member's new id: such a
+    JoinGroup gets its response after the write, and until then the group stays in `ctx.unloaded`.
+    `now_ms` is the time of the transition.
 
     Source: onGroupUnloaded of GroupCoordinator.scala (0.9, 2.8).
     """

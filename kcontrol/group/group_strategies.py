@@ -1,8 +1,8 @@
-"""The decisions of the coordinator that a learner's function can replace: `Lab(strategies=...)`.
+"""The decisions of the coordinator that a learner (a user of the lab) can replace.
 
-GROUP_STRATEGIES has Kafka's function for each name, such as "group.expired". The arguments of the
-function are tuples, numbers and texts, which the caller, such as `may_complete_join`, makes from
-the group; a learner's function gets equal arguments.
+GROUP_STRATEGIES has Kafka's function for each name. `Lab(strategies={"group.expired": function})`
+replaces one. The arguments of the function are tuples, numbers and texts, which the caller, such as
+`may_complete_join`, makes from the group; a learner's function gets equal arguments.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ def keep_alive(latest: int, session: int, deadline: int, parked: bool) -> bool:
     """Return whether a member stays in the group at the deadline of its session.
 
     It stays if one of its requests is parked (`parked`), or if the session that began with its
-    latest heartbeat ends later. `latest` is the time of this heartbeat and `session` the session
-    timeout, in ms; a coordinator asks when it sets the timer of the session and when the timer
-    fires, with times that count from the heartbeat. The JoinGroup of a new member does not count as
-    parked (since 2.1). Source: shouldKeepMemberAlive of GroupCoordinator.scala (0.9),
-    hasSatisfiedHeartbeat of MemberMetadata.scala (2.8).
+    latest heartbeat ends later than `deadline`. `latest` is the time of this heartbeat and
+    `session` the session timeout. Times are in ms and count from the heartbeat, so the coordinator
+    calls the function with `latest` 0, when it sets the timer and when the timer fires. The
+    JoinGroup of a new member does not count as parked (since 2.1). Source: shouldKeepMemberAlive of
+    GroupCoordinator.scala (0.9), hasSatisfiedHeartbeat of MemberMetadata.scala (2.8).
     """
     return parked or latest + session > deadline
 
@@ -66,10 +66,11 @@ class ExpiringOffset(NamedTuple):
 class ExpiringGroup(NamedTuple):
     """The group of an offset, and the settings that decide when the offset expires.
 
-    `expiry` is "commit" in releases in which only the offset's own time counts (up to 2.0); it is
-    "empty" or (2.4 on) "unsubscribed" in releases with the group's retention. `state_timestamp` is
-    the time at which the group entered its state, -1 if unknown. A group without members that was
-    used for offsets alone has `protocol_type` None.
+    `expiry` is "commit" up to 2.0: only the offset's own time counts. With "empty" (2.1 to 2.3) and
+    "unsubscribed" (since 2.4) the group's retention counts; only with "unsubscribed" an offset can
+    expire in a group with members. `state_timestamp` is the time at which the group entered its
+    state, -1 if unknown. A group without members that was used for offsets alone has
+    `protocol_type` None.
     """
 
     expiry: str
