@@ -71,4 +71,4 @@ def await_executor(spark: SparkSession, master: str) -> None:
                 f"The Spark cluster {master} started no executor within {EXECUTOR_TIMEOUT_S:.0f} s: look whether it has a worker "
                 "with free cores and memory (spark.executor.memory, by default 1 GB)."
             )
-        time.sleep(POLL_S)
+        time.sleep(POLL_S)  # only a listener in Java is called for a new executor

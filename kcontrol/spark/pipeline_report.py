@@ -23,6 +23,7 @@ from kcontrol.spark.report.page import write_report
 from kcontrol.spark.report.sections import sections
 from kcontrol.spark.report.summary import print_summary
 from kcontrol.spark.report.tables import read_tables
+from kcontrol.spark.run_files import journal_files
 
 Say = Callable[[str], None]
 
@@ -51,6 +52,8 @@ def runs(paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen, ma
     which rows written. `master` is the address of a Spark cluster; None stands for Spark on this machine. Raises UserError for a
     path without a journal, for a folder `out` that holds other files, if Spark is missing, and if the cluster cannot be used.
     """
+    for path in paths:
+        journal_files(path)
     _check(master)
     pipeline.claim(out)
     begin = time.monotonic()

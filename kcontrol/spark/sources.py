@@ -32,6 +32,10 @@ LINE = """
 """
 """The schema of one line of a journal; the fields of a record stay JSON."""
 
+LONGEST_LINE_BYTES = 8 * 2**20
+LONGEST_LINE = "mapreduce.input.linerecordreader.line.maxlength"
+"""The option of Hadoop's LineRecordReader for the length above which a line is skipped, and is never whole in memory."""
+
 FILES = "path STRING, run STRING, version INT, clock STRING"
 PATH = "regexp_replace(url_decode(replace(_metadata.file_path, '+', '%2B')), '^file:/*', '/')"
 
@@ -40,12 +44,13 @@ def journal_lines(spark: SparkSession, journals: Sequence[JournalOfRun]) -> Data
     """Return one row per record of these journals: run, clock, the position `n` in its file from 1, and the columns of LINE.
 
     `clock` is "virtual", "wall" or "none". The columns of LINE are id, kind, cause, at_ms and fields (JSON), with the names of
-    the present version of journals. A line that is not a record, such as the last line of a run that was killed, is left out.
+    the present version of journals. A line that is not a record, such as the last line of a run that was killed, is left
+    out; so is a line of LONGEST_LINE_BYTES or more.
     """
     from pyspark.sql import functions as sql
 
     files = spark.createDataFrame([(str(j.path), j.run, j.version, j.clock) for j in journals], FILES)
-    text = spark.read.text([literal(j.path) for j in journals])
+    text = spark.read.option(LONGEST_LINE, str(LONGEST_LINE_BYTES)).text([literal(j.path) for j in journals])
     placed = text.select(
         sql.expr(PATH).alias("path"),
         sql.expr("_metadata.file_block_start").alias("block"),

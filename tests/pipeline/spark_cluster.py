@@ -53,7 +53,10 @@ class SparkCluster(NamedTuple):
 
 
 def wait_until(happened: Callable[[], Any], process: GuardedProcess | None = None) -> Any:
-    """Return the first true value of a function; fail if it has none in time, or if the process ends before."""
+    """Return the first true value of a function; fail if it has none in time, or if the process ends before.
+
+    A master has no request that is answered at the next event, so its page and its log are read again and again.
+    """
     deadline = time.monotonic() + WITHIN_S
     while not (found := happened()):
         assert time.monotonic() < deadline, "the event did not happen in time"

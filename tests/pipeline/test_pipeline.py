@@ -74,12 +74,15 @@ def test_runs_that_are_read_late_twice_or_in_part_are_counted_once(spark: Any, d
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_damaged_line_is_reported(spark: Any, days: Path, tmp_path: Path) -> None:
-    """A damaged line in the middle of a journal is counted in one sentence, and the tables have the other records."""
+    """Damaged lines in the middle of a journal, a cut line and a line of 200 MB, are counted in one sentence.
+
+    The tables have the other records.
+    """
     lines = min(days.iterdir()).read_bytes().splitlines(keepends=True)
     damaged = tmp_path / "damaged.jsonl"
-    damaged.write_bytes(b"".join([*lines[:5], lines[5][:40] + b"\n", *lines[6:]]))
+    damaged.write_bytes(b"".join([*lines[:5], lines[5][:40] + b"\n", b"x" * (200 * 2**20) + b"\n", *lines[6:]]))
     written = pipeline.write_runs(spark, [damaged], tmp_path / "out")
-    assert [item.reason for item in written.refused] == [f"{damaged} has 1 damaged lines: the tables leave them out."]
+    assert [item.reason for item in written.refused] == [f"{damaged} has 2 damaged lines: the tables leave them out."]
     assert written.rows["journal"] == len(lines) - 2  # without the damaged line and the last line, which counts the records
 
 

@@ -1,0 +1,102 @@
+"""Input that is empty, huge, closed, or of another program: the commands print a sentence or write rejected rows."""
+
+from __future__ import annotations
+
+import errno
+import os
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from kcontrol import Lab
+from kcontrol.cli import app
+from kcontrol.core.errors import UserError
+from kcontrol.spark import pipeline_report
+from kcontrol.spark.logs.files import LONG, Damaged, LogFile, examine
+from kcontrol.spark.offsets import offset_tables
+from kcontrol.spark.offsets.segments import Segment
+from kcontrol.spark.run_files import Refused, journals_of
+from tests.pipeline.log_rows import rows_of
+
+CLOSED = PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+MB = 2**20
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("runs", "There is no journal in"), ("logs", "There is no log in"), ("offsets", "There is no segment in")]
+)
+def test_an_empty_folder_is_refused(tmp_path: Path, name: str, words: str) -> None:
+    """Each command refuses an empty folder in one sentence with exit status 1, before Spark starts and a folder is made."""
+    (tmp_path / "empty").mkdir()
+    done = CliRunner().invoke(app, ["pipeline", name, str(tmp_path / "empty"), "--out", str(tmp_path / "out")])
+    assert done.exit_code == 1 and isinstance(done.exception, UserError)
+    assert f"{words} {tmp_path / 'empty'}" in str(done.exception)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_journal_without_permission_is_refused_and_the_others_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A journal that the system does not open is refused with the reason of the system; the other journals are found."""
+    closed, opened = tmp_path / "closed.jsonl", Path.open
+    Lab(runs=None).save(tmp_path / "opened.jsonl")
+    closed.touch()
+
+    def open_if_permitted(path: Path, *arguments: Any, **named: Any) -> Any:
+        if path == closed:
+            raise CLOSED
+        return opened(path, *arguments, **named)
+
+    monkeypatch.setattr(Path, "open", open_if_permitted)
+    found, refused = journals_of([tmp_path])
+    assert refused == [Refused(closed, f"{closed} cannot be read: {CLOSED.strerror}.")]
+    assert [journal.run for journal in found] == ["opened"]
+
+
+def test_a_segment_without_permission_is_a_rejected_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All bytes of a segment that the system does not open are one rejected row with the reason of the system."""
+
+    def closed(_segment: Segment) -> Any:
+        raise CLOSED
+
+    monkeypatch.setattr(offset_tables, "rows", closed)
+    path = tmp_path / "00000000000000000000.log"
+    ((file, _, position, *row),) = offset_tables._tuples(Segment(path, 100, 7))
+    assert (file, position) == (str(path), 0)
+    assert {100, "rejected", f"{path} cannot be read: {CLOSED.strerror}."} <= set(row)
+
+
+def test_a_line_of_200_mb_needs_little_memory(tmp_path: Path) -> None:
+    """A log with a line of 200 MB is examined and copied without this line; the memory stays below 16 MB."""
+    log = tmp_path / "server.log"
+    with log.open("wb") as file:
+        file.write(b"first\n")
+        for _ in range(200):
+            file.write(b"x" * MB)
+        file.write(b"\nlast\n")
+    tracemalloc.start()
+    try:
+        found = examine(log, tmp_path / "copies")
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert isinstance(found, LogFile)
+    assert (found.lines, found.damaged) == (3, [Damaged(2, 200 * MB, "x" * 1024, LONG)])
+    assert found.read.read_bytes() == b"first\n\nlast\n"
+    assert most < 16 * MB
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_logs_of_another_program_are_rejected_rows(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of logs of other programs every line is a rejected row, one sentence says that, and the exit status is 1."""
+    monkeypatch.setattr(pipeline_report, "stop_spark", lambda: None)
+    (tmp_path / "logs").mkdir()
+    web, system = '127.0.0.1 - - [10/Oct/2020:13:55:36 +0000] "GET / HTTP/1.1" 200 612', "Oct 10 13:55:36 host sshd[99]: closed"
+    lines = [web, system]
+    (tmp_path / "logs" / "access.log").write_text("\n".join(lines) + "\n")
+    done = CliRunner().invoke(app, ["pipeline", "logs", str(tmp_path / "logs"), "--out", str(tmp_path / "out")])
+    assert done.exit_code == 1 and isinstance(done.exception, SystemExit)
+    assert "No line is a line of a Kafka broker's log: see the table rejected." in done.output
+    assert sorted((row["n"], row["raw"]) for row in rows_of(tmp_path / "out", "rejected")) == [(1, lines[0]), (2, lines[1])]
