@@ -291,10 +291,18 @@ def test_a_process_that_ends_between_two_tables_loses_no_record(
     assert {path.name for path in published.iterdir()} <= {pipeline.MARK, *spark_views.TABLES}
 
 
+COMMAND = [sys.executable, "-c", "import sys; from kcontrol.cli import main; sys.exit(main())"]
+
+
+def undisturbed(arguments: list[str]) -> None:
+    """Run the command to its end; its output is in the message if it fails."""
+    done = subprocess.run([*COMMAND, *arguments], check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert done.returncode == 0, done.stdout
+
+
 def killed_after(arguments: list[str], delay_s: float) -> None:
     """Start the command, and kill its process after a while if it still runs."""
-    command = [sys.executable, "-c", "import sys; from kcontrol.cli import main; sys.exit(main())", *arguments]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         process.wait(delay_s)
     except subprocess.TimeoutExpired:
@@ -314,9 +322,9 @@ def test_a_command_that_was_killed_gives_the_same_tables_when_it_runs_again(spar
     """After three commands that were killed at random moments, the command gives the tables of a command that was not killed."""
     arguments = ["pipeline", "runs", str(days), "--out"]
     begin = time.monotonic()
-    killed_after([*arguments, str(tmp_path / "whole")], 600)
+    undisturbed([*arguments, str(tmp_path / "whole")])
     for moment in moments(time.monotonic() - begin):
         killed_after([*arguments, str(tmp_path / "killed")], moment)
-    killed_after([*arguments, str(tmp_path / "killed")], 600)
+    undisturbed([*arguments, str(tmp_path / "killed")])
     assert tables_in(spark, tmp_path / "killed") == tables_in(spark, tmp_path / "whole")
     assert {path.name for path in (tmp_path / "killed").iterdir()} == {pipeline.MARK, *spark_views.TABLES}
