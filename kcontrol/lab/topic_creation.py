@@ -107,9 +107,9 @@ def refusals(what: str) -> Iterator[None]:
 
 
 def checked(assignment: Any) -> Assignment:
-    """Return `assignment`, a list or a mapping by partition number, if it has a list of broker ids for each partition.
+    """Return `assignment` unchanged if it has a list of broker ids for each partition.
 
-    Raises UserError for any other value.
+    It is a list in the order of the partitions, or a mapping by partition number. Raises UserError for any other value.
     """
     if not _is_assignment(assignment):
         raise UserError(

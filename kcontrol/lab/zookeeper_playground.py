@@ -70,14 +70,17 @@ class Playground:
         return self
 
     def cut(self, name: str) -> Playground:
-        """Cut the connection between the client `name` and ZooKeeper. Raises UserError, listing the clients, for another name."""
+        """Cut the connection between the client `name` and ZooKeeper, and return `self`.
+
+        Raises UserError, which lists the clients, for an unknown name.
+        """
         self._client(name).cut()
         return self
 
     def mend(self, name: str) -> Playground:
         """Restore the connection of a client, which continues its session or, after its expiry, opens a new session.
 
-        Raises UserError, which lists the clients, for an unknown name.
+        Return `self`. Raises UserError, which lists the clients, for an unknown name.
         """
         self._client(name).mend()
         return self.settle()
@@ -85,7 +88,7 @@ class Playground:
     def time_out(self, name: str) -> Playground:
         """Let the session timeout pass for a client whose connection is cut: ZooKeeper ends the session.
 
-        Raises UserError if the connection is not cut, and for an unknown name.
+        Return `self`. Raises UserError if the connection is not cut, and for an unknown name.
         """
         client = self._client(name)
         if client.kazoo.state != "SUSPENDED":

@@ -58,20 +58,21 @@ def _shown(value: Any) -> str:
 
 
 def first_difference(theirs: Recording, ours: Recording, unsent: list[str] | None = None) -> Difference | None:
-    """Return the first difference, None if there is none: by steps, and in a step by writes, znodes, transitions and requests.
+    """Return the first difference that `differences` yields, None if there is none.
 
     `theirs` is the recording of real brokers or the first of two, `ours` the other recording. `unsent` gets a sentence for each
-    controller that leaves and whose last requests to a broker arrived in one of the two recordings only.
+    controller that resigns or stops and whose last requests to a broker arrived in one of the two recordings only.
     """
     return next(differences(theirs, ours, unsent), None)
 
 
 def differences(theirs: Recording, ours: Recording, unsent: list[str] | None = None) -> Iterator[Difference]:
-    """Yield the differences step by step; after a step with different actions or different controllers the comparison ends.
+    """Yield the differences step by step; different actions or different controllers in a step are the last difference.
 
-    In a step the order is writes, ISR changes, znodes, transitions, requests, responses; different numbers of steps come last.
-    `theirs` is the recording of real brokers or the first of two, `ours` the other recording. `unsent` gets a sentence for each
-    controller that leaves and whose last requests to a broker arrived in one of the two recordings only.
+    In a step the order is writes, ISR changes, znodes, transitions, requests, responses. After the last step a difference in the
+    number of steps is yielded. `theirs` is the recording of real brokers or the first of two, `ours` the other recording.
+    `unsent` gets a sentence for each controller that resigns or stops and whose last requests to a broker arrived in one of the
+    two recordings only.
     """
     left, right = RecordingSide(theirs), RecordingSide(ours)
     before: Any = None
@@ -229,7 +230,7 @@ class StepComparison:
                 yield self.differ("requests", about, left_counts[key], right_counts[key])
 
     def _remove_unsent(self, left: dict[Any, list[Any]], right: dict[Any, list[Any]]) -> set[tuple[Any, Any]]:
-        """Remove the last requests of a controller that leaves if they arrived in one recording alone.
+        """Remove the last requests of a controller that resigns or stops if they arrived in one recording alone.
 
         `left` and `right` have the contents of the requests by (sender, receiver, partition), and are changed. Return the
         (sender, receiver) of the removed requests. A controller that resigns or stops sends a part of its queue that depends on

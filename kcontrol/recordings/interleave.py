@@ -334,8 +334,8 @@ class _Interleaver:
     def ready_items(self, out: int) -> Iterator[Item]:
         """Yield the items that may come after the first `out` transactions, and that were not yielded before.
 
-        They are process actions before the next exit, then transitions and requests, then the next exits and other process
-        actions.
+        They are process actions before the next exit, then transitions and requests, then this exit and all process actions and
+        exits after it.
         """
         yield from self._process_actions(out, leaving=False)
         yield from self._moves_and_requests(out)

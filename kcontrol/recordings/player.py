@@ -77,9 +77,9 @@ class Player:
 
     @property
     def next_controller(self) -> int | None:
-        """The winner of the present step's next controller election in the recording; without one, the last controller.
+        """The winner of the present step's next controller election in the recording; without one, the step's last controller.
 
-        None if the recorded step ends without a controller, and if the step was not recorded.
+        None if the recorded step has no election and ends without a controller, and if the step was not recorded.
         """
         return self.winners[0] if self.winners else None
 
@@ -252,8 +252,8 @@ class Player:
     def _another_controller_acts_after(self, number: int) -> bool:
         """Return whether a broker that is neither the present nor the next controller makes transitions in later steps.
 
-        `number` is the number of the present step. The later steps are searched up to the first one that ends with another
-        controller than the present one; this step is searched too, and its last controller is "the next controller".
+        `number` is the number of the present step. The later steps are searched up to and with the first one that ends with
+        another controller than the present step; that controller is the next one.
         """
         winner = self.winners[-1] if self.winners else None
         for step in self.steps[number + 1 :]:
@@ -328,8 +328,8 @@ class Player:
     def together(self, steps: list[dict[str, Any]]) -> None:
         """Perform several actions of a scenario; between them the cluster does not perform all its own actions.
 
-        Each of `steps` has the arguments of its actions by word. Before each action the world runs until the brokers have made as
-        many writes as the recording has before this action.
+        Each of `steps` has the arguments of its actions by word. Before each action the world runs only until the brokers have
+        made as many writes as the recording has before this action; without a recording it does not run.
         """
         self.waits = False
         try:
@@ -406,8 +406,9 @@ class Player:
         self.world.step(("create", PREFERRED_REPLICA_ELECTION, text))
 
     def create(self, topics: dict[str, Any]) -> None:
-        """Create topics, one by one or together, as the controller handled them in the recording.
+        """Create topics; run before a topic until the controller has handled the earlier topics, if it has so in the recording.
 
+        In any other case, and without a recording, the topics are written one after the other without a step of a broker.
         `topics` has, by name, the replicas by partition, or a dict with these under `partitions` and the topic's settings under
         `config`.
         """

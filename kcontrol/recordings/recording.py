@@ -125,7 +125,7 @@ def is_recording(path: str | Path) -> bool:
 
 
 def load(path: str | Path) -> Recording:
-    """Return the recording in a file, as a dict (see above).
+    """Return the recording in a file, as a dict with the fields that the module's docstring names.
 
     Raises UserError if the file cannot be read, and with the wrong field's name if it holds no valid recording.
     """

@@ -1,7 +1,8 @@
 """The comparison of a run with the recording of a real group coordinator, by the rule in `notebooks/recordings/groups.md`.
 
 Each answer of the run must be equal to the recorded answer in all fields that the recorded answer has; members count as sets, and
-member ids are compared by the JoinGroup that got them. If a request released the run's answer, the recorded answer must come
+member ids are compared by the JoinGroup that got them. A request releases an answer if the coordinator sends the answer because
+of it, as for a JoinGroup that waits for the last member's. If a request released the run's answer, the recorded answer must come
 between that request in the recording and SLACK_MS after the recorded answer to that request. If timers released the run's answer,
 the times of the two answers must differ by at most SLACK_MS per timer. The records of the log must be equal, without their times.
 """
@@ -39,7 +40,10 @@ def differences(theirs: Step, ours: Step) -> Iterator[Difference]:
 
 
 def member_names(theirs: Step, ours: Step) -> dict[str, str]:
-    """Return, by each member id in `ours`, the member id of the recording that was made for the corresponding JoinGroup."""
+    """Return, by each member id that was made for a JoinGroup in `ours`, the id that was made for that JoinGroup in `theirs`.
+
+    The two JoinGroups are at one position of the exchange. An id is left out if one of them has no answer.
+    """
     pairs = zip(theirs["exchange"], ours["exchange"], strict=False)
     joined = ((one, other) for one, other in pairs if one.get("api") == other.get("api") == "JoinGroup")
     return {
@@ -112,7 +116,7 @@ def _record(entry: Step) -> Step:
 
 
 def free_orders(theirs: Step, ours: Step) -> list[int]:
-    """Return the numbers of the requests whose two responses have equal members in different orders.
+    """Return the numbers `n` in the exchange, from 1, of the requests whose two responses have equal members in different orders.
 
     One response is in the recording `theirs`, the other in the run `ours`, which has the format of a recording.
     """

@@ -85,9 +85,9 @@ def _is_request(record: Record) -> bool:
 def _release(records: list[Record], places: list[int], answer: Record) -> Step:
     """Return {"released_by": number, "timers": number} for the response `answer`.
 
-    `released_by` is the number of the request, stop or start that is the first cause of the response, `timers` the number of
-    timers that fired in the chain of causes. `places` are the positions in `records` of the `scenario` records, in order: one for
-    each request, stop or start of the recording.
+    `released_by` is the number in the exchange, from 1, of the request, stop or start with which the chain of causes of the
+    response begins, `timers` the number of timers that fired in this chain. `places` are the positions in `records` of the
+    `scenario` records, in order: one for each request, stop or start of the recording.
     """
     chain = list(journal.why(records, answer.id))
     root = next(at for at, record in enumerate(records) if record.id == chain[-1].id)

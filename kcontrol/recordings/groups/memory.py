@@ -153,6 +153,7 @@ class Memory:
     def receive(self, event: Any, cause: RecordId | None, thread: str, *, inferred: str | None = None) -> RecordId:
         """Record the arrival of an event in the queue of `thread`; return the id of the record at which its handler begins.
 
+        The event is, for example, a request. `thread` is the name of a coordinator's thread, such as "group-metadata-manager".
         `cause` is the cause of the arrival. `inferred` is a field of the record of the arrival: "record" if the recording lacks
         the arrival, "time" if it lacks its time; None if it has both.
         """
@@ -278,7 +279,7 @@ class Memory:
         return own is not None and not set(errors(own)) & set(GONE)
 
     def _expire_offsets(self, at_ms: int) -> None:
-        """Append the tombstones that come next in the recorded log, each at the coordinator's check after an offset's expiry.
+        """Append to the journal the next tombstones of the recorded log, each at the first check after an offset's expiry.
 
         A check appends all tombstones up to the next other record. End at the first record that is not the tombstone of a
         committed offset with an expiry time, or whose check comes after `at_ms`.
@@ -314,7 +315,7 @@ class Memory:
         return self.append(at, at + 1, written, cause)
 
     def append_tombstones(self, cause: RecordId) -> None:
-        """Append the tombstones that come next in the log, and remove their offsets."""
+        """Append to the journal the tombstones that come next in the recorded log, and remove their offsets."""
         end = self.appended
         while end < len(self.log) and self.log[end][2] is None:
             end += 1
@@ -327,7 +328,7 @@ class Memory:
         self.append_until(len(self.log))
 
     def append_until(self, end: int) -> None:
-        """Append the next records before the index `end` of the recorded log; no request is known as the cause of this append."""
+        """Append to the journal the records before the index `end` of the recorded log; no request is known as their cause."""
         if self.appended < end:
             self.append(self.appended, end, None, None)
 

@@ -1,9 +1,9 @@
 """The player of recorded requests: `GroupPlayer(recording, settings).play()` sends them all, and returns the World.
 
-A World is a simulated cluster, here with one broker, whose coordinator receives the requests. Each request is sent at its time,
-counted from the first entry of the exchange. Between two entries the timers of the coordinator fire, and the coordinator looks
-for expired offsets, at their times. Member ids in a recording are names; the player puts the ids of its own coordinator in their
-places.
+A World is a simulated cluster, here with one broker, whose coordinator receives the requests; `settings` are its Settings. Each
+request is sent at its time, counted from the first entry of the exchange. Between two entries the timers of the coordinator fire,
+and the coordinator looks for expired offsets, at their times. Member ids in a recording are names; the player puts the ids of its
+own coordinator in their places.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ class GroupPlayer:
     def _note_id(self, step: Step, before: int) -> None:
         """Store in `ids`, under the recorded member id, the id that kcontrol's coordinator has made for the JoinGroup `step`.
 
-        The id is in the response or, while the request is parked, in the group. `before` is the length of the journal before the
-        request.
+        The id is in the response or, while the request is parked, in the group. Store nothing if it is in neither, or if the
+        recording has no response. `before` is the length of the journal before the request.
         """
         if "answer" not in step:
             return

@@ -66,7 +66,7 @@ class Moment(NamedTuple):
 
 
 def consumer_name(client: str) -> str:
-    """Return a recorded client's name in a journal: the recorded name, but "tool" for "-", the name of the recorder's tool."""
+    """Return a client's name in a journal: its name in the recording, but "tool" for the recorder's tool, recorded as "-"."""
     return "tool" if client == TOOL else client
 
 
