@@ -37,7 +37,10 @@ def check_master(master: str) -> None:
 
 
 def is_on_loopback(master: str) -> bool:
-    """Return whether Spark needs no address of this machine but LOOPBACK: without a cluster, or if its master is on loopback."""
+    """Return whether Spark needs no address of this machine but LOOPBACK.
+
+    Return True if `master` is no address of a master, such as "local[2]", and if the master is on the loopback address.
+    """
     host = master.removeprefix(STANDALONE).rpartition(":")[0]
     return not master.startswith(STANDALONE) or host == "localhost" or host.startswith("127.")
 

@@ -51,7 +51,8 @@ def write_tables(spark: SparkSession, records: Iterable[Record], folder: Path) -
 def with_evidence(spark: SparkSession, name: str) -> DataFrame:
     """Return the table `name` with the columns `inferred` and `line`; the table `transitions` also gets `mismatch`.
 
-    See `kcontrol/lab/history/log_evidence.py`, which makes the same columns without Spark.
+    `mismatch` says why a transition is illegal or does not follow from the latest one; it is NULL for any other transition. See
+    `kcontrol/lab/history/log_evidence.py`, which makes these columns without Spark.
     """
     columns = spark.table(name).columns
     listed = ", ".join(f"'{column}'" for column in columns)

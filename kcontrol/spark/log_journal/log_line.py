@@ -1,4 +1,4 @@
-"""A line of a broker's log with facts, and the index of the lines that come after it."""
+"""A line of a broker's log with facts (values in its message), and the index of the lines that come after it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ STARTS = ("broker_started", "kafka_start_ms")
 class Line(NamedTuple):
     """A line with facts: its file and number, its time in ms since 1970, its kind, its facts, and the broker that wrote it.
 
-    `broker` is None if neither the line nor the other lines of its file name one broker.
+    `facts` are the values in the message by name, such as `partition`. `broker` is None if neither the line nor the other lines
+    of its file name one broker.
     """
 
     file: str

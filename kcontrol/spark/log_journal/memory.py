@@ -25,7 +25,10 @@ Write = tuple[str, str, bool]
 
 
 class Records:
-    """The records of a journal that grows: `add` numbers them by broker and incarnation, `taken` returns the new ones."""
+    """The records of a journal that grows: `add` numbers them by broker and incarnation, `taken` returns the new ones.
+
+    The incarnation is the number of the broker's process, which counts the broker's starts.
+    """
 
     def __init__(self) -> None:
         self._new: list[Record] = []

@@ -46,7 +46,7 @@ class Processes:
             self._end(line.facts["broker"], 0, None)
 
     def leaving(self, line: Line) -> None:
-        """Read a line about a controlled shutdown: if the broker's registration goes, its process has not been killed."""
+        """Read a line about a controlled shutdown: if the broker's registration is deleted later, its exit code is 0."""
         self.memory.leaving.add(line.facts["broker"])
 
     def changed(self, line: Line) -> None:

@@ -87,7 +87,10 @@ def examine(path: Path, copies: Path) -> LogFile | NoLog:
 
 
 def counted(path: Path, copies: Path) -> LogFile:
-    """Return a LogFile with the number of lines; if Spark cannot read some of them, make a copy in the folder `copies`."""
+    """Return a LogFile with the number of lines.
+
+    If Spark cannot read some of the lines, make a copy, in which these lines are empty, in the folder `copies`.
+    """
     lines, damaged = _scan(path)
     if not damaged:
         return LogFile(path, path, lines, [])

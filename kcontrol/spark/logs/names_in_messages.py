@@ -21,7 +21,10 @@ LOGGER = r"(?: \([\w.$-]+\))?\s*$"
 
 
 class Place(NamedTuple):
-    """A part of a line, from `start` to `end`, that has names of this kind; `type` is the type of the fact in `patterns.tsv`."""
+    """A part of a line, from `start` to `end`, that has names of the kind `kind`: "topic" or "client".
+
+    `type` is the type of the fact in `patterns.tsv`, such as "names" or "partitions".
+    """
 
     kind: str
     type: str
@@ -56,7 +59,10 @@ def _rows() -> tuple[tuple[str, re.Pattern[str], dict[int, tuple[str, str]]], ..
 
 
 def _groups(replacement: str) -> Iterator[tuple[int, tuple[str, str]]]:
-    """Yield the numbers of the groups that are names; `replacement` is that of a `Form`."""
+    """Yield (number, (kind, type)) for each group of the pattern that has names; `replacement` is that of a `Form`.
+
+    `kind` is the kind of the names ("topic" or "client"), `type` the type of the fact.
+    """
     for fact in replacement.split(FACT)[1:]:
         name, _, value = fact.partition(NAME)
         type_, _, numbers = value.partition(TYPE)

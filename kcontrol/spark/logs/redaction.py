@@ -90,7 +90,8 @@ def words() -> frozenset[str]:
 def redacted(found: Sequence[LogFile | NoLog], names: Names, copies: Path) -> list[LogFile | NoLog]:
     """Return the files with copies in the folder `copies` that have the stable names in place of those that `names` finds.
 
-    A file gets a path below ROOT, which stands for the folder that has all files; the names in this path are replaced too.
+    A file gets a path below ROOT, which stands for the folder that has all files; the names in this path are replaced too. A
+    NoLog has no copy: only its path and its reason get the stable names.
     """
     root = os.path.commonpath([file.path.parent for file in found]) if found else "."
     shown = {file.path: names.of_file(os.path.relpath(file.path, root)) for file in found}
@@ -155,7 +156,10 @@ class Names:
                         self._add(place.kind, name, is_sure=True)
 
     def _add(self, kind: str, name: str, *, is_sure: bool) -> bool:
-        """Add a name, and return whether this is decided: a word of messages is not added unless the place `is_sure`."""
+        """Add a name, and return True; add no word of Kafka's messages unless the place `is_sure` to have a name: return False.
+
+        Return True also for a text that is never a name, such as a number, and for a known name.
+        """
         if not name or name in OWN or name in self._names or name.isdecimal():
             return True
         if kind == "topic" and NO_TOPIC.fullmatch(name):
@@ -168,7 +172,10 @@ class Names:
         return True
 
     def of_file(self, path: str) -> str:
-        """Return a relative path with other names for its folders, and for a file name that is not Kafka's own, if hosts are."""
+        """Return a relative path with stable names for its folders, and for a file name that is not Kafka's own.
+
+        Return the path unchanged if the names of hosts are not replaced.
+        """
         if "host" not in self._kinds:
             return path
         *folders, name = Path(path).parts
@@ -183,7 +190,7 @@ class Names:
         return self._names[key]
 
     def of(self, name: str) -> str:
-        """Return the stable name in the place of this name, or the name itself if no line has it."""
+        """Return the stable name in the place of this name, or the name itself if `learn` has not found it."""
         return self._names.get(name, name)
 
     def replaced(self, text: str) -> str:
