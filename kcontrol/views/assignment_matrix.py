@@ -1,9 +1,9 @@
 """The matrix of a group's assignment: members x partitions, as SVG and as text; matrices of several runs stand side by side.
 
-A square says that the partition is assigned to the member of its row; it has the colour and the letter of the member, in the
-order of joining, as in the group strip. A star marks a partition that another member had before. A move is a change of the
-owner from one Stable group to the next Stable group in which the partition has an owner; a partition without an owner between
-two rounds of a cooperative rebalance moves once.
+A square says that the partition is assigned to the member of its row; it has the colour and the letter of the member, A for the
+first member that joined, as in the picture of `group_strip.py`. A star marks a partition that another member had before. A move
+is a change of the owner from one Stable group to the next Stable group in which the partition has an owner; a partition without
+an owner between two rounds of a cooperative rebalance moves once.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def machine(
 ) -> Diagram:
     """Draw a transition table: a node for each state, and an edge for each transition.
 
-    The label of an edge is the name of the function that performs the transition, so that a learner's function is visible; its
+    The label of an edge is the name of the function that performs the transition, so that a user's own function is visible; its
     tooltip is the sentence that the table has about the transition. `counts` has numbers to show in the nodes, by state, such as
     the number of partitions in the state. The state `current` is highlighted. `names` has a release's names of the states: states
     without a name are left out; if `names` is None, every state has the name in the table.
@@ -127,9 +127,10 @@ def _decider(row: Transition) -> str:
 def _through_its_partition(records: Sequence[Record], chain: list[Record]) -> list[Record]:
     """Return a chain of causes, the last record first, in which a batch's cause is about the partition that a broker loads.
 
-    The journal names the last transition of the handler as a batch's cause, which may be about another partition. The handler's
-    last transition of the partition in PartitionElected or PartitionResigned, and its causes, replace it. A chain without these
-    events, without a batch, or whose handler has no such transition is returned as it is.
+    The batch has the controller's requests that led to the event PartitionElected (load) or PartitionResigned (unload) in
+    `chain`. The journal names the last transition of the controller's handler as the batch's cause, which may be about another
+    partition. The handler's last transition of the event's partition, and its causes, replace it. A chain without these events,
+    without a batch, or whose handler has no such transition is returned as it is.
     """
     events = [record.to_json().fields["event"] for record in chain if record.kind == "enqueue"]
     numbers = [event["partition"] for event in events if event["event"] in OF_COORDINATOR]

@@ -133,7 +133,8 @@ def _visible(moment: Moment) -> Any:
 
     The members have their assignments. Without a group the values are the coordinator and `place`.
 
-    Timers are left out, because a timer that is set again moves a flag and needs no new column.
+    Timers are left out: they are flags at the end of the picture (`group_strip.py`), so a timer that is set again needs no
+    column.
     """
     if moment.group is None:
         return moment.coordinator, moment.place
@@ -188,9 +189,9 @@ class Bar(NamedTuple):
 class Lane(NamedTuple):
     """One row of the group strip, the picture of a group's history: one member id, and its bars in the order of time.
 
-    `letter` stands for the member in the picture. A bar (`Bar`) is a time in which the member waits for a response, or is in one
-    generation. `name` is the group.instance.id or the client id, with a number for the client's second member id, such as "anna
-    (2)".
+    `letter` stands for the member in the picture: "A" for the first member id, then "B" and so on. A bar (`Bar`) is a time in
+    which the member waits for a response, or is in one generation. `name` is the group.instance.id or the client id, with a
+    number for the client's second member id, such as "anna (2)".
     """
 
     member_id: str

@@ -168,7 +168,7 @@ def _option(value: str | None) -> str:
 
 
 def _reason(f: Mapping[str, Any], held: Mapping[str, Any], event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values for a log line about the reason of a rebalance; {} if the event gives no reason.
+    """Return the values by name for a log line about the reason of a rebalance; {} if the event gives no reason.
 
     The value of the key `reason` names a text in `kafka_words.tsv`, such as "reason.left"; the other values fill the placeholders
     of this text. `f` has the fields of the `group` record, `held` is the group after it, and `event` the event whose handler made

@@ -15,9 +15,10 @@ MARKS = {"record": "inferred", "time": "its time is inferred"}
 
 
 def begins(run: Mapping[str, Any]) -> str:
-    """Return the sentence for the first record of a journal of a recording or of broker logs: its release, and what it is of.
+    """Return the sentence for the first record of a journal of a recording or of broker logs, such as "Broker logs begin: ...".
 
-    `run` has the record's fields. Return "" for the journal of any other run.
+    The sentence has the release and, by what was recorded, the scenario, the brokers or the time zone. `run` has the record's
+    fields. Return "" for the journal of any other run.
     """
     what = f"Kafka {run['release']}"
     if run["world"] == "recorded group":

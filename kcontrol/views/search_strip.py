@@ -1,7 +1,7 @@
 """The picture of a run that a search has found: one column per step, one lane per broker, and one for the rest.
 
-The rest are faults and requests of consumers. The last column, the step that breaks the promise, is red. A step that elects a
-controller, writes a state znode or moves a group has a word.
+The rest are faults and requests of consumers. The last column, the step that breaks the searched condition (the promise), is red.
+A step that elects a controller, writes a state znode or changes a group's state has a text, such as "writes t-0".
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ OUTSIDE = "outside"
 class StripStep(NamedTuple):
     """One step: the lane (a broker's id, or OUTSIDE), the action in words, and its effect, such as "writes t-0".
 
-    `effect` is "" unless the step elects a controller, writes a state znode or moves a group.
+    `effect` is "" unless the step elects a controller, writes a state znode or changes a group's state.
     """
 
     lane: str

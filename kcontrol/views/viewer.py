@@ -17,9 +17,11 @@ Traits that are sent to the browser (all in JSON's types):
 * `busy`, `error`: whether an action is in progress, and the error of the last action; `done`: the number of the last message that
   was executed.
 
-Messages from the browser: `{"do": "step", "n": 3, "action": [...]}` (without an action: the next routine action),
-`{"do": "run", "n": 4}`, `{"do": "switch", "name": "main"}`, `{"do": "branch", "name": "", "at": 7}`,
-`{"do": "without", "at": 7}`, `{"do": "compare", "name": "main"}`, `{"do": "records", "from": 120}` for rows that are missing,
+Messages from the browser; `n` is the message's number: `{"do": "step", "n": 3, "action": [...]}` (without an action: the next
+routine action), `{"do": "run", "n": 4}`, `{"do": "switch", "name": "main"}`, `{"do": "branch", "name": "", "at": 7}` (a branch
+after the record with this index; "": the first free name), `{"do": "without", "at": 7}` (the run without the action that caused
+this record, beside this run), `{"do": "compare", "name": "main"}` (that run beside this run), `{"do": "records", "from": 120}`
+for rows that are missing,
 `{"do": "show", "at": 7, "asked": [], "details": false}` for the record that is shown.
 Everything else happens in the browser, without a kernel.
 """
