@@ -6,7 +6,7 @@ rules.source(name)          the source code of "leader_election.offline", "group
 rules.trials({name: rule})  election rules, compared in random failures
 rules.trials(assignors={})  assignors of consumer groups, compared in random joins, failures and lags
 rules.decode(record, data)  the bytes of a record of the offsets topic or of the consumer protocol
-rules.always(condition)     a promise for lab.search; also never(condition), comes_to_rest_with(condition)
+rules.always(condition)     a condition that lab.search tries to break; also never, comes_to_rest_with
 rules.museum()              published bugs of Kafka, each with the rule that restores it
 rules.hunt(rule, fixed)     the search for one of these bugs
 """
@@ -78,13 +78,15 @@ def trials(
 ) -> pd.DataFrame:
     """Return one row per rule for the offline election, with its effects in random failures of brokers.
 
-    `rules` maps the names of rows to functions of (assignment, isr, live) or of an ElectionInput; None is Kafka's rule. Each rule
-    is tried in `runs` simulated clusters; the kills and starts of brokers in them are drawn with `seed`, and are equal for all
-    rules. The columns are the sums of elections, unclean elections and outages, and of the outages' lengths in ms.
+    `rules` maps the names of rows to functions of (assignment, isr, live), which return the new leader's id or None, or to
+    functions of an ElectionInput; None is Kafka's rule. Each rule is tried in `runs` simulated clusters; the kills and starts of
+    brokers in them are drawn with `seed`, and are equal for all rules. The columns are the sums of elections, unclean elections
+    and outages, and of the outages' lengths in ms.
 
-    With `assignors` instead of `rules` there is one row per assignor, with its effects in random joins, failures and lags. An
-    assignor is a function of (partitions, members) or (partitions, members, lags), or None under the name of an assignor of
-    Kafka, such as "range". Raises UserError unless exactly one of `rules` and `assignors` is given.
+    With `assignors` instead of `rules` there is one row per assignor, with its effects in `runs` random series of joins, failures
+    and lags, in the columns rebalances, moved, uneven and greatest_lag. An assignor is a function of (partitions, members) or
+    (partitions, members, lags) that returns a list of partitions for each member, or None under the name of an assignor of Kafka,
+    such as "range". Raises UserError unless exactly one of `rules` and `assignors` is given.
     """
     if (rules is None) == (assignors is None):
         raise UserError('Compare either rules or assignors, as in rules.trials(assignors={"range": None, "mine": mine}).')

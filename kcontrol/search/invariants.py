@@ -292,9 +292,9 @@ def leaders_know(world: World) -> str | None:
 def one_controller(world: World) -> str | None:
     """Check that exactly the broker that `/controller` names acts as controller; return the sentence of a violation, or None.
 
-    If `/controller` names no running broker, or does not exist, no broker may act as controller. Without `/controller` and
-    without such a broker there is no violation: brokers that read a new `/controller` late miss its deletion, and hold no
-    election.
+    A broker acts as controller if it is controller in its own memory and not frozen. If `/controller` names a stopped or frozen
+    broker, or does not exist, no broker may act as controller. Without `/controller` and without such a broker there is no
+    violation: brokers that read a new `/controller` late miss its deletion, and hold no election.
     """
     named, active = read_znode(world, CONTROLLER, decode_controller), active_controllers(world)
     expected = [n for n, p in world.processes.items() if n == named and not p.frozen]

@@ -85,10 +85,10 @@ Condition = Callable[[SearchedState], Any]
 
 @dataclass(frozen=True)
 class Promise:
-    """One promise: its kind, and the condition, which is an invariant of INVARIANTS or a learner's function of the state.
+    """One promise: its kind, and the condition, which is an invariant of INVARIANTS or a user's function of the state.
 
     Called with a world it returns the sentence of a violation, None if its state keeps the promise. Raises UserError if the
-    learner's function raises an error.
+    user's function raises an error.
     """
 
     kind: str

@@ -78,7 +78,10 @@ class MemoryZooKeeper:
         return MemoryClient(self, session_id)
 
     def end(self, client: Client) -> ClosedSession:
-        """End a session with one zxid for all its ephemeral znodes. Raises SessionExpired if the session has ended before."""
+        """End a session with one zxid for all its ephemeral znodes; return this zxid and the paths of these znodes.
+
+        Raises SessionExpired if the session has ended before.
+        """
         session_id = client.session_id
         self._require_open(session_id)
         del self._events[session_id]

@@ -8,8 +8,8 @@ Where kcontrol differs from kazoo:
 * kazoo forgets the watches when the connection is lost. Here SetWatches sets them again, as Java's client does.
 * kazoo opens a new session after expiry. Here expiry ends the client; only `connect` opens a new session.
 
-Learners use kazoo itself: `playground_client.py` lets them cut the connection of kazoo's client, and `memory_client.py` is an
-equivalent client for the ZooKeeper in memory, for `lab.playground`.
+Users of `lab.playground` call kazoo itself: `playground_client.py` lets them cut the connection of kazoo's client, and
+`memory_client.py` is an equivalent client for the ZooKeeper in memory.
 """
 
 from kcontrol.zookeeper.kazoo.ensemble import KazooZooKeeper, RootInUse

@@ -1,4 +1,7 @@
-"""An equivalent of kazoo's client on the ZooKeeper in this process, for learners: equal calls, results and errors, no threads."""
+"""An equivalent of kazoo's client on the ZooKeeper in this process, for `lab.playground`.
+
+It has equal calls, results and errors, and no threads.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kazoo's own client for learners, with commands that cut its connection, end its session and wait for its notifications."""
+"""kazoo's own client for `lab.playground`, with commands that cut its connection, end its session and await notifications."""
 
 from __future__ import annotations
 

@@ -100,8 +100,8 @@ def open_zookeeper(address: str, seed: int) -> KazooZooKeeper:
 def mark_server(hosts: str, seed: int) -> None:
     """Create kcontrol's marker, the znode `/.kcontrol` with `seed`, at the top of a server that a lab has started.
 
-    So an error text about a Kafka cluster at `/kcontrol-...` on such a server says that another lab uses it, even if its own root
-    has no marker.
+    So, if a client finds a Kafka cluster at a root `/kcontrol-...` without a marker on such a server, the error text says that
+    another lab uses this root.
     """
     with KazooZooKeeper(hosts) as ensemble:
         ensemble.connect().write([(Op("create", MARKER, _marker(seed, SERVER)),)])
