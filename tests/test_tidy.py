@@ -44,7 +44,7 @@ ROOM_LINES = {
     "recordings": 1_636,
     "recordings/groups": 1_003,
     "search": 1_319,
-    "spark": 747,
+    "spark": 748,
     "spark/follow": 418,
     "spark/log_journal": 998,
     "spark/logs": 908,

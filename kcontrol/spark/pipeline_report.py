@@ -52,9 +52,9 @@ def runs(paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen, ma
     which rows written. `master` is the address of a Spark cluster; None stands for Spark on this machine. Raises UserError for a
     path without a journal, for a folder `out` that holds other files, if Spark is missing, and if the cluster cannot be used.
     """
+    _check(master)
     for path in paths:
         journal_files(path)
-    _check(master)
     pipeline.claim(out)
     begin = time.monotonic()
     spark = spark_session(master or LOCAL)
@@ -131,17 +131,18 @@ def follow_logs(
         with opened(out, paths) as checkpoint:
             spark = spark_session(master or LOCAL)
             asked = Following(spark, paths, out, chosen, lambda step: say(f"{time.monotonic() - begin:5.1f} s  {step}"))
-            for written in follow(asked, checkpoint, once=once, wait=lambda: time.sleep(LOOK_S)):
-                for refused in written.refused:
-                    say(refused.reason)
-                last = _lines_of(written, chosen)
-                say(last)
+            try:
+                for written in follow(asked, checkpoint, once=once, wait=lambda: time.sleep(LOOK_S)):
+                    for refused in written.refused:
+                        say(refused.reason)
+                    last = _lines_of(written, chosen)
+                    say(last)
+            finally:
+                stop_spark()
         return not written.refused and written.facts + written.other > 0
     except KeyboardInterrupt:
         say(f"Ctrl-C ended the command. {last}")
         return True
-    finally:
-        stop_spark()
 
 
 def offsets(paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen) -> bool:

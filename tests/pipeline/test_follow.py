@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from kcontrol import Lab
 from kcontrol.cli import app
 from kcontrol.core.errors import UserError
-from kcontrol.spark import pipeline
+from kcontrol.spark import pipeline, pipeline_report
 from kcontrol.spark.follow import checkpoint, follow
 from kcontrol.spark.follow.follow import Following
 from kcontrol.spark.logs import log_tables
@@ -284,6 +284,14 @@ def test_a_folder_of_other_files_is_not_followed_into(log: Path) -> None:
     """A folder with other files is refused and kept."""
     assert "holds other files, such as server.log" in refused(log, "--out", log.parent, "--follow")
     assert [path.name for path in log.parent.iterdir()] == [log.name]
+
+
+def test_a_refused_call_stops_no_session(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call that is refused before it uses Spark does not stop a session of this process."""
+    stops = list[str]()
+    monkeypatch.setattr(pipeline_report, "stop_spark", lambda: stops.append("stopped"))
+    assert "holds other files" in refused(log, "--out", log.parent, "--follow")
+    assert stops == []
 
 
 def test_a_path_without_a_log_leaves_no_folder(tmp_path: Path) -> None:
