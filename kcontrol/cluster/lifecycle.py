@@ -87,7 +87,7 @@ def _log_stop(world: World, n: int, cause: RecordId | None, exit_code: int | Non
 
 
 def has_replica(world: World, n: int, partition: str) -> bool:
-    """Return whether a running, not frozen broker has a replica of a partition."""
+    """Return whether broker `n` runs, is not frozen, and has a replica of a partition."""
     p = world.processes.get(n)
     return p is not None and not p.frozen and TopicPartition.parse(partition) in p.driver.broker.hosted
 

@@ -299,7 +299,7 @@ def _create(ctx: ControllerContext, call: Call, new: list[TopicPartition]) -> Ha
 
 
 def _elect(ctx: ControllerContext, call: Call, todo: Partitions) -> Handler:
-    """Elect leaders: read the state znodes, decide, write; repeat after version conflicts.
+    """Elect leaders: read the state znodes, decide, write; repeat, without limit, after conflicts.
 
     Source: ZkPartitionStateMachine.doElectLeaderForPartitions (2.8), which repeats without limit.
     """

@@ -129,9 +129,10 @@ def set_timer(driver: Driver, thread: Thread, effect: fx.SetTimer) -> None:
 
 
 def cancel_timer(driver: Driver, thread: Thread, effect: fx.CancelTimer) -> None:
-    """Cancel a timer and write `cancel_timer`, if it is set and the effect's `is_complete` is True.
+    """Cancel a timer and write a record `cancel_timer`, if the timer is set and `is_complete` is True.
 
-    Otherwise write no `cancel_timer`, and leave a timer that is set as it is.
+    `is_complete`, a field of the effect, is False if what the timer waits for has not happened: then a
+    timer that is set stays, and no `cancel_timer` is written.
     """
     _log_steps(driver, thread, effect)
     if effect.is_complete and driver.timers.pop(effect.timer, None) is not None:

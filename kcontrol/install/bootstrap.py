@@ -131,7 +131,7 @@ def run(command: Command, env: dict[str, str], *, quiet: bool = False) -> bool:
 
 
 class Progress:
-    """The output of uv so far. On a terminal `show` keeps one line with the current downloads and builds."""
+    """The output of uv so far. On a terminal, `show` prints one line with the current downloads and builds; elsewhere nothing."""
 
     def __init__(self) -> None:
         self.output, self._began, self._is_shown = b"", time.monotonic(), False
@@ -141,7 +141,7 @@ class Progress:
         return self.output.decode(errors="replace").splitlines()
 
     def messages(self) -> str:
-        """Return the lines that do not report progress, such as errors."""
+        """Return the lines of uv's output so far that do not report progress, such as errors."""
         return "\n".join(line for line in self.lines() if not PROGRESS.match(line))
 
     def pending(self) -> list[str]:

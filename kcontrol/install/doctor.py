@@ -146,7 +146,7 @@ CHECKS: tuple[Callable[[], Finding], ...] = (python, packages, java, zookeeper, 
 
 
 def findings() -> Iterator[Finding]:
-    """Yield one finding per part, in the order of the report."""
+    """Yield one finding per checked part of the installation, such as Java, in the order in which doctor prints them."""
     for check in CHECKS:
         yield check()
 

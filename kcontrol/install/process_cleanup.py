@@ -39,9 +39,9 @@ def start(mark: str, remove: Path) -> "subprocess.Popen[bytes]":
 def kill_marked(mark: str, *, kill: bool, variable: str = MARK, unread: set[int] | None = None) -> "list[psutil.Process]":
     """Return the running processes with `mark` as the value of the environment variable `variable`; with `kill`, kill them.
 
-    To the set `unread` are added the ids of these processes, and of processes whose environment cannot be read: a process that
-    has ended, executes a new program at this moment (exec), or belongs to another user. Processes are read and killed from the
-    newest to the oldest: in a chain in which each process starts the next process and ends, only the newest still runs.
+    To the set `unread` are added the ids of the returned processes, and of processes whose environment cannot be read: a process
+    that has ended, executes a new program at this moment (exec), or belongs to another user. Processes are read and killed from
+    the newest to the oldest: in a chain in which each process starts the next process and ends, only the newest still runs.
     """
     import psutil  # Imported late, so that this process stays small while it waits.
 

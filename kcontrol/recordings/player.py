@@ -328,8 +328,9 @@ class Player:
     def together(self, steps: list[dict[str, Any]]) -> None:
         """Perform several actions of a scenario; between them the cluster does not perform all its own actions.
 
-        Each of `steps` has the arguments of its actions by word. Before each action the world runs only until the brokers have
-        made as many writes as the recording has before this action; without a recording it does not run.
+        Each of `steps` maps the word of an action to its arguments, such as {"kill": [1]}. Before each action the world runs
+        only until the brokers have made as many writes as the recording has before this action; without a recording it does not
+        run.
         """
         self.waits = False
         try:

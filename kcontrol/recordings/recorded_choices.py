@@ -1,8 +1,8 @@
 """Choices of a recording that depend on the state of the world: repeated failovers, and fetches that time out.
 
 A controller whose failover fails resigns, and the next election begins, until a failover succeeds. The number of these failovers,
-the winner of each election, and the requests that a controller has sent when it resigns depend on timing. The player performs
-as many as the recording has.
+the winner of each election, and the requests that a controller has sent when it resigns depend on timing; so does the time-out of
+a follower's fetch. The player takes all of them from the recording.
 """
 
 from __future__ import annotations

@@ -356,7 +356,8 @@ class Causes:
     def of_write(self, n: By, path: str) -> RecordId:
         """Return the record that caused a write to `path` by `n`, a broker or a client.
 
-        For a client it is the record of the step's actions. For a broker it is the first of these records that the step has:
+        For a client it is the one record of the actions of the scenario's present step. For a broker it is the first of these
+        records that has come in this step:
 
         * for a write to `/controller`, the deletion of this znode;
         * for a write to `/controller_epoch`, the creation of `/controller` by `n`;

@@ -225,9 +225,10 @@ def digest_text(text: fingerprint.Text) -> fingerprint.Text:
 
 
 class Memo:
-    """The memory of one search: each state of a driver and of ZooKeeper that it has reached, with the outcomes stored in it.
+    """The memory of one search: the states of drivers and of ZooKeeper that the search has reached.
 
-    `steps` has the outcomes of whole actions of a MemoWorld, by the key of the action and its state.
+    Each state keeps the outcomes of the driver's steps that were performed in it. `steps` has the outcomes of whole actions of a
+    MemoWorld, by the key of the action and of the state in which it was performed.
     """
 
     def __init__(self, now_ms: int) -> None:

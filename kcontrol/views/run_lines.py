@@ -50,7 +50,7 @@ class RunLine(NamedTuple):
 
 
 class RunLines:
-    """The lines of several runs below a headline; `highlighted` are the names of runs whose lines have a frame."""
+    """The timelines of several runs, one below the other under a headline; those of the runs in `highlighted`, names, have a frame."""
 
     def __init__(self, lines: Sequence[RunLine], headline: str, highlighted: Iterable[str] = ()) -> None:
         self.lines, self.headline, self.highlighted = lines, headline, frozenset(highlighted)

@@ -115,7 +115,7 @@ def refuse_unled(
 
 
 def is_passed_over(ctx: ControllerContext, replica: PartitionReplica) -> bool:
-    """Return whether a replica without leadership is left out of the transition to Offline.
+    """Return whether a replica whose partition has no leader and ISR stays out of OfflineReplica.
 
     It then keeps its state, without a journal record. Before 0.9 return False; from 0.9 on return
     whether the topic of the replica is being deleted.

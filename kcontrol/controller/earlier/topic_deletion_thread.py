@@ -147,7 +147,7 @@ def fetch_topic_deletions_in_progress(ctx: ControllerContext) -> Handler:
 
 
 def start_thread(ctx: ControllerContext) -> Handler:
-    """Start the delete-topics thread, as the last step of a failover; first it tries the queue.
+    """Start the delete-topics thread, as a failover's last step: it first tries the queued topics.
 
     Source: TopicDeletionManager.start (0.8.1).
     """

@@ -101,9 +101,9 @@ class OutputPipes:
         return list(self._readers)
 
     def take(self, reader: int) -> bool:
-        """Read the available data of the pipe with the descriptor `reader`; return False if there is none.
+        """Append the available data of the pipe with the descriptor `reader` to the report or to the printed text.
 
-        Return False too at the end of the pipe, which `readers` then no longer has.
+        Return False if there is no data. Return False too at the end of the pipe; it is then removed from the pipes to read.
         """
         try:
             data = os.read(reader, 65_536)

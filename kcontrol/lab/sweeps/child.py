@@ -18,7 +18,10 @@ LENGTH_BYTES = 8
 
 
 def main() -> None:
-    """Read a job and its tasks from standard input, and write "ready" and one outcome per task to standard output."""
+    """Read a job and its tasks, one per run, from standard input (pickled); write "ready" and one outcome per task, as JSON lines.
+
+    The job has what all runs share. The lines go to the standard output that the process had at its start.
+    """
     with os.fdopen(os.dup(1), "w", encoding="ascii") as out:
         silent = os.open(os.devnull, os.O_RDWR)
         os.dup2(silent, 1)

@@ -46,13 +46,13 @@ Report = Callable[[int, int], None]
 class Sweep:
     """The outcome of a sweep, shown as a table with one row per cell; a cell is a combination of the sweep's settings.
 
-    cells   per cell: the runs and, with the ends of 95 % intervals, three values
+    cells   per cell: the number of runs and, with the ends of 95 % intervals, three values
             offline       the share of runs in which a partition was offline
             lost          the share of runs that lost an acknowledged record
             rebalance_ms  the median of the longest rebalances of the runs
     runs    one row per run, with its measures
     failed  the runs without measures, with the reason; failures() has them as sentences
-    open(number, replication, unclean, session)  one run again, read-only
+    open(number, replication, unclean, session)  the run with this number in its cell again, read-only; `session` is in ms
 
     The intervals are Wilson's for shares, and two order statistics for the median. `rebalance_ms` is empty without a rebalance.
     """

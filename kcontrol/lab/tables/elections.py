@@ -24,7 +24,7 @@ ELECTIONS = {"held_when": "string", "leader": "string", "order": "string", "sent
 
 
 class CandidateTable:
-    """The replicas of one partition as candidates, shown as a picture and as text; `table` has one row per replica."""
+    """The replicas of one partition as candidates for its next leader, as a picture and as text; `table` is a DataFrame."""
 
     def __init__(self, title: str, candidates: tuple[replica_strip.Candidate, ...]) -> None:
         self.title, self.candidates = title, candidates

@@ -207,7 +207,7 @@ def _offset(memory: Memory, at: int) -> OffsetAndMetadata:
 
 
 def _delete(memory: Memory, cause: RecordId) -> None:
-    """Remove the group and its offsets from the memory, and append their tombstones, which come next in the log."""
+    """Remove the group of `memory` and its offsets, and append their tombstones, the next records of the recorded log."""
     memory.append_tombstones(cause)
     if memory.group is not None:
         memory.move(DEAD, "DeleteGroups", cause, leaves=True)

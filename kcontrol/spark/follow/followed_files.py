@@ -128,7 +128,10 @@ def _present(paths: Sequence[Path], out: Path, known: Sequence[Followed]) -> Ite
 
 
 def _listed(paths: Sequence[Path], known: Sequence[Followed]) -> list[Path]:
-    """Return the log files in `paths`, and of a file that is named by itself the known files that were renamed beside it."""
+    """Return the log files in `paths`, which are files and folders, and the rotated versions of a file among the paths.
+
+    A rotated version is a file in `known` that now has the file's name and a suffix, such as "server.log.1".
+    """
     if not known:
         return log_files(paths)
     inodes = {file.stamp[:2] for file in known}

@@ -72,7 +72,8 @@ def forms() -> tuple[Form, ...]:
 def _form(head: tuple[str, str, str, str], types: dict[str, str], pattern: str) -> Form:
     """Return a row of `patterns.tsv` as a Form.
 
-    `head` is (kind, releases, words, opening), and `types` maps the name of a fact to its type. The group of a list also takes
+    `head` has the row's first four columns (kind, releases, words, opening), and `types` maps the name of a fact to its type.
+    `pattern` is a regular expression with a named group for each fact. The group of a list also takes
     the character before the list, such as ":" in "ISR:": an empty list then has the value ":", and only a list that the message
     lacks has the value "".
     """

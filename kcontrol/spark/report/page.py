@@ -159,9 +159,10 @@ def _timeline(runs: Sequence[RunTimes], found: Sequence[Section]) -> str:
 
 
 def _bar(run: RunTimes, row: Row, look: str, y: int, height: int, words: str) -> str:
-    """Return the bar of a row in the line of its run as SVG, with `words` in it if it is wide enough, and a tooltip.
+    """Return the bar of a time span as SVG, with `words` in it if it is wide enough, and a tooltip.
 
-    `row` is a row of a section. `look` is an attribute as text, `fill="..."` or `class="..."`; `y` and `height` are in pixels.
+    `row` is one row of a section's table, which has the span, such as one offline window; the bar belongs to the timeline of
+    `run`, the run of this row. `look` is an attribute as text, `fill="..."` or `class="..."`; `y` and `height` are in pixels.
     """
     begin, end = _place(run, row["begin_ms"], row["n"]), _place(run, row["end_ms"], row["end_n"])
     begin = min(begin, 100 - NARROWEST)
