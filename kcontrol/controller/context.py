@@ -68,9 +68,10 @@ class ControllerContext(Context):
     """The memory of one broker's controller.
 
     `rules` say what its Kafka release does wherever releases differ. `design` has the tables of the
-    release's controller, `config` the broker's settings, `changes` the functions with which a user
-    has replaced Kafka's. Before its election a broker has only these fields, its `broker_id`, the
-    id of the active controller and, up to 0.8.1, the controller epoch; the other fields are empty.
+    release's controller, such as its handlers by event, `config` the broker's settings, `changes`
+    the functions with which a user has replaced Kafka's. Before its election a broker has only
+    these fields, its `broker_id`, the id of the active controller and, up to 0.8.1, the controller
+    epoch; the other fields are empty.
     """
 
     broker_id: int

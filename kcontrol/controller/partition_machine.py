@@ -332,7 +332,7 @@ def _apply_and_notify(ctx: ControllerContext, call: Call, change: StateChange) -
 def recipients(ctx: ControllerContext, tp: TopicPartition, strategy: str) -> tuple[int, ...]:
     """Return the brokers that receive LeaderAndIsr after an election, in order of the assignment.
 
-    STRATEGIES names them for each `strategy`, such as "online replicas". Dead brokers get nothing.
+    STRATEGIES has by `strategy` their name, such as "online replicas". Dead brokers get nothing.
     """
     assignment = ctx.assignments[tp]
     return {

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def update_context(driver: Driver, thread: Thread, effect: fx.UpdateContext) -> None:
-    """Change a field of a context and write `update`; close the channels to brokers that have left.
+    """Change a field of a context and write a record `update`; close channels to brokers that have left.
 
     A broker has left if its epoch in `live_broker_epochs` is gone or has changed. An update that
     sets `has_channels` to False, as a resigning controller's, closes the channels to all brokers.
@@ -58,7 +58,7 @@ def transition_group(driver: Driver, thread: Thread, effect: fx.TransitionGroup)
 
 
 def append(driver: Driver, thread: Thread, effect: fx.Append) -> None:
-    """Write `append`, and pass the records of an offsets topic's partition to the outbox, which appends them."""
+    """Write a record `append`, and pass records of the offsets topic to the outbox for their partition's log."""
     records = [list(record) for record in effect.records]
     fields = {"partition": effect.partition, "records": records, "completion_event": effect.completion_event}
     record = driver.log("append", thread.begin_record, **fields)
@@ -104,7 +104,7 @@ def send(driver: Driver, thread: Thread, effect: fx.Send) -> None:
 
 
 def send_to_controller(driver: Driver, thread: Thread, effect: fx.SendToController) -> None:
-    """Write `to_controller`, and pass to the outbox a request from this broker to the controller."""
+    """Write a record `to_controller`, and pass this broker's request to the controller to the outbox."""
     record = driver.log("to_controller", thread.begin_record, api=effect.api, body=effect.body)
     driver.outbox.send_to_controller(driver, effect, record)
 

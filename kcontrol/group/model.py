@@ -185,7 +185,7 @@ class Group:
         return next((m.member_id for m in members if m.instance_id == instance_id), None)
 
     def writer_of(self, member_id: str) -> Member | None:
-        """Return the static member that has `member_id` in `unwritten`, or None."""
+        """Return the static member with `member_id` among its ids not yet in the log, or None."""
         return next((m for m in self.members.values() if member_id in m.unwritten), None)
 
     def is_fenced(self, member_id: str, instance_id: str | None) -> bool:

@@ -70,7 +70,9 @@ def await_end(processes: "list[psutil.Process]", seconds: float) -> None:
 
 
 def sweep(mark: str, remove: Path) -> None:
-    """Wait for the end of the server, then for the processes with `mark` in their environment, and delete the folder `remove`.
+    """Wait for the server's end, then for the processes with `mark` in their environment, and delete the folder `remove`.
+
+    The server holds the other end of the pipe that is the standard input, so the input ends with the server.
 
     Processes that still run PATIENCE_S after the server's end are killed. The folder is deleted when no such process runs, or
     at most LIMIT_S after the server's end.

@@ -147,7 +147,7 @@ class Run(metaclass=Named):
 
     @property
     def _changed_settings(self) -> dict[str, str]:
-        """The settings that differ from the release's defaults, by name, as "min.insync.replicas=2"; {} as a journal has none."""
+        """The settings that differ from the release's defaults, by name, as "min.insync.replicas=2"; {} for a run of a file."""
         return {}
 
     def _named(self, run: object) -> tuple[str, Run]:

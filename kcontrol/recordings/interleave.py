@@ -277,11 +277,11 @@ def _place(word: str, broker: int, gates: Gates, now: int, *, together: bool) ->
 
 
 def interleave(step: Step, seen: Leaderships, later: Sequence[Step] = ()) -> Iterator[Item]:
-    """Yield each write, transition, request and process action of a step once, in one order.
+    """Yield the writes, transitions, requests and process actions of a step, each once, in an order that contradicts no record.
 
-    `seen` has the leaderships after the earlier steps, and is updated.
+    `seen` has the leaderships after the earlier steps, and is updated; `later` are the steps after this one.
 
-    A request that arrives after its sender has ended, in this step or in `later`, is yielded as "sent" first.
+    A request that arrives after its sender has ended, in this step or in `later`, is also yielded before all others, as "sent".
     """
     groups = grouped(step["writes"])
     gates = Gates(step, groups, dict(seen.held))

@@ -121,7 +121,7 @@ class Player:
         """Run until no delivery, timer or other action of the cluster is left, or until brokers have made `writes` more writes.
 
         `writes` None means no limit. Actions of kind `but`, such as "expire", are left out, and so is the expiry of the sessions
-        in `kept`, which stay open because their brokers were killed within the step word `together`.
+        in `kept`: the sessions of brokers that `together` has killed, which stay open until all its steps are performed.
         """
         end = None if writes is None else self.written + writes
         while routine := [a for a in self._routine() if a[0] != but and not (a[0] == "expire" and a[1] in self.kept)]:

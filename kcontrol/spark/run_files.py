@@ -31,8 +31,8 @@ class JournalOfRun(NamedTuple):
     """The file of a run's journal, the name `run` of the run, the journal's version, and the clock of its times.
 
     `clock` is "virtual" (simulated time), "wall", or "none" (a recording of brokers). `began` is the time at which the run began:
-    from a date in the file's name, in the zone of the machine that wrote it, else from the wall clock, in UTC; None if the name
-    has no date and the clock is not "wall".
+    from a date in the file's name, in the zone of the machine that wrote it, else from the first record of a "wall" journal, in
+    UTC; None if the name has no date and the clock is not "wall".
     """
 
     path: Path

@@ -308,8 +308,8 @@ def strips(records: Sequence[Record], state: Mapping[str, Any]) -> list[dict[str
 def strips_of(records: Sequence[Record]) -> list[dict[str, Any]]:
     """Return for each consumer group of a journal a dict for the viewer: `group` (its id), `svg`, `text` and `marks`.
 
-    `marks` has, for each column of the picture, the index of its journal record, and where the column ends as a share of
-    its width. Records that contradict earlier records are skipped.
+    `text` says in words what `svg` shows. `marks` has a pair for each column of the picture: the index of its journal record, and
+    the column's end as a share of the picture's width. Records that contradict earlier records are skipped.
     """
     followed = Fold()
     for record in records:

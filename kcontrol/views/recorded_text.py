@@ -42,7 +42,8 @@ def mark(fields: Mapping[str, Any]) -> str:
     """Return the end of a journal record's sentence: what is inferred, the line of the log, and why it does not fit; else "".
 
     The field `inferred` is "record" or "time" for a whole record or its time, else the names of values. `line` is the place of
-    the line that the record was made from. `mismatch` says why its transition does not fit.
+    the line that the record was made from. `mismatch` says why its transition contradicts the state machine or an earlier line.
+    A field that is missing adds no text.
     """
     inferred = str(fields.get("inferred", ""))
     words = (MARKS.get(inferred, inferred and f"inferred: {inferred}"), fields.get("line"), fields.get("mismatch"))

@@ -50,7 +50,7 @@ class RunLine(NamedTuple):
 
 
 class RunLines:
-    """The timelines of several runs, one below the other under a headline; those of the runs in `highlighted`, names, have a frame."""
+    """The timelines of several runs, one below the other under a headline; runs that are named in `highlighted` have a frame."""
 
     def __init__(self, lines: Sequence[RunLine], headline: str, highlighted: Iterable[str] = ()) -> None:
         self.lines, self.headline, self.highlighted = lines, headline, frozenset(highlighted)

@@ -60,8 +60,8 @@ def trigger_preferred_elections(ctx: ControllerContext) -> Handler:
 def initialize_and_trigger_preferred_elections(ctx: ControllerContext) -> Handler:
     """Elect the preferred leaders of the partitions in `/admin/preferred_replica_election`.
 
-    A failover calls this after the partition and replica state machines have started. The znode is
-    deleted then.
+    A failover calls this after the partition and replica state machines have started. After the
+    elections the znode is deleted.
 
     Raises KeyError for a partition that does not exist.
 

@@ -18,7 +18,7 @@ LENGTH_BYTES = 8
 
 
 def main() -> None:
-    """Read a job and its tasks, one per run, from standard input (pickled); write "ready" and one outcome per task, as JSON lines.
+    """Read a job and its tasks, one per run, from standard input (pickled); write "ready" and an outcome per task as JSON lines.
 
     The job has what all runs share. The lines go to the standard output that the process had at its start.
     """

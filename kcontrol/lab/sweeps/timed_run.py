@@ -163,7 +163,7 @@ def _without_leader(leaderships: list[Row], end_ms: int) -> Iterator[int]:
 
 
 class TimedRun:
-    """Performs actions in the order of their virtual times: the cluster's, its consumers', and events such as a broker's death."""
+    """Performs actions in the order of their virtual times: the cluster's, its consumers', and events such as broker deaths."""
 
     def __init__(self, world: World, session_ms: int, chance: random.Random) -> None:
         self._world, self._session_ms, self._chance = world, session_ms, chance

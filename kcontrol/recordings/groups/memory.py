@@ -301,7 +301,7 @@ class Memory:
     # ---------------------------------------------------------------- the log
 
     def append_group(self, written: Any, cause: RecordId, fits: Callable[[Step | None], bool]) -> RecordId | None:
-        """Append the log up to the next record of the group's metadata, and return the id of the journal record of this append.
+        """Append the recorded log's next records, up to one of the group's metadata; return the id of their journal record.
 
         `fits` gets the record's value as a dict of its fields, None for a tombstone. Return None, and append nothing, if there is
         no such record or if `fits` returns False. `written` is stored in the journal record as the event that reports the append

@@ -215,7 +215,11 @@ def _names(files: Sequence[Followed]) -> dict[str, str]:
 
 
 def _publish(asked: Following, checkpoint: Checkpoint, refused: list[NoLog], described: str) -> Written:
-    """Make all tables again from the rows of the checkpoint, and publish them."""
+    """Make all tables again from the rows of the checkpoint, and put them in the place of the former tables.
+
+    `refused` are the files that are no log; the table `rejected` has a row for each. `described` says which files the tables are
+    of; the checkpoint keeps it.
+    """
     names = _names(checkpoint.files)
     held = {file.id: file.n for file in checkpoint.files if file.unread and not file.is_packed}
     shown = {id: (name, held.get(id, ALL_LINES)) for id, name in names.items()}

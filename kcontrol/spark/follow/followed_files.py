@@ -179,7 +179,10 @@ def _is_beside(file: Followed, item: Present) -> bool:
 
 
 def _is_elsewhere(file: Followed, logs: Sequence[Present], found: dict[Path, Followed], present: Sequence[Present]) -> bool:
-    """Return whether the content of a file that was not found is in another file beside it, or the file is refused now."""
+    """Return whether the content of a file that was not found is in another file beside it, or the file is no log any more.
+
+    `present` are all files that are there now, `logs` the logs among them; `found` has the followed files found again, by path.
+    """
     if any(item.reason is not None and item.stamp[:2] == file.stamp[:2] for item in present):
         return True
     changed = [item for item in logs if not file.gone or item.path not in found or found[item.path].stamp != item.stamp]

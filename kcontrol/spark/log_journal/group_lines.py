@@ -212,7 +212,10 @@ class GroupLines:
         self.memory.note(broker, "group", None, ", ".join(named) or None, **fields, rule=rule, group_metadata=value)
 
     def _value(self, line: Line, known: Known, state: str, group: str) -> dict[str, Any]:
-        """Return the group as the coordinator's memory has it, with empty values in the place of what no line has."""
+        """Return the group, in this state and at the time of `line`, as a record of the coordinator's memory has it.
+
+        `known` is what the lines so far say about the group; a field that no line reports is empty or None.
+        """
         members = {id: _member(id, known.instances.get(id)) for id, is_member in known.members.items() if is_member}
         return {
             "group_id": group, "state": state, "state_timestamp_ms": line.at_ms, "protocol_type": None, "protocol": None,

@@ -71,7 +71,10 @@ class Memory:
     # ---------------------------------------------------------------- processes
 
     def start(self, broker: int, inferred: str | None) -> RecordId:
-        """Record the start of a broker's process."""
+        """Record the start of a broker's process, and return the record's id; `inferred` is None if a line reports the start.
+
+        Otherwise it is "record" (or "time"): the journal marks the whole record (or its time) as inferred.
+        """
         self.incarnations[broker] = self.incarnations.get(broker, 0) + 1
         self.alive.add(broker)
         return self.note(None, "start", None, inferred, broker=broker, incarnation=self.incarnations[broker])

@@ -50,7 +50,7 @@ class PartitionLines:
     # ---------------------------------------------------------------- transitions
 
     def moved(self, line: Line) -> None:
-        """Read a transition of a partition or a replica in the memory of a controller."""
+        """Add the record of a transition of a partition or a replica in a controller's memory."""
         if (line.n, line.file) in self._taken:
             self._taken.discard((line.n, line.file))
             return
@@ -110,7 +110,9 @@ class PartitionLines:
         self, line: Line, machine: str, move: tuple[str, str], leadership: Leadership | None, write: str | None,
         inferred: list[str], subject: str = "",
     ) -> RecordId:  # fmt: skip
-        """Add the record of a transition `move`, a pair of states, and mark it if it does not fit (`_mismatch`).
+        """Add the record of a transition `move`, a pair of states, and mark it if the machine of the release does not allow it.
+
+        It is marked too if an earlier line left the subject in another state (`_mismatch`).
 
         `leadership` is written to the state znode, and `write` is "create" or "set"; both are None if nothing is written.
         `inferred` has the names of the inferred values. If `subject` is "", it is that of the line.

@@ -37,7 +37,7 @@ class Section(NamedTuple):
         return sorted({row["key"] for row in self.rows}, key=_order)
 
     def counts(self) -> Counter[tuple[str, str]]:
-        """Return the number of rows by (run, key)."""
+        """Return how many rows of the section have each (run, key); `key` is what the section counts by, such as the reason."""
         return Counter((row["run"], row["key"]) for row in self.rows)
 
     def by_run(self) -> Counter[str]:
