@@ -1,4 +1,7 @@
-"""The actions that run a thread's next step, deliver a watch event, request or fetch (without records), or fire a timer."""
+"""The actions that run a thread's next step, fire a timer, or deliver a watch event, a request or a follower's fetch.
+
+Fetches here copy no records: they only let a leader see which followers have caught up.
+"""
 
 from __future__ import annotations
 

@@ -25,7 +25,8 @@ Action = Callable[..., Any]
 class Transition(NamedTuple):
     """One row of a table: the legal transition from `source` to `target`, and its `action`.
 
-    `action` decides the transition, and `note` says what the transition means. The row exists from
+    `action` is the function that decides what the transition writes and sends, such as the leader
+    and the ISR; `note` says what the transition means. The row exists from
     the release `since` on, and no longer in the release `until`. `write` is the state machine's
     write to the state znode: "create", "set", or None if the transition changes memory alone.
     """

@@ -224,7 +224,7 @@ class OffsetsTopicRecord(NamedTuple):
     def to_json(self) -> dict[str, Any]:
         """Return the record's fields by name for the run's journal, bytes as hexadecimal text.
 
-        `value` is a short text, and `producer_id` is left out.
+        `value` is the decoded value as a short text, and `producer_id` is left out.
         """
         data = None if self.data is None else self.data.hex()
         said = {"offset": self.offset, "leader_epoch": self.leader_epoch, "value": self.value}

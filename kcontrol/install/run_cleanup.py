@@ -75,7 +75,8 @@ def clear(place: Path) -> str:
     """Delete the oldest journals in the folder `place` if there are more than MOST_RUNS, or if they have more than MOST_MB.
 
     The deletion ends when both numbers are at most half of their limits. Return a sentence about it; "" if nothing was deleted.
-    Only files in the index are deleted, and no file of a running process. Raises OSError if a deletion fails.
+    Only journals that labs have entered in the folder's index are deleted, and none of a running process. Raises OSError if a
+    deletion fails.
     """
     if not (place / INDEX).is_file():
         return ""

@@ -80,6 +80,7 @@ def _after(world: World, *actions: Action) -> World:
 def _creation(fault: str) -> Callable[[Mapping[str, Any]], World]:
     """Return the function `begin` of an Exhibit: two brokers, and a topic that broker 1, the controller, has still to see.
 
+    `begin` takes rules by name with the values that replace the release's, and returns the world in which the search begins.
     `fault` is the kind of faults that the search tries.
     """
 

@@ -126,7 +126,8 @@ def explore(world: World, root: World, budget: Budget, expand: Expand) -> Search
     """Search from `world`, level by level, with the successors that `expand` yields.
 
     A level has the states with equal numbers of actions, in the order in which they were reached, so the result does not depend
-    on the processes that perform the actions. `root` is a fork of `world` for searching.
+    on the processes that perform the actions. The search begins at `root`, a fork of `world` for searching, and ends with a level
+    without successors, with a broken promise or at a bound of `budget`; `world` itself takes no step.
     """
     seen, cut = {(root.fingerprint(), -1)}, NOTHING_LEFT
     level, ends_s = deque([FrontierState(root, (), 0)]), time.monotonic() + budget.seconds

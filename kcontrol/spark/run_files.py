@@ -74,9 +74,10 @@ def journal_files(path: Path) -> list[Path]:
 
 
 def journals_of(paths: Sequence[Path]) -> tuple[list[JournalOfRun], list[Refused]]:
-    """Return the journals in files and folders, sorted by run, and the files that are refused.
+    """Return the journals in files and folders, sorted by run, and the files that are refused, each with its reason.
 
-    Raises UserError for a path without a journal.
+    A file is refused that cannot be read, is no journal, or has a later version of journals. Raises UserError for a path without
+    a journal.
     """
     files = sorted({file for path in paths for file in journal_files(path)})
     found = [_opened(file) for file in files]

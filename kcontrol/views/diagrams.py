@@ -127,10 +127,11 @@ def _decider(row: Transition) -> str:
 def _through_its_partition(records: Sequence[Record], chain: list[Record]) -> list[Record]:
     """Return a chain of causes, the last record first, in which a batch's cause is about the partition that a broker loads.
 
-    The batch has the controller's requests that led to the event PartitionElected (load) or PartitionResigned (unload) in
-    `chain`. The journal names the last transition of the controller's handler as the batch's cause, which may be about another
-    partition. The handler's last transition of the event's partition, and its causes, replace it. A chain without these events,
-    without a batch, or whose handler has no such transition is returned as it is.
+    `records` is the whole journal. The batch has the controller's requests that led to the event PartitionElected (load) or
+    PartitionResigned (unload) in `chain`. The journal names the last transition of the controller's handler as the batch's
+    cause, which may be about another partition. The handler's last transition of the event's partition, and its causes, replace
+    the batch's cause and what comes after it in `chain`. A chain without these events, without a batch, or whose handler has no
+    such transition is returned as it is.
     """
     events = [record.to_json().fields["event"] for record in chain if record.kind == "enqueue"]
     numbers = [event["partition"] for event in events if event["event"] in OF_COORDINATOR]

@@ -12,7 +12,7 @@ from kcontrol.views import text
 
 
 def shown(value: object) -> str:
-    """Return a value's `repr`, in ASCII, for a message; a longer text than 100 characters is cut and ends with "…"."""
+    """Return a value's `ascii()` for a message; if it is longer than 100 characters, its beginning and "…"."""
     return text.clean(ascii(value), 100)
 
 

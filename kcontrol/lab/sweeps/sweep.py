@@ -66,7 +66,7 @@ class Sweep:
 
     @property
     def cells(self) -> pd.DataFrame:
-        """One row per cell: its settings, runs, failed runs, and three estimates with their intervals."""
+        """One row per cell: its settings, the numbers of runs and of failed runs, and the three values with their intervals."""
         by_cell: dict[Cell, list[Outcome]] = {}
         for outcome in self._outcomes:
             by_cell.setdefault(outcome.task.cell, []).append(outcome)

@@ -112,7 +112,7 @@ class Memory:
         """Start the broker, and load the records that the log has so far.
 
         `act` is the id of the journal record `scenario` that starts the broker, None at the beginning. `inferred` becomes a field
-        of the journal record `start`: "record" if the recording has no such start; None adds no field.
+        of the journal record `start`: "record" if the recording has no step that starts the broker; None adds no field.
         """
         self.incarnation += 1
         said = {} if inferred is None else {"inferred": inferred}

@@ -32,8 +32,9 @@ VERSION = 1
 class Checkpoint(msgspec.Struct):
     """The content of `state.json`.
 
-    `paths` are the files and folders that are followed, `round` is the number of the last round, `parts` has for each part the
-    ids of its files, each with the first line number that no longer counts, None if all count. `published` describes the tables
+    `paths` are the files and folders that are followed, `round` is the number of the last round. A part is the folder with the
+    rows of one round; `parts` has for each part the ids of its files, each with the first line number whose row a later part has
+    again, so that it no longer counts here; None if all count. `published` describes the tables
     that were published last, with `counts`, the numbers of `log_tables.Written` without the refused files.
     """
 

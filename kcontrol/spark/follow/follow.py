@@ -2,8 +2,8 @@
 
 A round copies the bytes that were not read, from the beginning of each file's last record on, and Spark reads the copies like
 whole logs: a line that starts a record needs no line before it. The rows of all rounds together are the rows of a batch over the
-files as they are now (see `checkpoint.py`). The last record of a file that has grown since it was read may go on: the tables do
-not have the record until a look finds the file as it was.
+files as they are now (see `checkpoint.py`). Every LOOK_S seconds a look at the files finds their sizes. If a file has grown since
+it was read, more lines of its last record may come: the tables get this record when a look finds that the file has not grown.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _look(asked: Following, checkpoint: Checkpoint) -> list[NoLog]:
 
 
 def _read(asked: Following, checkpoint: Checkpoint) -> bool:
-    """Read the bytes of files that were not read, at most ROUND_BYTES; return whether bytes that the look found are left."""
+    """Read at most ROUND_BYTES of the unread bytes that the last look at the files found; return whether more are left."""
     unread = [file for file in checkpoint.files if file.unread or not checkpoint.parts]
     if not unread:
         return False

@@ -241,9 +241,9 @@ def unpacked(path: Path, most: int | None = None) -> tuple[int, str]:
 
 
 def copy_slice(file: Followed, folder: Path, most: int) -> Slice | None:
-    """Copy the bytes of a file that were not read, with its last record, to `folder`: at most `most` bytes.
+    """Copy at most `most` bytes of a file to `folder`, from the beginning of the last record that was read.
 
-    Return None if the file was changed since the look.
+    A compressed file is copied and unpacked whole. Return None if the file was replaced or renamed since `file` was made.
     """
     copy = folder / (f"{file.id}.log{GZ}" if file.is_packed else f"{file.id}.log")
     try:

@@ -135,7 +135,7 @@ class GroupLines:
         return after.facts.get("members") == sum(known.members.values())
 
     def stabilized(self, line: Line) -> None:
-        """Read the end of the join phase: the next generation has begun."""
+        """Read a line "Stabilized group": record the group's next generation, in the state CompletingRebalance."""
         if (known := self._of(line)) is None:
             return
         known.generation, size = line.facts["generation"], line.facts.get("members")

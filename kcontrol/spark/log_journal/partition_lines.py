@@ -260,7 +260,7 @@ class PartitionLines:
     # ---------------------------------------------------------------- topics
 
     def assigned(self, line: Line) -> None:
-        """Read the replicas that are assigned to partitions, and record those that are new in the topics' znodes."""
+        """Record the write of a topic's znode if a line gives partitions of the topic other replicas than the znode has."""
         found = line.facts.get("assignment")
         if isinstance(found, dict):
             self.memory.assign(found, None)

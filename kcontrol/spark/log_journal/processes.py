@@ -146,7 +146,10 @@ class Processes:
         )
 
     def _vacate(self, controller: int) -> None:
-        """Infer why `controller` finds no `/controller`: the owner has ended, or the znode was deleted if the owner logs more."""
+        """Add the inferred records that explain why `controller` finds no `/controller`; none if it has no known owner.
+
+        If the owner's process logs more later, the znode was deleted and the owner resigned; else the owner's process failed.
+        """
         holder = self.memory.owners.get(CONTROLLER)
         if holder is None:
             return

@@ -208,8 +208,8 @@ def _records(spark: SparkSession, rows: DataFrame, chosen: Chosen) -> DataFrame:
 def _copies(rows: DataFrame) -> DataFrame:
     """Return `file`, `n` and `copy_of` of each copy: a record with facts that another file of its folder and broker has too.
 
-    `n` is the number of the record's first line; `copy_of` is the file and the line number of the record in the other file, which
-    is the first one by its path.
+    Such records have equal texts, times and loggers. `n` is the number of the record's first line; `copy_of` is the file and the
+    line number of the record in the other file, which is the first one by its path.
     """
     facts = rows.where("kind <> 'other'").withColumn("text", sql.xxhash64("raw"))
     broker = sql.coalesce(sql.col("broker").cast("string"), sql.array_join(sql.col("speakers").cast("array<string>"), ","))

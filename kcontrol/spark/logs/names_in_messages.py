@@ -51,7 +51,10 @@ def places(line: str) -> list[Place] | None:
 
 @cache
 def _rows() -> tuple[tuple[str, re.Pattern[str], dict[int, tuple[str, str]]], ...]:
-    """Return for each row its words, its pattern, and by the number of a group the kind and type of the names in it."""
+    """Return for each row of `patterns.tsv` the words of its messages, its regular expression, and the groups that have names.
+
+    The groups map a group's number to the kind of the names in it, such as "topics", and to the type of the fact.
+    """
     return tuple(
         (form.words, re.compile(form.pattern[1:-1] + LOGGER), dict(_groups(form.replacement)))
         for form in forms() if form.kind != "(state)"

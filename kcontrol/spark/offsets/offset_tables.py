@@ -89,7 +89,8 @@ def write_offsets(
 ) -> Written:
     """Write the tables of the segments in files and folders as Parquet into `out`, in place of former tables of segments.
 
-    `chosen` has the first and the last time of the records, and their topic; rejected rows are all written. `report` is called
+    `chosen` has the first and the last time of the records, and their topic; the table `rejected`, of bytes that could not be
+    read as records, is written whole. `report` is called
     with the name of each step.
     Raises UserError for a path without a segment and for a folder `out` with other files than tables of segments; BytesLost if
     bytes of a file are in no row, and then the former tables stay.
@@ -174,7 +175,8 @@ def _with_time(table: DataFrame) -> DataFrame:
 def _write_table(spark: SparkSession, placed: DataFrame, name: str, folder: Path, chosen: Chosen) -> int:
     """Write the chosen rows of one table as Parquet to a folder, partitioned by day; return the number of rows.
 
-    Rejected rows are all written. A table without rows is written as one file without a partition.
+    `chosen` selects by time and topic. The table "rejected", of bytes that could not be read as records, is written whole. A
+    table without rows is written as one file without a partition.
     """
     table = placed.where(sql.col("kind").isin(KINDS[name]))
     if name != "rejected":

@@ -97,7 +97,7 @@ def _link(number: int, target: str, words: str | None = None) -> str:
 
 
 def _table(heads: Sequence[str], rows: Sequence[str], caption: str = "") -> str:
-    """Return an HTML table; `heads` and `rows` are HTML: cells of the head, and whole rows."""
+    """Return an HTML table. `heads` are <th> elements, `rows` <tr> elements, and `caption` is HTML, "" for no caption."""
     named = f"<caption>{caption}</caption>" if caption else ""
     return (
         f'<div class="wide"><table>{named}<thead><tr>{"".join(heads)}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>\n'

@@ -161,7 +161,7 @@ class KazooSession:
         """Return for each path whether the ACL of its znode has this session's owner; False for a missing znode.
 
         A session with an owner adds it to the ACL of every znode that it creates, so that a lab deletes no other znode. A session
-        without an owner (the owner "") adds no such entry.
+        without an owner (the owner "") adds no such entry, and gets False for every path.
         """
         answers = self._request_all(lambda path, _: GetACL(path), paths, watch=False)
         return [answer is not None and any(acl.id == self._ownership for acl in answer[0]) for answer in answers]
