@@ -233,7 +233,7 @@ def _message(queued: Any, receiver: int) -> Any:
 
 
 class Epoch(int):
-    """A broker epoch. It is a zxid: the text of 17 is <z17>, in which `text` replaces 17 by a rank."""
+    """A broker epoch, which is a zxid. `str` writes 17 as <z17>; the function `text` replaces 17 by its rank among the zxids."""
 
 
 def _data(data: bytes) -> str:

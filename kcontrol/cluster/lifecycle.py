@@ -61,7 +61,7 @@ def _cluster_id(world: World) -> str:
 
 
 def kill(world: World, n: int) -> None:
-    """End a process, as SIGKILL does; ZooKeeper keeps its session until the session expires."""
+    """End the process of broker `n`, as SIGKILL does; ZooKeeper keeps its session until the session expires."""
     record = _log_stop(world, n, None, None)
     p = world.processes.pop(n)
     data_plane.store_logs(world, n, p.driver)
@@ -110,7 +110,7 @@ def term(world: World, n: int) -> None:
 
 
 def freeze(world: World, n: int) -> None:
-    """Send SIGSTOP to a process: its threads stop, and its session stays open until it expires."""
+    """Send SIGSTOP to the process of broker `n`: its threads stop, and its session stays open until it expires."""
     world.log("freeze", None, broker=n)
     world.processes[n].frozen = True
 

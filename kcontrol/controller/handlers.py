@@ -102,9 +102,9 @@ def preempted_response(rules: Rules, event: e.Event) -> dict[str, Any] | None:
 def handle(ctx: ControllerContext, event: e.Event) -> Handler:
     """Handle one event.
 
-    A broker that is not controller ignores events whose row says so; if such an event is a request,
-    the response is NOT_CONTROLLER. A broken fence (ControllerMoved) ends the handler and leads to
-    `maybe_resign`.
+    A broker that is not controller ignores events whose row has `only_if_active`; if such an event
+    is a request, the response is NOT_CONTROLLER. A broken fence (ControllerMoved) ends the handler
+    and leads to `maybe_resign`.
 
     Raises NotImplementedError, with the event's name, for an event that has no handler.
 

@@ -218,7 +218,8 @@ class GeneralAssignment:
     def best_candidate(self, tp: TopicPartition) -> str:
         """Return the first member of `ranked` that subscribes to the topic of `tp`.
 
-        Raises StopIteration if none does.
+        `ranked` begins with the member that has the fewest partitions. Raises StopIteration if
+        none does.
         """
         return next(id for id in self.ranked() if tp in self.wanted[id])
 

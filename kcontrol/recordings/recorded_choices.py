@@ -74,7 +74,7 @@ class RecordedChoices:
     def next(self, routine: Sequence[Action]) -> Action | None:
         """Return the next action if the recorded step has several controller elections; else None, and any action may be next.
 
-        `routine` has the actions that the cluster can perform by itself.
+        `routine` has the actions that the cluster can perform by itself; the result is one of them, or None if none fits.
 
         A controller sends as many requests as in the recording before it resigns. While a controller that will resign exists, the
         actions of all other brokers come first; at any other time those of `next_controller`.

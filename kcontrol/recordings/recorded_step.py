@@ -89,7 +89,7 @@ class RecordedStep:
         return sorted(topics, key=lambda topic: (named.index(topic) if topic in named else len(named), topic))
 
     def transitions_by(self, broker: int) -> int:
-        """Return the number of transitions that this broker makes as controller in this step."""
+        """Return the number of transitions of partitions and replicas that this broker makes as controller in this step."""
         return sum(transition["by"] == broker for transition in self.step.get("transitions", ()))
 
     # ---------------------------------------------------------------- ends of sessions

@@ -227,9 +227,9 @@ class Replay:
         self._record_move(item.what, self.causes.of_move(item.what), None)
 
     def _record_write_and_move(self, write: dict[str, Any], move: dict[str, Any]) -> bool:
-        """Record a write and its transition `move` as one journal record of kind `change`; return True.
+        """Record the recording's write to a state znode and its transition `move` as one journal record of kind `change`.
 
-        If the data is not that of a state znode of version 1 with its fields in Kafka's order, return False and record nothing.
+        Return True. If the znode's data has not version 1 with its fields in Kafka's order, return False and record nothing.
         """
         if (
             list(write["data"]) != ["controller_epoch", "leader", "version", "leader_epoch", "isr"]

@@ -294,5 +294,5 @@ def _joined(brokers: Iterable[int]) -> str:
 
 
 def _old_name(state: str) -> str:
-    """Return the name that 0.8.0 logs for the state of a partition: `New` for `NewPartition`, `NotExists` for the nonexistent."""
+    """Return the name that 0.8.0 logs for the state of a partition: without "Partition", and `NotExists` for `NonExistent`."""
     return state.removesuffix("Partition").replace("NonExistent", "NotExists")

@@ -59,7 +59,8 @@ class AnswerText(NamedTuple):
 class ProcessEnd(NamedTuple):
     """The end of an answer's process: its exit status (None if the supervisor ended it), CPU time, report and output.
 
-    `too_many_processes` is whether the supervisor ended it because the answer had started too many processes.
+    `report` has the lines with the outcomes of the check, "" if the process ended before the first. `too_many_processes` is
+    whether the supervisor ended it because the answer had started too many processes.
     """
 
     status: int | None

@@ -135,8 +135,9 @@ def _in_file(entry: Entry, text: str, path: str) -> Any:
 def main() -> None:
     """Check the answer on standard input, and write each report of `reports` to the file descriptor in the command line.
 
-    A report is a line of JSON. The input has a line of JSON with the values `entry`, `text` and `sources` (the learner's code by
-    file name), then the pickled answer.
+    A report is a line of JSON with the outcome of one check. The input has a line of JSON with the values `entry` (the exercise's
+    table in exercises.toml), `text` (the answer as the learner wrote it) and `sources` (the learner's code by file name), then
+    the pickled answer.
     """
     with os.fdopen(0, "rb", closefd=False) as letter:
         sent, packed = json.loads(letter.readline()), letter.read()

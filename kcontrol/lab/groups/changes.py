@@ -31,7 +31,8 @@ def owner(partition: str) -> Fact:
 def committed(partition: str) -> Fact:
     """Return a function from a group's offsets as JSON to (committed offset, base offset of its batch) of the partition.
 
-    The function returns None if the partition has no committed offset.
+    The batch is the one in `__consumer_offsets` that has the commit. The function returns None if the partition has no committed
+    offset.
     """
 
     def fact(held: Held) -> Any:

@@ -63,7 +63,10 @@ def handler_name(event: str, release: str) -> str | None:
 
 
 class WatchedZNode(NamedTuple):
-    """A watched znode: its path, the kind of change, Kafka's handler, the event, the controller's state, the watching brokers."""
+    """A watched znode: its path, the kind of change, Kafka's handler, the event that the handler queues, the watching brokers.
+
+    `state` is Kafka's ControllerState while that event is handled, None if a release has no such state.
+    """
 
     znode: str
     change: str

@@ -209,7 +209,7 @@ class Beginning(NamedTuple):
 
 
 def _beginnings(exchange: list[Step]) -> Iterator[tuple[int, Beginning]]:
-    """Yield (number of a request, Beginning) for each generation.
+    """Yield (number of a request in the recording, Beginning) for each generation; a Beginning has its time and its answers.
 
     The request is the JoinGroup or LeaveGroup that began the generation or, if a timer began it, the last JoinGroup answered with
     it. `exchange` has all requests of the recording with their answers.

@@ -194,7 +194,10 @@ class GroupLines:
     # ---------------------------------------------------------------- records
 
     def _of(self, line: Line, group: str | None = None) -> Known | None:
-        """Return what is known about the line's group at the broker that wrote the line, or None if the line has neither."""
+        """Return what is known about the line's group, or `group`, at the broker that wrote the line.
+
+        Return None if the line names no group (and `group` is None), or if its broker is unknown.
+        """
         broker, group = line.facts.get("broker", line.broker), group or line.facts.get("group")
         if broker is None or group is None:
             return None

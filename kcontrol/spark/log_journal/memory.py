@@ -106,7 +106,11 @@ class Memory:
     # ---------------------------------------------------------------- znodes
 
     def write(self, by: int | None, cause: RecordId | None, inferred: str | None, *writes: Write) -> RecordId:
-        """Record a transaction that creates or sets these znodes."""
+        """Record a transaction that creates or sets these znodes.
+
+        `by` is the id of the broker that writes, None for a client. `inferred` names the values that no line has, or is "record"
+        if no line reports the write; None if a line has everything.
+        """
         ops = []
         for path, text, ephemeral in writes:
             kind = "set" if path in self.versions else "create"
@@ -159,7 +163,10 @@ class Memory:
         self.write(by, cause, inferred, (path, encode_state(LeaderAndIsr.from_json(leadership)).decode(), False))
 
     def forget_topic(self, topic: str, by: int | None, cause: RecordId | None, inferred: str | None, *more: str) -> None:
-        """Record a transaction of `by` that deletes a topic's znodes and the znodes `more`, such as the request to delete it."""
+        """Record a transaction that deletes a topic's znodes and the znodes `more`, such as the request to delete the topic.
+
+        `by` and `inferred` are as in `write`.
+        """
         gone = [tp for tp in {*self.assigned, *self.leaderships} if tp.rpartition("-")[0] == topic]
         states = sorted(state_path(TopicPartition.parse(tp)) for tp in gone)
         self.delete(by, cause, inferred, *states, partitions_path(topic), topic_path(topic), *more)

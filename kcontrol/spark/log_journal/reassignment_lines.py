@@ -95,7 +95,10 @@ class ReassignmentLines:
             self._request(controller, RECORD)
 
     def _request(self, by: int | None, inferred: str | None) -> None:
-        """Record a write of `/admin/reassign_partitions` with the partitions that are being reassigned."""
+        """Record a write of `/admin/reassign_partitions` with the partitions being reassigned; without any, its deletion.
+
+        `by` and `inferred` are as in `Memory.write`.
+        """
         self._read &= self._targets.keys()
         if not self._targets:
             self.memory.delete(by, None, inferred, REASSIGN_PARTITIONS)

@@ -135,7 +135,8 @@ def message_lines(lines: Column, wrap: Column, layout: Column) -> Column:
     """Return the text of a log record without its stack trace: normally the first line of the record.
 
     In a layout with the logger at the end, the text has all lines up to the logger, as `_to_tail` joins them. `lines` is the
-    array of the record's lines, as `clean` returns them; `wrap` and `layout` are those of its first line.
+    array of the record's lines, as `clean` returns them; `wrap` (the kind of text that another program, such as docker, wrote
+    before the time) and `layout` are those of its first line.
     """
     bare = sql.when(wrap.isNull(), lines).otherwise(
         sql.transform(lines, lambda line: sql.regexp_replace(line, r"^[\w.-]+\s*\|\s?|^# ", ""))

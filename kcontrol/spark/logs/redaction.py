@@ -88,9 +88,10 @@ def words() -> frozenset[str]:
 
 
 def redacted(found: Sequence[LogFile | NoLog], names: Names, copies: Path) -> list[LogFile | NoLog]:
-    """Return the files with copies in the folder `copies` that have the stable names in place of those that `names` finds.
+    """Return the files with copies, in the folder `copies`, in which stable names such as topic-1 replace what `names` finds.
 
-    A file gets a path below ROOT, which stands for the folder that has all files; the names in this path are replaced too. A
+    Spark reads the copies. As its `path` a file gets a path below ROOT, which stands for the folder of all files; names in this
+    path are replaced too. A
     NoLog has no copy: only its path and its reason get the stable names.
     """
     root = os.path.commonpath([file.path.parent for file in found]) if found else "."

@@ -124,8 +124,8 @@ def _tuples(segment: Segment) -> Iterator[tuple[Any, ...]]:
 def _checked(table: DataFrame, found: Sequence[Segment]) -> tuple[int, int, list[str]]:
     """Return the number of records, the number of transaction markers, and the sentences about refused files.
 
-    A refused file has bytes and no record, or cannot be read. Raises BytesLost if the lengths of a file's rows do not add up to
-    its size.
+    `table` has a row for each piece of the files `found`: a record, a marker, or bytes that are neither. A refused file has
+    bytes and no record, or cannot be read. Raises BytesLost if the lengths of a file's rows do not add up to its size.
     """
     sums = table.groupBy("file").agg(
         sql.sum("length").alias("length"), sql.count_if(~sql.col("kind").isin("rejected", "empty")).alias("records"),

@@ -201,7 +201,7 @@ def _section(section: Section, numbers: Mapping[str, int]) -> str:
 
 
 def _counts(section: Section, numbers: Mapping[str, int]) -> str:
-    """Return the table of counts: a row for each run that has rows, a column for each key, and the totals.
+    """Return the table of counts: a row for each run that has rows, a column for each key (such as a reason), and the totals.
 
     `numbers` has the number of each run from 1, which the ids of links contain.
     """

@@ -145,7 +145,10 @@ class KazooSession:
         self._wait(self._send(Sync(self._chroot or "/")))
 
     def request_barrier(self) -> Reply:
-        """Send a read whose response comes after every watch event of every write so far; return its reply, for `mark_after`."""
+        """Send a read whose response comes after every watch event of every write so far; return its pending reply at once.
+
+        `mark_after` takes the reply.
+        """
         self._require_connection()
         self._send(Sync(self._chroot or "/"))
         return self._send(Exists(self._chroot or "/", None))
@@ -346,7 +349,7 @@ class KazooSession:
     def _on_state(self, state: str) -> None:
         """Store whether the connection is lost ("SUSPENDED"), restored ("CONNECTED"), or the session has ended ("LOST").
 
-        Before requests can use a restored connection, the watches that were set are set again.
+        Before requests can use a restored connection, this method sets again the watches that were set.
 
         kazoo calls this on the connection's thread, before any later request or event.
         """
