@@ -86,10 +86,11 @@ def log_to_clean(log: ReplicaLog, release: str) -> LogToClean:
 
 
 def _upper_bound(log: ReplicaLog, release: str) -> int:
-    """Return the offset before which the cleaner of a release may clean, the active segment apart.
+    """Return the offset before which a release's cleaner may clean, but for the active segment.
 
-    It is the log end offset or, since 3.1, the high watermark. Since 1.0 it is at most the offset
-    of the first record of a transaction, since no transaction ends in kcontrol.
+    The caller leaves the active segment out. The offset is the log end offset or, since 3.1, the
+    high watermark. Since 1.0 it is at most the offset of the first record of a transaction, since
+    no transaction ends in kcontrol.
     """
     bound = value_in_force(CLEANS_UP_TO, release)
     end = log.high_watermark if bound == "last stable offset" else log.log_end_offset

@@ -115,8 +115,8 @@ def lose_tail(world: World, n: Any, partition: str, offset: object) -> str:
 def clean_log(world: World, n: Any, partition: str) -> str:
     """Return why the log cleaner of broker `n` does not clean the log of a partition; to be called only if it does not.
 
-    The text names the first of these conditions that fails: the broker runs and is not frozen; its log of the partition has
-    `segment.bytes`; more than half of the log's closed bytes are dirty.
+    The text names the first of these conditions that fails: the broker runs and is not frozen; it has a log of the
+    partition, and the offsets topic has the setting `segment.bytes`; more than half of the log's closed bytes are dirty.
     """
     if missing := reach(world, n):
         return missing

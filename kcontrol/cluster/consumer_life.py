@@ -140,8 +140,8 @@ def _is_renewed(world: World, event: Any) -> bool:
 def _is_active(world: World, name: str, me: Consumer) -> bool:
     """Return whether a consumer sends requests by itself: it runs, can send, and no error has ended its requests.
 
-    After UNREADABLE (the client cannot read its assignment, or a subscription) a consumer that has stopped to poll sends
-    heartbeats only if its client has a heartbeat thread (0.10.1 on, KIP-62).
+    A consumer that cannot read its assignment or a subscription (UNREADABLE) and that no longer polls sends heartbeats only if
+    its client has a heartbeat thread (0.10.1 on, KIP-62); else return False.
     """
     is_over = me.error in FATAL or (me.error == UNREADABLE and me.condition == STUCK and not has_poll_timeout(world, name))
     return me.condition not in (FROZEN, CLOSED) and not is_over and can_send(world, me)

@@ -82,12 +82,12 @@ def has_deliverable(world: World, broker: int) -> bool:
 
 
 def deliver_response(world: World, broker: int) -> None:
-    """Send the delayed response of a broker, whose fetch has ended because the leader has thawed."""
+    """Send the delayed response of `broker` to a LeaderAndIsr: its fetch has ended, because the frozen leader has thawed."""
     _deliver(world, next(key for b, key in deliverable(world) if b == broker), timed_out=False)
 
 
 def blocked(world: World) -> Iterator[tuple[int, str]]:
-    """Yield (broker, correlation id) of each delayed response of a broker that is not frozen but waits for a frozen leader."""
+    """Yield (broker, correlation id) of each response that a broker, not frozen itself, delays because a leader is frozen."""
     for correlation_id, delayed in world.network.delayed_responses.items():
         if any(_is_frozen(world, n) for n in delayed.leaders) and not _is_frozen(world, delayed.broker):
             yield delayed.broker, correlation_id

@@ -278,9 +278,9 @@ def elects_in_any_case(
 
 
 def _create(ctx: ControllerContext, call: Call, new: list[TopicPartition]) -> Handler:
-    """Create the parents of the state znodes, then the state znodes.
+    """Create the parents of the state znodes, then the state znodes with the decided leadership.
 
-    A partition whose state znode exists already stays New.
+    A partition whose state znode exists already stays New; the others become Online.
     Source: ZkPartitionStateMachine.initializeLeaderAndIsrForPartitions (2.8).
     """
     plan = [_decide(ctx, call, tp, TransitionInput("initialize")) for tp in new]

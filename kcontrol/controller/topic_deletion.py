@@ -65,7 +65,7 @@ def queue_topic_deletions(ctx: ControllerContext, names: Iterable[str]) -> Handl
 
 
 def delete_unknown_requests(ctx: ControllerContext, names: Iterable[str]) -> Handler:
-    """Delete the request znodes of unknown topics in `names`; return the known ones in order."""
+    """Delete the request znodes of unknown topics in `names`; return the other names, in order."""
     unknown = tuple(name for name in names if name not in ctx.all_topics)
     if unknown:
         yield from delete_all(tuple(map(delete_topic_path, unknown)))

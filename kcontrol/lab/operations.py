@@ -147,7 +147,7 @@ class Operations(Run):
         return self._act("delete_topic", name)
 
     def elect_preferred(self, *partitions: str) -> Self:
-        """Request the election of the preferred replica of these partitions, as Kafka's tool does.
+        """Request the election of the preferred replica of these partitions, as Kafka's tool does; without a name, of none.
 
         The request is the znode `/admin/preferred_replica_election`. Raises UserError if it exists, and for an unknown
         partition.

@@ -332,10 +332,10 @@ class _Interleaver:
         self.next_move = self.next_request = 0
 
     def ready_items(self, out: int) -> Iterator[Item]:
-        """Yield the items that may come after the first `out` transactions, and that were not yielded before.
+        """Yield the items that may come after the first `out` transactions of the step, and that were not yielded before.
 
-        They are process actions before the next exit, then transitions and requests, then this exit and all process actions and
-        exits after it.
+        They are starts and other process actions before the next end of a process ("exit"), then transitions and requests, then
+        this end and all process actions after it.
         """
         yield from self._process_actions(out, leaving=False)
         yield from self._moves_and_requests(out)

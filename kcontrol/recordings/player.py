@@ -42,9 +42,10 @@ ORDER_ONLY = ("sleep", "await")
 
 
 class Player:
-    """One run of one scenario, by default with the settings of the scenario. Raises UserError if it is not a scenario.
+    """One run of one scenario, by default with its settings; where Kafka leaves the order open, a recording may determine it.
 
-    `followed` has a sentence for each choice that Kafka leaves open and that the player has repeated from the recording.
+    Raises UserError if `scenario` is none. `followed` has a sentence for each choice that Kafka leaves open and that the player
+    has repeated from the recording.
     """
 
     def __init__(self, scenario: Mapping[str, Any], settings: Settings | None = None) -> None:
@@ -190,8 +191,8 @@ class Player:
         these is returned.
 
         A candidate creates `/controller` only after the other brokers have handled the watch event of the election. A controller
-        of 0.8 that handles this event when the znode exists again does not resign; if the recording shows that, the winner's
-        actions come first.
+        of 0.8 that handles this event when the znode exists again does not resign; if a controller of the recording did not
+        resign, the winner's actions come first.
         """
         prompt = [action for action in routine if not self._must_wait(action)]
         ends = [] if self.recorded.end_at_rest else [a for a in prompt if a[0] == "exit" and a[1] in self.recorded.at_once]

@@ -193,7 +193,7 @@ class GroupStrip:
         return parts
 
     def _flags(self) -> list[str]:
-        """Return the flags of the deadlines that are pending after the last moment, as SVG elements, in the order of firing."""
+        """Return, as SVG, a flag for each deadline that is still pending at the end of the strip, in the order of firing."""
         parts, times = [], sorted({d.at_ms for d in self._pending})
         tops = {lane.member_id: TOP + STATE + GAP + place * (LANE + GAP) for place, lane in enumerate(self.lanes)}
         for deadline in self._pending:

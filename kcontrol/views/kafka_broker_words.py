@@ -20,9 +20,9 @@ Line = tuple[str, dict[str, Any]]
 
 
 class BrokerWords:
-    """Follows the registrations of brokers in one journal.
+    """Follows the registrations of brokers in one journal, to say what Kafka's brokers and controllers log about them.
 
-    `lines`, called for each record in order, yields log lines as (kind, values).
+    `lines`, called for each record in order, yields log lines as (kind, values): a row of `kafka_words.tsv` and its values.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class BrokerWords:
         self._events: dict[tuple[int, ...], str] = {}  # the begin of a handler -> its event
 
     def lines(self, r: Record) -> Iterator[Line]:
-        """Yield the kind and the values of each line that is logged at this record; its fields have JSON's types."""
+        """Yield the kind and the values of each line that Kafka logs at record `r`, whose fields have JSON's types."""
         f = r.fields
         if r.kind == "begin":
             self._events[r.id] = f["event"]

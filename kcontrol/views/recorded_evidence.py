@@ -52,7 +52,8 @@ class Evidence:
     def drawn(self, x: Callable[[int], float], top: float) -> list[str]:
         """Return the SVG elements of the three rows requests, responses and inferred, and of their legend.
 
-        `x` returns where the column of a moment's index begins, `top` is where the rows begin, both in pixels.
+        `x` takes the index of a column of the strip and returns its left edge; `top` is the upper edge of the rows. Both are in
+        pixels.
         """
         names = [*ROWS.values(), "inferred"]
         parts = [label(MARGIN, top + ROW * row + 11, name, "dim", 11) for row, name in enumerate(names)]

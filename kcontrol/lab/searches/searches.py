@@ -83,7 +83,8 @@ class Found(SearchOutcome):
     def open(self, step: int | None = None) -> Lab:
         """Return a new lab with the run up to and including action number `step`; evaluated in a cell, it shows the viewer.
 
-        Raises UserError unless `step` is None or from 0 to the number of actions.
+        0 stands for the state before the first action, None for the whole run. Raises UserError unless `step` is None or from 0
+        to the number of actions.
         """
         last = len(self.actions)
         arguments.whole(last if step is None else step, "The step")

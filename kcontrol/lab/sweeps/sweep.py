@@ -86,13 +86,14 @@ class Sweep:
         return journal_tables.table(rows, TABLES["failed"])
 
     def failures(self) -> list[str]:
-        """Return one sentence for each failed run, with its cell, its number and the reason."""
+        """Return one sentence for each failed run, with its settings (its cell), its number in the cell and the reason."""
         return [f"Run {o.task.number} of {o.task.cell} failed: {o.failed}." for o in self._outcomes if o.failed is not None]
 
     def open(self, number: int, replication: int, unclean: bool, session: int) -> Run:
-        """Play one run again and return it, read-only; its viewer begins with the start of the brokers.
+        """Play run `number` of a cell again and return it, read-only; its viewer begins with the start of the brokers.
 
-        Raises UserError for a run that is not in the sweep, or that has failed.
+        The other arguments are the settings of the cell; `session` is in ms. Raises UserError for a run that is not in the
+        sweep, or that has failed.
         """
         task = Task(Cell(replication, unclean, session), number)
         found = next((outcome for outcome in self._outcomes if outcome.task == task), None)

@@ -64,7 +64,7 @@ class Job(NamedTuple):
 
 
 class Task(NamedTuple):
-    """One run of a sweep: its cell, and its number in the cell, from 1."""
+    """One run of a sweep: its cell (one combination of the settings), and its number in the cell, from 1."""
 
     cell: Cell
     number: int
@@ -101,9 +101,9 @@ def outcome(job: Job, task: Task) -> Outcome:
 
 
 def play(job: Job, task: Task) -> tuple[World, int]:
-    """Return the world of a run at its end, and the time in ms at which its events began.
+    """Return the world of a run at its end, and the time in ms, after the start of the brokers, at which the scenario begins.
 
-    The seed of the sweep, the cell and the number of the run determine the run. Raises RunFailed.
+    The seed of the sweep, the cell and the number of the run determine the run. Raises RunFailed as `TimedRun.perform` does.
     """
     chance = random.Random(f"{job.seed} {task.cell} {task.number}")
     scenario = named(job.scenario)
@@ -208,7 +208,7 @@ class TimedRun:
         return [("produce", n, str(tp), f"at {self._world.now_ms}", acks) for n in leaders]
 
     def _ready(self) -> Action | None:
-        """Return the first routine action whose time has come, None if there is none."""
+        """Return the first action that the cluster can perform by itself (`routine_actions`) and whose time has come, or None."""
         return next(
             (action for action in actions.routine_actions(self._world) if self._due_ms(action) <= self._world.now_ms), None
         )

@@ -134,9 +134,9 @@ ANSWERS: dict[str, Callable[[Body], Body]] = {
 
 
 def _log(records: list[Record]) -> Iterator[Step]:
-    """Yield the records that were appended to the offsets topic according to a journal, as `log_entry` returns them.
+    """Yield the records that were appended to the group's partition of the offsets topic, as `log_entry` returns them.
 
-    Each has also its number in the log, `n`, from 1.
+    Each has also its number among these records, `n`, from 1.
 
     The journal is that of a recording, or that of a run, in which the leader of the partition appends the records.
     """

@@ -223,7 +223,10 @@ def _hash(first: bytes, last: bytes) -> str:
 
 
 def unpacked(path: Path, most: int | None = None) -> tuple[int, str]:
-    """Return the number of unpacked bytes of a compressed file, at most `most`, and their fingerprint, "" if they are damaged."""
+    """Return the number of unpacked bytes of a compressed file, at most `most`, and their fingerprint.
+
+    If the file is damaged before `most` bytes, return the number of bytes before the damage, and "".
+    """
     size, first, last = 0, b"", b""
     for chunk in chunks(path):
         if chunk is None:

@@ -92,7 +92,7 @@ class GroupLines:
         self._remove(line, self._failed)
 
     def left(self, line: Line) -> None:
-        """Read a member that leaves."""
+        """Read the line of a member that leaves, and record the group without it."""
         self._remove(line, LEAVES)
 
     def pending_gone(self, line: Line) -> None:
@@ -177,7 +177,10 @@ class GroupLines:
             self._move(line, known, DEAD, why, [], group)
 
     def _reason(self, text: str | None, known: Known) -> tuple[str, bool]:
-        """Return the reason of a rebalance, and whether the line has it; the members that `text` names join or leave `known`."""
+        """Return the reason of a rebalance, and whether a line has it; the members that `text` names join or leave `known`.
+
+        `text` is the reason in the line, None if the release logs none: then the reason is that of an earlier line, or unknown.
+        """
         for pattern, reason in REASONS:
             if text is None or (found := re.match(pattern, text)) is None:
                 continue

@@ -61,7 +61,7 @@ def checked(release: str) -> str:
 
 
 def _number(version: str) -> str | None:
-    """Return the release in a text such as "2.8.2" or "0.8.2-beta"; None for a version that is not Kafka's own."""
+    """Return kcontrol's release for a version in a log, such as "2.8" for "2.8.2"; None for a vendor's, such as "5.5.1-ccs"."""
     found = re.match(r"\d+(?:\.\d+){1,3}", version)
     if found is None or "-ccs" in version or "-ce" in version:
         return None

@@ -173,7 +173,10 @@ def _is_zero(file: BufferedReader, position: int) -> bool:
 
 
 def _batch_rows(data: bytes, position: int) -> Iterator[Row]:
-    """Yield the rows of one batch; only the first has the length of the batch."""
+    """Yield a row per record of the batch `data`, which begins at `position` in its file; an "empty" row for a batch without any.
+
+    Only the first row has the length of the batch.
+    """
     length = len(data)
     for row in _records(data, position):
         yield row._replace(length=length)
