@@ -1,13 +1,13 @@
-"""Consumers that run by themselves in virtual time: the next action when no routine action is left.
+"""Consumers that run by themselves in virtual time: the next action when the brokers have no routine action left.
 
-A consumer sends the requests of its state: JoinGroup, then SyncGroup, then a heartbeat each `heartbeat.interval.ms`. After an
-error it waits for `retry.backoff.ms`. A consumer that does not poll sends heartbeats, and leaves the group after
-`max.poll.interval.ms`. Between two requests virtual time passes (`wait`), and deadlines of coordinators fire on the way, in the
-order of their times.
+Routine actions, such as steps of threads and deliveries of requests, are listed by `actions.routine_actions`. A consumer sends
+the requests of its state: JoinGroup, then SyncGroup, then a heartbeat each `heartbeat.interval.ms`. After an error it waits for
+`retry.backoff.ms`. A consumer that does not poll sends heartbeats, and leaves the group after `max.poll.interval.ms`. Between two
+requests virtual time passes (`wait`), and deadlines of coordinators fire on the way, in the order of their times.
 
 All groups are at rest if consumers have only heartbeats to send and each pending deadline belongs to a member with heartbeats.
-The periodic search for expired offsets fires on the way, and keeps no run from its end. Timers of other threads, such as the
-check of preferred leaders, do not fire here.
+The periodic search for expired offsets fires on the way; a run ends although the next search is pending. Timers of other threads,
+such as the check of preferred leaders, do not fire here.
 
 Source: AbstractCoordinator.java: HeartbeatThread.run, ensureActiveGroup, Heartbeat.java (0.10.1, 2.8).
 """

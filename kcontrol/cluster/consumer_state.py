@@ -80,8 +80,10 @@ class Consumer(NamedTuple):
     def after_failed_read(self, now_ms: int, *, rejoins: bool) -> Consumer:
         """Return the consumer after poll has thrown UNREADABLE at `now_ms`: it does not poll any more.
 
-        `rejoins` says whether the next poll sends JoinGroup. A leader does so; a member does so in 0.9, and since 0.10 the next
-        poll reads the same bytes again. Source: joinGroupIfNeeded of AbstractCoordinator.java (2.8), ensureActiveGroup (0.9).
+        UNREADABLE is the error of a leader's client that cannot decode a subscription, or of a member's client that cannot decode
+        its assignment. `rejoins` says whether the next poll sends JoinGroup. A leader does so; a member does so in 0.9, and since
+        0.10 the next poll reads the assignment again. Source: joinGroupIfNeeded of AbstractCoordinator.java (2.8),
+        ensureActiveGroup (0.9).
         """
         return self._replace(error=UNREADABLE, condition=STUCK, polled_at_ms=now_ms, rejoin_needed=rejoins)
 

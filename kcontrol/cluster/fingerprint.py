@@ -79,7 +79,10 @@ def fingerprint(world: World) -> str:
 
 
 def text(state: str) -> Text:
-    """Return a Text of `state`, in which the rank of a zxid among those of this text replaces the zxid, such as 17 in <z17>."""
+    """Return a Text of `state` with ranks in place of zxids.
+
+    `state` has a zxid such as 17 as <z17>; in the Text its rank among the zxids of `state`, from 0, replaces 17.
+    """
     zxids = tuple(sorted(set(map(int, ZXID.findall(state)))))
     rank_of = {str(zxid): f"<z{rank}>" for rank, zxid in enumerate(zxids)}
     return Text(ZXID.sub(lambda match: rank_of[match[1]], state), zxids)

@@ -37,7 +37,7 @@ FIRST_PORT = 9092
 
 
 def start(world: World, n: int) -> None:
-    """Start a broker process with a new session, empty memory and the logs on its disk; queue its start-up event."""
+    """Start the process of broker `n` with a new session, empty memory and the logs on its disk; queue its start-up event."""
     incarnation = world.incarnations.get(n, 0) + 1
     world.incarnations = {**world.incarnations, n: incarnation}
     cause = world.log("start", None, broker=n, incarnation=incarnation)
@@ -70,7 +70,7 @@ def kill(world: World, n: int) -> None:
 
 
 def _log_stop(world: World, n: int, cause: RecordId | None, exit_code: int | None) -> RecordId:
-    """Log the end of a process, drop the requests that it has sent, and return the id of the `stop` record.
+    """Log the end of the process of broker `n`, drop the requests that it has sent, and return the id of the `stop` record.
 
     Its requests in the sockets of frozen brokers stay, except from 0.9 to 0.10.1, where a broker drops the requests of a closed
     socket. `cause` is the journal record of the event that ended the process; `cause` and `exit_code` are None for a process that
@@ -104,7 +104,7 @@ def fail_log_dir(world: World, n: int, partition: str) -> None:
 
 
 def term(world: World, n: int) -> None:
-    """Send SIGTERM to a process: its controlled shutdown begins."""
+    """Send SIGTERM to the process of broker `n`: its controlled shutdown begins."""
     driver = world.processes[n].driver
     driver.enqueue(Shutdown(), world.log("act", None, action=["term", n]), "requests")
 
@@ -201,7 +201,7 @@ def _log_close(world: World, n: int, client: Client, closed: ClosedSession, caus
 
 
 def exit_process(world: World, n: int) -> None:
-    """End a process after a failed start-up or a controlled shutdown, and close its session.
+    """End the process of broker `n` after a failed start-up or a controlled shutdown, and close its session.
 
     `World.run` performs this action only when it can deliver no request that the process has sent.
     """
@@ -233,7 +233,10 @@ def renew_session(world: World, n: int) -> None:
 
 
 def reconnect(world: World, n: int) -> None:
-    """Open a new session after the handler of Expire has begun, and queue the registration under the new session."""
+    """Open a new session for broker `n`, and queue the broker's registration under this session.
+
+    The action is possible only when the handler of Expire has begun (`expire_has_begun`).
+    """
     _open_and_enqueue(world, n)
 
 

@@ -125,7 +125,8 @@ class Network:
     def unread(self, sender: int, frozen: Collection[int]) -> list[int]:
         """Return the receivers of this sender's requests that are in the socket of a frozen broker and have not been read.
 
-        A receiver is named once for each request: the orphaned requests of its channel, and the request that was sent last.
+        A receiver is named once for each request: the request that was sent last, and each orphaned request of its channel, after
+        which the sender has closed the connection.
         """
         pairs = [(sender, to) for to in sorted(frozen) if (sender, to) in self.channels]
         return [to for by, to in pairs for _ in range(self._orphans(by, to) + self.awaits_response(by, to))]

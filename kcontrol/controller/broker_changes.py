@@ -131,9 +131,9 @@ def on_replicas_become_offline(
 
 
 def leaderless(ctx: ControllerContext, dead: Collection[int]) -> tuple[TopicPartition, ...]:
-    """Return partitions without an online leader, of topics that stay; `dead` has no effect here.
+    """Return the partitions without an online leader whose topics are not being deleted.
 
-    Source: KafkaController.onReplicasBecomeOffline (1.1).
+    Only earlier releases use `dead`. Source: KafkaController.onReplicasBecomeOffline (1.1).
     """
     return ctx.partitions_with_offline_leader()
 

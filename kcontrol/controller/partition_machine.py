@@ -245,7 +245,7 @@ def _rows(ctx: ControllerContext, target: PartitionState) -> dict[PartitionState
 def _by_write(
     ctx: ControllerContext, call: Call, subjects: Partitions
 ) -> tuple[list[TopicPartition], dict[str | None, list[TopicPartition]]]:
-    """Return partitions without a row, the others by the row's `write` ("create", "set", None)."""
+    """Return partitions whose state has no row in `call.rows`, and others by `write` of the row."""
     refused: list[TopicPartition] = []
     by_write: dict[str | None, list[TopicPartition]] = {}
     for tp in subjects:

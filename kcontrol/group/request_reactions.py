@@ -95,9 +95,10 @@ _BY_TITLE = {request.title: request for request in Request}
 
 
 class ReactionInput(NamedTuple):
-    """The input of a condition: a request (`event`) to a group, and the coordinator's settings.
+    """The input of a row's condition: a request (`event`) to a group, and coordinator settings.
 
-    `member_id` and `instance_id` identify the member that the request names.
+    The rows are those of GROUP_REACTIONS. `member_id` and `instance_id` identify the member that
+    the request names.
     """
 
     config: GroupConfig

@@ -82,7 +82,8 @@ def welcome(folder: Path, address: str) -> str:
 def options(folder: Path, port: int | None, *, browser: bool) -> list[str]:
     """Return JupyterLab's arguments, which override the configuration in the user's home.
 
-    Without `port` JupyterLab takes the first free port from FIRST_PORT on; `browser` is whether it opens a browser.
+    `folder` is the root of its file browser. Without `port` JupyterLab takes the first free port from FIRST_PORT on; `browser` is
+    whether it opens a browser.
     """
     return [
         "--ServerApp.ip=127.0.0.1",

@@ -144,8 +144,8 @@ class Disks(Namespace[LabT]):
     def clean(self, broker: int, partition: str = "__consumer_offsets-0") -> LabT:
         """Let the log cleaner of a running broker clean its log of a partition of the offsets topic.
 
-        The topic needs the setting `segment.bytes`, and more than half of the bytes of its closed segments must be new since the
-        last cleaning. Source: LogCleaner.scala (0.9, 2.8).
+        Raises UserError, and cleans nothing, if the topic lacks the setting `segment.bytes`, or if not more than half of the
+        bytes in the closed segments of the log are new since the last cleaning. Source: LogCleaner.scala (0.9, 2.8).
         """
         return self._lab._act("clean_log", broker, arguments.words(partition, "A partition", "__consumer_offsets-0"))
 

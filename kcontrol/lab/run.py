@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 
 
 class Run(metaclass=Named):
-    """A run that is only read: `records` are a journal from its first record to its last, or to that of `rewind`.
+    """A run that is only read: `records` are a journal from its first record to its last; `name` is the run's label.
 
-    `name` is the run's label.
+    In a run that `rewind` returned, `records` end with the record that was given to `rewind`.
     """
 
     def __init__(self, records: Sequence[Record] | Journal, name: str = "run", state: State | None = None) -> None:

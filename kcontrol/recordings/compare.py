@@ -267,8 +267,8 @@ class StepComparison:
 def resigned(step: Step, before: Any) -> frozenset[Any]:
     """Return the brokers of which the last requests as controller depend on timing in a step.
 
-    They are the brokers that the step thaws and, if the step deletes or sets `/controller`, its owner before the step (`before`)
-    and the brokers that create `/controller` in the step.
+    They are the brokers that the step thaws and, if the step deletes or sets `/controller`, its owner before the step and the
+    brokers that create `/controller` in the step. `before` is the id of this owner, None if no broker was controller.
     """
     winners = [w["by"] for w in step["writes"] if w["op"] == "create" and w["path"] == CONTROLLER]
     ends = any(

@@ -99,8 +99,9 @@ def is_isr_change(before: dict[str, Any], value: dict[str, Any]) -> bool:
 def pair_writes_with_moves(moves: list[dict[str, Any]], groups: list[Group], seen: Leaderships) -> dict[int, int]:
     """Return, by the position of each transaction in `groups`, the position of the transition in `moves` that wrote it.
 
-    Both lists keep their order; a transaction without a transition is left out. `seen` has the state znodes before the step, and
-    is updated.
+    `moves` are the transitions of partitions and replicas in one recorded step, `groups` its transactions, both in the recorded
+    order, in which they are paired. A transaction with several writes or without a transition is left out. `seen` has the state
+    znodes before the step, and is updated.
     """
     found: dict[int, int] = {}
     start = 0

@@ -42,7 +42,7 @@ class RecordedChoices:
 
     @property
     def _resigns_again(self) -> bool:
-        """Whether a broker is controller now and the recorded step has one more election, so that this controller resigns."""
+        """Whether `/controller` exists and the recorded step has an election still to repeat: then the controller will resign."""
         return self.world.exist(CONTROLLER) == [True] and any(path == CONTROLLER for _, path in self.claims)
 
     @property

@@ -43,7 +43,7 @@ class Explorer:
         self._start, self._path, self._worlds = start, tuple[Action, ...](), [memo_world.fork_for_search(world)]
 
     def answer(self, node: FrontierState) -> Answer:
-        """Return the successors of a state; a learner's condition that fails ends them."""
+        """Return the successors of a state; if a learner's function raises an error, the error's sentence is the last item."""
         found: Answer = []
         try:
             for successor in successors(self._world(node.path), node, self._start.budget, self._start.properties):

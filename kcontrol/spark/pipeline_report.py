@@ -146,10 +146,11 @@ def follow_logs(
 
 
 def offsets(paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen) -> bool:
-    """Write the tables of the segments in `paths`, files and folders, to `out`; return whether all files are segments.
+    """Write the tables of the segments of `__consumer_offsets` in `paths` to `out`; return whether all files are segments.
 
-    `say` is called with each line of text: the steps, the refused files and the result. `chosen` says which records are written.
-    Raises UserError for a path without a segment, for a folder `out` that holds other files, and if Spark is missing.
+    `paths` are files and folders. The tables are commits, group_metadata, tombstones and rejected. `say` is called with each line
+    of text: the steps, the refused files and the result. `chosen` says which records are written. Raises UserError for a path
+    without a segment, for a folder `out` that holds other files, and if Spark is missing.
     """
     segments(paths)
     pipeline.claim(out, offset_tables.TABLES, offset_tables.FORMAT)

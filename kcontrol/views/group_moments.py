@@ -131,7 +131,8 @@ def _place(state: Mapping[str, Any], group_id: str) -> Place:
 def _visible(moment: Moment) -> Any:
     """Return the values that one column of the group strip shows: coordinator, state, generation, members and `place`.
 
-    The members have their assignments. Without a group the values are the coordinator and `place`.
+    The members have their assignments. `place` is the partition of the offsets topic that stores the group, with its leader and
+    the brokers that load or own it. Without a group the values are the coordinator and `place`.
 
     Timers are left out: they are flags at the end of the picture (`group_strip.py`), so a timer that is set again needs no
     column.

@@ -92,11 +92,11 @@ class Patches:
 
 
 class _FormMaker:
-    """The converter of one record's changes of the state into a form, in which values of the record become places in its row.
+    """The converter of one record's changes of the viewer's state into a form: values of the record become places in its row.
 
-    The row is the viewer's dict of the record, and a place is a text such as "$fields.subject". `texts` collects long texts, and
-    `literals` other values that the row does not have; their places are "$texts.0" and "$with.0". So similar records have equal
-    forms.
+    The browser puts the values back when it applies the form as a patch. The row is the viewer's dict of the record, and a place
+    is a text such as "$fields.subject". `texts` collects long texts, and `literals` other values that the row does not have;
+    their places are "$texts.0" and "$with.0". So similar records have equal forms.
     """
 
     def __init__(self, row: Row) -> None:

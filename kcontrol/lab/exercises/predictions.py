@@ -75,9 +75,9 @@ def ask(id: str, lab: Lab, answered: Callable[[], None]) -> PredictionQuestion:
 def show_outcome(id: str) -> None:
     """Show the outcome of a question in the output of the running cell.
 
-    It is shown for the lab of the last `ask` of this question; a question that was not asked fits every lab. Before an answer,
-    and if the question does not fit that lab, a sentence about this is shown. Raises UserError, which lists the ids, for an
-    unknown question.
+    A sentence takes its place before an answer, and if the question does not fit the lab of its last `ask`: its expression `fits`
+    in predictions.toml is false there. Without an `ask` no lab is checked. Raises UserError, which lists the ids, for an unknown
+    question.
     """
     entry = entry_of(id)
     if id not in _asked:
@@ -88,7 +88,8 @@ def show_outcome(id: str) -> None:
 class PredictionQuestion:
     """A question with its options, which are numbered from 1; `chosen` is the learner's answer, None before an answer.
 
-    A question is foreign if it does not fit the lab for which it is shown: it then has no buttons and takes no answer.
+    A question is foreign if it does not fit the lab for which it is shown, because its expression `fits` in predictions.toml is
+    false there: it then has no buttons and takes no answer.
     """
 
     chosen: int | None
@@ -106,10 +107,10 @@ class PredictionQuestion:
         self._run_has_shown = False
 
     def answer(self, chosen: int) -> PredictionQuestion:
-        """Set the learner's answer to the option number `chosen`; a second answer replaces the first until the outcome is shown.
+        """Set the learner's answer to option `chosen`, from 1 on; a second answer replaces the first until the outcome is shown.
 
         Return this question. Raises UserError for a number without an option, for a changed answer after the outcome, and for a
-        question that does not fit its lab.
+        question whose expression `fits` in predictions.toml is false in its lab.
         """
         if self.is_foreign:
             raise UserError(self._foreign())

@@ -178,10 +178,11 @@ def _partition(name: str, value: Any) -> TopicPartition:
 
 
 def _read(lags: dict[TopicPartition, int], rates: Sequence[int], owned: Assigned, paused: Collection[TopicPartition]) -> int:
-    """Let one second pass: records arrive at `rates`, and each member reads from its partitions outside `paused`.
+    """Let one second pass: records arrive at `rates`, and each member reads up to READ records from its partitions.
 
-    `owned` has the partitions of each member. `lags`, the number of unread records by partition, is changed. Return the greatest
-    lag after that.
+    `rates` has the records per second of each partition, in order of their numbers. `owned` has the partitions of each member,
+    which reads the greatest lag first, and nothing from those in `paused`. `lags`, the number of unread records by partition, is
+    changed. Return the greatest lag after that.
     """
     for tp, rate in zip(PARTITIONS, rates, strict=True):
         lags[tp] += rate

@@ -126,9 +126,10 @@ class NotFound(SearchOutcome):
 def search(
     lab: Any, promise: object, bounds: Mapping[str, Any] | None, faults: Sequence[str], spark: SparkSession | None
 ) -> Found | NotFound:
-    """Search from the state of `lab` (a Lab), which does not change; the arguments are those of `Lab.search`.
+    """Search the runs from the state of `lab`, a Lab that does not change, for a shortest one that breaks `promise`.
 
-    Raises UserError, which lists the legal values, for an illegal argument.
+    Return Found with this run, or NotFound if there is none. The arguments are those of `Lab.search`. Raises UserError, which
+    lists the legal values, for an illegal argument.
     """
     lab._require_open()
     within, asked, begun = budget(bounds), promises.promise(promise), lab.branch()
@@ -138,9 +139,10 @@ def search(
 def searched(
     world: World, promise: Promise, budget: Budget, begin: Callable[[], Lab], spark: SparkSession | None = None
 ) -> Found | NotFound:
-    """Search from `world`, with Spark's executors unless `spark` is None or the substitute for a missing Spark.
+    """Search the runs from `world` within `budget` for a shortest one that breaks `promise`: return Found with it, else NotFound.
 
-    `begin` returns a new lab in the state of `world`, for `Found.open`.
+    Spark's executors search, unless `spark` is None or the substitute for a missing Spark. `begin` returns a new lab in the state
+    of `world`, for `Found.open`.
     """
     began = time.monotonic()
     if spark:

@@ -57,7 +57,7 @@ def _parts(nodes: list[FrontierState], number: int) -> list[list[FrontierState]]
 
 
 def _checked(answer: replayed_search.Answer) -> Iterator[Successor]:
-    """Yield the successors of a state. Raises UserError where a learner's condition has failed."""
+    """Yield the successors of a state in an executor's answer. Raises UserError where a learner's function has failed."""
     for successor in answer:
         if isinstance(successor, str):
             raise UserError(successor)

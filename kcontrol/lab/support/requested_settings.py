@@ -55,8 +55,8 @@ def _named(config: Any) -> Mapping[str, Any]:
 def _consumers(release: str, consumers: Any) -> dict[str, dict[str, Any]]:
     """Return the given settings of each consumer, under Kafka's names, by the consumer's name; no defaults are added.
 
-    `consumers` is the argument of Lab: a group id or a mapping of settings, by the consumer's name. Raises UserError for an
-    illegal name or setting; for an unknown setting the error lists the known settings.
+    `consumers`, the argument of Lab, maps each consumer's name to its group id or to a mapping of its settings. Raises UserError
+    for an illegal name or setting; for an unknown setting the error lists the known settings.
     """
     found = {}
     for name, said in arguments.mapping(consumers, "Consumers", '{"a": "g"}').items():

@@ -97,7 +97,10 @@ class Child:
             yield from self._failed(f"its process ended with {_status(self._process.returncode)}")
 
     def late(self) -> Iterator[Outcome]:
-        """If the present run has taken longer than its seconds, yield it as failed (`_failed`); else yield nothing."""
+        """If the present run has exceeded the time limit of a run, end the child and yield the run as failed; else yield nothing.
+
+        A new child plays the runs that are left. Raises UserError if the child has not begun its first run in READY_SECONDS.
+        """
         if time.monotonic() >= self.deadline_s:
             yield from self._failed(f"it did not end within {self._seconds:g} s")
 

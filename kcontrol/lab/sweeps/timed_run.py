@@ -117,7 +117,11 @@ def play(job: Job, task: Task) -> tuple[World, int]:
 
 
 def settings_of(job: Job, cell: Cell, seed: int, consumers: tuple[str, ...]) -> Any:
-    """Return the settings of a cell's run. Raises UserError for settings that the release does not have."""
+    """Return the Settings of a run of the sweep `job` with `cell`, one combination of the sweep's settings.
+
+    `consumers` are the names of the run's consumers, which share the group "billing". Raises UserError for settings that the
+    release does not have.
+    """
     config = {"unclean.leader.election.enable": cell.unclean, "zookeeper.session.timeout.ms": cell.session}
     groups = {name: {"group.id": "billing", "session.timeout.ms": cell.session, "topics": [TOPIC]} for name in consumers}
     changed = requested_settings.Changed(job.rows, job.strategies, job.rules)
@@ -125,7 +129,10 @@ def settings_of(job: Job, cell: Cell, seed: int, consumers: tuple[str, ...]) -> 
 
 
 def _started(job: Job, cell: Cell, seed: int, consumers: tuple[str, ...]) -> World:
-    """Return a cluster at rest whose topics have the replication factor of the cell."""
+    """Return a cluster whose brokers have started and whose topics exist, with the replication factor of `cell`, at rest.
+
+    `cell` is one combination of the sweep's settings; `consumers` are the names of the run's consumers, which have sent nothing.
+    """
     world = World(settings_of(job, cell, seed, consumers))
     world.keep_replay_logs(True)  # a world that need not be copied makes no copies of itself
     replicas = tuple(tuple(BROKERS[(first + i) % len(BROKERS)] for i in range(cell.replication)) for first in range(PARTITIONS))

@@ -96,11 +96,12 @@ def refusals(record: Record) -> Iterator[str]:
 
 
 def unanswered(release: str, state: folded_state.State, targets: Mapping[str, list[int] | None]) -> Iterator[str]:
-    """Yield one sentence for each reassignment in `targets` to brokers that are not alive.
+    """Yield one sentence for each reassignment in `targets` with at least one target broker that is not alive.
 
-    The reassignments were requested in `/admin/reassign_partitions`, so the requester gets no response. Yield nothing for a
-    release up to 0.10.0, which refuses such a reassignment; the journal then has a `handler_error` record. Source:
-    KafkaController.initiateReassignReplicasForTopicPartition (0.8.0 to 0.10.0), onPartitionReassignment (0.10.1 on).
+    A cancellation, whose target is None, has no sentence. The reassignments were requested in `/admin/reassign_partitions`, so
+    the requester gets no response. Yield nothing for a release up to 0.10.0, which refuses such a reassignment; the journal then
+    has a `handler_error` record. Source: KafkaController.initiateReassignReplicasForTopicPartition (0.8.0 to 0.10.0),
+    onPartitionReassignment (0.10.1 on).
     """
     for name, target in targets.items() if not rules(release).refuses_dead_targets else ():
         if dead := [str(b) for b in target or () if broker_path(b) not in state["znodes"]]:

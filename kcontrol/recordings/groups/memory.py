@@ -315,7 +315,11 @@ class Memory:
         return self.append(at, at + 1, written, cause)
 
     def append_tombstones(self, cause: RecordId) -> None:
-        """Append to the journal the tombstones that come next in the recorded log, and remove their offsets."""
+        """Append to the journal the tombstones that come next in the recorded log, and remove the offsets that they delete.
+
+        These are all tombstones from the index `appended` of the log to the next other record; nothing happens if there are none.
+        `cause` is the journal record that causes them.
+        """
         end = self.appended
         while end < len(self.log) and self.log[end][2] is None:
             end += 1

@@ -60,7 +60,7 @@ class Followed(msgspec.Struct):
 
 
 class Present(NamedTuple):
-    """A file that a look found; `reason` says why it is not read, None for a log."""
+    """A file that a scan of the followed paths found; `reason` is None if the file is read as a log, else why it is not read."""
 
     path: Path
     stamp: Stamp
@@ -68,7 +68,7 @@ class Present(NamedTuple):
 
 
 class Look(NamedTuple):
-    """The outcome of a look: the files that are followed, gone files included, and the files that are not read."""
+    """The outcome of a scan of the followed paths: the files that are followed, gone files included, and the files not read."""
 
     files: list[Followed]
     refused: list[NoLog]

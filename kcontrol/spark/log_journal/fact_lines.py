@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 class Logs(NamedTuple):
     """The lines of a folder of logs: their release, the ids of brokers that they name, and whether their times are UTC.
 
-    `facts` are the rows of the table `records` that have facts, and `root` is the folder that has all files.
+    `facts` are the rows of the table `records`, one for each record of the logs, that have facts: values in a message that
+    matches a row of `patterns.tsv`. `root` is the folder that has all files.
     """
 
     release: str

@@ -64,7 +64,10 @@ class Known:
 
 
 class GroupLines:
-    """The consumer groups in the memory of coordinators, by the lines so far."""
+    """The consumer groups in the memory of coordinators, by the lines of the brokers' logs so far.
+
+    Each public method reads a line and updates its group; lines about a group's state also add a `group` record to the journal.
+    """
 
     def __init__(self, memory: Memory, processes: Processes, release: str) -> None:
         self.memory, self.processes, self._release = memory, processes, release
@@ -88,19 +91,19 @@ class GroupLines:
                 self._add(known, facts["member"], facts.get("instance"), is_member=True)
 
     def failed(self, line: Line) -> None:
-        """Read a member whose session has ended; before 0.11 the line is also that of a member that leaves."""
+        """Read a member whose session has ended, and remove it; before 0.11 the line is also that of a member that leaves."""
         self._remove(line, self._failed)
 
     def left(self, line: Line) -> None:
-        """Read the line of a member that leaves, and record the group without it."""
+        """Read a member that leaves, and remove it."""
         self._remove(line, LEAVES)
 
     def pending_gone(self, line: Line) -> None:
-        """Read a member id that is given up before it has joined."""
+        """Read a member id that is given up before it has joined, and remove it."""
         self._remove(line, None)
 
     def not_rejoined(self, line: Line) -> None:
-        """Read the members that have not joined again before the rebalance timeout."""
+        """Read the members that have not joined again before the rebalance timeout, and remove them; no record is added."""
         if (known := self._of(line)) is not None:
             for member in line.facts["members"]:
                 known.members.pop(member.strip("() "), None)

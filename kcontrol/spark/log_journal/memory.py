@@ -48,7 +48,10 @@ class Records:
 
 
 class Memory:
-    """The state of a cluster after the log lines so far, and the journal's `records`, to which each method adds its records."""
+    """The state of a cluster after the log lines so far, and the journal's `records`, to which each method adds its records.
+
+    An argument `inferred` is the value of the field `inferred` in the record, None if lines of the logs show the whole record.
+    """
 
     def __init__(self, records: Records) -> None:
         self.records, self.line = records, Line("", 0, 0, "", {}, None)
@@ -135,7 +138,9 @@ class Memory:
     def assign(self, assigned: dict[str, list[int]], inferred: str | None, changing: dict[str, Changing] | None = None) -> None:
         """Record the assignment of replicas to partitions in their topics' znodes, as far as it is new.
 
-        `changing` has, by partition, the replicas that a reassignment adds and removes; ([], []) stands for its end.
+        `assigned` maps a partition, such as "t-0", to the ids of its replicas. `inferred` is RECORD if no line states the
+        assignment, None if a line does. `changing` has, by partition, the replicas that a reassignment adds and removes; ([], [])
+        stands for its end.
         """
         changing = changing or {}
         new = {tp: replicas for tp, replicas in assigned.items() if self.assigned.get(tp) != replicas or tp in changing}

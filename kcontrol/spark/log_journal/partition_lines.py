@@ -31,7 +31,10 @@ NOT_KNOWN = "the log does not say why"
 
 
 class PartitionLines:
-    """The partitions and replicas of a cluster, by the lines so far; each public method reads a line and adds its records."""
+    """The partitions and replicas of a cluster, by the lines of the brokers' logs so far.
+
+    Each public method reads one line, and adds the records that follow from it to the journal of `memory`.
+    """
 
     def __init__(self, memory: Memory, processes: Processes, release: str) -> None:
         self.memory, self.processes = memory, processes

@@ -16,7 +16,10 @@ VALUE = {"context": "controller", "container": "value", "clear": False, "remove"
 
 
 class Processes:
-    """The processes and controllers of a cluster, by the lines so far; a method that reads a line adds records to `memory`."""
+    """The processes and controllers of a cluster, by the lines of the brokers' logs so far.
+
+    A method that reads a line adds the records that follow from it to the journal of `memory`.
+    """
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
@@ -29,9 +32,9 @@ class Processes:
     # ---------------------------------------------------------------- brokers
 
     def started(self, line: Line) -> None:
-        """Read "started": record the start of the broker, at an inferred time, and its registration, unless they are recorded.
+        """Read a broker's line "started": record its start, at an inferred time, and its registration, unless they are recorded.
 
-        After a second "started" the first process has ended.
+        If a broker logs "started" twice without an end in between, the end of its first process is inferred and recorded before.
         """
         broker, memory = line.facts["broker"], self.memory
         if broker in memory.alive and self._started.get(broker) == memory.incarnations[broker]:

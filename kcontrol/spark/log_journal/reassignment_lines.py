@@ -20,7 +20,10 @@ from kcontrol.spark.log_journal.processes import Processes
 
 
 class ReassignmentLines:
-    """The partitions that are being reassigned, by the lines so far."""
+    """The partitions that are being reassigned, by the lines of the brokers' logs so far.
+
+    Each public method reads one line, and adds the records that follow from it to the journal of `memory`.
+    """
 
     def __init__(self, memory: Memory, processes: Processes, release: str) -> None:
         self.memory, self.processes = memory, processes

@@ -37,10 +37,11 @@ RELEASES = ("0.8.0", "0.8.1", "0.8.2", "0.9", "0.10.2", "0.11.0", "1.0", "1.1", 
 
 
 def release_of(versions: Iterable[str], found: Iterable[str]) -> str:
-    """Return the release that wrote logs with these versions of Kafka and these wordings, which are keys of WORDINGS.
+    """Return the release that wrote logs with these versions of Kafka and these wordings.
 
-    Of several versions it is the newest. Without a version it is the first release of RELEASES that is not older than any of
-    the wordings. Without any evidence it is the last release before KIP-866, 2.8.
+    Wordings are the regular expressions of WORDINGS that a line of the logs matches. Of several versions the release is the
+    newest. Without a version it is the first release of RELEASES that is not older than any of the wordings. Without versions and
+    wordings it is 2.8.
     """
     if known := [version for version in map(_number, versions) if version]:
         return max(known, key=sort_key)

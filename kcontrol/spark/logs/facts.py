@@ -45,7 +45,7 @@ def named_facts(message: Column) -> Column:
 
 
 def own_facts(named: Column) -> Column:
-    """Return the entries of `named`, the map that `named_facts` returns, without "kind" and without the facts that have no value.
+    """Return the map `named`, which `named_facts` returns, without its entry "kind" and without the facts that have no value.
 
     The fact `state` is left out too if it has a text with the leader and ISR of a partition: `state_facts` divides this text.
     """

@@ -128,8 +128,9 @@ def lines_of(path: Path) -> Iterator[str]:
 class Names:
     """The names that were found, each with the stable name in its place: "topic-1" for the first topic, and so on.
 
-    A name that is a word of Kafka's messages is replaced only where a message has a name, and in a line that is no known message
-    where Kafka writes names.
+    A name that is also a word of Kafka's messages, such as a topic "partition", is replaced only at places for names: the names
+    in a known message; in any line the sure places of WHERE, such as `[name,0]`, and `name-0`; in an unknown message also the
+    other places of WHERE, such as "topic name".
     """
 
     def __init__(self, kinds: Iterable[str]) -> None:
@@ -213,7 +214,10 @@ class Names:
         return self._pattern.sub(stable, text)
 
     def _spans(self, line: str) -> list[tuple[str, int, int]]:
-        """Return the kind, start and end of each part of a line in which a word of Kafka's messages is a name."""
+        """Return (kind, start, end) for each part of a line in which even a word of Kafka's messages is a name, and is replaced.
+
+        The kind is that of the name: "topic", "host" or "client". Outside these parts such a word stays.
+        """
         message = names_in_messages.places(line)
         found = [(place.kind, place.start, place.end) for place in message or ()]
         for kind, is_sure, pattern in self._where:

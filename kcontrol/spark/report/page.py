@@ -46,7 +46,10 @@ EMPTY = "The tables have no row about this."
 
 
 def html_report(title: str, runs: Sequence[RunTimes], found: Sequence[Section], zone: str | None = None) -> str:
-    """Return the page of a report with these runs and sections as text; `zone` is that of `Tables`."""
+    """Return the page of a report with these runs and sections as text.
+
+    `zone` is the zone of the times in a report on broker logs, "in UTC" or "as written"; None for a report on runs.
+    """
     numbers = {run.name: number for number, run in enumerate(runs, 1)}
     parts = [_overview(runs, found, numbers), _timeline(runs, found), *(_section(one, numbers) for one in found)]
     records = sum(run.records for run in runs)
@@ -73,9 +76,10 @@ def _evidence(found: Sequence[Section], zone: str | None) -> str:
 
 
 def write_report(path: Path, title: str, runs: Sequence[RunTimes], found: Sequence[Section], zone: str | None = None) -> None:
-    """Write the page to a file, in place of an earlier report; `zone` is that of `Tables`.
+    """Write the page to a file, in place of an earlier report.
 
-    Raises UserError if the file holds something else than a report, and if it cannot be written.
+    `zone` is the zone of the times in a report on broker logs, "in UTC" or "as written"; None for a report on runs. Raises
+    UserError if the file holds something else than a report, and if it cannot be written.
     """
     try:
         if path.exists() and (not path.is_file() or GENERATOR not in path.read_text(encoding="utf-8", errors="replace")[:2000]):

@@ -104,7 +104,10 @@ def sections(tables: Tables) -> list[Section]:
 
 
 def _ordered(rows: Sequence[Row], key_of: Callable[[Row], object], clock_of: clock.Clock) -> list[Row]:
-    """Return the rows of a section in order; a row without a key has the key "unknown"."""
+    """Return the rows of a section sorted by run, key and `n`, with the fields `key`, `from`, `for` and `place` for the report.
+
+    `key_of` returns a row's key, or None, which becomes "unknown"; `clock_of` is the clock of the times in `from`.
+    """
     shown = [row | {"key": _words(key_of(row)), "from": _begin(row, clock_of), "for": _length(row)} for row in rows]
     ordered = sorted(shown, key=lambda row: (row["run"], _order(row["key"]), row["n"]))
     return [row | {"place": place} for place, row in enumerate(ordered)]

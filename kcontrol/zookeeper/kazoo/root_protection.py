@@ -98,10 +98,10 @@ def open_zookeeper(address: str, seed: int) -> KazooZooKeeper:
 
 
 def mark_server(hosts: str, seed: int) -> None:
-    """Create kcontrol's marker, the znode `/.kcontrol` with `seed`, at the top of a server that a lab has started.
+    """Create kcontrol's marker, the znode `/.kcontrol`, at the top of a server that a lab has started.
 
-    So, if a client finds a Kafka cluster at a root `/kcontrol-...` without a marker on such a server, the error text says that
-    another lab uses this root.
+    If a client then finds a Kafka cluster at a root `/kcontrol-...` that has no marker of its own, the error text says that
+    another lab uses this root. The marker has the lab's `seed`, which no client reads.
     """
     with KazooZooKeeper(hosts) as ensemble:
         ensemble.connect().write([(Op("create", MARKER, _marker(seed, SERVER)),)])
