@@ -84,9 +84,11 @@ def trials(
     and outages, and of the outages' lengths in ms.
 
     With `assignors` instead of `rules` there is one row per assignor, with its effects in `runs` random series of joins, failures
-    and lags, in the columns rebalances, moved, uneven and greatest_lag. An assignor is a function of (partitions, members) or
-    (partitions, members, lags) that returns a list of partitions for each member, or None under the name of an assignor of Kafka,
-    such as "range". Raises UserError unless exactly one of `rules` and `assignors` is given.
+    and lags: rebalances; moved, the partitions that another living member had before; uneven, the assignments in which a member
+    has at least two partitions more than another; greatest_lag, the most unread records of a partition (a mean over the series).
+    An assignor is a function of (partitions, members) or (partitions, members, lags) that returns a dict from each member to a
+    list of partitions, or None under the name of an assignor of Kafka, such as "range". Raises UserError unless exactly one of
+    `rules` and `assignors` is given.
     """
     if (rules is None) == (assignors is None):
         raise UserError('Compare either rules or assignors, as in rules.trials(assignors={"range": None, "mine": mine}).')

@@ -137,10 +137,11 @@ def remove_member(
 
 
 def after_removal(ctx: GroupContext, group: Group, now_ms: int, rule: str) -> Handler:
-    """Begin a rebalance in Stable and CompletingRebalance, end the join phase if all have joined.
+    """Begin a rebalance, or end the join phase, of `group`, from which a member was removed.
 
-    `group` is the group after the removal of a member. In another state nothing follows. `rule` is
-    the reason for the run's journal, such as "session timeout". Source: onMemberFailure (0.9),
+    In Stable and CompletingRebalance a rebalance begins; in PreparingRebalance the join phase ends
+    if all remaining members have joined; in another state nothing follows. `rule` is the reason for
+    the run's journal, such as "session timeout". Source: onMemberFailure (0.9),
     removeMemberAndUpdateGroup (2.8).
     """
     if group.state in (STABLE, COMPLETING):

@@ -190,7 +190,10 @@ def _object(text: str) -> dict[str, Any] | None:
 
 
 def text_of(value: Any) -> str:
-    """Return the text of a znode whose content is `value`: the inverse of `data`, "" for None. All placeholders stay."""
+    """Return the text of a znode whose content in a recording is `value`: JSON for an object, a text unchanged, "" for None.
+
+    It is the inverse of the function `data`, but the placeholders of that function, such as "<ms>" for a time, stay.
+    """
     return (
         value if isinstance(value, str) else "" if value is None else json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     )

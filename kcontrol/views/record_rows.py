@@ -1,7 +1,7 @@
 """Functions that make the viewer's rows: one dict per journal record, which is sent to the viewer's JavaScript.
 
-A row has the record's values, its sentence, its importance (2 for an action from outside, 0 for a step inside a broker), and its
-changes of the viewer's state.
+A row has the record's values, its sentence, its importance (2 for an action from outside, 1 for a changed state or a message, 0
+for a step inside a broker), and its changes of the viewer's state.
 """
 
 from __future__ import annotations

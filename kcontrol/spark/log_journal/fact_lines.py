@@ -41,7 +41,7 @@ class Logs(NamedTuple):
         return "in UTC" if self.is_utc else "as written"
 
     def lines(self) -> Iterator[Line]:
-        """Yield the lines with facts, in the order of time; lines of one time in the order of their files."""
+        """Yield the lines of `facts` that have a time, in the order of time; lines of one time by file, then by number."""
         at = sql.unix_millis("time_utc") if self.is_utc else sql.expr("unix_millis(CAST(local_time AS TIMESTAMP))")
         in_file = Window.partitionBy("file").orderBy("n")
         rows = self.facts.where("local_time IS NOT NULL").withColumn("at_ms", sql.max(at).over(in_file))

@@ -46,10 +46,11 @@ class Zone(NamedTuple):
 
 
 def zones(starts: Iterable[Start]) -> list[Zone]:
-    """Return the known zones of each folder with log files, in order of time.
+    """Return the known zones of each folder with log files, in order of time, computed from the broker starts in the files.
 
-    Between zones with different offsets no zone is known. The first zone of a folder has no begin, and the last one no end. A
-    start is left out if its offset is no multiple of 15 minutes.
+    A zone is a stretch of time in which the logs of a folder have one offset from UTC: from the first to the last of successive
+    starts with this offset. Between zones with different offsets no zone is known. The first zone of a folder has no begin, and
+    the last one no end. A start is left out if its offset is no multiple of 15 minutes.
     """
     by_folder: dict[str, list[tuple[Start, int]]] = defaultdict(list)
     for start in sorted(starts, key=lambda start: start.local_ms):

@@ -196,7 +196,10 @@ def _marker(seed: int, owner: str) -> bytes:
 
 
 def is_ours(client: Reader, root: str) -> bool:
-    """Return whether a root has kcontrol's marker: a readable znode `/.kcontrol` below it, with the owner of the root."""
+    """Return whether a root has kcontrol's marker: the znode `/.kcontrol` below it, whose JSON names the tool and an owner.
+
+    Return False for a znode with other content.
+    """
     return bool(owner_of(client, root))
 
 
