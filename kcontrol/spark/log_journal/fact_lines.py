@@ -57,7 +57,7 @@ class Logs(NamedTuple):
 
 
 def logs_of(records: DataFrame, release: str | None = None) -> Logs:
-    """Return the lines with facts of the table `records`, for a `release`; None stands for the release that the lines show."""
+    """Return the Logs of the table `records`, as those of `release`; None stands for the release that the lines show."""
     facts = records.where("kind <> 'other'")
     words = [
         sql.max(sql.col("kind").isin(*KINDS) & sql.col("raw").rlike(pattern)).alias(f"w{n}")
