@@ -188,7 +188,7 @@ def is_admin_clients(world: World, client: str) -> bool:
 def reopen(world: World, client: str) -> None:
     """Open a new session for the clients that are no brokers; end their old session, if a real ZooKeeper has not ended it.
 
-    `client` is ADMIN_CLIENTS.
+    `client` is always ADMIN_CLIENTS, the name of these clients, which share one session.
     """
     with suppress(SessionExpired):
         world.zk.end(world._tool)

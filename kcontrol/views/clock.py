@@ -33,7 +33,8 @@ def of_run(records: Sequence[Record]) -> Clock:
 def stamp(at_ms: int, clock: Clock) -> str:
     """Return a time as the beginning of a line in one of Kafka's log files, by the kind of `clock`.
 
-    For "wall" this is a date in UTC, "[2015-11-24 10:00:00,087] ", for "virtual" the milliseconds, "[87 ms] ", and "" for "none".
+    For "wall" `at_ms` counts from 1970 and the text is a date in UTC, "[2015-11-24 10:00:00,087] "; for "virtual" it counts from
+    the begin of the run, and the text is such as "[87 ms] "; for "none" the text is "".
     """
     if clock == "none":
         return ""

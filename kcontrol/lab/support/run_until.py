@@ -107,7 +107,8 @@ def goal(until: str | Callable[[Any], object]) -> Goal:
     """Return the condition for the argument `until` of `Lab.run`.
 
     `until` is "quiet", "a controller is elected", a sentence such as "t-0 has a leader" (see SENTENCES), the name of an event,
-    such as "BrokerChange", or a function of the lab. Raises UserError, which lists the legal values, for any other text.
+    such as "BrokerChange", whose handler then has begun, or a function of the lab, which then returns a true value. Raises
+    UserError, which lists the legal values, for any other text.
     """
     if callable(until):
         reached = until

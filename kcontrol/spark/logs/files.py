@@ -87,9 +87,10 @@ def examine(path: Path, copies: Path) -> LogFile | NoLog:
 
 
 def counted(path: Path, copies: Path) -> LogFile:
-    """Return a LogFile with the number of lines.
+    """Return a LogFile of the file `path` with its number of lines.
 
-    If Spark cannot read some of the lines, make a copy, in which these lines are empty, in the folder `copies`.
+    If Spark cannot read some of the lines, which are too long or damaged, make a copy in the folder `copies`, in which these
+    lines are empty; the LogFile has the path of the copy in `read`.
     """
     lines, damaged = _scan(path)
     if not damaged:
