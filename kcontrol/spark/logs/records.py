@@ -54,9 +54,10 @@ def parsed(spark: SparkSession, files: Sequence[LogFile]) -> DataFrame:
 def _numbered(spark: SparkSession, files: Sequence[LogFile]) -> DataFrame:
     """Return one row per line that Spark reads: file, n (its number, from 1), raw, length, wrap, layout, reason and first.
 
-    `raw` is the line, `length` its bytes without the line break. `wrap` is the kind of text before its time and `layout` the
-    format of its record; both are NULL if there is none. `reason` is NULL for a line of a record, else the reason why the line is
-    rejected. `first` is the number of the first line of its record, which is `n` for a rejected line.
+    `raw` is the line, `length` its bytes without the line break. `wrap` is the kind of text before its time, such as "grep" (a
+    key of WRAPS), and `layout` the format of its record, such as "apache" (a name in LAYOUTS); both are NULL if there is none.
+    `reason` is NULL for a line of a record, else the reason why the line is rejected. `first` is the number of the first line of
+    its record, which is `n` for a rejected line.
     """
     names = spark.createDataFrame([(str(f.read), str(f.path), [line.n for line in f.damaged]) for f in files], FILES)
     text = spark.read.option("lineSep", "\n").text([literal(f.read) for f in files])
