@@ -52,7 +52,7 @@ class SearchResult:
     def scenario(self) -> str:
         """Return Python code that makes the world and performs `past` and `actions`, with the violation as its last comment.
 
-        Without a violation the code performs no action.
+        `past` are the actions before the search began. Without a violation the code performs no action.
         """
         lines = [
             "from kcontrol.broker.broker_configs import BrokerConfig",

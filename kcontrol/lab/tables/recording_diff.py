@@ -54,7 +54,8 @@ def scenario_of(given: Run | Mapping[str, Any]) -> tuple[Mapping[str, Any], str]
 def recording_diff(names: tuple[str, str], one: Sequence[Record], other: Sequence[Record]) -> RecordingDiff:
     """Return the comparison of two runs of one scenario, with the columns "theirs" and "ours".
 
-    "theirs" is the recording; of two recordings it is the first run. `names` are the labels of `one` and `other`.
+    One of the runs at least is a recording: "theirs" is the recording, of two recordings the first run. `names` are the labels of
+    `one` and `other`.
 
     Raises UserError if one of the runs was not played from a scenario.
     """

@@ -245,7 +245,7 @@ def is_of_group(content: bytes) -> bool:
 
 
 def parse(content: bytes, name: str) -> Step:
-    """Return the recording in the bytes of a file called `name`. Raises UserError if they are no valid recording of a group."""
+    """Return the recording, a dict, in the bytes of file `name`. Raises UserError if they are no valid recording of a group."""
     try:
         msgspec.json.decode(content, type=_Recording)
         found: Step = msgspec.json.decode(content)

@@ -192,7 +192,8 @@ def _is_elsewhere(file: Followed, logs: Sequence[Present], found: dict[Path, Fol
 def continues(file: Followed, item: Present) -> bool:
     """Return whether a found file begins with the bytes of the known `file` that were read.
 
-    A compressed file that was damaged, because it was not yet written to its end, is known by its name or inode.
+    If the known file is a compressed file that was damaged, because it was not yet written to its end, return instead whether its
+    name or its inode is equal.
     """
     if file.seen and not file.content:
         return file.path == str(item.path) or file.stamp[:2] == item.stamp[:2]

@@ -187,8 +187,9 @@ def _with_local_time(rows: DataFrame) -> DataFrame:
 def _records(spark: SparkSession, rows: DataFrame, chosen: Chosen) -> DataFrame:
     """Return the table `records` from the rows that `parsed` returns for records, with `copy_of` and the columns of `_with_zone`.
 
-    A copy gets the kind "other" and no facts. If a record names no broker, its broker is that of the other records of its file,
-    if they name only one. Copies, zones and brokers are found with all records; then those that are not `chosen` are left out.
+    A copy is a record that another file of its folder and broker has too; it gets the kind "other" and no facts. If a record
+    names no broker, its broker is that of the other records of its file, if they name only one. Copies, zones and brokers are
+    found with all records; then those that are not `chosen` are left out.
     """
     rows = rows.withColumn("folder", sql.regexp_replace("file", r"/[^/]*$", ""))
     speakers = rows.groupBy(sql.col("file").alias("of_file")).agg(sql.array_sort(sql.collect_set("broker")).alias("speakers"))

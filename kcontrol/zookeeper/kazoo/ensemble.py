@@ -112,7 +112,7 @@ class KazooZooKeeper:
     def close(self) -> None:
         """Close every session in an orderly way and end all threads. A second call does nothing.
 
-        All sessions share one `patience_s`.
+        All sessions together get `patience_s` seconds for this.
         """
         self._closed = True
         sessions = [*self._sessions.values(), self._own_session]
