@@ -386,7 +386,7 @@ def _by_epoch(log: ReplicaLog, offset: int, leader_epoch: int) -> EpochEnd | Non
     needed if it is below `offset`: the follower's log diverges. An epoch that the leader lacks ends
     at the start of the leader's next epoch, or at -1 (unknown) if there is none. If `leader_epoch`
     is -1 (the follower has sent its epoch in an earlier fetch), return the end of the leader's log
-    if `offset` is beyond it, else None. The returned epoch is -1. Source: OffsetForLeaderEpoch
+    if `offset` is beyond it, else None. Every returned epoch is -1. Source: OffsetForLeaderEpoch
     version 0 (KIP-101).
     """
     if leader_epoch == NO_EPOCH:

@@ -98,7 +98,7 @@ def watch(driver: Driver, thread: Thread, effect: fx.RegisterZNodeHandler | fx.U
 
 
 def send(driver: Driver, thread: Thread, effect: fx.Send) -> None:
-    """Write `send`, and pass the requests to brokers to the outbox, which puts them into channels."""
+    """Write a record `send`, and pass requests to brokers to the outbox, which puts them into channels."""
     record = driver.log("send", latest_record(thread), requests=effect.requests)
     driver.outbox.send(driver, effect.requests, record)
 

@@ -53,7 +53,8 @@ class Claims(NamedTuple):
 def claims(partitions: Partitions, members: Members) -> Claims:
     """Read the members in order, and return the partitions that they own by their subscriptions.
 
-    At the first member that has other topics than the first member, stop. `partitions` maps each
+    At the first member that has other topics than the first member, stop: the claims are those of
+    the members before it, and `are_equal` is False. `partitions` maps each
     topic to its number of partitions, `members` a member id to its subscription. Owned partitions
     of topics that `partitions` does not have are ignored. Source: allSubscriptionsEqual of
     AbstractStickyAssignor.java (2.8).

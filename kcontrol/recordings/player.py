@@ -308,7 +308,7 @@ class Player:
                 self._settle(but="expire")
 
     def pause(self, brokers: Any) -> None:
-        """Freeze a broker or a list of brokers, and end their sessions; as an action of a step word `together` end no session.
+        """Freeze a broker or a list of brokers, and end their sessions; within the action `together` the sessions stay open.
 
         A broker that is frozen already stays frozen.
         """

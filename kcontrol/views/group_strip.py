@@ -142,7 +142,7 @@ class GroupStrip:
     def svg(self) -> str:
         """Return the strip as SVG: states above, a lane for each member id, flags of deadlines, partitions and times below.
 
-        The strips of `beside` follow below.
+        The strips in the field `beside` follow below, each under its title.
         """
         shown = (self, *self.beside)
         width, height, parts = max(strip.width for strip in shown), 0.0, list[str]()

@@ -70,7 +70,10 @@ class OffsetsTopicPicture:
     # ---------------------------------------------------------------- picture
 
     def svg(self) -> str:
-        """Return the picture as SVG; at most MOST squares are drawn in a row: the log's last records, the first keys."""
+        """Return the picture as SVG: a row of squares for the log's records, and rows for the keys in the cache and after a load.
+
+        Of more than MOST records the last are drawn, and of more than MOST keys the first.
+        """
         shown, keys = self.squares[-MOST:], self.keys[:MOST]
         width = MARGIN + NAME + max(5, len(shown), len(keys)) * STEP + MARGIN
         parts = [label(MARGIN, 24, self.title, "ink", 14)]

@@ -125,8 +125,8 @@ class _FormMaker:
     def key(self, part: str) -> Any:
         """Return `part`, a key in the path of a change, as it stands in a patch.
 
-        If the key is a number that the row (the viewer's dict of the record) has, return its place in the row, such as "$id.0";
-        else return what `form` returns for a text.
+        If a number in the row (the viewer's dict of the record) has this text, return the number's place in the row: "$id.0" for
+        "3" if the row's `id` begins with 3. Else return what `form` returns for a text.
         """
         return self._numbers.get(part) or self.form(part)
 

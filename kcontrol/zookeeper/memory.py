@@ -152,7 +152,7 @@ class MemoryZooKeeper:
         return self._child_watches, self._data_watches
 
     def copy(self, now_ms: Callable[[], int] | None = None) -> MemoryZooKeeper:
-        """Return an independent copy: znodes, sessions, watches, events and pending losses.
+        """Return an independent copy: znodes, sessions, watches, events, and losses of connections that are still to come.
 
         Its clock is `now_ms` if that is given, else the clock of this ZooKeeper.
         """

@@ -121,7 +121,8 @@ def reports(entry: Entry, text: Sequence[str] | None, packed: bytes) -> Iterator
 def _in_file(entry: Entry, text: str, path: str) -> Any:
     """Execute `text`, the content of the learner's file `path`, and return the function or value with the name in the stub.
 
-    Raises UserError for a file without this name, and for a file that raises.
+    The stub is the file of the exercise with which the learner begins. Raises UserError for a file without this name, and for a
+    file that raises.
     """
     try:
         with printed_output.capturing():

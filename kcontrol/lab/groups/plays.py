@@ -5,7 +5,7 @@ its arguments, such as ("join", "anna"). The words are those of a consumer's cli
 MEMBER_ID_REQUIRED joins again (KIP-394), and `settle` lets consumers send the requests by which a rebalance ends. So one play
 runs under every release.
 
-What consumers do by themselves in a lab is in `cluster/consumer_clients.py`: a consumer sends a request only as an action.
+In a play a consumer sends a request only as an action. What consumers do by themselves is in `cluster/consumer_clients.py`.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class Sweep:
 
     @property
     def failed(self) -> pd.DataFrame:
-        """One row per failed run: its cell, its number in the cell, and the reason."""
+        """One row per failed run: its settings (its cell), its number in the cell, and the reason."""
         rows = (_task_row(o.task) | {"reason": o.failed} for o in self._outcomes if o.failed is not None)
         return journal_tables.table(rows, TABLES["failed"])
 

@@ -88,7 +88,10 @@ def _progress(say: Say, begin_s: float) -> sweep.Report:
 
 
 def _claim(out: Path) -> None:
-    """Make the folder `out` one for the tables of a sweep. Raises UserError if it holds other files, or without pyarrow."""
+    """Create the folder `out` if it is missing, and mark it as a folder for the tables of a sweep (`pipeline.claim`).
+
+    Raises UserError if it holds other files, or without pyarrow.
+    """
     if importlib.util.find_spec("pyarrow") is None:
         raise UserError("--out writes Parquet files with pyarrow, which is not installed: run ./run lab without --light.")
     pipeline.claim(out, list(sweep.TABLES), FORMAT)

@@ -1,8 +1,8 @@
 """Makes tables of a run as pandas frames, from the records of its journal and the state of the cluster after the last record.
 
 The type of a column does not depend on the rows: nullable integers, booleans, text, or lists of broker ids. Times of a wall
-clock are dates in UTC without a time zone (column `at`), virtual times are milliseconds (`at_ms`), and recordings have no
-times.
+clock are dates in UTC without a time zone (column `at`), virtual times are milliseconds (`at_ms`), and tables of recordings have
+no column of times.
 """
 
 from __future__ import annotations

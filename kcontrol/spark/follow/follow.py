@@ -174,7 +174,7 @@ def _write_part(asked: Following, checkpoint: Checkpoint, rows: DataFrame) -> st
 
 
 def _merge(asked: Following, checkpoint: Checkpoint) -> None:
-    """Replace all parts by one part with the rows that count."""
+    """Replace all parts (the rows of the rounds so far) by one part, without the rows that a later part has again."""
     rows = _rows(asked, checkpoint, {file.id: (file.id, ALL_LINES) for file in checkpoint.files})
     ids = {id for files in checkpoint.parts.values() for id in files}
     former = list(checkpoint.parts)

@@ -167,7 +167,7 @@ class GroupLines:
         self._end(line, line.facts.get("group"), "the group is removed")
 
     def unloading(self, line: Line) -> None:
-        """Read the end of a group at a coordinator whose partition of the offsets topic another broker leads now."""
+        """Record that a coordinator drops a group, because another broker leads the group's partition of the offsets topic."""
         self._end(line, line.facts.get("group"), "another broker coordinates")
 
     def deleted(self, line: Line) -> None:
@@ -211,7 +211,10 @@ class GroupLines:
         return self._known.setdefault((broker, self.memory.incarnations[broker], group), Known())
 
     def _move(self, line: Line, known: Known, to: str, rule: str, inferred: list[str], group: str | None = None) -> None:
-        """Add the record of a transition of a group; `inferred` has the names of the values that no line has."""
+        """Add the record of a transition of a group; `inferred` has the names of the values that no line has.
+
+        `rule` is the reason of the transition, the record's field `rule`.
+        """
         group, broker = group or line.facts["group"], line.facts.get("broker", line.broker)
         value = None if to == DEAD else self._value(line, known, to, group)
         source = known.state or (STABLE if to == PREPARING and known.generation else PREPARING if to != PREPARING else EMPTY)

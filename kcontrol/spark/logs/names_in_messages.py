@@ -32,7 +32,7 @@ class Place(NamedTuple):
     end: int
 
     def names(self, line: str) -> list[str]:
-        """Return the names in this part of the line."""
+        """Return the names of topics, hosts or clients in the part of the line that this Place describes, in their order."""
         text = line[self.start : self.end]
         if self.type in PLACES:
             return TOPIC.findall(text)

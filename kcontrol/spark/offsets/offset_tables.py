@@ -67,7 +67,7 @@ Report = Callable[[str], None]
 
 
 class BytesLost(UserError):
-    """The error if the rows of a segment do not have every byte of its file: an error of kcontrol."""
+    """The error if the rows of a segment do not have every byte of its file: a defect of kcontrol, not of the file."""
 
 
 class Written(NamedTuple):

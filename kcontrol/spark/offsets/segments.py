@@ -126,8 +126,8 @@ def _log_partition(path: Path) -> int | None:
 def rows(segment: Segment) -> Iterator[Row]:
     """Yield the rows of a segment in the order of its bytes: one per record, per batch without records, and per rejected stretch.
 
-    The first row of a batch has the batch's length, the others have 0, so the lengths have the sum `segment.size`. Raises OSError
-    if the file cannot be read.
+    A stretch is rejected if its bytes cannot be read as a batch. The first row of a batch has the batch's length, the others
+    have 0, so the lengths have the sum `segment.size`. Raises OSError if the file cannot be read.
     """
     with segment.path.open("rb") as file:
         position = 0
