@@ -290,7 +290,7 @@ class Offsets:
     by_producer: Mapping[int, Entries] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        """Return whether there is any offset, or any open transaction."""
+        """Return whether there is any committed or pending offset, or any open transaction."""
         return bool(self.committed or self.pending or self.by_producer)
 
     def is_unstable(self, tp: TopicPartition) -> bool:

@@ -137,9 +137,10 @@ class LogChange(msgspec.Struct):
 
 
 class Hosted(msgspec.Struct):
-    """A replica that a broker hosts: the leader, ISR and epochs of its partition, and the ids of all brokers with a replica.
+    """A replica that a broker hosts: the leadership of its partition, and the ids of all brokers with a replica.
 
-    The key of this object in the journal is the partition's name.
+    It is a value in records `update` of the field `hosted`, a map by the partition's name. `leadership` has the leader, ISR and
+    epochs as the broker knows them.
     """
 
     leadership: Value

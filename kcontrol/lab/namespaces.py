@@ -79,7 +79,7 @@ class Zk(Namespace[LabT]):
         return self._lab._act("create", path, data)
 
     def delete(self, path: str) -> LabT:
-        """Delete the znode `path`. Raises UserError if it does not exist, or if it has children."""
+        """Delete the znode `path` and return this lab. Raises UserError if it does not exist, or if it has children."""
         if below := [other for other in self._lab.state["znodes"] if parent(other) == self._lab._there(path)]:
             raise UserError(f"{path} has children: delete them first: {text.listed(sorted(below), ALL)}.")
         return self._lab._act("delete", path)

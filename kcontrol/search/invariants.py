@@ -61,7 +61,7 @@ class Invariant:
     source: str
 
     def is_promised_by(self, release: str) -> bool:
-        """Return whether `release` gives the guarantee; a release of two numbers is as new as each of its patches."""
+        """Return whether `release` gives the guarantee; a guarantee since 2.8.1 is one of "2.8" too, which has all patches."""
         return is_since(self.since, release)
 
     def is_void(self, world: World) -> bool:

@@ -157,7 +157,7 @@ class GroupLines:
             self._move(line, known, STABLE, "the assignment is stored", [TIME])
 
     def empty(self, line: Line) -> None:
-        """Read the end of a join phase that leaves no member."""
+        """Read the end of a join phase that leaves no member, and record the group's next generation in the state Empty."""
         if (known := self._of(line)) is not None:
             known.generation, known.members, known.is_complete = line.facts["generation"], {}, True
             self._move(line, known, EMPTY, "no member is left", [])

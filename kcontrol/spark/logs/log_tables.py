@@ -1,7 +1,7 @@
 """The tables of broker logs as Parquet: `records` has one row per record, `rejected` one row per line that is in no record.
 
-Nothing is lost: each line of a file is the first line of a record, with facts or without (kind "other"), or continues a
-record, or is rejected, or is in a record that the reader did not choose, which is in no table. Before new tables replace former
+Nothing is lost: each line of a file is the first line of a record, with facts or without (kind "other"), or continues a record,
+or is rejected, or is in a record that --from, --to or --topic leave out, which is in no table. Before new tables replace former
 ones, the lines of each file in these four parts are counted, and the sum is compared with the number of lines in the file.
 
 Files of one broker may have the same record, such as a log and a copy of the standard output. The facts are counted once: the
