@@ -273,7 +273,7 @@ def _decide(
 def elects_in_any_case(
     ctx: ControllerContext, tp: TopicPartition, stored: LeaderAndIsr | None
 ) -> bool:
-    """Return False, no election is skipped: Kafka elects even a preferred replica that leads."""
+    """Return whether an election is needless: False, Kafka elects even a replica that leads."""
     return False
 
 

@@ -14,8 +14,8 @@ the handler continues; after `Exit` a later step ends the process. `YieldLock` s
 until its thread holds the lock again, `Sleep` until a timer fires, `AwaitInFlightRequests` until no
 response is missing.
 
-Before 1.1 the ZooKeeper client is not pipelined: the driver performs one path, transaction or
-change per round trip.
+Before 1.1 the ZooKeeper client is not pipelined: in each round trip the driver performs one path,
+one fenced transaction, or one transition of a `Commit`.
 """
 
 from __future__ import annotations

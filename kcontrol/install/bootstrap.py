@@ -137,7 +137,7 @@ class Progress:
         self.output, self._began, self._is_shown = b"", time.monotonic(), False
 
     def lines(self) -> list[str]:
-        """Return the lines of the output so far; the last one may be incomplete."""
+        """Return the lines of uv's output so far; the last line may be incomplete."""
         return self.output.decode(errors="replace").splitlines()
 
     def messages(self) -> str:

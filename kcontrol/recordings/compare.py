@@ -368,8 +368,9 @@ class Normalizer:
     def writes(self, own: Iterable[dict[str, Any]]) -> dict[tuple[str, Any], list[Any]]:
         """Return lists of writes, in order, by (broker or client that writes, topic and partition as `subject_of` returns them).
 
-        The list of a partition has the writes on the partition, on its topic and on no topic. Writes that ZooKeeper rejects, ISR
-        change notifications and blocks of producer ids are left out.
+        `own` are a step's writes without its ISR changes. The list of a partition has the writes on the partition, on its topic
+        and on no topic; that of a topic, those on the topic and on no topic; that of None, those on no topic. Writes that
+        ZooKeeper rejects, ISR change notifications and blocks of producer ids are left out.
         """
         by: dict[str, list[tuple[Any, dict[str, Any]]]] = defaultdict(list)
         for write in own:

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from kcontrol.cli import app
 from kcontrol.core.errors import UserError
+from kcontrol.spark import pipeline_report
 from kcontrol.spark.offsets import offset_tables
 from kcontrol.spark.offsets.offset_tables import write_offsets
 from kcontrol.spark.offsets.segments import Segment, rows
@@ -156,8 +157,9 @@ def test_lost_bytes_leave_the_former_tables(logs: Path, spark: Any, tmp_path: Pa
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.serial
-def test_the_command_reports_rows_and_foreign_files(tmp_path: Path) -> None:
+def test_the_command_reports_rows_and_foreign_files(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The command prints what it read; a file without a record is named, and the exit status is 1."""
+    monkeypatch.setattr(pipeline_report, "stop_spark", lambda: None)  # later tests use the session
     folder = tmp_path / "logs"
     folder.mkdir()
     (folder / "00000000000000000000.log").write_bytes(batch(0, [commit(0, 1), group()]))

@@ -147,9 +147,9 @@ def fetch_topic_deletions_in_progress(ctx: ControllerContext) -> Handler:
 
 
 def start_thread(ctx: ControllerContext) -> Handler:
-    """Start the delete-topics thread, as a failover's last step: it first tries the queued topics.
+    """Start the delete-topics thread, which first tries to delete the queued topics.
 
-    Source: TopicDeletionManager.start (0.8.1).
+    This is the last step of a failover. Source: TopicDeletionManager.start (0.8.1).
     """
     if ctx.deletes_topics:
         yield from move_thread(ctx, SIGNALLED)

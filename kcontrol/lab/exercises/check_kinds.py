@@ -260,11 +260,11 @@ def _held(mine: Any, title: str, holds: bool, steps: list[list[Record]]) -> Case
 
 
 def value(entry: Entry) -> Checker:
-    """Prepare a check that compares the answer with the value of the expression `right` in the run of the exercise's scenario.
+    """Prepare a check that compares the answer with the value of the expression `right` in the run of the first scenario.
 
     `right`, `scenario` and `any_of` are in `entry`, the exercise's table in exercises.toml. The expression can use `lab`, the lab
-    in which the first scenario was played. If `any_of` is true, the answer has to be one element of the value; if not, it has to
-    equal the value.
+    in which the first scenario was played; the check plays no other. If `any_of` is true, the answer has to be one element of the
+    value; if not, it has to equal the value.
     """
     lab = play(entry["scenario"][0])
     right = comparable(evaluate(entry["right"], lab=lab))

@@ -12,7 +12,7 @@ from kcontrol.views import text
 
 
 def shown(value: object) -> str:
-    """Return a value's `ascii()` for a message; if it is longer than 100 characters, its beginning and "…"."""
+    """Return a value's `ascii()` for a message; if it is longer than 100 characters, its first 99 and "…"."""
     return text.clean(ascii(value), 100)
 
 

@@ -180,7 +180,10 @@ def _attempted(job: Job, seconds: float, tasks: Sequence[Task]) -> list[Outcome 
 
 
 def cells(replication: object, unclean: object, session: object) -> list[Cell]:
-    """Return the product of the values of three settings. Raises UserError, with the legal values, for an illegal value."""
+    """Return a cell for each combination of the values of three settings, each given as a value or a list of values.
+
+    `session` is in ms. Raises UserError, with the legal values, for an illegal value.
+    """
     factors, times = range(1, len(scenarios.BROKERS) + 1), range(LEAST_SESSION_MS, MOST_SESSION_MS + 1)
     return [
         Cell(*values)

@@ -44,7 +44,7 @@ def to_journal(lines: Iterable[Line], release: str, brokers: Iterable[int], **ab
 
 
 class Replay:
-    """The conversion of lines: `read` adds the records of a list of lines, which follow those of the call before."""
+    """The conversion of log lines: `read` adds the journal records of a list of lines, the next in time, to `records`."""
 
     def __init__(self, records: Records, release: str) -> None:
         self.memory = Memory(records)

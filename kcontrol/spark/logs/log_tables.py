@@ -122,7 +122,7 @@ def write_tables(
 
 
 def _of_runs(spark: SparkSession, folder: Path, report: Report) -> Sequence[str]:
-    """Write the tables of runs that the table `records` of `folder` gives into `folder`, and return their names."""
+    """Read the table `records` of `folder` as a run, write the tables of runs into `folder`, and return these tables' names."""
     report("reading facts")
     logs = logs_of(spark.read.parquet(literal(folder / "records")))
     return write_run_tables(spark, to_journal(logs.lines(), logs.release, logs.brokers, zone=logs.zone), folder)

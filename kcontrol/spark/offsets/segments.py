@@ -142,10 +142,10 @@ def rows(segment: Segment) -> Iterator[Row]:
 
 
 def _next_batch(file: BufferedReader, position: int, size: int) -> tuple[int, str | None]:
-    """Return (length, reason) of the batch at `position`; the reason is None if its bytes can be read.
+    """Return (length, reason) of the batch at `position`; the reason, why its bytes cannot be read, is None if they can.
 
-    The length is that of the batch if its bytes can be read or the batch is too long (LONG), else of the rest of the file. The
-    file's position is unchanged.
+    `size` is the file's. The length is that of the batch if its bytes can be read or it is longer than 64 MB (LONG), else of the
+    rest of the file. The file's position is unchanged.
     """
     left = size - position
     head = file.read(HEAD.size)
