@@ -227,7 +227,7 @@ def pipeline_logs(
         bool, typer.Option("--available-now", help="With --follow: end as soon as all lines of now are read.")
     ] = False,
 ) -> None:
-    """Write text logs of brokers (Kafka 0.8 to 2.8), such as server.log, as two Parquet tables: log records and other lines.
+    """Write text logs of brokers (Kafka 0.8 to 2.8) as Parquet tables: log records, other lines, and tables of runs.
 
     A record is a line with a time and the lines that continue it. The exit status is 1 if a file is no log or cannot be read.
     """
