@@ -145,7 +145,7 @@ def _log_steps(driver: Driver, thread: Thread, effect: fx.SetTimer | fx.CancelTi
 
 
 def log_error(driver: Driver, thread: Thread, effect: fx.LogError) -> None:
-    """Write `handler_error` with the event, and with the type and the message of the error."""
+    """Write a record `handler_error` with the thread's event and the type and message of the error."""
     fields = {"event": thread.event.name, "error": type(effect.error).__name__, "message": str(effect.error)}
     driver.log("handler_error", thread.begin_record, thread=thread.name, **fields)
 

@@ -323,9 +323,9 @@ class Causes:
         self.terms: dict[By, RecordId] = {}
 
     def triggered_by(self, record: RecordId, **about: Any) -> None:
-        """Set this journal record as the cause of later records of controllers.
+        """Set this journal record as the cause of later records of controllers, until the next call.
 
-        `about` has the broker or the topic, or both, that the record is about.
+        `about` has the broker or the topic, or both, that the record is about; records about them have this cause even later.
         """
         self.latest = record
         self.last.clear()

@@ -28,7 +28,7 @@ TABLES = (
 
 @cache
 def table_sql(name: str) -> str:
-    """Return the SQL text of a table. Raises UserError, which lists the tables, for an unknown name."""
+    """Return the SQL query that makes a table of runs. Raises UserError, which lists the tables, for an unknown name."""
     if name not in TABLES:
         raise UserError(f"There is no table {name!r} of runs; the tables are {', '.join(TABLES)}.")
     return (files("kcontrol.spark") / "sql" / f"{name}.sql").read_text()

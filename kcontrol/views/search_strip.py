@@ -31,7 +31,7 @@ class StripStep(NamedTuple):
 
 
 class SearchStrip:
-    """The steps of a run, drawn in lanes; `violation` is the sentence about the last step."""
+    """The steps of the run that a search has found, drawn in lanes; `violation` says which promise the last step breaks."""
 
     def __init__(self, steps: Sequence[StripStep], violation: str) -> None:
         self.steps, self.violation = steps, violation

@@ -458,7 +458,8 @@ def action_label(action: Sequence[Any], state: dict[str, Any] | None = None) -> 
 def summary(state: dict[str, Any], brokers: Iterable[int] = ()) -> str:
     """Return a state in one line: `2 of 3 brokers, broker 1 is controller (epoch 1), 2 partitions online`.
 
-    The first number is that of running brokers, the second that of `brokers`, all brokers of the run, and the running ones.
+    The first number is that of running brokers, the second that of `brokers`, all brokers of the run, and the running ones; if
+    all of them run there is one number, as in `3 brokers`.
     """
     living = len(state["nodes"])
     all_of = len({*map(str, brokers), *state["nodes"]})

@@ -41,7 +41,7 @@ def _with_former(run: Entries) -> Iterator[tuple[StoredState, StoredState | None
 
 
 def leaderships(run: Entries) -> Iterator[Row]:
-    """Yield one row per write that changes the leader of a partition in ZooKeeper.
+    """Yield one row of the table `leaderships` per write that changes the leader of a partition in ZooKeeper.
 
     The write of the first leader has a row, the deletion of the state znode has no row.
     """

@@ -34,7 +34,8 @@ def museum() -> pd.DataFrame:
 def hunt(rule: str, *, fixed: bool = False, spark: SparkSession | None = None) -> Found | NotFound:
     """Search for the bug that the rule `rule` restores; with `fixed` the search is in a cluster without the bug.
 
-    Raises UserError, which lists the rules, for a rule without a bug.
+    With `spark` the executors of this session share the search; without it this process searches. Raises UserError, which lists
+    the rules, for a rule without a bug.
     """
     from kcontrol.lab.lab import Lab
 

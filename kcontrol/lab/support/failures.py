@@ -28,8 +28,8 @@ PATIENCE = {
 class FailureWatch:
     """The counts of failures while `Lab.run` runs.
 
-    `repeating` is None until the handler of one event has failed twice on one broker, in any two steps; then it is the broker of
-    the last failure of any handler.
+    `repeating` is None until the handler of one kind of event has failed twice on one broker, in any two steps; then it is the
+    broker of the last failure of any handler.
     """
 
     def __init__(self) -> None:

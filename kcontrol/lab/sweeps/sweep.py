@@ -74,7 +74,7 @@ class Sweep:
 
     @property
     def runs(self) -> pd.DataFrame:
-        """One row per run that has not failed: its cell, its number in the cell, and its measures."""
+        """One row per run that has not failed: its settings (its cell), its number in the cell, and its measures."""
         kept = (outcome for outcome in self._outcomes if outcome.failed is None)
         rows = (_task_row(o.task) | {"offline": o.offline, "lost": o.lost, "rebalance_ms": o.rebalance_ms} for o in kept)
         return journal_tables.table(rows, TABLES["runs"])
@@ -172,7 +172,7 @@ def cores() -> int:
 
 
 def _attempted(job: Job, seconds: float, tasks: Sequence[Task]) -> list[Outcome | str]:
-    """Return the outcomes of tasks on an executor; if a UserError is raised, a list with its sentence alone."""
+    """Return the outcomes of tasks on an executor, each of which may take `seconds`; after a UserError a list of its text."""
     try:
         return list(processes.outcomes(job, [tasks], seconds))
     except UserError as problem:

@@ -177,7 +177,7 @@ class TimedRun:
         self._ends_ms: dict[int, int] = {}  # session id of a killed process -> the time at which ZooKeeper ends it
 
     def perform(self, events: list[Event], for_ms: int) -> None:
-        """Let `for_ms` of virtual time pass, in which the events happen at their times from now on.
+        """Let `for_ms` of virtual time pass, in which the events happen at their times, counted from now.
 
         Raises RunFailed if a function of the learner fails, or after MOST_STEPS steps.
         """

@@ -122,7 +122,7 @@ class GroupLines:
     # ---------------------------------------------------------------- states
 
     def prepared(self, line: Line) -> None:
-        """Read the begin of a rebalance."""
+        """Read a line "Preparing to rebalance group", and record the group in the state PreparingRebalance."""
         if (known := self._of(line)) is None:
             return
         reason, is_sure = self._reason(line.facts.get("reason"), known)
@@ -163,7 +163,7 @@ class GroupLines:
             self._move(line, known, EMPTY, "no member is left", [])
 
     def dead(self, line: Line) -> None:
-        """Read the end of a group: it has no members and no offsets, or its operator deletes it."""
+        """Record that a coordinator removes a group: it has no members and no offsets, or an administrator deletes it."""
         self._end(line, line.facts.get("group"), "the group is removed")
 
     def unloading(self, line: Line) -> None:

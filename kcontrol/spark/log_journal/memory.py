@@ -94,7 +94,10 @@ class Memory:
             self.write(broker, cause, inferred, (broker_path(broker), content, True))
 
     def stop(self, broker: int, exit_code: int | None, inferred: str | None) -> RecordId:
-        """Record the end of a broker's process, and of its session with the znodes of the session."""
+        """Record the end of a broker's process, and of its session with the znodes of the session; return the first record's id.
+
+        `exit_code` is None if no line has it; `inferred` is as in `start`.
+        """
         record = self.note(None, "stop", None, inferred, broker=broker, exit_code=exit_code)
         self.alive.discard(broker)
         self.leaving.discard(broker)

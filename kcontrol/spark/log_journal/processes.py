@@ -91,7 +91,7 @@ class Processes:
     # ---------------------------------------------------------------- controllers
 
     def elected(self, line: Line) -> None:
-        """Read "successfully elected": the broker has created `/controller`, and from 2.1 on the line has its epoch."""
+        """Read "successfully elected": record the creation of `/controller`, with its epoch if the line has one (2.1 on)."""
         self._elect(line.facts["controller"], line.facts.get("epoch"), None)
 
     def epoch(self, line: Line) -> None:

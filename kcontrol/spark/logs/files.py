@@ -169,7 +169,7 @@ def _damaged(n: int, length: int, start: bytes, reason: str) -> Damaged:
 
 
 def _copy(path: Path, copy: Path, left_out: set[int]) -> None:
-    """Write the lines of a file to `copy`, with an empty line in place of each line whose number is in `left_out`."""
+    """Write the lines of a file to `copy`, with an empty line in place of each line whose number, from 1, is in `left_out`."""
     n = 1
     with copy.open("wb") as out:
         for chunk in chunks(path):

@@ -107,8 +107,9 @@ def write_tables(
 ) -> tuple[Written, Sequence[str]]:  # fmt: skip
     """Write the tables into `folder`; return the numbers of lines, and the names of the tables of runs that were written.
 
-    `parsed_rows` has the rows that `parsed` returns for the `files`; `sizes` are those of the `refused` files in bytes.
-    Raises LinesLost and UserError like `write_logs`.
+    `parsed_rows` has the rows that `parsed` returns for the `files`; `sizes` are those of the `refused` files in bytes, None for
+    a file that is gone. `report`, `chosen` and `of_runs` are as in `write_logs`. Raises LinesLost and UserError like
+    `write_logs`.
     """
     rows = _with_local_time(parsed_rows)
     report("writing tables")

@@ -65,7 +65,8 @@ OTHER_MARKER = "The control record has type {}, neither an abort nor a commit."
 class Segment(NamedTuple):
     """A segment file of `size` bytes.
 
-    `log_partition` is the partition of the topic in the name of the file, else of its folder; None if neither has it.
+    `log_partition` is the number of the partition of `__consumer_offsets` that the file's name has, else its folder's name; None
+    if neither has it.
     """
 
     path: Path
