@@ -195,6 +195,7 @@ def play_sweep(
     runs: Annotated[int, typer.Option(help="The number of runs in each combination of the three settings.")] = 100,
     seed: Annotated[int, typer.Option(help="Equal seeds give equal tables.")] = 1,
     release: Annotated[str, typer.Option(help="The release of Kafka.")] = "2.8",
+    assignor: Annotated[str, typer.Option(help="The assignor: range, roundrobin, sticky or cooperative-sticky.")] = "range",
     out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="A folder for the tables in Parquet files.")] = None,
     master: Annotated[
         str | None, typer.Option(metavar="spark://HOST:PORT", help="Play the runs on Spark; local[2] is Spark on this machine.")
@@ -206,7 +207,7 @@ def play_sweep(
     """
     from kcontrol.lab.sweeps import sweep_report
 
-    asked = sweep_report.Asked(scenario, replication, unclean, session, runs, seed, release)
+    asked = sweep_report.Asked(scenario, replication, unclean, session, runs, seed, release, assignor)
     if not sweep_report.run(asked, out, master, typer.echo):
         raise typer.Exit(1)
 
@@ -340,17 +341,14 @@ def reset_exercise(id: Exercise, folder: Folder = None) -> None:
 
 
 def main() -> int:
-    """Run the command line.
-
-    Return 1 after a UserError, which is printed as one sentence on stderr, and if the output cannot be written. In every other
-    case typer ends the process, with the status of the command.
-    """
+    """Run the command line; print a UserError as one sentence on stderr, and then return 1."""
     try:
         app(prog_name="kcontrol")
     except UserError as problem:
         print(f"kcontrol: {problem}", file=sys.stderr)
         return 1
     except OSError as problem:
+        # Only an error of the output is reported here; typer ends the process in every other case.
         if problem.filename is not None or problem.errno not in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}:
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # discards the output that is still buffered

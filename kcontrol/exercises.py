@@ -69,9 +69,9 @@ def questions() -> pd.DataFrame:
 
 
 def predict(id: str, lab: Lab) -> predictions.PredictionQuestion:
-    """Return a question about a lab as a form with one button per option, to be answered before the run that shows its outcome.
+    """Return a question about a lab as a form with one button per option; the viewer's Step button waits for the answer.
 
-    The Step button of the lab's viewer waits for the answer. Raises UserError, which lists the ids, for an unknown question.
+    Raises UserError, which lists the ids, for an unknown question.
     """
     from kcontrol.lab.lab import Lab
 
@@ -81,10 +81,9 @@ def predict(id: str, lab: Lab) -> predictions.PredictionQuestion:
 
 
 def outcome(id: str) -> None:
-    """Show the outcome of a question, and whether the answer was right, in the output of the running cell.
+    """Show the outcome of a question in the output of the running cell, once the learner has answered the question.
 
-    Before the answer a sentence stands there, which the outcome replaces after the answer. Raises UserError, which lists the
-    ids, for an unknown question.
+    Raises UserError, which lists the ids, for an unknown question.
     """
     predictions.show_outcome(id)
 

@@ -20,6 +20,7 @@ from kcontrol.core.errors import UserError
 from kcontrol.lab import analysis
 from kcontrol.lab.groups import assignor_trials, decoded_bytes
 from kcontrol.lab.searches import museum as bugs
+from kcontrol.lab.support import own_assignor
 from kcontrol.lab.tables import elections as election_tables
 from kcontrol.lab.tables import release_differences
 from kcontrol.lab.tables import rule_trials as series
@@ -41,30 +42,25 @@ def __dir__() -> Any:
 
 
 def table(*names: str) -> pd.DataFrame:
-    """Return one row per rule in `names`, such as "fenced_writes", with its value under each release that changed it.
+    """Return one row per rule in `names`, such as "fenced_writes", and one column per release that changed the rule.
 
-    A rule is a difference between releases of Kafka. There is one column per release that changed one of these rules, and "" in
-    it for the rules that it did not change.
+    A rule is a difference between releases of Kafka.
 
-    Raises UserError, which lists the rules, for an unknown name and for no name.
+    Raises UserError, which lists the rules, for an unknown name.
     """
     return release_differences.generations(names)
 
 
 def elections() -> pd.DataFrame:
-    """Return one row per kind of election, such as "offline".
-
-    Columns: held_when, leader (which replica is elected), order (of the candidates, such as "ISR since 0.8.0; AR since 0.8.2";
-    "" if it is equal in all releases), and sent_to (the replicas whose brokers receive LeaderAndIsr).
-    """
+    """Return one row per kind of election, such as "offline", with its occasion, its leader and the order of candidates."""
     return election_tables.elections()
 
 
 def source(name: str) -> Shown:
-    """Return the source code of a function of the controller, such as "leader_election.offline"; it may be a private one.
+    """Return the source code of a function of the controller or of the group coordinator, for display in a notebook.
 
-    Functions of the group coordinator have the prefix "group.", as in "group.rebalance.on_complete_join". Raises UserError for
-    an unknown module, with a list of the modules, and for an unknown function, with a list of the module's functions.
+    Examples of `name`: "leader_election.offline", "group.rebalance.on_complete_join". Raises UserError, with a list, for an
+    unknown name.
     """
     return analysis.source(name)
 
@@ -74,7 +70,7 @@ def trials(
     runs: int = 100,
     seed: int = 1,
     *,
-    assignors: Mapping[str, assignor_trials.Assignor | None] | None = None,
+    assignors: Mapping[str, own_assignor.Assignor | None] | None = None,
 ) -> pd.DataFrame:
     """Return one row per rule for the offline election, with its effects in random failures of brokers.
 
@@ -98,25 +94,24 @@ def trials(
 def decode(record: str, data: object) -> pd.DataFrame:
     """Return the fields of a record, one row each, with their bytes and values; `data` are bytes or hexadecimal text.
 
-    `record` is "subscription" or "assignment" (of the consumer protocol), or "offset_key", "offset_value", "group_key" or
-    "group_value" (of the offsets topic). Raises UserError, which lists these names, for any other name, and UserError for bytes
-    that are no such record.
+    Examples of `record`: "subscription", "offset_key", "group_value". Raises UserError, with a list of these names, for another
+    name, and for bytes that are no such record.
     """
     return decoded_bytes.decode(record, data)
 
 
 def museum() -> pd.DataFrame:
-    """Return one row per published bug of Kafka: the switch that restores it, its ticket, releases and fix, and the invariant.
+    """Return one row per published bug of Kafka: the rule that restores it, its ticket, releases, fix and invariant.
 
-    The index has the rules, `switch` the rule with its value: Lab(rules={"fenced_writes": False}) restores the bug.
+    The column `switch` has the value for a lab with the bug, as in Lab(rules={"fenced_writes": False}).
     """
     return bugs.museum()
 
 
 def hunt(rule: str, fixed: bool = False, *, spark: Any = None) -> Found | NotFound:
-    """Search for the bug that a rule restores, in a small cluster of 2.8; with `fixed` search the cluster without the bug.
+    """Search a small cluster of 2.8 for a run that shows the bug of `rule`, a row of `museum()`.
 
-    With `spark`, such as lab.spark(), Spark's executors search, with an equal result. `rule` is one of the rules of `museum()`.
-    Raises UserError, which lists them, for any other rule.
+    With `fixed`, the cluster is without the bug. With `spark`, such as lab.spark(), Spark's executors search. Raises UserError
+    for an unknown rule.
     """
     return bugs.hunt(rule, fixed=fixed, spark=spark)

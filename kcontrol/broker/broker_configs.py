@@ -15,18 +15,16 @@ from kcontrol.core.rule_fields import declared
 
 
 class Config(NamedTuple):
-    """One setting: its defaults, its meaning and its use in kcontrol.
-
-    `defaults` has pairs of (first release, default), oldest first; a default None means that Kafka
-    has none. `is_used` says whether kcontrol's brokers read the setting; then BrokerConfig has a
-    field of this name, with underscores for dots. `behavior_here` is a sentence: how kcontrol uses
-    the setting or, if it does not, why it does not.
-    """
+    """One setting of a broker: its defaults, its meaning and its use in kcontrol."""
 
     name: str
+    # Pairs of (first release, default), oldest first; a default None means that Kafka has none.
     defaults: tuple[tuple[str, Any], ...]
     meaning: str
+    # Whether kcontrol's brokers read the setting; then BrokerConfig has a field of this name, with
+    # underscores for dots.
     is_used: bool
+    # A sentence: how kcontrol uses the setting, or why it does not.
     behavior_here: str
 
     def default(self, release: str) -> Any:
@@ -113,8 +111,8 @@ CONFIGS = {row.name: row for row in (
 def default(name: str, release: str = "2.8") -> Any:
     """Return the default of the setting `name`, with dots or underscores; None if Kafka has none.
 
-    Raises KeyError for a setting that is not in CONFIGS, and IndexError for a release before the
-    setting's first default.
+    Raises KeyError for a setting outside CONFIGS, IndexError for a release before the setting's
+    first default.
     """
     return CONFIGS[name.replace("_", ".")].default(release)
 
@@ -127,11 +125,10 @@ def _2_8(name: str) -> Any:
 class BrokerConfig:
     """The settings in `server.properties`; the default values are those of Kafka 2.8.
 
-    `of` returns the defaults of any release. The value None of `unclean_leader_election_enable` or
-    `delete_topic_enable` means the default of the cluster's release. Source: KafkaConfig.scala
-    (2.8).
+    Source: KafkaConfig.scala (2.8).
     """
 
+    # None in the next two fields means the default of the cluster's release.
     unclean_leader_election_enable: bool | None = None
     delete_topic_enable: bool | None = None
     min_insync_replicas: int | None = _2_8("min_insync_replicas")
@@ -146,18 +143,19 @@ class BrokerConfig:
 
     @classmethod
     def of(cls, release: str) -> BrokerConfig:
-        """Return the defaults of a release.
+        """Return the defaults of `release`.
 
-        A setting that the release lacks has its first default in CONFIGS. Raises ValueError for
-        text that is not two to four numbers with dots, and IndexError for a release before 0.8.0.
+        Raises ValueError for text that is not two to four numbers with dots, and IndexError for a
+        release before 0.8.0.
         """
+        # A setting that the release lacks has its first default in CONFIGS.
         return cls(**{f.name: default(f.name, release) for f in fields(cls)})
 
     def with_setting(self, key: str, value: Any, release: str = "2.8") -> BrokerConfig:
         """Return a copy in which the setting `key` has the value that `release` reads from `value`.
 
-        `key` has dots or underscores. Raises ValueError for a key that kcontrol's brokers or the
-        release do not have, and, with the legal values, for a value of a wrong type or range.
+        Raises ValueError for an unknown key (with dots or underscores) and, with the legal values,
+        for an illegal value.
         """
         dotted = str(key).replace("_", ".")
         if dotted in CONFIGS and not CONFIGS[dotted].is_used:

@@ -17,11 +17,12 @@ from kcontrol.core.releases import is_since, value_in_force
 class SettingType(NamedTuple):
     """The type ("boolean", "int" or "long") and the least legal value of a setting, by release.
 
-    Both fields have rows of (first release, value), oldest first. The first row of `types` has the
-    release that introduced the setting. `minimums` is empty for a boolean.
+    Both fields have pairs of (first release, value), oldest first.
     """
 
+    # The first pair has the release that introduced the setting.
     types: tuple[tuple[str, str], ...]
+    # Empty for a boolean.
     minimums: tuple[tuple[str, int], ...] = ()
 
 
@@ -81,9 +82,7 @@ def names(scope: str, release: str) -> list[str]:
 def read(scope: str, name: str, value: object, release: str) -> bool | int:
     """Return a setting's value as a bool or an int; a str is parsed as Kafka's `release` parses it.
 
-    `scope` is "broker" or "topic", `name` the setting with dots. Raises ValueError, with the legal
-    values, for a value of a wrong type or range, and, with the known settings, for a setting that
-    the release or kcontrol does not have.
+    `scope` is "broker" or "topic". Raises ValueError for an unknown setting or an illegal value.
     """
     if name not in names(scope, release):
         raise ValueError(_unknown(scope, name, release))

@@ -18,14 +18,12 @@ from kcontrol.core.model import LeaderAndIsr, TopicPartition
 
 
 class HostedPartition(NamedTuple):
-    """One replica that this broker leads or follows: the partition's leadership and replicas.
-
-    `pending_isr` is the ISR that this broker has requested as leader, until the response; it is
-    empty if no change of the ISR is in flight. `replicas` are broker ids, the preferred one first.
-    """
+    """A partition with a replica on this broker: leadership, replicas, pending ISR."""
 
     leadership: LeaderAndIsr
+    # Broker ids, the preferred replica first.
     replicas: tuple[int, ...]
+    # The ISR that this broker has requested as leader, until the response; else empty.
     pending_isr: tuple[int, ...] = ()
 
     @classmethod
@@ -40,19 +38,13 @@ class HostedPartition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BrokerContext(Context):
-    """The memory of one broker, without the memory of its controller (`ControllerContext`).
+    """The memory of one broker, without the memory of its controller (`ControllerContext`)."""
 
-    Handlers read it; only the driver, which runs the handlers, changes it. `hosted` has the
-    replicas of the broker by partition, and `logs` their logs.
-
-    `keeps_logs` says whether the broker stores records; if not, `logs` is empty. `metadata` has the
-    latest entry of UpdateMetadata for each partition. `unfetched_partitions` are the partitions
-    that the broker does not fetch, because their LeaderAndIsr came during its controlled shutdown.
-    """
-
+    # Handlers only read these fields; the driver, which runs the handlers, changes them.
     broker_id: int
     rules: Rules
     config: BrokerConfig = field(default_factory=BrokerConfig)
+    # Whether the broker stores records; if not, `logs` is empty.
     keeps_logs: bool = False
 
     broker_epoch: int = -1
@@ -62,8 +54,12 @@ class BrokerContext(Context):
     controller_id: int = -1
     controller_epoch: int = 0
     live_brokers: AbstractSet[int] = field(default_factory=set)
+    # The latest entry of UpdateMetadata for each partition.
     metadata: Mapping[TopicPartition, Any] = field(default_factory=dict)
+    # The replicas of this broker by partition; `logs` has their logs.
     hosted: Mapping[TopicPartition, HostedPartition] = field(default_factory=dict)
+    # The partitions that the broker does not fetch, because their LeaderAndIsr came during its
+    # controlled shutdown.
     unfetched_partitions: AbstractSet[TopicPartition] = field(default_factory=set)
     # Followers that the controller has refused as members of the ISR, with INELIGIBLE_REPLICA.
     ineligible_replicas: Mapping[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
@@ -85,11 +81,13 @@ class BrokerContext(Context):
     def is_replica_isr_eligible(self, tp: TopicPartition, replica_id: int) -> bool:
         """Return whether the leader may add the follower `replica_id` to the ISR of `tp`.
 
-        Before 3.3 every follower may be added; since 3.3 only a follower whose broker is alive and
-        which is not in `ineligible_replicas`, the followers that the controller has refused.
-        Unlike kcontrol, Kafka's leader stores no refusal: it requests the refused ISR again with
-        each fetch. Source: Partition.isReplicaIsrEligible (3.9).
+        Since 3.3 the follower's broker must be alive, and the controller must not have refused the
+        follower.
+
+        Source: Partition.isReplicaIsrEligible (3.9).
         """
+        # Unlike kcontrol, Kafka's leader stores no refusal: it requests the refused ISR again with
+        # each fetch.
         return not self.rules.isr_requires_live_broker or (
             replica_id in self.live_brokers
             and replica_id not in self.ineligible_replicas.get(tp, ())
@@ -97,12 +95,9 @@ class BrokerContext(Context):
 
 
 def adopted(effect: ApplyRequest, request: Any) -> UpdateContext:
-    """Return the effect by which the driver stores the entries of `request` in a broker's context.
+    """Return the effect that stores the entries of a LeaderAndIsr or UpdateMetadata request.
 
-    `request` is the event of a LeaderAndIsr or UpdateMetadata request. `effect` names the context's
-    field ("hosted" or "metadata") and the partitions whose entries are stored (None: all partitions
-    of the request). The returned effect has these entries as values of the field, which keeps its
-    entries of other partitions.
+    `effect` names the context's field ("hosted" or "metadata") and the partitions (None: all).
     """
     chosen = request.partitions
     if effect.partitions is not None:

@@ -1,7 +1,7 @@
 """The events of a broker besides those of its controller and of its group coordinator.
 
-An event carries ids, times and responses as they were when the event was queued, and no callbacks,
-so that JSON can hold it. `handlers.HANDLERS` has the handler of each event.
+An event carries ids, times and responses as they were when it was queued, and no callbacks, so that
+JSON can hold it.
 
 Source: KafkaApis.scala and ReplicaManager.scala (2.8).
 """
@@ -32,14 +32,11 @@ class BrokerStartup(Event):
 
 @dataclass(frozen=True, slots=True)
 class BrokerRequest(Event):
-    """A request of a controller to this broker.
-
-    `partitions` has the request's entry of each partition. `request` is the id (node, number of its
-    process start, sequence number) of the `send` record in the journal, the run's list of steps;
-    later records name it instead of the entries. The response has the `correlation_id`.
-    """
+    """A request of a controller to this broker, with one entry for each partition."""
 
     correlation_id: str
+    # The id (node, number of its process start, sequence number) of the journal record `send`.
+    # Later journal records name this id instead of the entries.
     request: tuple[int, int, int]
     controller_id: int
     controller_epoch: int
@@ -99,25 +96,22 @@ class Shutdown(Event):
 
 @dataclass(frozen=True, slots=True)
 class ControlledShutdownResponse(Event):
-    """The response to ControlledShutdown: the partitions that this broker still leads.
+    """The response to ControlledShutdown: the partitions that this broker still leads."""
 
-    `error` is "NONE", an error of the controller or, if the controller's process has ended, the
-    name of an exception (`UNREACHABLE` or `DISCONNECTED` in `shutdown.py`).
-    """
-
+    # "NONE", an error of the controller or, if the controller's process has ended, the name of an
+    # exception (`UNREACHABLE` or `DISCONNECTED` in `shutdown.py`).
     error: str
     remaining: tuple[TopicPartition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AlterIsrResponse(Event):
-    """The response to AlterIsr: `error` is the error of the whole request, or "NONE".
+    """The response to AlterIsr, with a result for each partition."""
 
-    `partitions` has pairs of a partition and its result: the name of the partition's error, or the
-    leadership (LeaderAndIsr) that the controller has stored.
-    """
-
+    # The error of the whole request, or "NONE".
     error: str
+    # Pairs of a partition and its result: an error, or the leadership that the controller has
+    # stored.
     partitions: tuple[tuple[TopicPartition, Any], ...]
 
 
@@ -174,16 +168,15 @@ class FollowerFetch(Event):
 
 @dataclass(frozen=True, slots=True)
 class FetchResponse(Event):
-    """The response to a fetch: records, and the leader's epoch and high watermark at the read.
-
-    `records` are the leader's records from the fetch offset on, and `diverging` is None. If the
-    follower's log diverges from the leader's, `records` is empty, and `diverging` has the last
-    common leader epoch, as far as the leader knows it, and the end of this epoch in the leader's
-    log. There is no response with an error: a fetch that a leader would refuse is not sent.
-    """
+    """The response to a follower's fetch: records, or where the follower's log diverges."""
 
     partition: TopicPartition
+    # The values of the leader at the moment of the read. No response has an error: a fetch that a
+    # leader would refuse is not sent.
     leader_epoch: int
     high_watermark: int
+    # If the logs diverge: the last common leader epoch, as far as the leader knows it, and its end
+    # in the leader's log. `records` is then empty.
     diverging: EpochEnd | None = None
+    # The leader's records from the fetch offset on.
     records: tuple[StoredRecord, ...] = field(default=(), metadata=IN_REQUEST_RECORD)

@@ -54,21 +54,20 @@ from kcontrol.core.znodes import encode_state, state_path
 def _request_error(ctx: BrokerContext, event: Any) -> str:
     """Return the error with which the broker refuses the whole request `event`, else "NONE".
 
-    A request is refused if its broker epoch is older than this broker's, or if its controller epoch
-    is older than the latest that this broker has received. A request with the broker epoch -1 has
-    no broker epoch, and is not refused for it.
+    A request is refused if its broker epoch or controller epoch is older than the broker's.
+
     Source: KafkaApis.isBrokerEpochStale, ReplicaManager (2.8).
     """
+    # -1 means that the request has no broker epoch.
     if 0 <= event.broker_epoch < ctx.broker_epoch:
         return "STALE_BROKER_EPOCH"
     return "STALE_CONTROLLER_EPOCH" if event.controller_epoch < ctx.controller_epoch else "NONE"
 
 
 def _update_controller(ctx: BrokerContext, event: Any) -> Handler:
-    """Yield the effects that store the id and the epoch of the sender of the request `event`.
+    """Yield the effects that store the controller id and the epoch of the accepted request `event`.
 
-    The broker has accepted this request, so the controller epoch is not older than the stored one.
-    If it is newer, `ineligible_replicas` of the context is cleared too.
+    With a newer epoch also clear `ineligible_replicas` of the context.
     """
     if ctx.controller_id != event.controller_id:
         yield UpdateContext("controller_id", event.controller_id, context="broker")
@@ -89,11 +88,9 @@ def _clear_refused(ctx: BrokerContext) -> Handler:
 def leader_and_isr(ctx: BrokerContext, event: events.LeaderAndIsrRequest) -> Handler:
     """Become leader or follower of each partition of the request, then respond.
 
-    A partition is left out if its log directory is offline, if its leader epoch is not newer, or
-    (since 0.8.1) if this broker is not in its replicas. The response has an error for each such
-    partition; only in 0.8.0 an old leader epoch is no error. A request with an old broker epoch or
-    controller epoch changes nothing, and gets one error. Since 0.8.1 a broker in a controlled
-    shutdown does not fetch the partitions of the request.
+    The response has an error for each partition that is refused. A request with an old broker epoch
+    or controller epoch changes nothing.
+
     Source: ReplicaManager.makeFollowers (2.8; since 0.8.1).
     """
     error = _request_error(ctx, event)
@@ -105,6 +102,8 @@ def leader_and_isr(ctx: BrokerContext, event: events.LeaderAndIsrRequest) -> Han
         if len(errors) < len(event.partitions):
             taken = tuple(tp for tp in event.partitions if tp not in errors)
             yield ApplyRequest("hosted", taken if errors else None)
+            # Since 0.8.1 a broker in a controlled shutdown does not fetch the partitions of the
+            # request.
             if ctx.shutdown_attempts and not ctx.rules.fetches_during_shutdown:
                 yield UpdateContext("unfetched_partitions", taken, context="broker")
             yield from _clear_refused(ctx)
@@ -115,24 +114,22 @@ def leader_and_isr(ctx: BrokerContext, event: events.LeaderAndIsrRequest) -> Han
 def _partition_error(ctx: BrokerContext, tp: TopicPartition, entry: Any) -> str | None:
     """Return None if the broker accepts `entry`, the entry of `tp` in LeaderAndIsr, else the error.
 
-    There is an error if the log directory is offline, if the leader epoch is not newer, or (since
-    0.8.1) if the entry's replicas do not contain this broker. For an old leader epoch in 0.8.0 the
-    error is "": the entry is skipped, and the response has no error for the partition.
+    The error "" (0.8.0, old leader epoch) is left out of the response.
     """
     if tp in ctx.offline_partitions:
         return "KAFKA_STORAGE_ERROR"
     held = ctx.hosted.get(tp)
     if held is not None and entry.leader_epoch <= held.leadership.leader_epoch:
         return ctx.rules.old_leader_epoch
+    # Since 0.8.1 the replicas of the entry must contain this broker.
     is_accepted = ctx.broker_id in entry.replicas or ctx.rules.accepts_unassigned_partitions
     return None if is_accepted else "UNKNOWN_TOPIC_OR_PARTITION"
 
 
 def update_metadata(ctx: BrokerContext, event: events.UpdateMetadataRequest) -> Handler:
-    """Store the live brokers and the metadata of the request's partitions; then respond.
+    """Store the live brokers and the metadata of the request's partitions, then respond.
 
-    A partition whose leader is -2 (its topic is being deleted) is removed from the metadata. A
-    request with an older broker epoch or controller epoch changes nothing, and gets an error.
+    A request with an older broker epoch or controller epoch changes nothing and gets an error.
     """
     error = _request_error(ctx, event)
     if error == "NONE":
@@ -141,6 +138,7 @@ def update_metadata(ctx: BrokerContext, event: events.UpdateMetadataRequest) -> 
             yield UpdateContext("live_brokers", event.live_brokers, clear=True, context="broker")
             yield from _clear_refused(ctx)
         rows = event.partitions
+        # The leader -2 means that the topic is being deleted.
         gone = tuple(tp for tp, entry in rows.items() if entry.leader == LEADER_DURING_DELETE)
         if gone:
             yield UpdateContext("metadata", remove=gone, context="broker")
@@ -151,11 +149,10 @@ def update_metadata(ctx: BrokerContext, event: events.UpdateMetadataRequest) -> 
 
 
 def stop_replica(ctx: BrokerContext, event: events.StopReplicaRequest) -> Handler:
-    """Stop hosting the replicas, and delete their logs if the request says so; then respond.
+    """Stop hosting the replicas, and delete their logs if the request says so, then respond.
 
-    The response has an error for each partition whose log directory is offline or, since 2.6, whose
-    leader epoch is old: these replicas stay. A replica that is not hosted here gets no error. A
-    request with an older broker epoch or controller epoch changes nothing, and gets one error.
+    A replica with an offline log directory or, since 2.6, an old leader epoch stays and gets an
+    error.
     """
     error = _request_error(ctx, event)
     errors: dict[TopicPartition, str] = {}
@@ -164,6 +161,7 @@ def stop_replica(ctx: BrokerContext, event: events.StopReplicaRequest) -> Handle
         rows = event.partitions.items()
         found = {tp: _stop_error(ctx, tp, entry.leader_epoch) for tp, entry in rows}
         errors = {tp: error for tp, error in found.items() if error}
+        # A replica that is not hosted here gets no error.
         stopped = tuple(tp for tp in event.partitions if tp not in errors and tp in ctx.hosted)
         if stopped:
             yield UpdateContext("hosted", remove=stopped, context="broker")
@@ -193,8 +191,7 @@ def _stop_error(ctx: BrokerContext, tp: TopicPartition, leader_epoch: int) -> st
 def replica_caught_up(ctx: BrokerContext, event: events.ReplicaCaughtUp) -> Handler:
     """Request an ISR with this follower, if this broker leads and the follower is not in the ISR.
 
-    Do nothing while a change of the partition's ISR is in flight, and, since 3.3, if the follower's
-    broker is not alive or the controller has refused the follower.
+    While a change of the partition's ISR is in flight, request nothing.
     """
     tp, replica_id = event.partition, event.replica_id
     held = ctx.hosted.get(tp) if ctx.is_leader(tp) else None
@@ -207,14 +204,12 @@ def replica_caught_up(ctx: BrokerContext, event: events.ReplicaCaughtUp) -> Hand
 
 
 def follower_fetch(ctx: BrokerContext, event: events.FollowerFetch) -> Handler:
-    """Store the follower's log end offset if this broker leads the partition, else do nothing.
+    """Store the follower's log end offset if this broker leads the partition.
 
-    The leader's response is not sent here: `read_for_fetch` of `replication.py` returns it. If the
-    follower is not in the ISR, and has reached the high watermark and (since 1.1.2) the start of
-    the leader's epoch, also request an ISR with the follower. Do not request it while a change of
-    the ISR is in flight, and, since 3.3, if the follower's broker is not alive or the controller
-    has refused the follower.
+    If the follower is outside the ISR and has caught up (`is_follower_in_sync`), also request an
+    ISR with the follower.
     """
+    # The leader's response is that of `replication.read_for_fetch`.
     yield from replication.update_follower_fetch_state(ctx, event)
     tp, replica_id = event.partition, event.replica_id
     if ctx.is_leader(tp) and replication.is_follower_in_sync(ctx, tp, replica_id, event.offset):
@@ -248,15 +243,16 @@ def _submit_isr_change(
 def _write_isr(ctx: BrokerContext, tp: TopicPartition, value: LeaderAndIsr) -> Handler:
     """Write `value`, which has the new ISR, over the version `value.zk_version` of the state znode.
 
-    After a success the new ISR is in force and no change is pending; if the leader epoch has
-    changed meanwhile, the leadership of the newer LeaderAndIsr stays as it is. A version conflict
-    keeps the old ISR, and leaves the new ISR pending until a newer LeaderAndIsr. Kafka tries again
-    with every fetch until then, over the old version, and fails; kcontrol does not try again.
+    After a version conflict the old ISR stays in force, and the new ISR stays pending.
+
     Source: Partition.updateIsr (0.8.1).
     """
     write = Op("set", state_path(tp), encode_state(value), value.zk_version)
+    # After a conflict Kafka tries again with every fetch, over the old version, and fails; kcontrol
+    # does not try again. A newer LeaderAndIsr ends this.
     result: TransactionResult = yield Transaction((write,))
     held = ctx.hosted.get(tp)
+    # If the leader epoch has changed meanwhile, the leadership of the newer LeaderAndIsr stays.
     if result.is_ok and held is not None and held.leadership.leader_epoch == value.leader_epoch:
         written = value._replace(zk_version=result.versions[0] or 0)
         after = held._replace(leadership=written, pending_isr=())
@@ -266,25 +262,18 @@ def _write_isr(ctx: BrokerContext, tp: TopicPartition, value: LeaderAndIsr) -> H
 
 
 def alter_isr_response(ctx: BrokerContext, event: events.AlterIsrResponse) -> Handler:
-    """Store the leadership that the response has for each partition; after an error store none.
+    """Store the leadership that the response has for each partition.
 
-    After a partition's error the leader does one of these, by the error and the release:
-
-    * NOT_CONTROLLER (3.3 on: the controller's context is out of date): it sends the request again.
-    * INELIGIBLE_REPLICA (3.3 on): it drops the change of the ISR.
-    * UNKNOWN_SERVER_ERROR: up to 3.0 the change stays pending; in 3.1.0 to 3.2.0 the leader drops
-      the change, and the next fetch requests it anew; since 3.2.1 it sends the request again.
-    * Any other error: the change stays pending until a newer LeaderAndIsr.
-
-    A leadership with another leader epoch than the broker's is ignored. An error of the whole
-    request does not reach this handler: the request is sent again.
-
-    In 3.1.0 to 3.2.0 Kafka tries to send the request again too, but AlterIsrManager.submit refuses
-    it, because the old request is removed only after its callback.
+    After an error of a partition, drop the change of the ISR, send AlterIsr again, or leave the
+    change pending, by error and release.
 
     Source: Partition.handleAlterIsrResponse and AlterIsrManager.submit (2.8, 3.1),
     Partition.handleAlterPartitionError (3.9).
     """
+    # An error of the whole request does not reach this handler: the request is sent again.
+    # INELIGIBLE_REPLICA (3.3 on) drops the change; NOT_CONTROLLER (3.3 on: the controller's context
+    # is out of date) sends the request again; other errors leave the change pending until a newer
+    # LeaderAndIsr.
     ineligible = [tp for tp, response in event.partitions if response == "INELIGIBLE_REPLICA"]
     if refused := {tp: _refused_replicas(ctx, tp) for tp in ineligible if tp in ctx.hosted}:
         yield UpdateContext("ineligible_replicas", refused, context="broker")
@@ -293,6 +282,10 @@ def alter_isr_response(ctx: BrokerContext, event: events.AlterIsrResponse) -> Ha
         yield UpdateContext("hosted", settled, context="broker")
     for tp, response in event.partitions:
         held = ctx.hosted.get(tp)
+        # UNKNOWN_SERVER_ERROR: up to 3.0 the change stays pending; in 3.1.0 to 3.2.0 it is dropped,
+        # and the next fetch requests it anew (AlterIsrManager.submit refuses Kafka's second try,
+        # since the old request is removed only after its callback); since 3.2.1 the request is sent
+        # again.
         is_retried = RETRIED_ERRORS.get(response) in ("always", ctx.rules.failed_alter_isr)
         if is_retried and held and held.pending_isr:
             yield SendToController("AlterIsr", {tp: held.leadership._replace(isr=held.pending_isr)})
@@ -305,8 +298,7 @@ RETRIED_ERRORS = {"NOT_CONTROLLER": "always", "UNKNOWN_SERVER_ERROR": "is retrie
 def _refused_replicas(ctx: BrokerContext, tp: TopicPartition) -> tuple[int, ...]:
     """Return the followers that the leader no longer proposes for the ISR, sorted by broker id.
 
-    These are the followers in the field `ineligible_replicas` of the context, and the followers
-    that the pending ISR, which the controller has refused, would add.
+    They are in `ineligible_replicas`, or only in the pending ISR, which the controller has refused.
     """
     held = ctx.hosted[tp]
     return tuple(
@@ -350,10 +342,9 @@ HANDLERS: dict[type[Event], Callable[[BrokerContext, Any], Handler]] = {
 
 
 def handle(ctx: BrokerContext, event: Event) -> Handler:
-    """Run the handler of an event; if the broker keeps logs, then adapt these to the leadership.
+    """Run the handler of an event, and give each log the role and high watermark of its partition.
 
-    Each log becomes a leader's or a follower's, like its hosted replica, and high watermarks rise
-    (`apply_leadership_to_logs`). Raises KeyError for an event without a row in HANDLERS.
+    Raises KeyError for an event without a row in HANDLERS.
     """
     yield from HANDLERS[type(event)](ctx, event)
     if ctx.keeps_logs:

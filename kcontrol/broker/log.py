@@ -1,15 +1,14 @@
 """The log of one replica as an immutable value: records, leader epochs, high watermark, changes.
 
-Records, leader epochs and the checkpointed high watermark are on disk and survive the process; the
-rest is in memory. CHANGES has the function that performs each kind of change. The rule
-`truncate_to` (of `core/controller_rules.py`) says by what the followers of a release find where to
-truncate: "high_watermark", "leader_epoch" or "common_epoch". DIVERGENCE_CHECKS has, for each of
-these values, the function by which a leader finds that a follower's log diverges.
+Records, epochs and the checkpointed high watermark survive the process. CHANGES has the function
+for each kind of change. Read next: `replication.py`.
 
-Read next: `replication.py`, which decides on changes, and `driver/log_changes.py`, which performs
-them. Source: Log.scala, LeaderEpochFileCache.scala, Replica.scala (2.8).
+Source: Log.scala, LeaderEpochFileCache.scala, Replica.scala (2.8).
 """
 
+# The rule `truncate_to` (`core/controller_rules.py`) says by what the followers of a release find
+# where to truncate: "high_watermark", "leader_epoch" or "common_epoch". DIVERGENCE_CHECKS has, for
+# each value, the function by which a leader finds that a follower's log diverges.
 from __future__ import annotations
 
 from bisect import bisect_left
@@ -53,49 +52,48 @@ class DelayedProduce(NamedTuple):
 
 
 class DelayedAppend(NamedTuple):
-    """An append of the group coordinator that waits until the high watermark has passed `offset`.
+    """An append of the group coordinator that waits for the high watermark to pass `offset`."""
 
-    `offset` is the offset of the last appended record. After the wait `event` is queued. `record`
-    is the id that the append has in the journal, the run's list of steps: the cause of `event`.
-    """
-
+    # The offset of the last appended record.
     offset: int
+    # The event that is queued after the wait.
     event: Any
+    # The id of the append's journal record, the cause of `event`.
     record: Any
 
 
 class ReplicaLog(NamedTuple):
-    """The log of one replica.
+    """The log of one replica: its records, and what a leader or a follower knows about this log."""
 
-    `checkpoint` is the high watermark on disk. `leader` is the broker id of the partition's leader,
-    -1 without a leader. `followers` has pairs of a follower and its log end offset, as far as this
-    leader knows it. `waiting` has the requests without a response. `truncating` says that a
-    follower does not know yet where its log diverges from the leader's (Kafka's fetch state).
-    `min_insync_replicas` is the setting of the topic, or of the broker if the topic has none, and
-    None before the broker has read the topic's settings.
-
-    A log of a compacted topic may have gaps: the cleaner has removed records, those that stay keep
-    their offsets. `first_dirty_offset` is where the part begins that the cleaner has not seen yet.
-    `delete_horizons` has pairs of a batch's first offset and the time at which its tombstones may
-    go (3.1 on). `empty_until` is the log end offset if the record before it is missing, else 0.
-    `compaction` has the topic's settings for segments and the cleaner; it is None for a topic
-    without `segment.bytes`, whose log is one segment.
-    """
-
+    # The log of a compacted topic may have gaps: the cleaner has removed records, and the records
+    # that stay keep their offsets.
     records: tuple[StoredRecord, ...] = ()
     epochs: tuple[EpochStart, ...] = ()
+    # The high watermark on disk.
     checkpoint: int = 0
     high_watermark: int = 0
+    # The broker id of the partition's leader, -1 without a leader.
     leader: int = NO_LEADER
     leader_epoch: int = NO_EPOCH
+    # Pairs of a follower and its log end offset, as far as this leader knows it.
     followers: tuple[tuple[int, int], ...] = ()
+    # The requests without a response.
     waiting: tuple[DelayedProduce | DelayedAppend, ...] = ()
+    # True while a follower does not know where its log diverges from the leader's (Kafka's fetch
+    # state).
     truncating: bool = False
+    # The setting of the topic, or of the broker if the topic has none; None before the settings are
+    # read.
     min_insync_replicas: int | None = None
     segments: tuple[Segment, ...] = (Segment(0),)
+    # Where the part begins that the cleaner has not seen yet.
     first_dirty_offset: int = 0
+    # Pairs of a batch's first offset and the time from which its tombstones may be removed (3.1
+    # on).
     delete_horizons: tuple[tuple[int, int], ...] = ()
+    # The log end offset if the record before it is missing, else 0.
     empty_until: int = 0
+    # The topic's settings for segments and cleaner; None without `segment.bytes`: one segment.
     compaction: Compaction | None = None
 
     @property
@@ -122,9 +120,9 @@ class ReplicaLog(NamedTuple):
     def end_offset_for(self, leader_epoch: int) -> EpochEnd:
         """Return the largest epoch of the log up to `leader_epoch`, and the end of that epoch.
 
-        If all epochs of the log are later, return `leader_epoch` and the start of the log's first
-        epoch. If `leader_epoch` is later than all epochs of the log, return -1 for both. Source:
-        LeaderEpochFileCache.endOffsetFor (2.0 on).
+        Return -1 for both if `leader_epoch` is later than all epochs of the log.
+
+        Source: LeaderEpochFileCache.endOffsetFor (2.0 on).
         """
         if leader_epoch == self.latest_epoch:
             return EpochEnd(leader_epoch, self.log_end_offset)
@@ -132,6 +130,7 @@ class ReplicaLog(NamedTuple):
         if not later:
             return EpochEnd(NO_EPOCH, UNKNOWN)
         earlier = self.epochs[: -len(later)]
+        # Before the first epoch of the log: `leader_epoch`, with the start of the first epoch.
         known = earlier[-1].leader_epoch if earlier else leader_epoch
         return EpochEnd(known, later[0].start_offset)
 
@@ -181,13 +180,11 @@ class AppendRecords(NamedTuple):
 
 
 class Truncate(NamedTuple):
-    """Remove the records from `offset` on, and the leader epochs that begin there or later.
-
-    `rule` is the value of the rule `truncate_to` by which the follower found the offset, or "" if
-    a stopped broker's machine lost power before the records were flushed.
-    """
+    """Remove the records from `offset` on, and the leader epochs that begin there or later."""
 
     offset: int
+    # The rule `truncate_to` by which the follower found the offset, or "" if the machine of a
+    # stopped broker lost power before the records were flushed.
     rule: Truncation | Literal[""]
 
 
@@ -219,7 +216,8 @@ class ExpireDelayedAppend(NamedTuple):
 class UpdateConfig(NamedTuple):
     """Store the topic's `min.insync.replicas`, and its settings for segments and the log cleaner.
 
-    `compaction` has the latter, and is None for a topic without `segment.bytes`.
+    `compaction` has the settings for segments and cleaner, None for a topic without
+    `segment.bytes`.
     """
 
     min_insync_replicas: int
@@ -283,8 +281,9 @@ def _append(log: ReplicaLog, change: AppendRecords) -> ReplicaLog:
 def _assign(epochs: Epochs, leader_epoch: int, start_offset: int) -> Epochs:
     """Return `epochs` with `leader_epoch` as the latest epoch, which begins at `start_offset`.
 
-    Epochs of `epochs` that are later, or that have no record before `start_offset`, are dropped. If
-    `leader_epoch` is the latest epoch of `epochs` already, return `epochs` unchanged.
+    Nothing changes if `leader_epoch` is the latest epoch already. Else only entries with a lower
+    epoch and a lower start offset stay.
+
     Source: LeaderEpochFileCache.assign (2.8).
     """
     if epochs and epochs[-1].leader_epoch == leader_epoch:
@@ -297,19 +296,20 @@ def _assign(epochs: Epochs, leader_epoch: int, start_offset: int) -> Epochs:
 def _truncate(log: ReplicaLog, change: Truncate) -> ReplicaLog:
     """Return the log without the records from `change.offset` on.
 
-    Its high watermark becomes at most this offset. The segment with this offset becomes the active
-    one, and the cleaner begins there at the latest (`maybeTruncateCheckpoint`). The log is no
-    longer `truncating`, unless `change.rule` is "common_epoch": then the response to the next fetch
-    may truncate it further. Source: Log.truncateTo (2.8).
+    The high watermark becomes at most this offset.
+
+    Source: Log.truncateTo (2.8).
     """
     end, records = min(change.offset, log.log_end_offset), log.below(change.offset)
     epochs = tuple(entry for entry in log.epochs if entry.start_offset < end)
+    # With this rule the response to the next fetch may truncate the log further.
     again = log.truncating and change.rule == "common_epoch"
     truncated = log._replace(records=records, epochs=epochs, truncating=again)
     truncated = truncated._replace(high_watermark=min(log.high_watermark, end))
     segments = tuple(s for s in log.segments if s.base_offset <= end)
     return truncated._replace(
         segments=segments,
+        # The cleaner begins at the active segment at the latest (`maybeTruncateCheckpoint`).
         first_dirty_offset=min(log.first_dirty_offset, segments[-1].base_offset),
         delete_horizons=tuple(entry for entry in log.delete_horizons if entry[0] < end),
         empty_until=end if end > _end_of(records) else 0,
@@ -331,10 +331,10 @@ def _update_high_watermark(log: ReplicaLog, change: UpdateHighWatermark) -> Repl
 def _become_leader_or_follower(log: ReplicaLog, change: BecomeLeaderOrFollower) -> ReplicaLog:
     """Return the log as a leader's or as a follower's.
 
-    A leader that was leader before keeps the offsets of its followers; a new leader knows none. A
-    follower drops the requests in `waiting`. If the partition has a leader, the follower's log is
-    `truncating`: the follower does not know yet where its log diverges from the leader's. Source:
-    Partition.makeLeader (2.8).
+    A new leader knows no offsets of followers. A follower drops the requests in `waiting`, and is
+    `truncating` if there is a leader.
+
+    Source: Partition.makeLeader (2.8).
     """
     now = log._replace(leader=change.leader, leader_epoch=change.leader_epoch)
     if not change.leads:
@@ -380,31 +380,32 @@ def _by_end_offset(log: ReplicaLog, offset: int, leader_epoch: int) -> EpochEnd 
 
 
 def _by_epoch(log: ReplicaLog, offset: int, leader_epoch: int) -> EpochEnd | None:
-    """Return where the epoch `leader_epoch` ends in the leader's log, None if that is not needed.
+    """Return where `leader_epoch` ends in the leader's log, None if the logs do not diverge.
 
-    `offset` and `leader_epoch` are the follower's log end offset and latest epoch. The end is
-    needed if it is below `offset`: the follower's log diverges. An epoch that the leader lacks ends
-    at the start of the leader's next epoch, or at -1 (unknown) if there is none. If `leader_epoch`
-    is -1 (the follower has sent its epoch in an earlier fetch), return the end of the leader's log
-    if `offset` is beyond it, else None. Every returned epoch is -1. Source: OffsetForLeaderEpoch
-    version 0 (KIP-101).
+    `offset` and `leader_epoch` are the follower's log end offset and latest epoch. The epoch in the
+    result is always -1.
+
+    Source: OffsetForLeaderEpoch version 0 (KIP-101).
     """
+    # The follower has sent its epoch in an earlier fetch.
     if leader_epoch == NO_EPOCH:
         return _by_end_offset(log, offset, leader_epoch)
+    # An epoch that the leader lacks ends at the start of the leader's next epoch, or at -1
+    # (unknown).
     end = log.end_offset_for(leader_epoch).end_offset
     return EpochEnd(NO_EPOCH, end) if end < offset else None
 
 
 def _by_common_epoch(log: ReplicaLog, offset: int, leader_epoch: int) -> EpochEnd | None:
-    """Return the leader's largest epoch up to `leader_epoch`, and its end, if the logs diverge.
+    """Return the leader's largest epoch up to `leader_epoch`, and its end; None if the logs agree.
 
-    `offset` and `leader_epoch` are the follower's log end offset and latest epoch. The logs diverge
-    if the leader does not have that epoch, or if the epoch ends before `offset`. Return None if the
-    logs do not diverge, and for `leader_epoch` -1. If the follower does not have the returned
-    epoch, its next fetch can find another divergence (KIP-279). Source: OffsetForLeaderEpoch (2.0
-    on), the diverging epoch of Fetch (2.7 on).
+    `offset` and `leader_epoch` are the follower's log end offset and latest epoch, -1 without one.
+
+    Source: OffsetForLeaderEpoch (2.0 on), the diverging epoch of Fetch (2.7 on).
     """
     end = log.end_offset_for(leader_epoch)
+    # If the follower lacks the returned epoch, its next fetch can find another divergence
+    # (KIP-279).
     diverges = end.leader_epoch < leader_epoch or end.end_offset < offset
     return end if leader_epoch != NO_EPOCH and diverges else None
 
@@ -420,23 +421,18 @@ DIVERGENCE_CHECKS: dict[Truncation, Callable[[ReplicaLog, int, int], EpochEnd | 
 def truncation_offset(log: ReplicaLog, diverging: EpochEnd) -> int:
     """Return the offset from which on the follower with this log removes its records.
 
-    `diverging` is the leader's response: an epoch, and its end in the leader's log.
+    `diverging` is the leader's response: an epoch, and its end in the leader's log (-1: unknown).
 
-    * The end is unknown (-1): return the follower's high watermark.
-    * No epoch (-1), or an epoch later than all epochs of this log: return the end in the response.
-    * An epoch that this log has: return the lower of its ends in both logs.
-    * An epoch before all epochs of this log: return the lower of the end in the response and the
-      start of this log's first epoch.
-    * Another epoch: return the end of this log's largest epoch below it.
-
-    The returned offset is at most the end of this log.
     Source: AbstractFetcherThread.getOffsetTruncationState (2.8).
     """
     if diverging.end_offset == UNKNOWN:
         return log.high_watermark
     own = log.end_offset_for(diverging.leader_epoch)
+    # No epoch, or an epoch later than all epochs of this log: the end in the response.
     if diverging.leader_epoch == NO_EPOCH or own.end_offset == UNKNOWN:
         return min(diverging.end_offset, log.log_end_offset)
+    # An epoch that this log lacks: the end of this log's largest epoch below it. The end in the
+    # response counts only for an epoch that both logs have, or before all epochs of this log.
     if own.leader_epoch != diverging.leader_epoch:
         return min(own.end_offset, log.log_end_offset)
     return min(own.end_offset, diverging.end_offset, log.log_end_offset)

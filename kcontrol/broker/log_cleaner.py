@@ -86,25 +86,27 @@ def log_to_clean(log: ReplicaLog, release: str) -> LogToClean:
 
 
 def _upper_bound(log: ReplicaLog, release: str) -> int:
-    """Return the offset before which a release's cleaner may clean, but for the active segment.
+    """Return the first offset that the cleaner of `release` may not clean.
 
-    The caller leaves the active segment out. The offset is the log end offset or, since 3.1, the
-    high watermark. Since 1.0 it is at most the offset of the first record of a transaction, since
-    no transaction ends in kcontrol.
+    The active segment is not considered: the caller excludes this segment.
     """
     bound = value_in_force(CLEANS_UP_TO, release)
+    # The log end offset or, since 3.1, the high watermark.
     end = log.high_watermark if bound == "last stable offset" else log.log_end_offset
     if bound == "active segment":
         return end
+    # Since 1.0 the cleaner stops at the first record of an open transaction; in kcontrol no
+    # transaction ends.
     in_transaction = (r for r in log.records if getattr(r, "producer_id", None) is not None)
     return min([end, *(record.offset for record in in_transaction)])
 
 
 def clean(log: ReplicaLog, release: str, now_ms: int) -> ReplaceSegments:
-    """Return the change by which the cleaner of a release cleans a log at `now_ms`.
+    """Return the change by which the cleaner of `release` cleans a log at `now_ms`.
 
-    The log must have `compaction`. The caller checks before whether the log is dirty enough
-    (`is_dirty_enough`). Source: Cleaner.doClean (2.8), Cleaner.clean (0.9).
+    The log must have `compaction`, and is cleaned even if it is not dirty enough.
+
+    Source: Cleaner.doClean (2.8), Cleaner.clean (0.9).
     """
     assert log.compaction is not None
     first, end, *_ = log_to_clean(log, release)
@@ -142,10 +144,11 @@ def clean(log: ReplicaLog, release: str, now_ms: int) -> ReplaceSegments:
 def _should_retain(
     record: StoredRecord, latest: Mapping[bytes, int], *, retains_tombstones: bool
 ) -> bool:
-    """Return whether a record of a closed segment stays.
+    """Return whether a record of a closed segment stays; `latest` has the last offset of each key.
 
-    It stays if it has a key, if `latest`, the last offset of each key in the dirty part, has no
-    later one for the key, and if it is no tombstone or `retains_tombstones` is True.
+    A record without a key, an earlier record of a key, and a tombstone (unless
+    `retains_tombstones`) are removed.
+
     Source: shouldRetainRecord (2.8).
     """
     key = key_of(record)
@@ -159,16 +162,17 @@ def _grouped(
 ) -> list[Segment]:
     """Return the segments that replace `closed`: neighbours that fit into one segment become one.
 
-    `closed` has pairs of a segment and its records before the cleaning, oldest first. Segments fit
-    if the sizes of these records add up to at most `segment.bytes`. The joined segment has the
-    first offset of the earliest and the time of the latest. Source: Cleaner.groupSegmentsBySize
-    (2.8).
+    `closed` has pairs of a segment and its records before the cleaning, oldest first.
+
+    Source: Cleaner.groupSegmentsBySize (2.8).
     """
     found: list[Segment] = []
     size = 0
     for segment, records in closed:
         more = size_in_bytes(records, settings.message_format)
         if found and size + more <= settings.segment_bytes:
+            # The joined segment has the first offset of the earliest segment and the time of the
+            # latest.
             found[-1] = found[-1]._replace(modified_ms=segment.modified_ms)
             size += more
         else:

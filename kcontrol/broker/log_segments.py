@@ -1,21 +1,22 @@
 """The segments of a compacted topic's log: where each begins, when it was written, how large it is.
 
-A log is a row of segments. Records are appended to the last one, the active segment; an append
-that would make it larger than `segment.bytes` begins a new one. The log cleaner changes all
-segments but the active one (`log_cleaner.py`). Only the logs of topics with the setting
-`segment.bytes` have more than one segment here.
+An append that would make the last (active) segment larger than `segment.bytes` begins a new
+segment. The log cleaner changes the other segments.
 
-Source: LogSegment.shouldRoll and Log.maybeRoll (2.8), Log.maybeRoll (0.9). The sizes: Message.scala
-(0.9), LegacyRecord.java, DefaultRecordBatch.java and DefaultRecord.java (2.8).
+Source: LogSegment.shouldRoll and Log.maybeRoll (2.8), Log.maybeRoll (0.9). The sizes are those of
+`batches/record_batch.py`.
 """
 
+# Only the logs of topics with the setting `segment.bytes` have more than one segment here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple, Protocol
 
-from kcontrol.core.releases import value_in_force
+from kcontrol.batches import record_batch
+from kcontrol.batches.record_batch import Batch, Record
+from kcontrol.core.releases import is_since, value_in_force
 
 MESSAGE_FORMATS = (("0.8.0", 0), ("0.10.0", 1), ("0.11.0", 2))
 """The message format that a release writes, since the release (KIP-32, KIP-98)."""
@@ -23,18 +24,15 @@ MESSAGE_FORMATS = (("0.8.0", 0), ("0.10.0", 1), ("0.11.0", 2))
 DELETE_RETENTION_MS = 86_400_000
 """The default of delete.retention.ms, 24 hours."""
 
-BATCH_OVERHEAD = 61
-MESSAGE_OVERHEAD = (26, 34)
-"""The bytes of a message of format 0 or 1 besides its key and value."""
+COMPRESSED_SINCE = "0.10.0.1"
+"""The release since which the offsets topic has compression.type=producer, not uncompressed."""
 
 
 class StoredRecord(Protocol):
-    """A log record as a replica reads it: offset, leader epoch, and `value`, its value as text.
+    """A log record as a replica reads it: offset, leader epoch, and `value`, its value as text."""
 
-    A record of the offsets topic (`OffsetsTopicRecord`) also has `key`, `data` and `base_offset`;
-    its `value` is a description, such as "offset 5 of t-0 in my-group".
-    """
-
+    # `OffsetsTopicRecord`, a record of the offsets topic, also has `key`, `data`, `base_offset` and
+    # `codec`; its `value` is a description, such as "offset 5 of t-0 in my-group".
     @property
     def offset(self) -> int: ...
 
@@ -69,6 +67,16 @@ def message_format(release: str) -> int:
     return found
 
 
+def codec_on_disk(codec: int, release: str) -> int:
+    """Return the codec that a batch has in the log if the coordinator writes with `codec`.
+
+    Source: offsetsTopicConfigs of GroupCoordinator.scala (0.10.0.0, 0.10.0.1),
+    BrokerCompressionCodec.getTargetCompressionCodec (0.9).
+    """
+    # A topic with compression.type=uncompressed unpacks each batch, and 0 stands for no codec.
+    return codec if is_since(COMPRESSED_SINCE, release) else 0
+
+
 # ---------------------------------------------------------------- bytes
 
 
@@ -96,35 +104,16 @@ def batches(records: Iterable[StoredRecord]) -> Iterator[tuple[StoredRecord, ...
 
 
 def size_in_bytes(records: Sequence[StoredRecord], message_format: int) -> int:
-    """Return the size of the records in a file of the log, their batches included, in bytes.
-
-    All records of a batch have one time, so the difference of their times takes one byte.
-    """
-    if message_format < 2:
-        overhead = MESSAGE_OVERHEAD[message_format]
-        return sum(overhead + _length(key_of(r)) + _length(data_of(r)) for r in records)
-    return sum(BATCH_OVERHEAD + sum(map(_record_size, batch)) for batch in batches(records))
+    """Return the bytes of the records in the log; a batch with a codec is compressed."""
+    found = (as_batch(batch) for batch in batches(records))
+    return sum(record_batch.size_in_bytes(batch, message_format) for batch in found)
 
 
-def _length(data: bytes | None) -> int:
-    return 0 if data is None else len(data)
-
-
-def _record_size(record: StoredRecord) -> int:
-    """Return the size of a record of format 2: length, attributes, deltas, key, value, headers."""
-    delta = _varint_size(record.offset - base_offset_of(record))
-    body = 3 + delta + sum(map(_field_size, (key_of(record), data_of(record))))
-    return _varint_size(body) + body
-
-
-def _field_size(data: bytes | None) -> int:
-    return _varint_size(-1 if data is None else len(data)) + _length(data)
-
-
-def _varint_size(value: int) -> int:
-    """Return how many bytes `value` takes as a zig-zag varint. Source: ByteUtils.sizeOfVarint."""
-    zigzag = (value << 1) ^ (value >> 63)
-    return max(1, -(-zigzag.bit_length() // 7))
+def as_batch(records: Sequence[StoredRecord]) -> Batch:
+    """Return the records of one batch, at least one, in the form in which bytes are written."""
+    codec = getattr(records[0], "codec", 0)
+    found = tuple(Record(each.offset, key_of(each), data_of(each)) for each in records)
+    return Batch(base_offset_of(records[0]), found, codec)
 
 
 # ---------------------------------------------------------------- segments
@@ -148,14 +137,16 @@ def segments_after_append(
     settings: Compaction,
     now_ms: int,
 ) -> tuple[Segment, ...]:
-    """Return the segments after an append at `now_ms`, which may begin a new one.
+    """Return the segments after an append at `now_ms`, which may begin a new segment.
 
-    `active` are the records of the active segment before the append. A segment whose time is not
-    known gets the time of the append. Source: LogSegment.shouldRoll (2.8).
+    `active` are the records of the active segment before the append.
+
+    Source: LogSegment.shouldRoll (2.8).
     """
     *closed, last = segments
     size, more = (size_in_bytes(found, settings.message_format) for found in (active, appended))
     if active and size + more > settings.segment_bytes:
+        # A segment whose time is not known gets the time of the append.
         closed.append(last._replace(modified_ms=last.modified_ms or now_ms))
         last = Segment(appended[0].offset)
     return (*closed, last._replace(modified_ms=now_ms))

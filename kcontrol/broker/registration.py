@@ -63,20 +63,20 @@ def make_sure_path_exists_after_read(path: str) -> Handler:
 def create_broker_znode(
     rules: Rules, broker_id: int, endpoint: BrokerEndpoint, timestamp_ms: int, session: int = 0
 ) -> Handler:
-    """Create `/brokers/ids/<id>`; since 2.2 create and set it in one transaction (data version 1).
+    """Create `/brokers/ids/<id>`; since 2.2 store the zxid of its creation as broker epoch.
 
-    Since 2.2 the zxid of the znode's creation is stored in the broker's context as broker epoch.
-    `session` is the id of the broker's ZooKeeper session: if this session owns the znode already,
-    the znode stays as it is. With 0 the owner is not read. Raises WriteFailed in every other case
-    in which the znode exists, as after a restart within the session timeout.
+    Raises WriteFailed if the znode exists, unless the ZooKeeper session `session` (0: unknown) owns
+    it.
     """
     path = broker_path(broker_id)
     data = encode_broker(endpoint, timestamp_ms, rules.broker_znode)
     if rules.registers_with_version:
+        # The second operation makes the data version 1.
         ops = (Op("create", path, ephemeral=True), Op("set", path, data, expected_version=0))
         result: Result = yield Transaction(ops)
     else:
         result = yield Transaction((Op("create", path, data, ephemeral=True),))
+    # After a restart within the session timeout another session owns the znode.
     if result.code == "NodeExists" and session:
         (stat,) = yield Exists((path,))
         if stat and stat.ephemeral_owner == session:

@@ -94,9 +94,10 @@ def _append_as_leader(
 def produce(ctx: BrokerContext, event: Produce) -> Handler:
     """Append a record; respond now (acks "1") or when the high watermark passes it (acks "all").
 
-    Respond with an error, and append nothing, if this broker does not lead the partition, or with
-    acks "all" if the ISR is smaller than `min.insync.replicas` (since 0.8.2). Source:
-    Partition.appendRecordsToLeader, DelayedProduce (0.8.2, 2.8).
+    If the append is refused, as on a broker that does not lead the partition, respond with an
+    error.
+
+    Source: Partition.appendRecordsToLeader, DelayedProduce (0.8.2, 2.8).
     """
     tp = event.partition
     if error := _refusal(ctx, tp, waits_for_isr=event.acks == "all"):
@@ -113,8 +114,7 @@ def produce(ctx: BrokerContext, event: Produce) -> Handler:
 def _refusal(ctx: BrokerContext, tp: TopicPartition, *, waits_for_isr: bool) -> str | None:
     """Return the error with which this broker refuses an append, None if it accepts the append.
 
-    A broker that does not lead the partition refuses. With `waits_for_isr` (acks "all") a leader
-    refuses if the ISR is smaller than `min.insync.replicas`.
+    With `waits_for_isr` (acks "all") also check `min.insync.replicas`.
     """
     if not ctx.is_leader(tp):
         return NOT_LEADER
@@ -123,27 +123,26 @@ def _refusal(ctx: BrokerContext, tp: TopicPartition, *, waits_for_isr: bool) -> 
 
 
 class AppendRequest(NamedTuple):
-    """Records that the group coordinator appends, and the event by which it receives the result.
-
-    `event` is queued with the error of the append; None means that no result is needed. `acks` is
-    -1 ("all"), 0 or 1, and `timeout_ms` the longest wait for replicas. `record` is the id that the
-    append has in the journal, the run's list of steps: the cause of `event`.
-    """
+    """Records that the group coordinator appends, and the event by which it receives the result."""
 
     partition: TopicPartition
     records: tuple[StoredRecord, ...]
+    # -1 ("all"), 0 or 1.
     acks: int
+    # The longest wait for replicas.
     timeout_ms: int
+    # Queued with the error of the append; None means that no result is needed.
     event: Any
+    # The id of the append's journal record, the cause of `event`.
     record: Any
 
 
 def append_records(ctx: BrokerContext, asked: AppendRequest) -> Handler:
-    """Append the records of `asked`, and queue its event with the error of the append.
+    """Append the records of `asked`, and queue its event with the error of the append, or "NONE".
 
-    With acks -1 the event is queued when the high watermark has passed the records, or with
-    REQUEST_TIMED_OUT after the timeout. With acks 0 or 1, or if the append is refused, the event is
-    queued by this handler. Source: ReplicaManager.appendRecords (2.8), appendMessages (0.9).
+    With acks -1 the event waits for the high watermark or the timeout (REQUEST_TIMED_OUT).
+
+    Source: ReplicaManager.appendRecords (2.8), appendMessages (0.9).
     """
     tp, waits = asked.partition, asked.acks == -1
     error = None if asked.acks in ACKS else "INVALID_REQUIRED_ACKS"
@@ -205,8 +204,7 @@ def _complete(
 ) -> Iterable[Effect]:
     """Yield the effects that end the wait of a produce request or of a coordinator's append.
 
-    A producer gets a response with `error` ("NONE" after success). For an append its event is
-    queued with `error`, and its timer is cancelled; an append without an event needs no effect.
+    The response, or the event of the append, has `error`; "NONE" after success.
     """
     if isinstance(delayed, DelayedProduce):
         yield Respond(delayed.correlation_id, _produce_response(error))
@@ -230,9 +228,9 @@ def is_follower_in_sync(
 ) -> bool:
     """Return whether the follower `replica_id` with the log end offset `offset` may enter the ISR.
 
-    The offset must have reached the leader's high watermark and, since 1.1.2, the start of the
-    leader's epoch. Since 3.3 the follower's broker must also be alive, and the controller must not
-    have refused the follower as a member of the ISR.
+    The offset must have reached the high watermark and, since 1.1.2, the start of the leader's
+    epoch.
+
     Source: Partition.isFollowerInSync (2.8).
     """
     if not ctx.is_replica_isr_eligible(tp, replica_id):
@@ -247,10 +245,11 @@ def is_follower_in_sync(
 def fetch_response(ctx: BrokerContext, event: FetchResponse) -> Handler:
     """Truncate the follower's log if it diverges; else append the records of the response.
 
-    After the append store the leader's high watermark, or the log end offset if that is less. Do
-    nothing if this broker does not follow the partition. Source:
-    ReplicaFetcherThread.processPartitionData and AbstractFetcherThread.truncateToEpochEndOffsets
-    (2.8).
+    After the append store the leader's high watermark. Do nothing if this broker does not follow
+    the partition.
+
+    Source: ReplicaFetcherThread.processPartitionData and
+    AbstractFetcherThread.truncateToEpochEndOffsets (2.8).
     """
     tp = event.partition
     if ctx.is_leader(tp) or tp not in ctx.hosted:
@@ -262,6 +261,7 @@ def fetch_response(ctx: BrokerContext, event: FetchResponse) -> Handler:
         return
     if event.records:
         yield UpdateLog(tp, AppendRecords(event.records))
+    # A follower's high watermark is never above its log end offset.
     high_watermark = min(ctx.logs[tp].log_end_offset, event.high_watermark)
     if high_watermark != log.high_watermark:
         yield UpdateLog(tp, UpdateHighWatermark(high_watermark))
@@ -270,10 +270,10 @@ def fetch_response(ctx: BrokerContext, event: FetchResponse) -> Handler:
 def fetch_position(ctx: BrokerContext, tp: TopicPartition) -> tuple[int, int]:
     """Return the log end offset and the latest epoch that a follower sends in its fetch.
 
-    The epoch is -1 for a log without records and, from 0.11 to 1.1 (KIP-101), as soon as the
-    follower has truncated its log.
+    The epoch is -1 for a log without records.
     """
     log = ctx.logs[tp]
+    # From 0.11 to 1.1 (KIP-101) the epoch is -1 too as soon as the follower has truncated its log.
     has_asked = ctx.rules.truncate_to == "leader_epoch" and not log.truncating
     return log.log_end_offset, NO_EPOCH if has_asked else log.latest_epoch
 
@@ -281,13 +281,14 @@ def fetch_position(ctx: BrokerContext, tp: TopicPartition) -> tuple[int, int]:
 def read_for_fetch(
     ctx: BrokerContext, tp: TopicPartition, offset: int, latest_epoch: int
 ) -> FetchResponse:
-    """Return the leader's response to a follower's fetch from `offset`.
+    """Return the leader's response to a follower's fetch from `offset`: records of one segment.
 
-    The response has the records of one segment. `latest_epoch` is the latest leader epoch in the
-    follower's log, as the follower sends it; from 0.11 to 1.1 it is -1 once the follower has
-    truncated its log. The leader reads its log before it stores the follower's offset, so a new
-    high watermark is in the response to the next fetch. Source: ReplicaManager.fetchMessages (2.8).
+    `latest_epoch` is the latest leader epoch in the follower's log, or -1 (`fetch_position`).
+
+    Source: ReplicaManager.fetchMessages (2.8).
     """
+    # The leader reads its log before it stores the follower's offset, so a new high watermark is in
+    # the response to the next fetch.
     log = ctx.logs[tp]
     diverging = DIVERGENCE_CHECKS[ctx.rules.truncate_to](log, offset, latest_epoch)
     records = () if diverging else read_segment(log, offset)
@@ -322,8 +323,7 @@ def delete_log(ctx: BrokerContext, tp: TopicPartition) -> Handler:
 def apply_leadership_to_logs(ctx: BrokerContext) -> Handler:
     """Make each log a leader's or a follower's, like its hosted replica; raise high watermarks.
 
-    The log of a partition that is no longer hosted gets the leader -1. For a log that has no
-    `min_insync_replicas` yet, also read the topic's settings.
+    The log of a partition that is not hosted any more gets the leader -1.
     """
     for tp, log in list(ctx.logs.items()):
         if tp not in ctx.hosted and log.leader != NO_LEADER:
@@ -335,6 +335,7 @@ def apply_leadership_to_logs(ctx: BrokerContext) -> Handler:
             yield from _become_leader_or_follower(ctx, tp, log, *leadership)
         if ctx.is_leader(tp):
             yield from _maybe_increment_high_watermark(ctx, tp, held)
+    # A log without this value needs the topic's settings.
     logs = {tp: ctx.logs[tp] for tp in ctx.hosted if tp in ctx.logs}
     yield from _configure(ctx, [tp for tp, log in logs.items() if log.min_insync_replicas is None])
 
@@ -344,14 +345,16 @@ def _become_leader_or_follower(
 ) -> Handler:
     """Make this replica the leader if `leader` is this broker, else a follower of `leader`.
 
-    `leader` -1 means no leader. If the replica does not lead, the requests that wait in `log` get
-    NOT_LEADER_OR_FOLLOWER. Before 0.11 a follower of a new leader cuts its log at its high
-    watermark. Source: ReplicaManager.makeFollowers (0.8.0 to 0.10.2).
+    -1 means no leader. If the replica does not lead, the requests that wait in `log` get
+    NOT_LEADER_OR_FOLLOWER.
+
+    Source: ReplicaManager.makeFollowers (0.8.0 to 0.10.2).
     """
     leads = leader == ctx.broker_id
     yield UpdateLog(tp, BecomeLeaderOrFollower(leader, leader_epoch, leads))
     for delayed in () if leads else log.waiting:
         yield from _complete(tp, delayed, NOT_LEADER)
+    # Before 0.11 a follower of a new leader truncates its log to its high watermark.
     follows_another = leader not in (NO_LEADER, log.leader) and not leads
     if follows_another and ctx.rules.truncate_to == "high_watermark":
         yield UpdateLog(tp, Truncate(log.high_watermark, "high_watermark"))
@@ -362,13 +365,14 @@ def _maybe_increment_high_watermark(
 ) -> Handler:
     """Raise the high watermark to the least log end offset of the ISR and the pending ISR.
 
-    Then end the wait of the requests whose records are below it, with an error if the ISR is now
-    too small. The high watermark never falls. Since 3.7 it stays while the ISR is smaller than
-    `min.insync.replicas` (KAFKA-15583). `held` is the hosted replica of `tp`. Source:
-    Partition.maybeIncrementLeaderHW (2.8, 3.9) and isrState.maximalIsr (2.8).
+    Complete each DelayedProduce and DelayedAppend at a lower offset, with an error if the ISR is
+    too small.
+
+    Source: Partition.maybeIncrementLeaderHW (2.8, 3.9) and isrState.maximalIsr (2.8).
     """
     log = ctx.logs[tp]
     least = effective_min_isr(ctx, tp)
+    # Since 3.7 the high watermark stays while the ISR is too small (KAFKA-15583).
     if ctx.rules.min_insync_replicas == EFFECTIVE and len(held.leadership.isr) < least:
         return
     maximal_isr = {*held.leadership.isr, *held.pending_isr}
@@ -417,9 +421,8 @@ def topic_config_change(ctx: BrokerContext, event: TopicConfigChange) -> Handler
 def _configure(ctx: BrokerContext, partitions: Iterable[TopicPartition]) -> Handler:
     """Read the settings of these partitions' topics in one round trip, and store them in the logs.
 
-    If the ZooKeeper session has expired, nothing is stored: a log with settings keeps them, and for
-    a log without settings the next handler reads them. Source: Partition.createLogIfNotExists and
-    LogManager.fetchLogConfig (2.8), Partition.getOrCreateReplica (0.8.2).
+    Source: Partition.createLogIfNotExists and LogManager.fetchLogConfig (2.8),
+    Partition.getOrCreateReplica (0.8.2).
     """
     by_topic: dict[str, list[TopicPartition]] = {}
     for tp in partitions:
@@ -428,6 +431,7 @@ def _configure(ctx: BrokerContext, partitions: Iterable[TopicPartition]) -> Hand
         return
     try:
         znodes: tuple[Znode | None, ...] = yield Read(tuple(map(topic_config_path, by_topic)))
+    # A log with settings keeps them; for a log without settings the next handler reads them.
     except SessionExpired:
         return
     for topic, znode in zip(by_topic, znodes, strict=True):
@@ -437,11 +441,9 @@ def _configure(ctx: BrokerContext, partitions: Iterable[TopicPartition]) -> Hand
 
 
 def _topic_config(ctx: BrokerContext, znode: Znode | None) -> UpdateConfig:
-    """Return the settings of a topic that its logs depend on.
+    """Return the settings of a topic that its logs depend on; `znode` has the topic's settings.
 
-    `znode` has the topic's settings, and is None if this znode does not exist. A setting whose
-    value is no number counts as not set: then `min.insync.replicas` is the broker's value,
-    `delete.retention.ms` Kafka's default, and without `segment.bytes` `compaction` is None.
+    A setting whose value is no number counts as not set.
     """
     try:
         texts = decode_topic_config(znode.data) if znode else {}
@@ -449,6 +451,7 @@ def _topic_config(ctx: BrokerContext, znode: Znode | None) -> UpdateConfig:
         texts = {}
     known = {name: int(text) for name, text in texts.items() if text.isdecimal()}
     compaction = None
+    # Without `segment.bytes` the log has one segment and no cleaner.
     if segment_bytes := known.get(SEGMENT_BYTES):
         retention_ms = known.get(DELETE_RETENTION, DELETE_RETENTION_MS)
         compaction = Compaction(segment_bytes, retention_ms, message_format(ctx.rules.release))

@@ -1,8 +1,9 @@
 """The controlled shutdown of a broker: requests to the controller until the broker may stop.
 
-It may stop when a response without an error names no partition that it still leads. It also stops
-after the last of `controlled.shutdown.max.retries` requests. Source: KafkaServer.controlledShutdown
-(2.8).
+The broker stops after a response without a partition and without an error, or after
+`controlled.shutdown.max.retries` requests.
+
+Source: KafkaServer.controlledShutdown (2.8).
 """
 
 from __future__ import annotations
@@ -32,15 +33,15 @@ UNREACHABLE, DISCONNECTED = "ConnectException", "NETWORK_EXCEPTION"
 def shut_down(ctx: BrokerContext, event: Shutdown) -> Handler:
     """Send ControlledShutdown to the controller, if the broker in `/controller` is registered.
 
-    If it is not, or (since 1.1) if `/controller` is missing or no JSON, set the retry timer, or end
-    the process after the last attempt. If `/controller` has any other text without a broker id, or
-    (up to 1.0) is missing, end the process without a retry. Source: KafkaServer.shutdown,
-    `swallow(controlledShutdown())` (0.8.1, 1.1, 2.8).
+    Otherwise set the retry timer, or end the process after the last attempt.
+
+    Source: KafkaServer.shutdown, `swallow(controlledShutdown())` (0.8.1, 1.1, 2.8).
     """
     yield UpdateContext("shutdown_attempts", ctx.shutdown_attempts + 1, context="broker")
     (znode,) = yield Read((CONTROLLER,))
     try:
         controller_id = LOOKUPS[ctx.rules.controller_lookup](znode)
+    # `/controller` has text without a broker id or, up to 1.0, is missing: Kafka does not retry.
     except MalformedZnode as error:
         yield LogError(error)
         yield Exit(0)
@@ -56,10 +57,12 @@ def shut_down(ctx: BrokerContext, event: Shutdown) -> Handler:
 def controlled_shutdown_response(ctx: BrokerContext, event: ControlledShutdownResponse) -> Handler:
     """End the process if the response has no partition and no error, else set the retry timer.
 
-    After the last attempt end the process in both cases. Up to 0.8.1 a broker that cannot connect
-    to the controller ends without a retry: connect() raises outside the loop's try. Source:
-    KafkaServer.controlledShutdown and BlockingChannel.connect (0.8.1, 0.8.2).
+    After the last attempt end the process in both cases.
+
+    Source: KafkaServer.controlledShutdown and BlockingChannel.connect (0.8.1, 0.8.2).
     """
+    # Up to 0.8.1 a broker that cannot connect to the controller ends without a retry: connect()
+    # raises outside the loop's try.
     ends = event.error == UNREACHABLE and ctx.rules.unreachable_controller == "stops the broker"
     yield from _exit_or_retry(ctx, done=ends or (event.error == "NONE" and not event.remaining))
 
@@ -76,10 +79,11 @@ def _get_controller(znode: Znode | None) -> int:
 
 
 def _get_controller_id(znode: Znode | None) -> int:
-    """Return the broker id in `/controller`; -1 if it does not exist or its text is no JSON.
+    """Return the broker id in `/controller`; -1 if the znode does not exist or has no JSON.
 
-    Raises MalformedZnode for JSON without a broker id. Source: KafkaZkClient.getControllerId,
-    ControllerZNode.decode, Json.parseBytes (1.1, 2.8).
+    Raises MalformedZnode for JSON without a broker id.
+
+    Source: KafkaZkClient.getControllerId, ControllerZNode.decode, Json.parseBytes (1.1, 2.8).
     """
     try:
         return decode_controller(znode.data, or_bare_id=False) if znode else -1

@@ -30,7 +30,6 @@ PRODUCER_IDS_PER_BLOCK = 1_000
 def startup(ctx: BrokerContext, event: BrokerStartup) -> Handler:
     """Create root paths, cluster id and registration; queue the start of the controller module.
 
-    From 0.11 to 2.8 also take a block of producer ids; since 3.0 a broker requests them on demand.
     Before 1.1 the registration comes last, so the election can begin before it.
     """
     for path in ctx.rules.root_paths:
@@ -40,6 +39,8 @@ def startup(ctx: BrokerContext, event: BrokerStartup) -> Handler:
     if ctx.rules.registers_first:
         yield from _register(ctx, event)
     yield Enqueue(Startup())
+    # From 0.11 to 2.8 a broker takes a block of producer ids here; since 3.0 it requests ids on
+    # demand.
     if ctx.rules.takes_producer_ids:
         yield from _new_producer_id_block(ctx.broker_id)
     if not ctx.rules.registers_first:

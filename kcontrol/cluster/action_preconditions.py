@@ -1,7 +1,7 @@
-"""The reasons why an action is not possible now: each sentence says what is wrong, what to do, and the legal values.
+"""The reasons why an action is not possible now, as sentences for error messages.
 
-`find_action` calls one of these functions for an action that `ACTIONS` has found impossible. Each returns one sentence without
-its full stop, or "" if it has nothing particular to say; the error then lists the possible actions.
+`find_action` calls these functions. A function returns "" if it has no particular reason; then the error lists the possible
+actions.
 """
 
 from __future__ import annotations
@@ -72,11 +72,7 @@ def break_channel(world: World, sender: object, receiver: object) -> str:
 
 
 def shrink(world: World, leader: Any, partition: str, follower: object) -> str:
-    """Return why a leader cannot remove a follower from the ISR; to be called only if it cannot.
-
-    The text names the first of these conditions that fails: the broker `leader` runs, leads the partition, and has the follower
-    in its ISR; the leader waits for no response to AlterIsr; the follower lags behind.
-    """
+    """Return why a leader cannot remove a follower from the ISR; to be called only if it cannot."""
     hosted = world.processes[leader].driver.broker.hosted if delivery.is_reachable(world, leader) else {}
     held = hosted.get(TopicPartition.parse(partition))
     others = [b for b in held.leadership.isr if b != leader] if held and held.leadership.leader == leader else []
@@ -113,11 +109,7 @@ def lose_tail(world: World, n: Any, partition: str, offset: object) -> str:
 
 
 def clean_log(world: World, n: Any, partition: str) -> str:
-    """Return why the log cleaner of broker `n` does not clean the log of a partition; to be called only if it does not.
-
-    The text names the first of these conditions that fails: the broker runs and is not frozen; it has a log of the
-    partition, and the offsets topic has the setting `segment.bytes`; more than half of the log's closed bytes are dirty.
-    """
+    """Return why the log cleaner of broker `n` does not clean the log of a partition; to be called only if it does not."""
     if missing := reach(world, n):
         return missing
     found = data_plane.log_to_clean(world, n, partition)
@@ -139,9 +131,7 @@ def clean_log(world: World, n: Any, partition: str) -> str:
 def ask(world: World, name: str, *request: object) -> str:
     """Return why a consumer cannot send a request, or why its poll cannot time out; to be called only if it cannot.
 
-    `request` are the other arguments of the action, such as "join" and a broker. The text names the first of these conditions
-    that fails: the consumer exists; for "poll timeout", its client has max.poll.interval.ms and it is a member of its group; its
-    process is not frozen; it waits for no response; the given broker or, without one, a coordinator is reachable.
+    `request` has the action's other arguments, such as "join" and a broker's id.
     """
     if missing := _consumer(world, name):
         return missing

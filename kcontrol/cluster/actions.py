@@ -1,9 +1,7 @@
-"""ACTIONS: the kinds of actions, when an action of each kind is possible, and the function that performs it.
+"""ACTIONS: the kinds of actions, such as "kill": when an action is possible, and the function that performs it.
 
-A routine action is an action that `World.run` performs because a healthy cluster would do it next: a thread's step, a delivery, a
-fetch. `routine_actions` yields the routine actions, `fault_actions` the faults that the field `faults` of the run's Settings
-names, and the timers that `World.run` does not fire. No other module decides which action is routine: `World.actions` gives each
-action the flag `routine`.
+`routine_actions` yields the actions that a healthy cluster performs by itself, such as deliveries; `fault_actions` yields
+faults.
 """
 
 from __future__ import annotations
@@ -37,25 +35,21 @@ if TYPE_CHECKING:
 
 
 class Kind(NamedTuple):
-    """One kind of action, such as "kill": the function that checks whether it is possible, and the function that performs it.
-
-    `form` has the names of the action's arguments, the optional ones in brackets: "topic, assignment[, config]". `why_not`
-    returns the reason why an action is not possible, or "" if the error shall list the possible actions instead; it is called
-    only for an error, because a search calls `possible` very often.
-    All three functions are called with the world and the action's arguments.
-    """
+    """One kind of action, such as "kill". All its functions are called with the world and the action's arguments."""
 
     possible: Callable[..., bool]
     perform: Callable[..., None]
+    # The names of the arguments, optional ones in brackets: "topic, assignment[, config]".
     form: str
+    # Returns the reason why an action is not possible. It is called only for an error message: a search calls `possible` very
+    # often.
     why_not: Callable[..., str] = lambda world, *words: ""
 
 
 class PossibleAction(tuple[Any, ...]):
     """An action that is possible now: a tuple of its name and arguments, such as ("kill", 1).
 
-    `routine` is True for an action that the cluster performs by itself, such as a delivery or a fired timer; `World.run`
-    performs only these.
+    `routine` is True for an action that the cluster performs by itself, such as a delivery.
     """
 
     __slots__ = ()
@@ -147,11 +141,7 @@ def _is_armed(world: World, n: int, timer: str) -> bool:
 
 
 def _can_shrink_isr(world: World, leader: int, partition: str, follower: int) -> bool:
-    """Return whether a running broker leads the partition in its own view and can remove the follower from the ISR.
-
-    The leader can do this if the follower is in the ISR, no change of the ISR is pending and, in a world with `data=True`, the
-    leader knows a log end offset of the follower that differs from its own (`data_plane.is_lagging`).
-    """
+    """Return whether a running broker leads the partition in its own view and can remove the follower from the ISR now."""
     tp = TopicPartition.parse(partition)
     held = world.processes[leader].driver.broker.hosted.get(tp) if delivery.is_reachable(world, leader) else None
     leads = (
@@ -233,10 +223,9 @@ def form(kind: str) -> str:
 
 
 def find_action(world: World, action: Action) -> Callable[..., None]:
-    """Return the function that performs an action; it is to be called with the world and the action's arguments.
+    """Return the function that performs an action, to be called with the world and the action's arguments.
 
-    Raises UserError if the action is unknown, has wrong arguments or is not possible now. Its text has the legal actions, the
-    legal form of the arguments, or the reason why the action is not possible.
+    Raises UserError if the action is unknown, has wrong arguments, or is not possible now.
     """
     kind = ACTIONS.get(action[0]) if action and isinstance(action[0], str) else None
     if kind is None:
@@ -260,13 +249,7 @@ def _not_now(world: World, kind: Kind, action: Action) -> ActionNotPossible:
 
 
 def routine_actions(world: World) -> Iterator[Action]:
-    """Yield the routine actions that are possible now, in the order in which `World.run` performs them.
-
-    Routine actions are those that a healthy cluster performs without any action of a user.
-
-    The ends of sessions that a real ZooKeeper has ended come first; then the steps of threads, watch events, session renewals,
-    requests, fetches, checkpoints, the expiry of sessions whose process has ended, timers and timeouts.
-    """
+    """Yield the actions that the cluster can perform by itself now, in the order in which `World.run` performs them."""
     if outage := lifecycle.overdue(world):
         yield outage
     living = [(n, p) for n, p in sorted(world.processes.items()) if not p.frozen]
@@ -315,9 +298,9 @@ def routine_actions(world: World) -> Iterator[Action]:
 
 
 def fault_actions(world: World) -> Iterator[Action]:
-    """Yield the possible actions of the kinds in `settings.faults`, such as ("kill", 1), and the timers that `run` does not fire.
+    """Yield the possible faults of the kinds in `settings.faults`, and the timers that `World.run` does not fire.
 
-    Such a timer is periodic, or is a timer of a group coordinator; its action is ("fire", broker, name of the timer).
+    Examples are ("kill", 1) and, for a timer, ("fire", broker, name of the timer).
     """
     offered = world.settings.faults
     for n, p in sorted(world.processes.items()):

@@ -21,10 +21,7 @@ if TYPE_CHECKING:
 
 
 def lacks_topic(world: World, topic: str) -> bool:
-    """Return whether a topic can be created: it does not exist, and a broker has created the znodes that must be there.
-
-    These are `/brokers/topics` and `/config/topics`, and in 0.8.0, which has no settings of topics, `/brokers/ids`.
-    """
+    """Return whether a topic does not exist and can be created: its parent znodes, such as `/brokers/topics`, exist."""
     path, config = znodes.topic_path(topic), znodes.topic_config_path(topic)
     if not world.settings.rules().topic_configs:
         return world.exist(znodes.BROKER_IDS, path) == [True, False]
@@ -32,16 +29,12 @@ def lacks_topic(world: World, topic: str) -> bool:
 
 
 def can_create_topic(world: World, topic: str, assignment: Any, config: Mapping[str, Any] | None = None) -> bool:
-    """Return whether this topic can be created now: it does not exist, and the znodes that `lacks_topic` names exist.
+    """Return whether a topic with this assignment and these settings can be created now.
 
-    `assignment` has the replicas of each partition, as a sequence or as a mapping from the partition's number. `config` has
-    settings of the topic by Kafka's names. Raises ValueError for a wrong name or setting, ValueError or TypeError for a wrong
-    assignment.
-
-    Any name without a slash is legal here, since brokers accept every child of `/brokers/topics`; `Lab` refuses the names that
-    Kafka's tool refuses.
+    Raises ValueError for a wrong name or setting, ValueError or TypeError for a wrong assignment.
     """
     topic_settings(world.settings.release, config or {})
+    # Brokers accept every child of `/brokers/topics`; `Lab` refuses the names that Kafka's tool refuses.
     if not topic or "/" in topic or not _numbered(assignment):
         raise ValueError
     return lacks_topic(world, topic)
@@ -55,8 +48,7 @@ def _numbered(assignment: Any) -> dict[int, ReplicaAssignment]:
 def topic_settings(release: str, config: Mapping[str, Any]) -> dict[str, str]:
     """Return the settings of a topic as the topic tool stores them: Kafka's name to the value as text, such as "true".
 
-    `config` has the settings with values of Python's types, such as True. Raises ValueError, which lists the legal names or
-    values, for a setting that `release` does not have, and for an illegal value.
+    Raises ValueError for a setting that `release` does not have, and for an illegal value.
     """
     return {name: str(config_values.read("topic", name, value, release)).lower() for name, value in config.items()}
 
@@ -69,19 +61,19 @@ def create_topic(world: World, topic: str, assignment: Any, config: Mapping[str,
 
 
 def create_offsets_topic(world: World, broker: int, cause: RecordId) -> None:
-    """Let a broker that handles FindCoordinator create the offsets topic, if its metadata and ZooKeeper do not have the topic.
+    """Let a broker that handles FindCoordinator create the missing offsets topic on the registered brokers.
 
-    The group coordinator's settings decide on the partitions and replicas (`replicas_of_new_topic`); the replicas are drawn
-    from the brokers that are registered in ZooKeeper. Write nothing if there are too few of them, or if the broker has no open
-    session. `cause` is the record of the request.
+    `cause` is the journal record of the request.
     """
     p, topic = world.processes[broker], OFFSETS_TOPIC
     group, cached = p.driver.group, p.driver.broker
     is_known = any(tp.topic == topic for tp in cached.metadata) or not lacks_topic(world, topic)
+    # The broker needs an open session, and must not find the topic in its metadata or in ZooKeeper.
     if group is None or p.session is not SessionState.OPEN or is_known:
         return
     (names,) = world.tool.children([znodes.BROKER_IDS], False)
     registered, replicas = sorted(map(int, names or ())), group.replicas_of_new_topic(len(cached.live_brokers))
+    # With too few registered brokers nothing is written.
     if replicas is not None and replicas <= len(registered):
         drawn = topic_tool.draw_replicas(world.settings.seed, topic, registered, group.config.partitions, replicas)
         chosen = topic_settings(world.settings.release, _of_brokers(world, topic))
@@ -92,22 +84,24 @@ def create_offsets_topic(world: World, broker: int, cause: RecordId) -> None:
 
 
 def creation(world: World, topic: str, assignment: Any, settings: dict[str, str]) -> list[Op]:
-    """Return the writes that create a topic: the configuration, then the topic with its assignment and, since 2.8, its id.
+    """Return the writes that create a topic: its settings, then the topic with its assignment.
 
-    `assignment` has the replicas of each partition, as a sequence or as a mapping from the partition's number.
-    Before 0.8.1 topics have no configuration, and the tool creates `/brokers/topics` if it is missing.
+    `assignment` has the replicas of each partition, as a sequence or by the partition's number.
     """
     rules = world.settings.rules()
     topic_id = topic_ids.topic_id(topic) if rules.topic_ids else None
     data = znodes.encode_topic(znodes.TopicZnode(_numbered(assignment), topic_id), rules.topic_znode)
     path, overrides = znodes.topic_config_path(topic), znodes.encode_topic_config(settings)
     has_config, has_parent = world.exist(path, znodes.TOPICS)
+    # Before 0.8.1 topics have no settings, and the tool creates `/brokers/topics` if it is missing.
     first = Op("set" if has_config else "create", path, overrides) if rules.topic_configs else Op("create", znodes.TOPICS)
     return [*([first] if rules.topic_configs or not has_parent else []), Op("create", znodes.topic_path(topic), data)]
 
 
 def _of_brokers(world: World, topic: str) -> dict[str, int]:
-    """Return {"segment.bytes": bytes} for the offsets topic if the run's `group_config` has `segment_bytes`, else {}.
+    """Return the settings that the brokers give to a new topic: {"segment.bytes": bytes} or {}.
+
+    Only the offsets topic has this setting, if the run's `group_config` has `segment_bytes`.
 
     Source: GroupCoordinator.offsetsTopicConfigs (0.9, 2.8). Its result also has the default of `segment.bytes`, and
     `cleanup.policy` and `compression.type`.
@@ -117,9 +111,9 @@ def _of_brokers(world: World, topic: str) -> dict[str, int]:
 
 
 def can_alter_topic(world: World, topic: str, config: Mapping[str, Any]) -> bool:
-    """Return whether the topic, its znode of settings and the parent of notifications exist, so that the tool can alter it.
+    """Return whether the tool can alter the settings of the topic: the topic and its znodes of settings exist.
 
-    Raises ValueError for an illegal name of a topic and for an illegal setting, and AttributeError if `config` is no mapping.
+    Raises ValueError for an illegal name or setting, AttributeError if `config` is no mapping.
     """
     topic_settings(world.settings.release, config)
     if not topic or "/" in topic:
@@ -165,10 +159,11 @@ def delete_topic(world: World, topic: str) -> None:
 
 
 def can_write(world: World, path: str, text: str = "") -> bool:
-    """Return True, or raise ValueError: for a path without a leading slash, and for a text that UTF-8 cannot encode.
+    """Return True for any path and text that can be sent to ZooKeeper in a write.
 
-    ZooKeeper checks the rest of the request when it is performed.
+    Raises ValueError for a path without a leading slash, and for a text that UTF-8 cannot encode.
     """
+    # ZooKeeper checks everything else, such as whether the znode exists, when the write is performed.
     text.encode()
     if not path.startswith("/"):
         raise ValueError
@@ -197,10 +192,7 @@ def create(world: World, path: str, text: str) -> None:
 
 
 def is_step(world: World, number: Any, do: Any) -> bool:
-    """Return whether `number` and `do` can be the arguments of the action "scenario": an int and a mapping.
-
-    A scenario is a list of numbered steps, such as {"kill": 1}; the action adds the begin of a step to the journal.
-    """
+    """Return whether the action ("scenario", number, do) is legal: an int and a mapping such as {"kill": 1}."""
     return isinstance(number, int) and isinstance(do, Mapping)
 
 
@@ -221,10 +213,9 @@ def can_list(world: World, broker: int) -> bool:
 
 
 def can_reassign(world: World, broker: int, targets: Any) -> bool:
-    """Return whether `broker` runs and is not frozen, and the release has requests to reassign partitions (KIP-455, 2.4 on).
+    """Return whether a running broker can receive a request to reassign partitions (KIP-455, 2.4 on).
 
-    Raises ValueError, TypeError or AttributeError if `targets` does not map at least one partition ("t-0") to a list of broker
-    ids, or to None.
+    Raises ValueError, TypeError or AttributeError if `targets` is not like {"t-0": [1, 2]} or {"t-0": None}.
     """
     if not _read(targets):
         raise ValueError

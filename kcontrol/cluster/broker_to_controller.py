@@ -26,10 +26,7 @@ NOT_CONTROLLER = "NOT_CONTROLLER"
 
 
 def record_known_controller(world: World, driver: Driver) -> None:
-    """Set the controller of the AlterIsr channel of the broker with the driver `driver`, unless the channel has a controller.
-
-    It is the controller in the broker's metadata. Do nothing if they name none, and before 2.7, which has no AlterIsr.
-    """
+    """Set the controller of a broker's AlterIsr channel to the controller in the broker's metadata, if the channel has none."""
     if driver.broker.rules.alter_isr and driver.broker.controller_id >= 0:
         world.network.known_controllers.setdefault(driver.node, driver.broker.controller_id)
 
@@ -47,50 +44,39 @@ def refresh_controller(world: World, n: int, refused_by: int) -> None:
 
 
 def receiver_of(world: World, n: int, request: BrokerToControllerRequest) -> int:
-    """Return the receiver of a request of broker `n`: `request.to` or, without it, the controller of the broker's channel.
+    """Return the id of the broker that receives a request of broker `n`, or -1 if broker `n` knows no controller.
 
-    If the process of the channel's controller has ended, or the channel has none, return the controller that the broker's
-    metadata name, or -1 if they name none.
+    The receiver is `request.to`, or the controller that broker `n` knows if `request.to` is None.
     """
     if request.to is not None:
         return request.to
     known = world.network.known_controllers.get(n, -1)
+    # Without a living controller in the channel, the controller in the broker's metadata; -1 if they name none.
     return known if known in world.processes else world.processes[n].driver.broker.controller_id
 
 
 def refusal_key(world: World, n: int, target: int) -> tuple[Any, ...]:
-    """Return the values that decide whether broker `target` refuses a request of broker `n` as a whole.
-
-    They are `target`, the controller epoch that `n` knows, whether `target` is controller in its own view, and whether `target`
-    knows the present broker epoch of `n`. After a refusal the broker sends the request again only when these values have changed,
-    since otherwise the result would be equal.
-    """
+    """Return the values that decide whether broker `target` refuses a request of broker `n` as a whole."""
     driver, asked = world.processes[n].driver, world.processes[target].driver
     known = asked.controller.live_broker_epochs.get(n) == driver.broker.broker_epoch
+    # After a refusal the broker sends the request again only when one of these values has changed.
     return target, driver.broker.controller_epoch, asked.controller.is_active, known
 
 
 def reaches_before_renewal(world: World, n: int, receiver: int) -> bool:
-    """Return whether broker `n` can send its first pending request before `receiver` renews its session, which has expired.
-
-    Return False if `n` is `receiver`, and True if the request goes to a broker other than `receiver`. A request to `receiver` can
-    be sent only if it is the first request of any broker to `receiver` since the expiry: the first one fails in its first call to
-    ZooKeeper, and a second one is sent only after the renewal.
-    """
+    """Return whether broker `n` can send its first pending request before `receiver` renews its expired session."""
     target = receiver_of(world, n, world.network.pending(n)[0])
+    # The first request to the receiver fails in its first call to ZooKeeper; a second one is sent only after the renewal.
     return n != receiver and (target != receiver or not world.processes[receiver].was_sent_request)
 
 
 def can_send(world: World, n: int) -> bool:
-    """Return whether a broker has pending requests and none in flight, and their receiver can handle them now.
-
-    The receiver must run and not be frozen. If it has refused one of the requests, a value on which the refusal depends must have
-    changed since then (`refusal_key`).
-    """
+    """Return whether a broker has pending requests and none in flight, and their receiver can handle them now."""
     pending = world.network.pending(n)
     if not pending or len(pending) < len(world.network.to_controller[n]):
         return False
     target = receiver_of(world, n, pending[0])
+    # A receiver that has refused a request refuses it again until one of the values in `refusal_key` changes.
     return is_reachable(world, target) and all(
         q.refused_by != refusal_key(world, n, receiver_of(world, n, q)) for q in pending if q.refused_by
     )
@@ -119,11 +105,9 @@ def send_requests(world: World, n: int) -> None:
 
 
 def deliver_response(world: World, by: Driver, correlation_id: str, body: Any, record: RecordId) -> None:
-    """Deliver `body`, the response of the broker with the driver `by`, to the broker that sent the request.
+    """Deliver `body`, the response of the broker with the driver `by`, to the broker that waits for `correlation_id`.
 
-    `record` is the journal record `respond`. If `body` is None (a resigned controller has dropped the request), or if AlterIsr
-    has an error of the whole response, the request becomes pending again. Do nothing if no broker waits for a response with this
-    correlation id.
+    `record` is the journal record `respond`; `body` is None if a resigned controller has dropped the request.
     """
     for n, requests in world.network.to_controller.items():
         asked = [q for q in requests if q.correlation_id == correlation_id]
@@ -136,6 +120,7 @@ def deliver_response(world: World, by: Driver, correlation_id: str, body: Any, r
             return
         if is_alter_isr and NOT_CONTROLLER in (body["error"], *body["partitions"].values()):
             refresh_controller(world, n, by.node)
+        # The request becomes pending again.
         if is_alter_isr and body["error"] != "NONE":
             _requeue(asked)
             for request in asked:
@@ -150,10 +135,11 @@ def deliver_response(world: World, by: Driver, correlation_id: str, body: Any, r
 
 
 def disconnect(world: World, n: int, stopped: RecordId) -> None:
-    """End the connections to broker `n`, whose process has ended: ControlledShutdown requests to it get the error DISCONNECTED.
+    """End the connections to broker `n`, whose process has ended: ControlledShutdown requests to it get DISCONNECTED.
 
-    AlterIsr requests are not changed here. `stopped` is the `stop` record of the process. Source: KafkaServer.controlledShutdown,
-    `case ioe: IOException` (0.8.1, 2.8).
+    `stopped` is the `stop` record of the process.
+
+    Source: KafkaServer.controlledShutdown, `case ioe: IOException` (0.8.1, 2.8).
     """
     for asker, asked in list(world.network.to_controller.items()):
         lost = [request for request in asked if request.to == n]
@@ -163,10 +149,9 @@ def disconnect(world: World, n: int, stopped: RecordId) -> None:
 
 
 def lose(world: World, driver: Driver, lost: list[BrokerToControllerRequest], cause: RecordId, error: str) -> None:
-    """Queue one response with `error` at the sender `driver` for its requests `lost`, all of them ControlledShutdown.
+    """Queue one response with `error` at the broker of `driver`, in place of responses to the requests `lost`.
 
-    `cause` is the id of the journal record that ended the connection, such as the `stop` record of the receiver.
-    The sender's handler decides whether to send the request again.
+    `lost` are ControlledShutdown requests of this broker; `cause` is the journal record that ended the connection.
     """
     world.network.settle(driver.node, lost)
     record = world.log("controller_response", cause, broker=driver.node, requests=[str(q.record) for q in lost], error=error)
@@ -188,15 +173,12 @@ def _response_event(api: str, body: Any) -> Event:
 
 
 def frozen_controller(world: World, n: int) -> int | None:
-    """Return the frozen broker that handles the first AlterIsr of broker `n`, if it is not the controller in the metadata of `n`.
-
-    For an AlterIsr that has not been sent, take the broker to which it will be sent. Return None if `n` has no AlterIsr in flight
-    or queued, if the receiver of the first one is not frozen, or if the metadata name this receiver as controller.
-    """
+    """Return the frozen broker that handles the first AlterIsr of broker `n`; None if `n` has no AlterIsr there."""
     for request in world.network.to_controller.get(n, ()):
         if request.api == "AlterIsr":
             target = receiver_of(world, n, request) if request.receiver == -1 else request.receiver
             later = world.processes[n].driver.broker.controller_id
+            # Not if the metadata of `n` still name this broker as controller.
             return target if target in world.processes and world.processes[target].frozen and later != target else None
     return None
 

@@ -1,4 +1,4 @@
-"""Finds the brokers for whose responses a controller waits that closes channels, from 0.10.2 to 2.1.0.
+"""Finds the brokers whose responses a controller awaits before it closes channels, from 0.10.2 to 2.1.0.
 
 A controller that resigns, or that removes a dead broker, closes channels. If the rule `awaits_in_flight_requests` is set, the
 thread of a channel ends only after the response to its request, and the controller's thread waits for that end. Source:
@@ -16,23 +16,20 @@ if TYPE_CHECKING:
 
 
 def awaited_brokers(world: World, n: int, thread: str) -> list[int]:
-    """Return the brokers whose responses this thread of broker `n` waits for, to close its channels to them.
-
-    `thread` is the name of a controller's thread, such as "controller". The brokers are frozen, or have thawed and not responded
-    yet; a broker that was not frozen is not awaited. Return [] for a thread that does not wait for the closing of channels.
-    """
+    """Return the brokers whose responses broker `n`, a controller, awaits in `thread` before it closes its channels to them."""
     waits_for = world.processes[n].driver.threads[thread].waits_for
     if waits_for is None or not isinstance(waits_for.effect, AwaitInFlightRequests):
         return []
     brokers = [b for b in waits_for.effect.brokers if b in world.processes]
+    # A broker that was never frozen is not awaited: its response arrives in any case.
     frozen = [b for b in brokers if world.processes[b].frozen and world.network.awaits_response(n, b)]
     return frozen + [b for b in brokers if (n, b) in world.network.thawed]
 
 
 def record_thaw(world: World, receiver: int) -> None:
-    """Store (broker, `receiver`) in `network.thawed` for each broker that closes its channel to `receiver`, which thaws now.
+    """Store in `network.thawed` the brokers that close their channels to `receiver`, which thaws now.
 
-    Such a broker waits for the response of `receiver`; it goes on waiting after the thaw, until `receiver` has responded.
+    They go on waiting until `receiver` has responded.
     """
     waiting = [
         n for n, p in world.processes.items() if any(receiver in awaited_brokers(world, n, thread) for thread in p.driver.threads)

@@ -1,9 +1,6 @@
 """Sends the requests of consumers to their group coordinators, and changes the consumers' states by the responses.
 
-A group's coordinator is the broker that leads the group's partition of `__consumer_offsets`, a topic like any other
-(`offsets_log.py`). A consumer looks for its coordinator in the brokers' metadata, and sends all requests there until the
-connection breaks or a response says that the coordinator has moved. `consumer_state.py` has the state of a consumer,
-`consumer_protocol.py` the bytes of its requests.
+A consumer finds its coordinator, the leader of a partition of `__consumer_offsets`, in the brokers' metadata.
 """
 
 from __future__ import annotations
@@ -81,11 +78,11 @@ def consumers(settings: Settings) -> dict[str, Consumer]:
 
 
 def coordinator(world: World, group: str) -> int | None:
-    """Return the group's coordinator, as the brokers' metadata name it: the leader of the group's partition.
+    """Return the group's coordinator by the metadata of the living brokers.
 
-    The metadata of the brokers whose process exists are read in the order of the broker ids. Return the first leader that runs
-    and is not frozen, None if no metadata name such a leader.
+    Return None if no metadata name a coordinator that runs and is not frozen.
     """
+    # The metadata of living brokers, in the order of the broker ids.
     known = [broker for n in sorted(world.processes) if (broker := named_by(world, n, group)) is not None]
     return next((leader for leader in known if is_reachable(world, leader)), None)
 
@@ -119,12 +116,10 @@ def is_connected(world: World, process: tuple[int, int]) -> bool:
 
 
 def can_ask(world: World, name: object, request: object, broker: object = None) -> bool:
-    """Return whether a consumer can send this request now; False for an unknown consumer.
+    """Return whether a consumer can send a request now, such as "join", "sync", "heartbeat" or "leave".
 
-    `request` is "join", "sync", "heartbeat", "leave", "restart" or "poll timeout". A request needs a process that is not frozen,
-    a reachable coordinator (or `broker`, if given, to which the request then goes), and no earlier request without a response. A
-    poll timeout also needs a member with max.poll.interval.ms. A process can be restarted at any time. Raises ValueError for any
-    other `request`, and for a `broker` that is no id or is given with "restart" or "poll timeout".
+    `broker` is the receiver, by default the consumer's coordinator. Raises ValueError for another `request`, and for a `broker`
+    that is no id.
     """
     if request not in (*REQUESTED, RESTART, POLL_TIMEOUT) or not isinstance(name, str):
         raise ValueError
@@ -133,6 +128,7 @@ def can_ask(world: World, name: object, request: object, broker: object = None) 
     me = world.consumers.get(name)
     if me is None or request == RESTART:
         return me is not None
+    # A poll can time out only for a member whose client has max.poll.interval.ms.
     if request == POLL_TIMEOUT and not (me.member_id and has_poll_timeout(world, name)):
         return False
     return can_send(world, me, broker)
@@ -144,9 +140,9 @@ def is_number(value: object, least: int = 0) -> bool:
 
 
 def can_send(world: World, me: Consumer, broker: Any = None) -> bool:
-    """Return whether a consumer can send a request now, to `broker` or, if that is None, to its coordinator.
+    """Return whether a consumer can send a request to `broker`, or to the group's coordinator if `broker` is None.
 
-    Its process must not be frozen, it must not wait for a response, and the receiver must be reachable.
+    A consumer that is frozen, or that waits for a response, can send nothing.
     """
     reachable = receiver(world, me) is not None if broker is None else is_reachable(world, broker)
     return me.asked is None and me.condition != FROZEN and reachable
@@ -165,7 +161,7 @@ def is_consumer(world: World, name: object) -> bool:
 
 
 def can_commit(world: World, name: str, partition: str, offset: int, metadata: str = "") -> bool:
-    """Return whether there is this consumer, it can send a request now (`can_send`), and `offset` is an int.
+    """Return whether the consumer exists, it can send a request now (`can_send`), and `offset` is an int.
 
     Raises ValueError if `partition` is not written as "t-0", or if `metadata` is not text.
     """
@@ -176,16 +172,15 @@ def can_commit(world: World, name: str, partition: str, offset: int, metadata: s
 
 
 def send_request(world: World, name: str, request: str, broker: int | None = None) -> None:
-    """Perform `request` of a consumer, with the member id and generation that the consumer knows.
+    """Let a consumer send `request`, such as "join", to `broker` if given, else to the coordinator.
 
-    "join", "sync", "heartbeat" and "leave" are sent to `broker` if given, else to the coordinator. With "sync" a group's leader
-    sends the assignment; if it cannot read the subscription of a member, its poll fails, and the leader sends nothing. With
-    "poll timeout" a dynamic member sends LeaveGroup; a static member sends nothing and forgets its member id, as every consumer
-    does with "restart".
+    A restart, and the poll timeout of a static member, only change the state of the consumer.
+
     Source: HeartbeatThread.run and maybeLeaveGroup of AbstractCoordinator.java (0.10.1, 2.8), onJoinLeader (0.9, 2.8).
     """
     me = world.consumers[name]
     if request == RESTART or (request == POLL_TIMEOUT and me.instance_id is not None):
+        # A static member forgets its member id at a poll timeout, and sends nothing.
         now = me.without_membership() if request == RESTART else me.after_loss(me.error)
         note(world, name, now, world.log("act", None, action=["consumer", name, request]))
         return
@@ -199,7 +194,9 @@ def send_request(world: World, name: str, request: str, broker: int | None = Non
             leads = me.member_id == me.leader and bool(me.members)
             instances = {other.member_id: other.instance_id for other in world.consumers.values()} if leads else {}
             try:
-                assigned = consumer_protocol.assign(me, own, _topics(world), instances) if leads else {}
+                assignor = world.settings.changes.strategies.get(consumer_protocol.OWN_ASSIGNOR)
+                assigned = consumer_protocol.assign(me, own, _topics(world), instances, assignor) if leads else {}
+            # A leader that cannot read a subscription sends nothing: its poll fails.
             except ValueError:
                 cause = world.log("act", None, action=["consumer", name, "assign"])
                 note(world, name, me.after_failed_read(world.clock(), rejoins=True), cause)
@@ -235,7 +232,10 @@ def commit(world: World, name: str, partition: str, offset: int, metadata: str =
 
 
 def _topics(world: World) -> dict[str, int]:
-    """Return each topic's number of partitions that the metadata of at least one broker have, without the offsets topic."""
+    """Return the number of partitions of each topic, such as {"t": 3}, without the offsets topic.
+
+    A partition counts if the metadata of at least one broker have the partition.
+    """
     known = {tp for p in world.processes.values() for tp in p.driver.broker.metadata if tp.topic != OFFSETS_TOPIC}
     return {topic: sum(tp.topic == topic for tp in known) for topic in {tp.topic for tp in known}}
 
@@ -264,10 +264,9 @@ def note(world: World, name: str, now: Consumer, cause: RecordId | None) -> None
 
 
 def record_response(world: World, correlation_id: str, body: Any, record: RecordId) -> bool:
-    """Change the state of the consumer that sent the request with this correlation id, by the response `body`; return True.
+    """Apply the response `body` to the consumer that sent the request; return False if no consumer sent the request.
 
-    A consumer that does not wait for this response stays as it is. `record` is the `respond` record. Return False if the response
-    is not for a consumer.
+    `record` is the journal record `respond`.
     """
     if not correlation_id.startswith("consumer "):
         return False
@@ -306,17 +305,16 @@ def can_find(world: World, name: str, broker: object) -> bool:
 
 
 def find_coordinator(world: World, name: str, broker: int) -> None:
-    """Send FindCoordinator to a broker, which answers from its own metadata; the consumer then uses the coordinator named there.
+    """Send FindCoordinator to a broker; the consumer then uses the coordinator that this broker's metadata name.
 
-    The error is COORDINATOR_NOT_AVAILABLE if the metadata name no leader, or a leader that does not run. A broker whose metadata
-    do not have the offsets topic creates the topic (`admin_actions.create_offsets_topic`). Source:
-    handleFindCoordinatorRequest of KafkaApis.scala (2.8), handleGroupCoordinatorRequest (0.9).
+    Source: handleFindCoordinatorRequest of KafkaApis.scala (2.8), handleGroupCoordinatorRequest (0.9).
     """
     me, driver = world.consumers[name], world.processes[broker].driver
     cause = world.log("act", None, action=["find_coordinator", name, broker])
     leader = named_by(world, broker, me.group)
     admin_actions.create_offsets_topic(world, broker, cause)
     is_up = leader is not None and leader in world.processes
+    # COORDINATOR_NOT_AVAILABLE if the metadata name no leader, or one that does not run.
     body = FindCoordinatorResult("NONE", leader) if is_up and leader is not None else FindCoordinatorResult(NOT_AVAILABLE, -1)
     number = me.requests + 1
     answer = driver.log("respond", cause, correlation_id=f"consumer {name} {number}", body=body)
@@ -329,11 +327,7 @@ def find_coordinator(world: World, name: str, broker: int) -> None:
 
 
 def update_coordinators(world: World) -> None:
-    """Queue events at the group coordinators for changed leaders of `__consumer_offsets`, and disconnect consumers.
-
-    A broker gets PartitionElected for a partition that it leads since this step, and PartitionResigned for a partition that
-    it leads no longer. A consumer is disconnected if the coordinator's process has ended without a response to its request.
-    """
+    """Queue PartitionElected and PartitionResigned at the coordinators for changed leaders of `__consumer_offsets`."""
     for n, p in sorted(world.processes.items()):
         if p.driver.group is None:
             continue
@@ -350,26 +344,26 @@ def update_coordinators(world: World) -> None:
                 p.driver.enqueue(e.PartitionResigned(tp.partition, held.leadership.leader_epoch if held else None), cause)
         p.coordinated_partitions = frozenset(leads) | stopped
     for name, me in world.consumers.items() if any(r.kind == "stop" for r in world.last_step) else ():
+        # The coordinator's process has ended without a response: the connection of the consumer is closed.
         if me.asked and (me.asked[0] not in world.processes or world.processes[me.asked[0]].driver.incarnation != me.asked[1]):
             note(world, name, me._replace(asked=None, coordinator=None, error="disconnected"), None)
 
 
 def _keeps_log(broker: BrokerContext, tp: TopicPartition) -> bool:
-    """Return whether a broker still has the log of a partition that it hosts no longer: StopReplica has not deleted the replica.
+    """Return whether a broker has the log of a partition in a log directory that works.
 
-    Kafka's coordinator resigns at the deletion. Return False if the partition's log directory has failed. Source:
-    handleStopReplicaRequest of KafkaApis.scala (1.0, 2.8).
+    Source: handleStopReplicaRequest of KafkaApis.scala (1.0, 2.8).
     """
     return tp in broker.logs and tp not in broker.offline_partitions
 
 
 def _resigns(group: GroupContext, broker: BrokerContext, tp: TopicPartition) -> bool:
-    """Return whether a coordinator resigns from a partition that its broker does not host and whose log is deleted or has failed.
+    """Return whether a coordinator resigns when its broker no longer has a replica of a partition of the offsets topic.
 
-    The caller has checked these two conditions. Return True since 1.0 (the rule `resigns_without_replica`) if the log is deleted.
-    Return False before 1.0, and if the partition's log directory has failed: the coordinator stays, and every append fails.
     Source: handleStopReplicaRequest of KafkaApis.scala (0.9, 1.0, 2.8), handleLogDirFailure of ReplicaManager.scala (1.0, 2.8).
     """
+    # Otherwise the coordinator stays, and every append fails.
+    # Since 1.0, but not if the log directory has failed: then the coordinator stays, and every append fails.
     return group.rules.resigns_without_replica and tp not in broker.offline_partitions
 
 

@@ -38,12 +38,11 @@ CLASSES = {
 
 
 class ConsumerSetting(NamedTuple):
-    """One setting of a consumer. `form` is the kind of its values: "text", "ms", "bytes", "topics", "strategies" or "release".
+    """One setting of a consumer: its defaults by release, and the form of a legal value."""
 
-    `defaults` has pairs of (first release, default), oldest first; the first pair has the release that introduced the setting.
-    """
-
+    # (first release, default), the oldest first; the first release has introduced the setting.
     defaults: tuple[tuple[str, Any], ...]
+    # The kind of its values: "text", "ms", "bytes", "topics", "strategies" or "release".
     form: str
 
 
@@ -70,15 +69,13 @@ def known(release: str) -> list[str]:
 
 
 class ConsumerConfig:
-    """The settings of one consumer; each key that `given` does not have has the default of the client's release.
-
-    The client's release is `client.release` in `given`, or the brokers' `release` if that is earlier or `given` lacks the key.
-    """
+    """The settings of one consumer; a setting that is not `given` has the default of the client's release."""
 
     __slots__ = ("given", "release")
 
     def __init__(self, release: str, given: Mapping[str, Any]) -> None:
         asked = given.get(CLIENT) or release
+        # A client that is later than the brokers uses the requests of the brokers' release.
         self.given, self.release = given, min(asked, release, key=sort_key)
 
     def __getitem__(self, name: str) -> Any:
@@ -103,11 +100,9 @@ class ConsumerConfig:
 
 
 def checked(release: str, name: str, given: Mapping[Any, Any]) -> dict[str, Any]:
-    """Check the settings `given` for the consumer `name`, and return them; settings with the value None are left out.
+    """Return the settings `given` for the consumer `name` with values of the types that a ConsumerConfig has.
 
-    A value is converted to the type that a ConsumerConfig has: a list of names becomes a tuple, text for bytes becomes bytes.
-    `release` is that of the brokers. Raises UserError, with the legal names or values, for an unknown setting, for an illegal
-    value, and if the heartbeat interval is not below the session timeout.
+    Raises UserError for an unknown setting, an illegal value, or a heartbeat interval not below the session timeout.
     """
     client = given.get(CLIENT, release)
     if not isinstance(client, str) or not _is_client_release(client):

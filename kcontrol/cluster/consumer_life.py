@@ -42,14 +42,11 @@ AT_ONCE = ("", "NONE", "MEMBER_ID_REQUIRED", "REBALANCE_IN_PROGRESS", "UNKNOWN_M
 
 
 class Due(NamedTuple):
-    """The next action of a consumer, or the firing of a coordinator's timer, with its time.
-
-    `keeps` is True if the action changes nothing in the membership of a group as long as the consumers send heartbeats: it is a
-    heartbeat, the session timer of a member that sends heartbeats, or the periodic search for expired offsets.
-    """
+    """The next action of a consumer, or the firing of a coordinator's timer, with its time."""
 
     at_ms: int
     action: Action
+    # True if no group changes by it as long as consumers send heartbeats, as for a heartbeat.
     keeps: bool = False
 
 
@@ -70,12 +67,9 @@ def wait(world: World, ms: int) -> None:
 
 
 def next_action(world: World, end_ms: int | None = None) -> Action | None:
-    """Return the action of a consumer, or the firing of a coordinator's timer, that is due first.
+    """Return the earliest action of a consumer or a coordinator's timer; ("wait", ms) if time must pass before it.
 
-    If the first one is an action of a consumer that is due later than now, return ("wait", ms), which lets the time until then
-    pass. The firing of a timer is returned at once: it moves the clock to the timer's time. With `end_ms`, if nothing is due
-    before this time, return the wait until `end_ms`, or None if `end_ms` is reached.
-    Without `end_ms`, return None if nothing is due, or only heartbeats and timers that do not change a group (`Due.keeps`).
+    Return None at `end_ms` or, without `end_ms`, if only heartbeats and timers that change no group are pending.
     """
     due = sorted((*_requests(world), *_deadlines(world)), key=lambda one: one.at_ms)
     if end_ms is None and all(one.keeps for one in due):
@@ -138,10 +132,7 @@ def _is_renewed(world: World, event: Any) -> bool:
 
 
 def _is_active(world: World, name: str, me: Consumer) -> bool:
-    """Return whether a consumer sends requests by itself: it runs, can send, and no error has ended its requests.
-
-    A consumer that cannot read its assignment or a subscription (UNREADABLE) and that no longer polls sends heartbeats only if
-    its client has a heartbeat thread (0.10.1 on, KIP-62); else return False.
-    """
+    """Return whether a consumer sends requests by itself: it runs, can send, and no error has ended its requests."""
+    # A consumer that cannot read its assignment no longer polls; only a heartbeat thread (0.10.1 on, KIP-62) still sends.
     is_over = me.error in FATAL or (me.error == UNREADABLE and me.condition == STUCK and not has_poll_timeout(world, name))
     return me.condition not in (FROZEN, CLOSED) and not is_over and can_send(world, me)

@@ -1,8 +1,4 @@
-"""Faults of a consumer's process: the process is frozen, resumes with its member id, or does not poll any more.
-
-A frozen process sends nothing. A response that arrives meanwhile is in the consumer's state at once, and the process acts on it
-after `resume`. `consumer_life.py` lets virtual time pass, and ends a freeze that has a given length.
-"""
+"""Faults of a consumer's process: the process is frozen, resumes with its member id, or does not poll any more."""
 
 from __future__ import annotations
 
@@ -56,10 +52,8 @@ def can_stop_polling(world: World, name: str) -> bool:
 
 
 def stop_polling(world: World, name: str) -> None:
-    """Let a consumer stop calling poll: its heartbeats go on, and it takes part in no rebalance.
-
-    Since 0.10.1 heartbeats have a thread of their own (KIP-62). Before 0.10.1 poll sends heartbeats, so no Kafka consumer of 0.9
-    does this. The action is possible in 0.9 too: the consumer then stands for a client with a heartbeat thread of its own.
-    """
+    """Let a consumer stop calling poll: its heartbeats go on, and it takes part in no rebalance."""
+    # Before 0.10.1 (KIP-62) poll sends the heartbeats of Kafka's consumer; there it stands for another client with a heartbeat
+    # thread.
     cause = world.log("act", None, action=["stop_polling", name])
     note(world, name, world.consumers[name]._replace(condition=STUCK, polled_at_ms=world.clock()), cause)

@@ -12,7 +12,7 @@ CooperativeStickyAssignor.java: subscriptionUserData (2.8.2).
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from kcontrol.cluster.consumer_configs import ASSIGNMENT, METADATA, STRATEGY, TOPICS, USER_DATA, ConsumerConfig
@@ -26,6 +26,8 @@ from kcontrol.group.offsets_topic_records import decode, encode
 from kcontrol.group.sticky import ASSIGNORS, UNKNOWN
 
 BUCKETS, LOAD = 16, 0.75
+OWN_ASSIGNOR = "assignor"
+"""The name of a learner's assignor in the strategies of a run (the class `Changes`)."""
 
 
 def protocols(me: Consumer, config: ConsumerConfig, topics: Iterable[str]) -> tuple[GroupProtocol, ...]:
@@ -96,10 +98,9 @@ def _spread(value: int) -> int:
 
 
 def read_subscription(data: bytes, strategy: str, instance_id: str | None = None) -> Subscription:
-    """Return a member's subscription as the assignor `strategy` reads it. Raises ValueError for bytes that are no subscription.
+    """Return a member's subscription as the assignor `strategy` reads it; `instance_id` is its group.instance.id.
 
-    Owned partitions and generation are read for "sticky" and "cooperative-sticky" only; from unreadable user data no partitions
-    and an unknown generation. `instance_id` is the member's group.instance.id. Source: StickyAssignor.memberData,
+    Raises ValueError for bytes that are no subscription. Source: StickyAssignor.memberData,
     CooperativeStickyAssignor.memberData (2.8.2).
     """
     fields = decode("subscription", data)[1]
@@ -112,6 +113,7 @@ def read_subscription(data: bytes, strategy: str, instance_id: str | None = None
         elif strategy == "cooperative-sticky":
             owned = list(_listed(fields.get("owned", [])))
             generation = None if said is None else int(struct.unpack(">i", said[:4])[0])
+    # User data that cannot be read count as no owned partitions.
     except (ValueError, struct.error):
         owned, generation = [], UNKNOWN
     return Subscription(topics, tuple(owned), generation, instance_id)
@@ -122,18 +124,25 @@ def _listed(entries: Iterable[Mapping[str, Any]]) -> Iterable[TopicPartition]:
 
 
 def assign(
-    me: Consumer, config: ConsumerConfig, topics: Mapping[str, int], instances: Mapping[str, str | None]
+    me: Consumer,
+    config: ConsumerConfig,
+    topics: Mapping[str, int],
+    instances: Mapping[str, str | None],
+    own: Callable[..., Any] | None = None,
 ) -> dict[str, bytes]:
-    """Return the assignment that `me`, a group's leader, makes: the encoded partitions of each member, by member id.
+    """Return the assignment that `me`, a group's leader, makes: member id to encoded partitions.
 
-    `topics` maps each topic to its number of partitions, `instances` a member id to the member's group.instance.id. The assignor
-    visits the members in the order of Java's hash map. Raises ValueError for a subscription that cannot be read; the leader of
-    Kafka throws a SchemaException then. If `config` has `protocol.assignment`, the assignment of each member is these bytes.
+    `topics` maps a topic to its number of partitions. Raises ValueError for a subscription that cannot be read.
     """
     members = dict(me.members)
+    # The assignor visits the members in the order of Java's hash map.
     asked = {id: read_subscription(members[id], me.protocol, instances.get(id)) for id in in_hash_order(members)}
     subscribed = {topic for member in asked.values() for topic in member.topics}
-    found = ASSIGNORS[me.protocol]({t: number for t, number in topics.items() if t in subscribed}, asked) if asked else {}
+    known = {t: number for t, number in topics.items() if t in subscribed}
+    # `own` is a learner's assignor; its third argument says whether it may withhold partitions, as the cooperative one does.
+    given = () if own is None else (me.protocol == "cooperative-sticky",)
+    found = (own or ASSIGNORS[me.protocol])(known, asked, *given) if asked else {}
     version = int(is_since("2.4", config.release))
     made = {id: encode("assignment", version, {"partitions": by_topic(tps), "user_data": None}) for id, tps in found.items()}
+    # The setting `protocol.assignment` replaces the bytes of each assignment.
     return made if config[ASSIGNMENT] is None else dict.fromkeys(made, config[ASSIGNMENT])

@@ -33,25 +33,21 @@ MOVED = ("NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "disconnected")
 
 
 class Consumer(NamedTuple):
-    """One consumer's view of its group.
-
-    `asked` is the broker that has not responded yet, `coordinator` the coordinator that the consumer sends to, each as (broker,
-    number of the start of its process). `members` has, on the group's leader, each member id with its subscription. `error` is
-    that of the last response, `requests` the number of requests sent. `assignment` are the encoded partitions that the consumer
-    owns. `last_assignment` and `last_generation` are those of the last SyncGroup, which a sticky assignor uses. `active_at_ms` is
-    the time of the last request or response, `resumes_at_ms` the end of a freeze, `polled_at_ms` the last poll of a consumer that
-    has stopped polling.
-    """
+    """One consumer's view of its group."""
 
     group: str
     member_id: str = ""
     generation: int = -1
     leader: str = ""
     protocol: str = ""
+    # On the group's leader, each member id with its subscription.
     members: tuple[tuple[str, bytes], ...] = ()
+    # The encoded partitions that the consumer owns.
     assignment: bytes = b""
+    # The error of the last response; `requests` is the number of requests sent.
     error: str = ""
     requests: int = 0
+    # The broker that has not responded yet, as (broker, number of the start of its process).
     asked: tuple[int, int] | None = None
     instance_id: str | None = None
     state: str = UNJOINED
@@ -65,26 +61,26 @@ class Consumer(NamedTuple):
     resumes_at_ms: int | None = None
 
     def without_membership(self) -> Consumer:
-        """Return a consumer of this group that has not joined; it keeps the group, the requests and the instance id alone."""
+        """Return a consumer of this group that has not joined.
+
+        Only the group, the number of sent requests and the instance id are kept.
+        """
         return Consumer(self.group, requests=self.requests, instance_id=self.instance_id)
 
     def after_loss(self, error: str) -> Consumer:
-        """Return the consumer without its member id and its partitions, and with `error` as its last error.
-
-        Its coordinator and its last assignment stay, and a process that is frozen or does not poll stays so.
-        """
+        """Return the consumer without its member id and its partitions, and with `error` as its last error."""
         return self._replace(
             member_id="", generation=-1, leader="", members=(), assignment=b"", state=UNJOINED, rejoin_needed=False, error=error
         )
 
     def after_failed_read(self, now_ms: int, *, rejoins: bool) -> Consumer:
-        """Return the consumer after poll has thrown UNREADABLE at `now_ms`: it does not poll any more.
+        """Return the consumer after its poll could not decode a subscription or an assignment: it does not poll any more.
 
-        UNREADABLE is the error of a leader's client that cannot decode a subscription, or of a member's client that cannot decode
-        its assignment. `rejoins` says whether the next poll sends JoinGroup. A leader does so; a member does so in 0.9, and since
-        0.10 the next poll reads the assignment again. Source: joinGroupIfNeeded of AbstractCoordinator.java (2.8),
-        ensureActiveGroup (0.9).
+        `rejoins` says whether the next poll would send JoinGroup.
+
+        Source: joinGroupIfNeeded of AbstractCoordinator.java (2.8), ensureActiveGroup (0.9).
         """
+        # A leader joins again, and so does a member of 0.9; since 0.10 a member reads the assignment again.
         return self._replace(error=UNREADABLE, condition=STUCK, polled_at_ms=now_ms, rejoin_needed=rejoins)
 
     def without_times(self) -> Consumer:

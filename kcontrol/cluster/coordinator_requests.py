@@ -1,7 +1,6 @@
 """The actions that send a request to a group coordinator, and the conversion of a request into the coordinator's event.
 
-A request is a dict with the fields that recordings of groups have; `notebooks/recordings/groups.md` describes them. REQUESTS has
-a row for each API: the fields that a request must have and may have, and the function that makes the event.
+REQUESTS has a row for each API with the fields of its request, as recordings of groups have them.
 """
 
 from __future__ import annotations
@@ -156,11 +155,9 @@ REQUESTS: dict[str, type[Any]] = {
 
 
 def event_of(api: str, request: Mapping[str, Any], correlation_id: str, sender: Sender) -> Any:
-    """Return the event with which a group coordinator handles a request of `sender`; its response will have `correlation_id`.
+    """Return the event with which a group coordinator handles the request `api`, such as "JoinGroup", of `sender`.
 
-    `api` is the name of the request, such as "JoinGroup"; `request` has the fields that the table REQUESTS has for this API.
-    Raises KeyError for an API that REQUESTS does not have, and msgspec.ValidationError, a ValueError that names the field, for
-    wrong fields.
+    Raises KeyError for an unknown API, and a ValueError that names the field for a wrong field.
     """
     build: Callable[[str, Sender], Any] = msgspec.convert(request, REQUESTS[api]).event
     return build(correlation_id, sender)
@@ -170,11 +167,9 @@ def event_of(api: str, request: Mapping[str, Any], correlation_id: str, sender: 
 
 
 def can_ask(world: World, client: str, api: str, version: int, request: Mapping[str, Any]) -> bool:
-    """Return whether the request can be sent now: the coordinator of the request's group runs and is not frozen.
+    """Return whether the coordinator of the request's group can be reached; `client` is a consumer or an administrator.
 
-    `client` is the name of a consumer, or any name for a request of an administrator. `api` is the name of the request, such as
-    "JoinGroup", `version` its version, and `request` has the fields that REQUESTS has for this API. Raises ValueError for an
-    unknown API or client, a version that is no whole number, and a wrong field.
+    Raises ValueError for an unknown API or client, a version that is no whole number, and a wrong field.
     """
     if api not in REQUESTS or int(version) != version or not (is_admin(api) or client in world.consumers):
         raise ValueError
@@ -183,11 +178,7 @@ def can_ask(world: World, client: str, api: str, version: int, request: Mapping[
 
 
 def ask(world: World, client: str, api: str, version: int, request: Mapping[str, Any]) -> None:
-    """Send a request of the consumer or administrator `client` to the coordinator of the group that the request names.
-
-    `api` is the name of the request, such as "JoinGroup", and `version` its version. Requests of one client do not wait for each
-    other.
-    """
+    """Send the request `api`, such as "JoinGroup", of a consumer or administrator to the group's coordinator."""
     broker = consumer_clients.coordinator(world, _group(request))
     assert broker is not None
     driver = world.processes[broker].driver

@@ -42,14 +42,14 @@ class Acknowledged(NamedTuple):
 
 
 def can_produce(world: World, leader: int, partition: str, value: str, acks: str) -> bool:
-    """Return whether a producer's record can be sent to this broker: it runs and is not frozen, and the world has `data=True`.
+    """Return whether a producer can send a record to the broker `leader`, in a world with `data=True`.
 
-    The broker need not lead the partition; then its response is an error. Raises ValueError if `partition` is not written as
-    "t-0", if `value` is not text, and if `acks` is neither "1" nor "all".
+    Raises ValueError for a `partition` not like "t-0", a `value` that is no text, and `acks` other than "1" and "all".
     """
     if acks not in ACKS or not isinstance(value, str):
         raise ValueError
     TopicPartition.parse(partition)
+    # A broker that does not lead the partition responds with an error.
     return world.settings.data and is_reachable(world, leader)
 
 
@@ -74,10 +74,9 @@ def produce_actions(world: World, n: int, broker: BrokerContext) -> Iterator[Act
 
 
 def record_response(world: World, driver: Driver, correlation_id: str, body: dict[str, Any], record: RecordId) -> bool:
-    """Return whether `body`, a response of the broker with the driver `driver`, is for a producer, as its correlation id says.
+    """Return whether `body` is a response to a producer; without an error, store the produced record as acknowledged.
 
-    If it is, and `body` has no error, store the acknowledged record, with this broker as leader, in `world.acknowledged`, and add
-    an `acknowledged` record to the journal, whose cause is `record`, the journal record `respond`.
+    `record` is the id of the journal record `respond`, the cause of the journal record `acknowledged`.
     """
     if not correlation_id.endswith(PRODUCE):
         return False
@@ -118,11 +117,7 @@ def can_fetch(world: World, follower: int, partition: str) -> bool:
 
 
 def _fetch(world: World, n: int, tp: TopicPartition) -> Fetch | None:
-    """Return the next fetch of broker `n` for a partition, None if the broker does not follow or the fetch is not possible now.
-
-    A fetch needs a running leader that leads in its own view, idle request threads of both brokers and, since 2.1, equal leader
-    epochs at both brokers.
-    """
+    """Return the next fetch of broker `n` for a partition, None if the broker does not follow or cannot fetch now."""
     held, has_log = world.processes[n].driver.broker.hosted.get(tp), tp in world.processes[n].driver.broker.logs
     if (
         held is None
@@ -132,6 +127,7 @@ def _fetch(world: World, n: int, tp: TopicPartition) -> Fetch | None:
     ):
         return None
     broker = world.processes[held.leadership.leader].driver.broker
+    # Since 2.1 follower and leader must have equal leader epochs.
     agreed = broker.is_leader(tp) and (
         not broker.rules.fenced_fetches or broker.hosted[tp].leadership.leader_epoch == held.leadership.leader_epoch
     )
@@ -159,14 +155,14 @@ def _changes_something(world: World, n: int, fetch: Fetch) -> bool:
 
 
 def fetch(world: World, follower: int, partition: str) -> None:
-    """Queue the follower's fetch at the leader and the response at the follower, whose idle threads begin to handle them.
+    """Queue the follower's fetch at the leader and the response at the follower.
 
-    If the follower's log diverges, the leader does not record the follower's offset: this offset has no meaning before the log
-    has been cut. Source: ReplicaManager.updateFollowerFetchState (2.8).
+    Source: ReplicaManager.updateFollowerFetchState (2.8).
     """
     found = _fetch(world, follower, TopicPartition.parse(partition))
     assert found is not None, "only a possible action is performed"
     record = None
+    # The offset of a log that diverges has no meaning before the log has been cut.
     if found.answer.diverging is None:
         record = world.processes[found.leader].driver.enqueue(found.asked, None, "requests")
         begin_if_idle(world, found.leader)
@@ -177,10 +173,10 @@ def fetch(world: World, follower: int, partition: str) -> None:
 def is_lagging(world: World, leader: int, tp: TopicPartition, follower: int) -> bool:
     """Return whether the follower's log end offset, as the leader knows it, differs from the leader's.
 
-    A follower that has not fetched yet has the log end offset -1. False if the leader has no log of the partition. Source:
-    Partition.isFollowerOutOfSync (2.8).
+    Source: Partition.isFollowerOutOfSync (2.8).
     """
     log = world.processes[leader].driver.broker.logs.get(tp)
+    # A follower that has not fetched yet has the log end offset -1.
     return log is not None and log.follower_end_offset(follower) != log.log_end_offset
 
 
@@ -198,13 +194,10 @@ def checkpoint(world: World, n: int) -> None:
 
 
 def log_to_clean(world: World, n: int, partition: str) -> LogToClean | None:
-    """Return the part of the log that the cleaner of broker `n` would clean, None if it cleans no such log.
-
-    The cleaner of a running broker cleans logs of the offsets topic, the only topic with cleanup.policy=compact here, that have
-    the setting `segment.bytes`.
-    """
+    """Return the part of the log that the log cleaner of broker `n` would clean, None without such a log."""
     tp = TopicPartition.parse(partition)
     log = world.processes[n].driver.broker.logs.get(tp) if is_reachable(world, n) and tp.topic == OFFSETS_TOPIC else None
+    # Only the offsets topic has cleanup.policy=compact here; without `segment.bytes` its log is one active segment.
     return log_cleaner.log_to_clean(log, world.settings.release) if log and log.compaction else None
 
 
@@ -225,11 +218,9 @@ def clean(world: World, n: int, partition: str) -> None:
 
 
 def store_logs(world: World, n: int, driver: Driver) -> None:
-    """Store the logs of broker `n`, whose process has ended, in `world.disks`, as they will be after a restart.
-
-    All records stay; each high watermark becomes the last value that was written to the disk (the checkpoint).
-    """
+    """Store the logs of broker `n`, whose process has ended, in `world.disks`, as they will be after a restart."""
     if driver.broker.logs:
+        # All records stay; the high watermark becomes the last one that was written to the disk (the checkpoint).
         world.disks[n] = {tp: log.after_restart() for tp, log in driver.broker.logs.items()}
 
 
@@ -265,12 +256,12 @@ def replicas(world: World) -> dict[int, dict[TopicPartition, ReplicaLog]]:
 
 
 def log_lost_records(world: World, before: int) -> None:
-    """Add a journal record for each acknowledged record that is on no replica any more, and remove it from `world.acknowledged`.
+    """Add a journal record for each acknowledged record that no replica has any more, and forget the acknowledgement.
 
-    The function reads the journal from `before` on (its length before this step), and checks the partition of each truncation,
-    each deletion of a log and each lost tail of a log that it finds there.
+    `before` is the length of the journal before this step.
     """
     for cut in world.journal.since(before):
+        # Only a truncation, a deletion or a lost tail of a log can lose a record.
         if cut.kind in ("log_truncate", "tail_lost", "log_clean", "log_delete"):
             _log_lost_records_of(world, cut.fields["partition"], cut.id, deleted=cut.kind == "log_delete")
 

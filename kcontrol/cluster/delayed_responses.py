@@ -23,10 +23,9 @@ LOCKED = ("LeaderAndIsr", "StopReplica")
 
 
 def record_fetches(world: World, driver: Driver, correlation_id: str, received: RecordId) -> None:
-    """Store in `network.fetching_from` the frozen leaders from which broker `driver` fetches when a LeaderAndIsr arrives.
+    """Store in `network.fetching_from` the frozen leaders from which a broker fetches when a LeaderAndIsr arrives.
 
-    The key is `correlation_id`, and `received` the journal record `receive` of the request. Store nothing if there is no such
-    leader, and since 1.1, where responses are not delayed.
+    `received` is the journal record `receive` of the request.
     """
     frozen = {n for n, p in world.processes.items() if p.frozen}
     if frozen and driver.controller.rules.response_waits_for_fetch and (leaders := frozen & _followed_leaders(driver)):
@@ -38,12 +37,12 @@ def _followed_leaders(driver: Driver) -> set[int]:
 
 
 def delay_if_fetching(world: World, driver: Driver, correlation_id: str, body: Any) -> bool:
-    """Store `body`, the response to LeaderAndIsr, and return True, if the broker must first end a fetch from a frozen leader.
+    """Store `body`, a response to LeaderAndIsr, and return True if the broker must first end a fetch from a frozen leader.
 
-    The broker must, if at the arrival of the request it fetched from a frozen leader whose partitions it follows no longer.
-    Otherwise return False; then the response is not stored.
+    Otherwise return False.
     """
     received, fetching = world.network.fetching_from.pop(correlation_id, (None, ()))
+    # Frozen leaders whose partitions the broker follows no longer.
     leaders = tuple(sorted(set(fetching) - _followed_leaders(driver)))
     if received is None or not leaders:
         return False
@@ -82,7 +81,10 @@ def has_deliverable(world: World, broker: int) -> bool:
 
 
 def deliver_response(world: World, broker: int) -> None:
-    """Send the delayed response of `broker` to a LeaderAndIsr: its fetch has ended, because the frozen leader has thawed."""
+    """Send the response to a LeaderAndIsr that `broker` delayed for a fetch from a leader, which has thawed now.
+
+    To be called only if `has_deliverable` is true.
+    """
     _deliver(world, next(key for b, key in deliverable(world) if b == broker), timed_out=False)
 
 
@@ -98,12 +100,9 @@ def can_time_out(world: World, broker: int) -> bool:
 
 
 def time_out(world: World, broker: int) -> None:
-    """Let the fetch of `broker` from a frozen leader fail, and send the response that the broker has delayed for this fetch.
-
-    In 0.8 the broker sends the fetch twice, and each waits `replica.socket.timeout.ms` (SimpleConsumer.sendRequest). In 0.9 the
-    fetch waits this time once, and from 0.10.0 on `request.timeout.ms` (ReplicaFetcherThread.sendRequest). All are 30 s. To be
-    called only if the broker has such a delayed response and is not frozen.
-    """
+    """Let a broker's fetch from a frozen leader time out, and send the LeaderAndIsr response that waits for the fetch."""
+    # After 30 s: `replica.socket.timeout.ms`, in 0.8 twice (SimpleConsumer.sendRequest), from 0.10.0 on `request.timeout.ms`
+    # (ReplicaFetcherThread.sendRequest).
     _deliver(world, next(key for b, key in blocked(world) if b == broker), timed_out=True)
 
 

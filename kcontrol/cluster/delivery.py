@@ -35,16 +35,16 @@ def advance(world: World, n: int, thread: str) -> None:
 
 
 def deliver(world: World, n: int) -> None:
-    """Take the broker's oldest unhandled watch event, and queue the controller's event for it, which a later step handles.
+    """Take the broker's oldest watch event, and queue the controller's event for it.
 
-    If the broker's controller has no handler for the path any more, drop the watch event, and only add a `drop` record to the
-    journal. Raises IndexError if the broker has no unhandled watch event.
+    Raises IndexError if the broker has no watch event.
     """
     p = world.processes[n]
     watch_event, record = p.notifications.popleft()
     design = p.driver.controller.design
     handled = has_handler(*watch_event, design, p.driver.watched)
     event = event_for_notification(*watch_event, design) if handled else None
+    # The controller has no handler for the path any more: the watch event is dropped.
     if event is None:
         p.driver.log("drop", record, type=watch_event.type, path=watch_event.path)
     else:
@@ -57,15 +57,14 @@ def deliver(world: World, n: int) -> None:
 def is_deliverable(world: World, sender: int, receiver: int) -> bool:
     """Return whether the receiver can handle the first request of this channel now.
 
-    The receiver must run and not be frozen. While the receiver delays a response, it handles no other LeaderAndIsr or StopReplica
-    and, since 0.8.2, no UpdateMetadata, since Kafka holds its replica lock during that time (`delayed_responses.is_locked`). The
-    sender must not be frozen, unless it has closed the connection. The channel must have a request: an empty channel raises
-    IndexError.
+    Raises IndexError for an empty channel.
     """
     first = world.network.channels[sender, receiver][0]
+    # A frozen sender sends nothing; a request of a closed connection is in the receiver's socket already.
     sends = sender not in world.processes or first.is_orphaned or is_reachable(world, sender)
     if not (is_reachable(world, receiver) and sends):
         return False
+    # While the receiver delays a response, Kafka holds its replica lock.
     return not delayed_responses.is_locked(world, receiver, first.api)
 
 
@@ -80,20 +79,14 @@ def is_sender_alive(world: World, sender: int, receiver: int) -> bool:
 
 
 def begin_if_idle(world: World, n: int, thread: str = "requests") -> None:
-    """Begin the next event of a thread; do nothing if no event waits, the thread or its lock is in use, or the process is frozen.
-
-    `thread` is "requests" or another name of a thread in the release's `Design.threads` or of the group coordinator.
-    """
+    """Begin the next event of a thread, such as "requests", if an event waits and the thread and its lock are free."""
     driver = world.processes[n].driver
     if is_reachable(world, n) and driver.can_begin(driver.threads[thread]):
         driver.begin(thread)
 
 
 def deliver_request(world: World, sender: int, receiver: int) -> None:
-    """Queue the first request of a channel at the receiver, which handles it in this step if its thread is idle.
-
-    The response is delivered in the step in which the handler responds, unless `delayed_responses.py` delays it.
-    """
+    """Queue the first request of a channel at the receiver, which handles it in this step if its thread is idle."""
     queued = world.network.channels[sender, receiver][0]
     event = world.network.request_event((sender, receiver))
     driver = world.processes[receiver].driver
@@ -133,15 +126,12 @@ def fetch(world: World, follower: int, partition: str) -> None:
 
 
 def fetches(world: World) -> Iterator[tuple[int, TopicPartition]]:
-    """Yield (follower, partition) for each follower outside the ISR that can catch up with a living leader.
-
-    Leader and follower must agree on the leader and, where a fetch carries the leader epoch, on this epoch. In 0.8.0 also yield
-    brokers that follow the partition but are not among its replicas: a leader adds them to the ISR (KAFKA-1097).
-    """
+    """Yield (follower, partition) for each follower outside the ISR that can catch up with a living leader."""
     for n, p in sorted(world.processes.items()):
         broker = p.driver.broker
         ignores_epoch = not broker.rules.fetch_names_epoch
         for tp, held in p.driver.under_replicated.items() if not p.frozen else ():
+            # In 0.8.0 a leader also adds brokers that are not among the partition's replicas (KAFKA-1097).
             unassigned = (
                 [b for b in sorted(world.processes) if b not in held.replicas]
                 if p.driver.broker.rules.accepts_unassigned_partitions

@@ -1,7 +1,6 @@
 """Fingerprints of simulated clusters: worlds with equal fingerprints have equal futures.
 
-A fingerprint has only state that can still have an effect. Times, sequence numbers, correlation ids and the journal are left out.
-Zxids, and broker epochs, which are zxids, are replaced by their rank among all zxids of the state.
+Times, sequence numbers, correlation ids and the journal are left out; each zxid is replaced by its rank.
 """
 
 from __future__ import annotations
@@ -47,23 +46,20 @@ EPOCHS = {"broker_epoch", "broker_epochs", "live_broker_epochs"}
 
 
 class Text(NamedTuple):
-    """The text of a part of the world; its rank among the zxids of this part replaces each zxid.
-
-    `zxids` has the replaced zxids in ascending order, from which `digest` computes their ranks in the whole state.
-    """
+    """The text of a part of the world, in which each zxid is replaced by its rank among the zxids of this part."""
 
     words: str
+    # The replaced zxids, ascending, from which `digest` computes their ranks in the whole state.
     zxids: tuple[int, ...]
 
 
 def fingerprint(world: World) -> str:
     """Return a digest of the world's state; two worlds with equal digests have equal futures.
 
-    The state of a suspended handler is its replay log, the results that the handler has received. If a handler is suspended and
-    the world keeps no replay logs, the digest is that of a copy (`World.fork`), in which the last actions have been performed
-    again with replay logs; the world itself stays as it is. Raises ValueError on a real ZooKeeper.
+    Raises ValueError on a real ZooKeeper.
     """
     if not (world.keeps_replay_logs or world.is_quiet):
+        # The state of a suspended handler is its replay log, the results that the handler has received: a copy keeps one.
         world = world.fork(keep_replay_logs=True)
     zk = world.zk
     if not isinstance(zk, MemoryZooKeeper):
@@ -95,10 +91,7 @@ def digest(parts: list[Text]) -> str:
 
 
 def ranks(parts: Iterable[tuple[int, ...]]) -> list[int]:
-    """Return, for all zxids of the first part, of the second part and so on, the rank of each among all of them, from 0.
-
-    Equal zxids have equal ranks: for the parts (30, 10) and (30,) return [1, 0, 1].
-    """
+    """Return the ranks of the zxids of all parts among each other: [1, 0, 1] for the parts (30, 10) and (30,)."""
     zxids = list(chain.from_iterable(parts))
     found = {zxid: rank for rank, zxid in enumerate(sorted(set(zxids)))}
     return [found[zxid] for zxid in zxids]
@@ -108,10 +101,9 @@ def ranks(parts: Iterable[tuple[int, ...]]) -> list[int]:
 
 
 def session_names(zk: MemoryZooKeeper, owners: Mapping[int, int]) -> dict[int, str]:
-    """Return a name for each open session: its broker, and its place among the broker's sessions, from 1 for the oldest.
+    """Return a name for each open session: "2#1" is the oldest session of broker 2.
 
-    For example, "2#1" is the oldest session of broker 2. `owners` maps a session to its broker; a session without a broker has
-    the broker 0 in its name.
+    `owners` maps a session to its broker.
     """
     seen: dict[int, int] = {}
     names = {}
@@ -144,10 +136,9 @@ def process_state(n: int, p: Process) -> str:
 
 
 def driver(d: Driver, state: str | None = None, text_of: Callable[[Any], str] | None = None) -> str:
-    """Return the fingerprint text of a broker's driver: its threads, watches, timers, parked requests and contexts.
+    """Return the fingerprint text of a broker's driver: its threads, watches, timers, parked requests and memory.
 
-    A parked request has no response yet. The contexts are the memories of controller, broker and group coordinator; `state` is
-    their text, if the caller has it. `text_of` returns the text of an immutable value and may be cached; None means `canonical`.
+    `state` is the text of the memory, if the caller has it; `text_of` returns the text of an immutable value.
     """
     threads = [_thread(d, thread, text_of or canonical) for thread in d.threads.values()]
     timers = sorted((name, canonical(timer.event)) for name, timer in d.timers.items())
@@ -171,10 +162,7 @@ def _thread(d: Driver, thread: Thread, text_of: Callable[[Any], str]) -> str:
 
 
 def orphans_and_network(orphans: Mapping[int, list[Any]], network: Network) -> list[Text]:
-    """Return a list with one Text of the open sessions of ended processes and of the network's requests and responses.
-
-    `orphans` has these sessions by broker. Return [] if there are no such sessions, requests and responses.
-    """
+    """Return one Text, in a list, of the open sessions of ended processes and of the network's requests; [] without any."""
     if not (
         orphans
         or network.channels
@@ -244,10 +232,7 @@ def _data(data: bytes) -> str:
 
 
 def canonical(value: Any) -> str:
-    """Return a text for a value, without fields that have no effect on later steps, such as times and correlation ids.
-
-    Values with equal texts have equal effects. For example, two events that differ only in `timestamp_ms` have one text.
-    """
+    """Return a text for a value without fields that have no effect on later steps, such as times and correlation ids."""
     kind = type(value)
     text_of = CANONICAL.get(kind)
     if text_of is None:

@@ -1,8 +1,6 @@
 """Sends requests of an administrator about consumer groups: ListGroups, DescribeGroups, DeleteGroups and OffsetDelete.
 
-A request goes to the broker that the administrator names. Kafka's tools look for the coordinator first, and send ListGroups to
-every broker. The answer is in the journal: the `respond` record whose correlation id has `PREFIX`, the request, the number of the
-action's record and the first group or state of the request, as in "group-admin DescribeGroups 17 billing".
+The journal has the response as a record `respond` with a correlation id such as "group-admin DescribeGroups 17 billing".
 """
 
 from __future__ import annotations
@@ -27,10 +25,10 @@ SINCE = {"ListGroups": "0.9", "DescribeGroups": "0.9", "DeleteGroups": "1.1", "O
 
 
 def can_ask(world: World, broker: int, api: str, about: Sequence[str]) -> bool:
-    """Return whether the broker can be reached and its release has the request `api`, and the run has consumers.
+    """Return whether the broker can be reached and its release has the request `api`, in a run with consumers.
 
-    `about` has states for ListGroups, one group for DescribeGroups, groups for DeleteGroups, and a group with partitions such as
-    "t-0" for OffsetDelete. Raises ValueError for an unknown `api`, and if `about` does not have these texts.
+    `about` has the groups of the request, or its states or partitions. Raises ValueError for an unknown `api`, or wrong texts
+    in `about`.
     """
     if api not in SINCE or isinstance(about, str) or not all(isinstance(word, str) for word in about):
         raise ValueError
@@ -42,15 +40,15 @@ def can_ask(world: World, broker: int, api: str, about: Sequence[str]) -> bool:
 
 
 def why_not(world: World, broker: int | None, api: str, about: Sequence[str]) -> str:
-    """Return why an administrator's request about groups is not possible now; to be called only if it is not.
+    """Return why the request `api` about groups, such as "DeleteGroups", cannot be sent now.
 
-    The run has no consumers, the release has no such `api`, no reachable broker coordinates the group `about[0]` (`broker` is
-    None), or the broker cannot be reached.
+    `about` has the groups, states or partitions of the request. To be called only if `can_ask` is false.
     """
     if not world.settings.consumers:
         return "Brokers coordinate groups only in a run with consumers, as in Lab(consumers={'anna': 'billing'})"
     if not is_since(SINCE[api], world.settings.release):
         return f"Kafka {world.settings.release} has no {api}, which came in {SINCE[api]}"
+    # The caller has found no coordinator of the group.
     if broker is None:
         return f"No broker that can be reached coordinates group {about[0]}: start one, or run the cluster first"
     living = listed((n for n in sorted(world.processes) if is_reachable(world, n)), 30)
@@ -58,9 +56,9 @@ def why_not(world: World, broker: int | None, api: str, about: Sequence[str]) ->
 
 
 def ask(world: World, broker: int, api: str, about: Sequence[str]) -> None:
-    """Send a request of an administrator, such as DescribeGroups, to a broker; the answer is a `respond` record of the journal.
+    """Send an administrator's request, such as DescribeGroups, to a broker.
 
-    `about` has the texts that `can_ask` describes. To be called only if `can_ask` is true.
+    `about` has the request's arguments: group ids, states (ListGroups), or a group id and partitions (OffsetDelete).
     """
     cause = world.log("act", None, action=["group_request", broker, api, list(about)])
     correlation_id = f"{PREFIX}{api} {cause.seq} {' '.join(about[:1])}"

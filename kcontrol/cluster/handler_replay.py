@@ -1,8 +1,6 @@
-"""Copies a suspended handler: a generator cannot be copied, but it can be run again with the recorded results.
+"""Copies a suspended handler: a generator cannot be copied, but it can be run again with its recorded results.
 
-A new handler starts on a copy of the context as it was when the first handler began, and gets the results of the
-`ReplayLog`. No effect is performed; only the copied context changes. Handlers are deterministic, so the new handler is
-suspended at the yield of the first one.
+The new handler gets the results in the `ReplayLog` on a copy of the context; no effect is performed.
 """
 
 from __future__ import annotations
@@ -23,11 +21,10 @@ if TYPE_CHECKING:
 def replay_handler(
     thread: Thread, copy: Thread, context_name: str, *, pipelined: bool, handler: fx.Handler | None = None
 ) -> None:
-    """Set the handler of `copy`, whose context is a copy of the thread's, to one that waits where the thread's handler waits.
+    """Give the thread `copy` a handler that waits for the effect for which the handler of `thread` waits.
 
-    `context_name` is the context that the thread's handlers change: "controller", "broker" or "group". `pipelined` says whether
-    the release sends the requests of a round trip together. If `handler` is given, use this generator instead of a replay. Raises
-    ValueError if the thread has kept no replay log, or has released its lock within the handler (`YieldLock`).
+    The new handler is `handler`, by default a replay. Raises ValueError if `thread` has no replay log, waits for nothing, or
+    has released its lock.
     """
     if thread.replay_log is None or thread.waits_for is None or thread.has_yielded_lock:
         raise ValueError(f"the handler of thread {thread.name} cannot be copied: it has no replay log, or yielded its lock")
@@ -38,15 +35,15 @@ def replay_handler(
     )
     copy.replay_log = thread.replay_log.copy()
     copy.last_change_seq = thread.last_change_seq.copy()
+    # With `pipelined` the release sends the requests of a round trip together.
     copy.waits_for = RoundTrip(thread.waits_for.effect, pipelined=pipelined)
     copy.waits_for.partial_results = thread.waits_for.partial_results.copy()
 
 
 def _replay_results(thread: Thread, copy: Thread, context_name: str) -> fx.Handler:
-    """Return a new handler, run on the context of `copy`, that has received all results in the thread's replay log.
+    """Return a new handler that has received all results in the thread's replay log; the context of `copy` is unchanged.
 
-    `context_name` is "controller", "broker" or "group", the context that the handler changes. After the call the context has the
-    values that it had before.
+    `context_name` is "controller", "broker" or "group", the context that the handler changes.
     """
     assert thread.replay_log is not None
     context, now = copy.context, copy.context.copy()

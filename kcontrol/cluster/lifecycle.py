@@ -72,11 +72,11 @@ def kill(world: World, n: int) -> None:
 def _log_stop(world: World, n: int, cause: RecordId | None, exit_code: int | None) -> RecordId:
     """Log the end of the process of broker `n`, drop the requests that it has sent, and return the id of the `stop` record.
 
-    Its requests in the sockets of frozen brokers stay, except from 0.9 to 0.10.1, where a broker drops the requests of a closed
-    socket. `cause` is the journal record of the event that ended the process; `cause` and `exit_code` are None for a process that
-    was killed. Source: Selector.close (0.9.0.1, 0.10.2.2).
+    Source: Selector.close (0.9.0.1, 0.10.2.2).
     """
     frozen = [b for b, p in world.processes.items() if p.frozen and b != n]
+    # Requests in the sockets of frozen brokers stay, except from 0.9 to 0.10.1, where a broker drops the requests of a closed
+    # socket.
     unread = world.network.unread(n, frozen) if world.settings.rules().reads_requests_of_dead_controllers else []
     orphaned = world.network.orphaned_senders(n, {b: p.driver.incarnation for b, p in world.processes.items()})
     world.network.remove_process(n, unread, orphaned)
@@ -142,16 +142,14 @@ def end_session(world: World, n: int, client: Client, cause: RecordId | None) ->
 
 
 def _end(world: World, n: int, client: Client) -> ClosedSession:
-    """End the session of `client`, which broker `n` opened, and return the zxid and the znodes that were deleted with it.
-
-    If a real ZooKeeper has ended the session already, the zxid is unknown and given as 0.
-    """
+    """End the session of `client`, which broker `n` opened; return the zxid and the znodes that were deleted with it."""
     try:
         return world.zk.end(client)
     except SessionExpired:
         held = [path for path, (_, _, owner) in fold(world.journal.records)["znodes"].items() if owner == n]
         stats = zip(held, world.tool.exists(held, False), strict=True)
         gone = [path for path, stat in stats if stat is None or world.owners.get(stat.ephemeral_owner) != n]
+        # The zxid is not known: a real ZooKeeper has ended the session before.
         return ClosedSession(0, tuple(sorted(gone)))
 
 
@@ -162,12 +160,9 @@ def outage(world: World, brokers: Sequence[int]) -> None:
 
 
 def overdue(world: World) -> tuple[str, tuple[int, ...]] | None:
-    """Return the action that ends sessions which a real ZooKeeper has ended and the journal still has as open.
+    """Return the action that journals the sessions which a real ZooKeeper has ended, such as ("outage", (1, 3)).
 
-    The action is ("outage", brokers), such as ("outage", (1, 3)) for sessions of the brokers 1 and 3. Return None if there are no
-    such sessions, and in a simulated cluster.
-
-    Raises ConnectionLoss if no server answers.
+    Return None without such a session, and in a simulated world. Raises ConnectionLoss if no server responds.
     """
     if world.is_simulated:
         return None
@@ -186,9 +181,9 @@ def is_admin_clients(world: World, client: str) -> bool:
 
 
 def reopen(world: World, client: str) -> None:
-    """Open a new session for the clients that are no brokers; end their old session, if a real ZooKeeper has not ended it.
+    """End the ZooKeeper session of the clients that are not brokers, and open a new session for these clients.
 
-    `client` is always ADMIN_CLIENTS, the name of these clients, which share one session.
+    All of them use one session; `client` is their name in the journal.
     """
     with suppress(SessionExpired):
         world.zk.end(world._tool)
@@ -214,11 +209,9 @@ def exit_process(world: World, n: int) -> None:
 
 
 def renew_session(world: World, n: int) -> None:
-    """Let the client library of a living broker find that the session has expired.
+    """Let the ZooKeeper client of a running broker notice that the session has expired.
 
-    Since 1.1 the events in `Design.on_expiry`, such as Expire, replace all waiting events of the controller's thread, and
-    `reconnect` opens a new session in a later step. Before 1.1 ZkClient opens a new session in this step and calls every
-    listener.
+    Before 1.1 the client opens a new session at once; since 1.1 Expire is queued, and `reconnect` opens the session later.
     """
     p = world.processes[n]
     p.session_loss_record = record = p.driver.log("renew", p.session_loss_record)
@@ -226,9 +219,11 @@ def renew_session(world: World, n: int) -> None:
     if design.on_expiry:
         sessions.move(p, EXPIRING)
         p.driver.clear("controller", record)
+        # Since 1.1 Expire replaces all waiting events of the controller, and `reconnect` opens a new session in a later step.
         for event in design.on_expiry:
             p.driver.enqueue(event(), record)
     else:
+        # Before 1.1 ZkClient opens a new session at once and calls every listener.
         _open_and_enqueue(world, n)
 
 
@@ -241,15 +236,13 @@ def reconnect(world: World, n: int) -> None:
 
 
 def _open_and_enqueue(world: World, n: int) -> None:
-    """Open a new session for broker `n` and queue the events that its release has for a new session (`Design.on_new_session`).
-
-    In a release with ZkClient's listeners (up to 1.0) also queue the event of each watched path.
-    """
+    """Open a new session for broker `n`, and queue the events that a new session causes in the broker's release."""
     p = world.processes[n]
     record = _open(world, n)
     design = p.driver.controller.design
     for event in design.on_new_session:
         p.driver.enqueue(event(p.host, p.port, p.driver.client.session_id), record)
+    # Up to 1.0 ZkClient also calls the listener of each watched path.
     for called in every_event(p.driver.watched, design) if design.has_listeners else ():
         p.driver.enqueue(called, record)
 
@@ -265,11 +258,7 @@ def _open(world: World, n: int) -> RecordId:
 
 
 def expire_has_begun(driver: Driver) -> bool:
-    """Return whether a new session may be opened: the handler of Expire has begun, which ends every handler before it.
-
-    With the rule `handlers_outlive_session` always return True: the session is opened at once, so a handler that is under way
-    goes on in it.
-    """
+    """Return whether a new session may be opened: the handler of Expire has begun, or the release does not wait for it."""
     return driver.controller.rules.handlers_outlive_session or not any(
         isinstance(item.event, Expire) for item in driver.threads["controller"].queue.waiting
     )

@@ -17,34 +17,28 @@ from kcontrol.journal.journal import RecordId
 
 
 class QueuedRequest(NamedTuple):
-    """One request of a controller in the queue of its channel to one broker.
-
-    `api` is the name of the request. `requests` is the controller's batch (`Requests` of `request_batch.py`) with the partitions
-    of this request and of the others, and `record` the journal record `send` of this batch. `is_orphaned` says that the sender
-    has closed the connection while the request was in the receiver's socket.
-    """
+    """One request in the queue of a controller's channel to a broker; `api` is a name such as "StopReplica"."""
 
     api: str
+    # The controller's batch of requests, of which this is one; `record` is the `send` record of the batch.
     requests: Any
     record: RecordId
+    # The sender has closed the connection while the request was in the receiver's socket.
     is_orphaned: bool = False
 
 
 @dataclass(slots=True)
 class BrokerToControllerRequest:
-    """A request of a broker to the controller or, if `to` is set, to broker `to`.
-
-    `record` is the journal record of the request. `receiver` is the broker that handles the request now, -1 if the request has
-    not been sent. `refused_by` is the value that `broker_to_controller.refusal_key` had when the last response refused the
-    request.
-    """
+    """A request of a broker to the controller or, if `to` is set, to broker `to`."""
 
     api: str
     body: Any
     record: RecordId
     to: int | None = None
     correlation_id: str = ""
+    # The broker that handles the request now, -1 before it is sent.
     receiver: int = -1
+    # The value of `broker_to_controller.refusal_key` at the last refusal.
     refused_by: tuple[Any, ...] | None = None
 
     def copy(self) -> BrokerToControllerRequest:
@@ -123,11 +117,7 @@ class Network:
         return (sender, receiver) not in self.in_flight.values() and any(not queued.is_orphaned for queued in waiting)
 
     def unread(self, sender: int, frozen: Collection[int]) -> list[int]:
-        """Return the receivers of this sender's requests that are in the socket of a frozen broker and have not been read.
-
-        A receiver is named once for each request: the request that was sent last, and each orphaned request of its channel, after
-        which the sender has closed the connection.
-        """
+        """Return the frozen brokers that have requests of this sender in their sockets, a broker once for each request."""
         pairs = [(sender, to) for to in sorted(frozen) if (sender, to) in self.channels]
         return [to for by, to in pairs for _ in range(self._orphans(by, to) + self.awaits_response(by, to))]
 
@@ -135,23 +125,22 @@ class Network:
         return sum(queued.is_orphaned for queued in self.channels[sender, receiver])
 
     def orphaned_senders(self, receiver: int, living: Mapping[int, int]) -> list[int]:
-        """Return the senders of the requests that this receiver has not read, and for whose responses no process waits.
+        """Return the senders of requests that this receiver has not read and whose responses no process awaits.
 
-        No process waits if the process that sent the request has ended or has closed the connection. `living` maps a broker to
-        the incarnation (the number of the start) of its running process. A sender is named once for each such request.
+        A sender is named once per request. `living` maps a running broker to its incarnation (2: the second start).
         """
         unread = [(by, queued) for (by, to), waiting in sorted(self.channels.items()) if to == receiver for queued in waiting]
         return [by for by, queued in unread if queued.is_orphaned or living.get(by) != queued.record.incarnation]
 
     def remove_process(self, broker: int, unread: Sequence[int], orphaned: Sequence[int]) -> None:
-        """Change the queues of requests after the end of a broker's process.
+        """Drop the requests of a broker whose process has ended, and the orphaned requests to this broker.
 
-        * Its own requests are dropped, except requests in the sockets of frozen brokers: `unread` names the receiver of each.
-        * Requests to it stay queued at their senders, except requests for whose response no process waits: `orphaned` names the
-          sender of each.
-        * A broker's request to the controller that the ended process handled becomes pending again.
+        `unread` names a frozen receiver once per request in the receiver's socket; `orphaned` is the result of
+        `orphaned_senders`.
         """
         for pair, waiting in [(pair, waiting) for pair, waiting in self.channels.items() if broker in pair]:
+            # Its own requests are dropped, except those in sockets of frozen brokers; requests to it stay at their senders,
+            # except those for whose response no process waits.
             begin, end = (0, unread.count(pair[1])) if pair[0] == broker else (orphaned.count(pair[0]), None)
             kept = list(waiting)[begin:end]
             self.channels[pair] = deque(kept)
@@ -164,6 +153,7 @@ class Network:
         self.to_controller.pop(broker, None)
         self.known_controllers.pop(broker, None)
         for request in (q for asked in self.to_controller.values() for q in asked if q.receiver == broker):
+            # The request of a broker that the ended process handled becomes pending again.
             request.receiver, request.correlation_id = -1, ""
 
     def deliverable(self) -> list[tuple[int, int]]:
@@ -219,10 +209,9 @@ class Network:
 
 
 def response_event(queued: QueuedRequest, receiver: int, body: Any, controller: ControllerContext) -> events.Event | None:
-    """Return the event by which a controller handles the response `body` of broker `receiver`, None if its release ignores it.
+    """Return the event by which a controller handles the response `body` of the broker `receiver`.
 
-    `controller` is the memory of the request's sender. For StopReplica the event has only the replicas whose topics are being
-    deleted; without such replicas return None.
+    Return None if the controller ignores the response.
     """
     if queued.api == "LeaderAndIsr":
         if not controller.rules.outlives_log_dir:
@@ -234,6 +223,7 @@ def response_event(queued: QueuedRequest, receiver: int, body: Any, controller: 
         return events.UpdateMetadataResponseReceived(receiver, body["error"]) if is_handled else None
     sent = queued.requests.stop_replica[receiver]
     answered = sent if body["error"] == "NONE" else body["errors"]
+    # The event has only the replicas whose topics are being deleted.
     deleted = tuple(tp for tp in answered if sent[tp].delete and controller.is_deletion_in_progress(tp, receiver))
     if not deleted:
         return None

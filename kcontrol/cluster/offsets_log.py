@@ -27,22 +27,21 @@ NO_ACKS = 0
 
 
 def append(driver: Driver, effect: Append, record: RecordId) -> None:
-    """Append the records of `effect` to this broker's log, and queue the effect's `completion_event` with the result.
+    """Append the records of `effect` to this broker's log as one batch, and queue its `completion_event` with the result.
 
-    An append that has only tombstones waits for no replica. Any other append waits as `offsets.commit.required.acks` says.
-    `record` is the journal record of the append.
-
-    Source: appendForGroup, cleanupGroupMetadata (2.8).
+    Source: compressionType, appendForGroup, cleanupGroupMetadata (2.8).
     """
     assert driver.group is not None
     config, tp = driver.group.config, effect.partition
     log = driver.broker.logs.get(tp, ReplicaLog())
     base, epoch = log.log_end_offset, log.leader_epoch
+    codec = log_segments.codec_on_disk(config.compression_codec, driver.broker.rules.release)
     records = tuple(
-        OffsetsTopicRecord(offset, epoch, key, data, base, effect.producer_id)
+        OffsetsTopicRecord(offset, epoch, key, data, base, effect.producer_id, codec)
         for offset, (key, data) in enumerate(effect.records, base)
     )
     removes = all(data is None for _, data in effect.records) and bool(effect.records)
+    # An append that has only tombstones waits for no replica.
     acks = NO_ACKS if removes else config.required_acks
     event = effect.completion_event and replace(effect.completion_event, base_offset=base)
     asked = replication.AppendRequest(tp, records, acks, config.commit_timeout_ms, event, record)
@@ -52,11 +51,8 @@ def append(driver: Driver, effect: Append, record: RecordId) -> None:
 
 
 def read(driver: Driver, tp: TopicPartition, offset: int) -> tuple[LogBatch, ...] | None:
-    """Return batches from an offset on, None if this broker does not lead the partition or has no log of it.
+    """Return batches from an offset on that fit into `offsets.load.buffer.size`; None if this broker is not the leader.
 
-    These are the batches of one segment that fit into `offsets.load.buffer.size`, at least one; without a record from the offset
-    on the tuple is empty. They end at the high watermark or at the log end, by the release's rule `loads_up_to`. A record that a
-    producer has sent to the offsets topic itself is a batch of this record only, with the key None: producers here send no keys.
     Source: Log.read (2.8).
     """
     log, group = driver.broker.logs.get(tp), driver.group
@@ -68,6 +64,7 @@ def read(driver: Driver, tp: TopicPartition, offset: int) -> tuple[LogBatch, ...
     size, message_format = 0, log_segments.message_format(driver.broker.rules.release)
     for records in found:
         size += log_segments.size_in_bytes(records, message_format)
+        # At least one batch is returned, and no batch of the next segment.
         if read and size > group.config.load_buffer_size:
             break
         read.append(_batch(records))

@@ -36,10 +36,9 @@ HANDLE: dict[str, Handle] = {"controller": handle_controller_event, "broker": ha
 def threads(
     rules: Rules, controller: ControllerContext, broker: BrokerContext, group: GroupContext | None = None
 ) -> list[Thread]:
-    """Return the threads that a broker of this release has, in the order in which `controller/design.py` lists them.
+    """Return the threads of a broker of this release, in the order of `controller/design.py`.
 
-    Each thread gets the context, `controller` or `broker`, that its handlers change. Unless `group` is None, the two threads of a
-    group coordinator follow.
+    Each thread gets the context that its handlers change. With `group`, the two threads of a group coordinator follow.
     """
     contexts = {"controller": controller, "broker": broker}
     found = [Thread(name, contexts[room], HANDLE[room], lock) for name, room, lock in design_of(rules).threads]
@@ -69,23 +68,21 @@ class OrphanedSession(NamedTuple):
 
 @dataclass(slots=True)
 class Process:
-    """One broker process: its driver, which runs its handlers, its address, and the state of its ZooKeeper session.
-
-    `frozen` says that the process has got SIGSTOP. `notifications` has the watch events that the broker has not handled, the
-    oldest first. `session_loss_record` is the journal record of the end of the latest session. `was_sent_request` says that a
-    request of another broker has arrived since the session ended.
-    """
+    """One broker process: its driver, which runs its handlers, its address, and the state of its ZooKeeper session."""
 
     driver: Driver
     host: str
     port: int
     session: SessionState = SessionState.OPEN
+    # The process has got SIGSTOP.
     frozen: bool = False
+    # The watch events that the broker has not handled, the oldest first.
     notifications: deque[QueuedNotification] = field(default_factory=deque)
     session_loss_record: RecordId | None = None
     coordinated_partitions: frozenset[TopicPartition] = (
         frozenset()
     )  # the partitions of the offsets topic whose leadership the coordinator has got as events
+    # A request of another broker has arrived since the session ended.
     was_sent_request: bool = False
 
 
@@ -102,14 +99,13 @@ def contexts(settings: Settings, broker_id: int) -> tuple[ControllerContext, Bro
 def copy_driver(
     driver: Driver, client: Client, journal: Journal, clock: Callable[[], int], outbox: Outbox, *, move: bool = False
 ) -> Driver:
-    """Return a copy of a driver that uses this client, journal, clock and outbox.
+    """Return a copy of a broker's driver that uses this client, journal, clock and outbox.
 
-    A suspended handler is a generator, which cannot be copied: it is run again with the results in its replay log. With `move`
-    the copy takes over the suspended handlers and the contexts that these handlers hold, and the original driver gets copies of
-    the contexts: it can be read and copied as before, but its suspended handlers cannot go on. Raises ValueError, also with
-    `move`, if `can_be_copied` is false.
+    With `move` only the copy can continue the suspended handlers. Raises ValueError if `can_be_copied` is false.
     """
     copies = driver.controller.copy(), driver.broker.copy()
+    # With `move` the copy takes over the suspended handlers with their contexts; the original can still be read and copied, but
+    # its suspended handlers cannot go on.
     contexts = (driver.controller, driver.broker) if move else copies
     group = driver.group.copy() if driver.group else None
     copied_contexts = {id(driver.controller): contexts[0], id(driver.broker): contexts[1], id(driver.group): group}
@@ -141,9 +137,7 @@ def copy_driver(
 
 
 def can_be_copied(driver: Driver) -> bool:
-    """Return whether a copy of the broker can continue each of its suspended handlers.
-
-    For that a handler needs a replay log, with which the copy runs it again, and must not have released its lock (`YieldLock`).
-    """
+    """Return whether a copy of the broker can continue each of its suspended handlers."""
     suspended = [thread for thread in driver.threads.values() if thread.handler is not None]
+    # The copy runs a handler again with its replay log, which is not possible after a release of the lock (`YieldLock`).
     return all(thread.replay_log is not None and not thread.has_yielded_lock for thread in suspended)

@@ -1,8 +1,6 @@
 """Ends a broker's wait for the response of a frozen broker, after `controller.socket.timeout.ms`.
 
-A controller waits when it closes a channel, a leader when it has sent AlterIsr. Requests that a controller sent before it closed
-the channel are in the socket of the frozen broker, which handles them after its thaw, except from 0.9 to 0.10.1, where it drops
-them. Source: RequestSendThread.doWork in ControllerChannelManager.scala (0.10.2.2, 2.8).
+Source: RequestSendThread.doWork in ControllerChannelManager.scala (0.10.2.2, 2.8).
 """
 
 from __future__ import annotations
@@ -20,12 +18,10 @@ if TYPE_CHECKING:
 
 
 def close(world: World, driver: Driver, receivers: Collection[int], cause: RecordId) -> None:
-    """Drop the requests of the controller `driver` to these receivers, and add a `close_channels` record to the journal.
-
-    `cause` is the cause of this record; there is no record if the controller has no request to these receivers. The requests in a
-    frozen broker's socket stay there, except from 0.9 to 0.10.1, where brokers read none from a closed connection.
-    """
+    """Drop the requests of the controller `driver` to these receivers; `cause` is the cause of the `close_channels` record."""
     frozen = [b for b in receivers if b in world.processes and world.processes[b].frozen]
+    # Requests in a frozen broker's socket stay there, except from 0.9 to 0.10.1, where brokers read none from a closed
+    # connection.
     unread = world.network.unread(driver.node, frozen) if world.settings.rules().reads_requests_of_dead_controllers else []
     closed = world.network.close(driver.node, receivers, unread)
     kept = [receiver for receiver in unread if receiver in closed]
@@ -34,7 +30,10 @@ def close(world: World, driver: Driver, receivers: Collection[int], cause: Recor
 
 
 def brokers_to_time_out(world: World, n: int) -> Iterator[int]:
-    """Yield the frozen brokers whose response broker `n` waits for: to close a channel, or for AlterIsr."""
+    """Yield each frozen broker for whose response broker `n` waits.
+
+    A controller waits for a response before it closes its channel to the frozen broker, a leader waits after AlterIsr.
+    """
     for thread in world.processes[n].driver.threads:
         yield from (b for b in channel_closing.awaited_brokers(world, n, thread) if world.processes[b].frozen)
     if (controller := broker_to_controller.frozen_controller(world, n)) is not None:
@@ -50,17 +49,14 @@ def can_time_out(world: World, n: int, receiver: int) -> bool:
 
 
 def time_out(world: World, n: int, receiver: int) -> None:
-    """End the connection of broker `n` to a frozen broker, which has not responded for `controller.socket.timeout.ms`.
-
-    Close the channel of a controller; an AlterIsr of a leader becomes pending again. In a simulated cluster the clock goes
-    forward by this time; on a real ZooKeeper this step does not wait.
-    """
+    """End the connection of broker `n` to a frozen broker that has not responded for `controller.socket.timeout.ms`."""
     driver = world.processes[n].driver
     closing = [thread for name, thread in driver.threads.items() if receiver in channel_closing.awaited_brokers(world, n, name)]
     cause = closing[0].begin_record if closing else broker_to_controller.first_alter_isr_record(world, n)
     if world.is_simulated:
         world.now_ms += world.settings.config.controller_socket_timeout_ms
     timed_out = driver.log("time_out", cause, to=receiver)
+    # A controller closes its channel; the AlterIsr of a leader becomes pending again.
     if closing:
         close(world, driver, (receiver,), timed_out)
     else:

@@ -25,28 +25,24 @@ UNSPECIFIED = BrokerConfig()
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings of a run.
-
-    `config` has the brokers' settings. `topics` maps a topic that `actions()` may offer to create to the replicas of its
-    partitions. `faults` are the kinds of faults that `actions()` lists; `step` performs every fault in any run.
-    `instant_requests` delivers requests in the step in which they are sent; without `followers` no replica catches up. With
-    `data` every replica has a log: producers can send records, and the ISR follows from the offsets of fetches. `consumers` maps
-    a consumer's name to its group; if there are consumers, `data` becomes True, and brokers have group coordinators with the
-    settings `group_config`, else brokers have no coordinators. `consumer_configs` has further settings of a consumer under
-    Kafka's names (`consumer_configs.CONSUMER_SETTINGS`). With `purgatory` the journal has the steps of the coordinators' delayed
-    operations. `rule_changes` maps the name of a rule to a value that differs from the release's; `changes` has the functions
-    with which a user replaces functions of Kafka (the class `Changes`). The `seed` determines all random values.
-    """
+    """The settings of a run."""
 
     release: str = "2.8"
     brokers: tuple[int, ...] = (1, 2, 3)
     seed: int = 0
+    # The settings of the brokers under Kafka's names.
     config: BrokerConfig = UNSPECIFIED
+    # Topics that `actions()` may offer to create, with the replicas of their partitions.
     topics: Mapping[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
+    # The kinds of faults that `actions()` lists; `step` performs every fault in any run.
     faults: tuple[str, ...] = ()
+    # Requests arrive in the step in which they are sent.
     instant_requests: bool = False
+    # Without followers no replica catches up.
     followers: bool = True
+    # Every replica has a log, so the ISR follows from the offsets of fetches.
     data: bool = False
+    # Consumer's name to its group. With consumers, brokers have logs and group coordinators.
     consumers: Mapping[str, str] = field(default_factory=dict)
     consumer_configs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     group_config: Mapping[str, int] = field(default_factory=dict)
@@ -66,8 +62,8 @@ class Settings:
     def rules(self) -> Rules:
         """Return the release's rules with this run's `rule_changes`.
 
-        Raises UserError for a release that kcontrol cannot simulate, and if `rule_changes` has another value of the rule
-        `design`, which names the threads and handlers of a broker, than the release.
+        Raises UserError for a release that kcontrol cannot simulate, and if `rule_changes` replaces the release's value of
+        `design`.
         """
         if self._rules is None:
             object.__setattr__(self, "_rules", self._chosen())

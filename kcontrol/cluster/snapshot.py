@@ -1,7 +1,6 @@
 """`snapshot` returns the state of a world's znodes, brokers, requests and logs as a dict in JSON's types.
 
-`journal.fold` computes this dict from the journal, but without fields of contexts that have never changed: the two are equal
-after `without_defaults`. The docstring of `Fold` lists the parts of the dict.
+`journal.fold` computes this dict from the journal; the docstring of `Fold` lists its parts.
 """
 
 from __future__ import annotations
@@ -87,11 +86,8 @@ def _field(value: Any) -> Any:
 
 
 def without_defaults(state: dict[str, Any]) -> dict[str, Any]:
-    """Return `state` without the fields of contexts that are empty or have their default, and without empty queues.
-
-    `state` is a snapshot, or the state that `journal.fold` has computed from a journal. A computed state lacks fields that never
-    changed, so both are compared without these fields.
-    """
+    """Return `state` without the fields of contexts that are empty or have their default, and without empty queues."""
+    # The state that `journal.fold` computes lacks fields that have never changed.
     nodes = {}
     for n, node in state["nodes"].items():
         rooms = {

@@ -7,9 +7,7 @@ import hashlib
 
 
 def topic_id(topic: str) -> str:
-    """Return the id of a topic: unpadded urlsafe base64 of the letter k and the last 15 bytes of the md5 of the topic's name.
-
-    In the recordings of Kafka's own controller the topics were created with the same ids.
-    """
+    """Return the id of a topic, made from its name: 22 characters of urlsafe base64."""
     digest = hashlib.md5(topic.encode(), usedforsecurity=False).digest()
+    # The brokers of the recordings got these ids too.
     return base64.urlsafe_b64encode(b"k" + digest[1:]).rstrip(b"=").decode()

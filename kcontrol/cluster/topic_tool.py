@@ -25,11 +25,10 @@ class TopicRefused(ValueError):
 def check_name(name: object, others: Iterable[str], release: str) -> str:
     """Return `name` if a new topic may have this name beside the topics `others`.
 
-    Raises TopicRefused for a name that is no text, has a wrong length or character, or (since 0.9) differs from a name in
-    `others` only in "." and "_". A name that is in `others` itself is not refused here.
+    Raises TopicRefused for a name with a wrong length or character, or (since 0.9) that differs from another only in "." and
+    "_".
 
-    Source: Topic.validate (0.8.0 on), AdminUtils.createOrUpdateTopicPartitionAssignmentPathInZK
-    (0.9.0), AdminZkClient (2.8).
+    Source: Topic.validate (0.8.0 on), AdminUtils.createOrUpdateTopicPartitionAssignmentPathInZK (0.9.0), AdminZkClient (2.8).
     """
     longest = value_in_force(MAX_NAME_LENGTH, release)
     if not isinstance(name, str) or not name:
@@ -91,8 +90,7 @@ def draw_replicas(
 def check_counts(partitions: object, replication_factor: object, brokers: int, release: str) -> tuple[int, int]:
     """Return (partitions, replication_factor) if both are legal for a cluster with `brokers` registered brokers.
 
-    Raises TopicRefused, with the error of this release, for a count that is no int from 1 on, and for a replication factor that
-    is larger than `brokers`.
+    Raises TopicRefused, with the error of this release, for a count below 1 and for a factor above `brokers`.
 
     Source: AdminUtils (0.8.0 to 3.9).
     """

@@ -11,14 +11,11 @@ from kcontrol.journal.journal import Record, RecordId
 
 
 def cause_of_notification(step: Sequence[Record], event: WatchEvent) -> RecordId | None:
-    """Return the id of the last journal record in `step` that wrote the path of the watch event, None if no record did.
-
-    `step` has the journal records of one step. For NodeChildrenChanged return the last record that created or deleted a child of
-    the path.
-    """
+    """Return the last journal record of a step that wrote the path of the watch event, None if no record did."""
     by_children = event.type == "NodeChildrenChanged"
     for record in step[::-1]:
         for path, is_set in _written_paths(record):
+            # NodeChildrenChanged comes from the creation or deletion of a child.
             if by_children and parent(path) == event.path and not is_set:
                 return record.id
             if not by_children and path == event.path:
@@ -27,10 +24,7 @@ def cause_of_notification(step: Sequence[Record], event: WatchEvent) -> RecordId
 
 
 def _written_paths(record: Record) -> Iterator[tuple[str, bool]]:
-    """Yield each path that was written according to a journal record, with True if the write only set the data of the znode.
-
-    For a created or deleted znode the second value is False. A record of any kind without writes yields nothing.
-    """
+    """Yield (path, whether only the data were set) for each write in a journal record."""
     fields = record.fields
     if record.kind == "write" and fields["error"] is None:
         for op in fields["ops"]:

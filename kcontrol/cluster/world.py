@@ -57,9 +57,8 @@ def without_collection() -> Iterator[None]:
 class World:
     """A cluster whose caller chooses the next action.
 
-    `actions()` lists the possible actions, `step(action)` performs one of them, `run()` performs those that a healthy cluster
-    does by itself, such as deliveries, until none is left. Without an argument `zookeeper` the world has an in-memory ZooKeeper.
-    Then time is virtual, 1 ms a step, and the world can be copied (`fork`).
+    `actions()` lists the possible actions, `step(action)` performs one action, and `run()` performs the actions of a healthy
+    cluster until none is left.
     """
 
     def __init__(
@@ -67,6 +66,7 @@ class World:
     ) -> None:
         self.settings = settings or Settings()
         self.settings.rules()  # raises UserError for a release that is not implemented
+        # With the ZooKeeper in memory time is virtual, 1 ms a step, and the world can be copied (`fork`).
         self.now_ms = 0
         self.clock = clock or (lambda: self.now_ms)
         self.is_simulated = zookeeper is None
@@ -115,13 +115,9 @@ class World:
     # ---------------------------------------------------------------- actions and steps
 
     def actions(self) -> list[actions.PossibleAction]:
-        """Return possible actions: first the routine actions, then timers that `run` does not fire, and the kinds in `faults`.
+        """Return the possible actions: first the actions of a healthy cluster, which `run` performs, then timers and faults.
 
-        `Settings.faults` names kinds such as "kill", "start" and "create_topic". `step` also performs actions that are not in the
-        list, such as "reassign".
-
-        `run` performs only routine actions, such as a delivery, in their order. It fires neither periodic timers, such as the
-        check of preferred leaders, nor timers of group coordinators.
+        `Settings.faults` names the kinds of faults. `step` also performs actions that are not in the list, such as "reassign".
         """
         return [
             *map(actions.RoutineAction, actions.routine_actions(self)),
@@ -146,11 +142,7 @@ class World:
         self.now_ms += 1
 
     def _perform(self, perform: Callable[..., None], action: Action) -> None:
-        """Call `perform` with the action's arguments, and add the action to `done` if nothing raises an error.
-
-        After `perform`, in the same step, deliver instant requests, log the acknowledged messages that no replica has any more,
-        queue events at group coordinators for changed leaders of `__consumer_offsets`, and queue watch events.
-        """
+        """Call `perform` with the action's arguments, deliver the effects of this step, and add the action to `done`."""
         self._journal_length_before = before = len(self.journal)
         with without_collection():  # a step may create hundreds of thousands of objects and hardly a cycle
             perform(self, *action[1:])
@@ -184,9 +176,9 @@ class World:
         )
 
     def run_event(self, broker: int, thread: str | None = None) -> None:
-        """Run the next event of this broker's thread to the end of its handler; `thread` None means the controller's thread.
+        """Run the next event of this broker's thread, by default the controller's, to the end of its handler.
 
-        Raises UserError if no event waits, if a handler of the thread is suspended, or if the broker does not run.
+        Raises UserError if no event waits, a handler of the thread is suspended, or the broker does not run.
         """
         thread = thread or design_of(self.settings.rules()).default_thread
         self.step(("begin", broker, thread))
@@ -212,14 +204,13 @@ class World:
     def fork(self, *, keep_replay_logs: bool = False) -> World:
         """Return an independent copy of this world and its journal.
 
-        A suspended handler is a generator and cannot be copied; its replay log has the results with which it can be run again. If
-        a suspended handler has no replay log, the copy begins at the last point without a suspended handler and performs the
-        actions since then again. With `keep_replay_logs` the handlers of the copy keep replay logs, which `fingerprint` needs
-        too. Raises ValueError on a real ZooKeeper.
+        Raises ValueError on a real ZooKeeper.
         """
         if not self.is_simulated:
             raise ValueError("World.fork needs the in-memory ZooKeeper: a session of a real ZooKeeper cannot be copied")
         plain = all(process.can_be_copied(p.driver) for p in self.processes.values())
+        # A suspended handler cannot be copied: without its replay log the copy begins earlier and performs the actions since
+        # then again.
         start = self if plain or self._base is None else self._base
         copied = start._copy()
         copied.keep_replay_logs(keep_replay_logs or self.keeps_replay_logs)
@@ -302,8 +293,7 @@ class World:
     def respond(self, driver: Driver, correlation_id: str, body: Any, record: RecordId) -> None:
         """Deliver `body`, a response of the broker `driver`, to the consumer, producer, controller or broker that waits for it.
 
-        `record` is the journal record `respond`. A response to LeaderAndIsr that the broker may not send yet
-        (`delayed_responses.py`) is stored instead.
+        `record` is the journal record `respond`.
         """
         broker_to_controller.record_known_controller(self, driver)
         if consumer_clients.record_response(self, correlation_id, body, record) or data_plane.record_response(
@@ -314,16 +304,13 @@ class World:
             self.answer(driver, correlation_id, body, record)
 
     def answer(self, driver: Driver, correlation_id: str, body: Any, record: RecordId) -> None:
-        """Queue `body`, a response of the broker `driver`, as an event at the controller or broker that sent the request.
-
-        The response must not be one for a consumer or producer. A journal record, such as `response`, says that it has arrived. A
-        controller whose process has ended, or which has closed the connection, gets no event.
-        """
+        """Queue `body`, a response of the broker `driver`, as an event at the controller or broker that sent the request."""
         if (answered := self.network.answered(correlation_id)) is not None:
             (sender, receiver), queued = answered
             self.log("response", record, channel=f"{sender}>{receiver}", api=queued.api)
             controller = self.processes.get(sender)
             if controller and (queued.is_orphaned or controller.driver.incarnation != queued.record.incarnation):
+                # The process has ended, or has closed the connection.
                 controller = None
             event = network.response_event(queued, receiver, body, controller.driver.controller) if controller else None
             if event and controller and type(event) in controller.driver.controller.design.handlers:  # 0.8 has no such callbacks
@@ -359,11 +346,9 @@ class World:
         return [stat is not None for stat in retry_read(lambda: self.tool.exists(paths, False))]
 
     def write(self, transactions: list[tuple[Op, ...]], act: list[Any]) -> RecordId:
-        """Perform these transactions as a client that is no broker; return the id of the journal record of the last one.
+        """Perform these transactions as a client that is no broker; return the journal record of the last one.
 
-        `act` is the action, a list of its kind and arguments; the journal gets it as a record `act`, the cause of all these
-        writes. Raises UserError if ZooKeeper refuses the first transaction; then the journal gets no record. A refusal of a later
-        one is in its `write` record.
+        `act` is the action as a list, the cause of the writes. Raises UserError if ZooKeeper refuses the first transaction.
         """
         written = self.tool.write(transactions)
         if written[0].error:
@@ -385,7 +370,7 @@ class World:
     def _notify(self, before: int) -> None:
         """Queue the watch events of this step at their brokers, each with the record of the write that caused it.
 
-        `before` is the length of the journal before the step. First log the sessions that a real ZooKeeper has ended.
+        `before` is the length of the journal before the step.
         """
         self.zk.settle()
         while late := lifecycle.overdue(self):

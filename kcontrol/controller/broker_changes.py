@@ -1,9 +1,6 @@
 """Handles brokers that start, die, restart between two reads, or lose a log directory.
 
-One reaction shows how the controller's parts work together. When brokers die, `on_broker_failure`
-moves their partitions Offline and then Online (`partition_machine.py` elects the leaders), moves
-their replicas Offline (`replica_machine.py` takes them out of the ISRs), and each machine sends its
-requests. The order matters: a partition first gets a leader, then loses the dead ISR members.
+When a broker dies, its partitions first get other leaders; then its replicas leave the ISRs.
 
 Source: KafkaController.scala (2.8): processBrokerChange, onBrokerStartup, onBrokerFailure,
 onReplicasBecomeOffline, processBrokerModification, processLeaderAndIsrResponseReceived.
@@ -63,15 +60,16 @@ def _remove(brokers: Brokers) -> Handler:
 
 
 def on_broker_startup(ctx: ControllerContext, brokers: Brokers) -> Handler:
-    """Send UpdateMetadata, move replicas Online, elect leaders, resume reassignments and deletions.
+    """Move the replicas on `brokers` Online and elect leaders, after UpdateMetadata to all brokers.
 
-    `brokers` receive all partitions (since 2.7 none of topics that are being deleted) and the live
-    brokers, the other brokers only the latter. Offline and New partitions get leaders.
+    At the end continue the reassignments and topic deletions that wait for `brokers`.
 
     Source: KafkaController.onBrokerStartup (2.6, 2.8).
     """
     if ctx.offline_dirs:
         yield UpdateContext("offline_dirs", remove=brokers)
+    # The other brokers receive only the list of live brokers; the started brokers receive all
+    # partitions (since 2.7 without those of topics that are being deleted).
     others = tuple(b for b in ctx.live_or_shutting_down_broker_ids if b not in brokers)
     yield from send_update_metadata_request(ctx, others)
     with_deleted_topics = ctx.rules.new_broker_gets_deleting_topics
@@ -107,14 +105,12 @@ def on_broker_failure(ctx: ControllerContext, brokers: Brokers) -> Handler:
 def on_replicas_become_offline(
     ctx: ControllerContext, replicas: Iterable[PartitionReplica], dead: Brokers = ()
 ) -> Handler:
-    """Move partitions without a live leader Offline, then Online; then move the replicas Offline.
+    """Elect leaders for partitions without a live leader, then move `replicas` Offline.
 
-    The replicas of topics that are being deleted become ineligible for deletion instead.
-    `dead` has the ids of failed brokers, by which only earlier releases find leaderless partitions.
+    `dead` has the ids of failed brokers; only releases before 1.1 find leaderless partitions by
+    these ids.
 
-    At the end send UpdateMetadata to all brokers: up to 3.0 if all partitions had live leaders,
-    since 3.1 if no replica moved Offline and no leader was elected. Source:
-    KafkaController.onReplicasBecomeOffline (2.8; 3.1, KAFKA-13225).
+    Source: KafkaController.onReplicasBecomeOffline (2.8; 3.1, KAFKA-13225).
     """
     replicas = tuple(replicas)
     waiting = ctx.design.machines.leaderless(ctx, dead)
@@ -124,7 +120,10 @@ def on_replicas_become_offline(
     yield from replica_machine.handle_state_changes(
         ctx, staying, ReplicaState.OFFLINE, set_size=len(replicas)
     )
+    # Replicas of topics that are being deleted become ineligible for deletion instead.
     yield from deletion.fail_replica_deletion(ctx, replicas)
+    # All brokers receive UpdateMetadata: up to 3.0 if all partitions had live leaders, since 3.1 if
+    # no replica moved Offline and no leader was elected.
     by_leaders = ctx.rules.metadata_on_broker_failure == "if no leader was lost"
     if not (waiting if by_leaders else staying or elected):
         yield from send_update_metadata_request(ctx, ctx.live_or_shutting_down_broker_ids)
@@ -139,7 +138,9 @@ def leaderless(ctx: ControllerContext, dead: Collection[int]) -> tuple[TopicPart
 
 
 def broker_modifications(ctx: ControllerContext, event: events.BrokerModifications) -> Handler:
-    """Read a broker's registration, if any; store a new endpoint and send UpdateMetadata to all.
+    """Store a registered broker's new endpoint, and send UpdateMetadata to all brokers.
+
+    Do nothing if the endpoint has not changed.
 
     Source: KafkaController.processBrokerModification and onBrokerUpdate (2.8).
     """

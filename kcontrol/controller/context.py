@@ -1,8 +1,7 @@
 """The memory of one broker's controller: the values that it has read, computed or received.
 
-Handlers read the context; only the driver writes it, through `apply_update` and
-`apply_state_change`. The fields are declared read-only, so that mypy refuses an assignment anywhere
-else. Every change is one record in the journal, so the journal can rebuild the context.
+Handlers only read this memory. Each change passes through `apply_update` or `apply_state_change`
+and is one journal record, so the journal can rebuild the memory.
 
 Source: ControllerContext.scala (2.8).
 """
@@ -65,21 +64,18 @@ class ReplicaStates(Mapping[PartitionReplica, ReplicaState]):
 
 @dataclass(frozen=True, slots=True)
 class ControllerContext(Context):
-    """The memory of one broker's controller.
-
-    `rules` say what its Kafka release does wherever releases differ. `design` has the tables of the
-    release's controller, such as its handlers by event, `config` the broker's settings, `changes`
-    the functions with which a user has replaced Kafka's. Before its election a broker has only
-    these fields, its `broker_id`, the id of the active controller and, up to 0.8.1, the controller
-    epoch; the other fields are empty.
-    """
+    """The memory of one broker's controller; most fields are empty until the broker is elected."""
 
     broker_id: int
+    # What the Kafka release of this broker does where releases differ.
     rules: Rules
+    # The tables of this release's controller, such as the handler of each event.
     design: Design
     config: BrokerConfig = field(default_factory=BrokerConfig)
+    # The functions with which a user has replaced Kafka's functions.
     changes: Changes = NO_CHANGES
 
+    # The fields below are empty before an election, except these two (the epoch: up to 0.8.1 only).
     active_controller_id: int = -1
     controller_epoch: int = 0
     controller_epoch_zk_version: int = 0
@@ -131,10 +127,9 @@ class ControllerContext(Context):
     def is_replica_online(
         self, broker_id: int, tp: TopicPartition, *, include_shutting_down: bool = False
     ) -> bool:
-        """Return whether the broker is live, and its log directory of `tp` is not known as failed.
+        """Return whether the broker is live, and has no failed log directory for `tp`.
 
-        Live brokers are those in this context; whether the broker has a replica is not checked. A
-        broker in a controlled shutdown is not online, unless `include_shutting_down` is true.
+        A broker in a controlled shutdown is online only if `include_shutting_down` is true.
 
         Source: ControllerContext.isReplicaOnline (2.8).
         """
@@ -210,12 +205,12 @@ class ControllerContext(Context):
     def is_deletion_in_progress(self, tp: TopicPartition, broker_id: int) -> bool:
         """Return whether a StopReplica response for this replica belongs to a topic deletion.
 
-        `tp` and `broker_id` name the replica. Since 2.1 return whether the deletion of the topic
-        has started. Before, return whether the topic is queued for deletion and the replica is
-        still assigned: a replica that a reassignment has removed is not assigned any more.
+        The replica is that of the partition `tp` on the broker `broker_id`.
 
         Source: ControllerBrokerRequestBatch.sendStopReplicaRequests, responseCallback (2.8).
         """
+        # Before 2.1: the topic is queued for deletion, and the replica is still assigned. A replica
+        # that a reassignment has removed is not assigned any more.
         if self.rules.deleted_partitions_end == "last":
             return tp.topic in self.topics_to_be_deleted and broker_id in self.replicas(tp)
         return tp.topic in self.topics_with_deletion_started
@@ -224,11 +219,9 @@ class ControllerContext(Context):
         return topic in self.topics_to_be_deleted and self.deletes_topics
 
     def is_imbalanced(self, tp: TopicPartition) -> bool:
-        """Return whether a replica other than the preferred replica leads the partition.
+        """Return whether another replica than the preferred replica leads the partition.
 
-        While a reassignment still adds the preferred replica, return whether the preferred replica
-        is in the ISR. Return False for a partition without leadership or replicas, and for a topic
-        that is being deleted.
+        Return False without leadership or replicas, and for a topic that is being deleted.
 
         Source: ControllerContext.hasPreferredLeader (2.8).
         """
@@ -238,16 +231,17 @@ class ControllerContext(Context):
         if tp.topic in self.topics_to_be_deleted:
             return False
         preferred = assignment.replicas[0]
+        # While a reassignment adds the preferred replica, Kafka asks whether that replica is in the
+        # ISR.
         is_added = preferred in assignment.adding
         return preferred in value.isr if is_added else value.leader != preferred
 
 
 def apply_update(context: Any, update: UpdateContext) -> None:
-    """Change one field of the memory of a controller, broker or coordinator: `update.field`.
+    """Change the field `update.field` of the memory of a controller, broker or coordinator.
 
-    Empty a mapping or a set if `update.clear`; then remove the keys or members `update.remove`, and
-    put the entries or members `update.put`. A field of another type gets the value `update.put`.
-    A controller's memory changes by this function and by `apply_state_change` alone.
+    For a mapping or set: first empty it if `update.clear`, remove `update.remove`, then add
+    `update.put`. Any other field gets the value `update.put`.
     """
     counted = _counted(context, update) if update.field in COUNTED else ()
     before = _count(context, counted) if counted else (0, 0)
@@ -277,10 +271,9 @@ def _update_replica_states(held: ReplicaStates, update: UpdateContext) -> None:
 
 
 def apply_state_change(ctx: ControllerContext, change: StateChange) -> None:
-    """Store the new state of the partition or replica in `change`.
+    """Store the new state of the partition or replica `change.subject`, and its leadership.
 
-    Store also `change.leadership` as the partition's leadership, unless it is None. A partition or
-    replica whose new state is NonExistent is removed from the states.
+    A `change.leadership` of None leaves the stored leadership unchanged.
     """
     subject, _, state, value, _, _ = change
     states: Any
@@ -299,6 +292,7 @@ def apply_state_change(ctx: ControllerContext, change: StateChange) -> None:
                 (states.get(tp) is PartitionState.OFFLINE, 0),
                 (state is PartitionState.OFFLINE, 0),
             )
+    # A NonExistent partition or replica has no entry in the states.
     if state is ReplicaState.NON_EXISTENT or state is PartitionState.NON_EXISTENT:
         states.pop(tp, None)
     else:
@@ -320,12 +314,11 @@ Counts = tuple[int, int]
 def _counted(ctx: ControllerContext, update: UpdateContext) -> Collection[TopicPartition]:
     """Return the partitions that may become, or cease to be, Offline or imbalanced by `update`.
 
-    `update.field` is in COUNTED. They are the partitions that `update` names or, for a field with
-    topics, all partitions of these topics. A partition is imbalanced if a replica other than its
-    preferred replica leads it.
+    `update.field` is one of COUNTED.
     """
     held = getattr(ctx, update.field)
     named = dict.fromkeys((*(held if update.clear else ()), *update.remove, *(update.put or ())))
+    # The update names topics: all their partitions count.
     if update.field in OF_TOPICS:
         return [
             tp for tp in ctx.assignments.keys() | ctx.partition_states.keys() if tp.topic in named
@@ -334,10 +327,9 @@ def _counted(ctx: ControllerContext, update: UpdateContext) -> Collection[TopicP
 
 
 def _count(ctx: ControllerContext, partitions: Collection[TopicPartition]) -> Counts:
-    """Return how many of these partitions are Offline, and how many are imbalanced.
+    """Return how many of the partitions are Offline, and how many are imbalanced (`is_imbalanced`).
 
-    A partition of a topic whose deletion has started does not count as Offline. A partition is
-    imbalanced if a replica other than its preferred replica leads it (`is_imbalanced`).
+    A partition of a topic whose deletion has started does not count as Offline.
 
     Source: ControllerContext.updatePartitionStateMetrics (2.8).
     """

@@ -1,8 +1,7 @@
 """Handles the request of a broker that wants to stop.
 
-The controller first moves the partitions that the broker leads to other leaders. Then it stops the
-broker's other replicas and takes them out of the ISRs. The broker may stop once it leads no
-partition that has another replica.
+The controller first elects other leaders for the broker's partitions. Then it stops the broker's
+other replicas and takes them out of the ISRs.
 
 Source: KafkaController.processControlledShutdown and doControlledShutdown (2.8).
 """
@@ -20,12 +19,10 @@ Partitions = tuple[TopicPartition, ...]
 
 
 def controlled_shutdown(ctx: ControllerContext, event: ControlledShutdown) -> Handler:
-    """Elect other leaders for the broker's partitions; respond with the partitions it still leads.
+    """Elect other leaders for the partitions that the stopping broker leads, then respond.
 
-    Before the response, stop the broker's replicas of the partitions that it did not lead at the
-    request, and take them out of the ISRs. Partitions without another replica are not changed, and
-    not in the response. The broker may stop if the response has no partition and no error. A
-    request that is refused changes nothing and gets an error.
+    The response has the partitions that the broker still leads and that have another replica. A
+    refused request changes nothing.
 
     Source: KafkaController.doControlledShutdown (2.8).
     """
@@ -47,6 +44,7 @@ def controlled_shutdown(ctx: ControllerContext, event: ControlledShutdown) -> Ha
     yield from replica_machine.handle_state_changes(
         ctx, [PartitionReplica(tp, broker_id) for tp in followed], ReplicaState.OFFLINE
     )
+    # The broker may stop if the response has no partition and no error.
     remaining = tuple(
         tp for tp in _replicated_on(ctx, broker_id) if ctx.leadership[tp].leader == broker_id
     )
@@ -55,16 +53,15 @@ def controlled_shutdown(ctx: ControllerContext, event: ControlledShutdown) -> Ha
 
 
 def _refused(ctx: ControllerContext, event: ControlledShutdown) -> str | None:
-    """Return the error of a refused request, None for an accepted request.
+    """Return the error of a controlled shutdown request, None if the request is accepted.
 
-    If the broker is not registered, the error is NoSuchElementException (Kafka's failed lookup) for
-    a request with a broker epoch, and BrokerNotAvailableException for a request without one. If it
-    is registered with a later broker epoch, the error is StaleBrokerEpochException.
+    There is an error if the broker is not registered, or is registered with a later broker epoch.
 
     Source: KafkaController.doControlledShutdown (2.2, 2.8), which calls liveBrokerIdAndEpochs(id).
     """
     known = ctx.live_broker_epochs.get(event.broker_id)
     if event.broker_epoch != -1 and known is None:
+        # Kafka looks the broker's epoch up in a map, and the lookup fails.
         return "NoSuchElementException"
     if event.broker_epoch != -1 and known is not None and event.broker_epoch < known:
         return "StaleBrokerEpochException"

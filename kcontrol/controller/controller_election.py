@@ -1,9 +1,8 @@
 """Handles the election of the controller, and the end of its term.
 
-`/controller` decides: the broker whose id is in this ephemeral znode is controller. Since 2.1 the
-winner creates `/controller` and writes the next epoch to `/controller_epoch` in one transaction,
-and every later write of this term checks the version of `/controller_epoch`. A controller that has
-lost its term without knowing it therefore fails with its next write (ControllerMoved).
+The broker whose id is in the ephemeral znode `/controller` is controller. Since 2.1 each write
+checks the version of `/controller_epoch`, so an earlier controller fails with its next write
+(ControllerMoved).
 
 Source: KafkaController.scala (2.8): processStartup, elect, maybeResign, triggerControllerMove,
 onControllerResignation; KafkaZkClient.registerControllerAndIncrementControllerEpoch (2.8).
@@ -43,9 +42,10 @@ def reelect(ctx: ControllerContext, event: events.Reelect) -> Handler:
 
 
 def controller_change(ctx: ControllerContext, event: events.ControllerChange) -> Handler:
-    """Resign if this broker was controller and `/controller` does not name it; do not compete.
+    """Resign if this broker was controller and `/controller` no longer names this broker.
 
-    The id that `/controller` names, -1 without the znode, is stored in the context.
+    Also read the controller's id (-1 without the znode) into the context. Do not compete for the
+    znode.
 
     Source: KafkaController.processControllerChange (2.8).
     """
@@ -104,18 +104,17 @@ def elect(ctx: ControllerContext, timestamp_ms: int) -> Handler:
 
 
 def elect_with_epoch(ctx: ControllerContext, timestamp_ms: int) -> Handler:
-    """Create `/controller` with the next epoch in one transaction, then run the failover.
+    """Create `/controller` and write the next controller epoch, then run the failover.
 
-    After ControllerMoved (another broker has won) run `maybe_resign`. After any other error of the
-    election or the failover delete `/controller` if this broker is controller
-    (`trigger_controller_move`), and raise the error again. `timestamp_ms` is the time that
-    `/controller` stores.
+    After an error other than ControllerMoved, delete `/controller` if this broker is controller,
+    and raise the error again.
 
     Source: KafkaController.elect (2.1, 2.8), KAFKA-6082.
     """
     try:
         yield from _register_controller_and_increment_epoch(ctx, timestamp_ms)
         yield from on_controller_failover(ctx)
+    # Another broker has won the election.
     except effects.ControllerMoved:
         yield from maybe_resign(ctx)
     except Exception:
@@ -126,8 +125,7 @@ def elect_with_epoch(ctx: ControllerContext, timestamp_ms: int) -> Handler:
 def trigger_controller_move(ctx: ControllerContext) -> Handler:
     """Resign, then delete `/controller`, so that all brokers compete again.
 
-    If `/controller` names another broker or is missing, only store its id, or -1, in the context. A
-    deletion that fails because another broker has won the next election is ignored.
+    If this broker is not controller, only store the id of the controller, or -1, in the context.
 
     Source: KafkaController.triggerControllerMove (2.8).
     """
@@ -162,10 +160,10 @@ def _read_controller_epoch() -> Generator[effects.Effect, Any, tuple[int, int] |
 
 
 def _register_controller_and_increment_epoch(ctx: ControllerContext, timestamp_ms: int) -> Handler:
-    """Create `/controller` and write the next epoch, in one transaction; store both in the context.
+    """Create `/controller` and write the next epoch to `/controller_epoch`, in one transaction.
 
-    `timestamp_ms` is the time that `/controller` stores. Raises ControllerMoved if another broker
-    has won, and WriteFailed for any other error of ZooKeeper.
+    Raises ControllerMoved if another broker has won, and WriteFailed for any other error of
+    ZooKeeper.
 
     Source: KafkaZkClient.registerControllerAndIncrementControllerEpoch (2.8).
     """
@@ -201,17 +199,16 @@ def _register_controller_and_increment_epoch(ctx: ControllerContext, timestamp_m
 def _check_controller_and_epoch(
     ctx: ControllerContext, controller_epoch: int
 ) -> Generator[effects.Effect, Any, int]:
-    """Return the version of `/controller_epoch` if an earlier try of the transaction has succeeded.
+    """Return the version of `/controller_epoch` if this broker's transaction has succeeded before.
 
-    `controller_epoch` is the epoch that the transaction writes. A lost connection can make the
-    client send one transaction twice: the second try fails although the first has succeeded. Then
-    `/controller` has this broker's id, and `/controller_epoch` has `controller_epoch`.
-
-    Raises ControllerMoved if a znode is missing or has another id or epoch.
+    Raises ControllerMoved if `/controller` has another id or `/controller_epoch` another epoch than
+    `controller_epoch`.
 
     Source: KafkaZkClient.registerControllerAndIncrementControllerEpoch, checkControllerAndEpoch
     (2.8).
     """
+    # After a lost connection the client sends a transaction twice; the second try fails although
+    # the first has succeeded.
     znode: effects.Znode | None
     (znode,) = yield effects.Read((zk.CONTROLLER,), watch=True)
     if znode is None:

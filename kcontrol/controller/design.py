@@ -57,25 +57,21 @@ InGroups = Callable[[Mapping[int, Replicas], Iterable[int], int], Sequence[Repli
 
 
 class ThreadRow(NamedTuple):
-    """One thread of a broker: its name, the context that its handlers use, and its lock.
-
-    `context_name` is "controller" or "broker". `lock` is the name of a lock: threads that name the
-    same lock take turns, and a thread with None needs no lock.
-    """
+    """One row of a design's table THREADS: a thread of a broker."""
 
     name: str
+    # "controller" or "broker": the memory that the thread's handlers use.
     context_name: str
+    # Threads with the same lock take turns. A thread with None needs no lock.
     lock: str | None
 
 
 class Row(NamedTuple):
-    """The handler of one type of event, and whether a broker must be controller to call it.
+    """One row of a design's table EVENTS: the handler of one type of event."""
 
-    With `only_if_active`, a broker that is not controller does not call the handler. `state` is the
-    name under which Kafka's metrics count the time of the handler.
-    """
-
+    # The name under which Kafka's metrics count the time of the handler.
     state: ControllerState
+    # If true, only the controller calls the handler; other brokers ignore the event.
     only_if_active: bool
     handler: Callable[[ControllerContext, Any], Handler]
 
@@ -96,14 +92,11 @@ class WatchRow(NamedTuple):
 
 
 class ReassignmentProtocol(NamedTuple):
-    """The functions with which a controller reassigns partitions.
+    """The functions with which a controller of one release reassigns partitions."""
 
-    In the order of the fields: the step of a failover before the partition and replica state
-    machines start, the step of a failover after that, and the handlers of a reassignment request in
-    ZooKeeper, of a changed ISR and of started brokers.
-    """
-
+    # A failover calls this step before the partition and replica state machines start.
     initialize: Step
+    # A failover calls this step after the machines have started.
     trigger_pending: Step
     on_request: Callable[[ControllerContext, ZkPartitionReassignment], Handler]
     on_isr_change: Callable[[ControllerContext, PartitionReassignmentIsrChange], Handler]
@@ -113,9 +106,7 @@ class ReassignmentProtocol(NamedTuple):
 class MachineDecisions(NamedTuple):
     """The functions of the partition and replica state machines that differ before 1.1.
 
-    For example, `leaderless` returns the partitions that become Offline after brokers have failed.
-    `event_thread.py` has the functions since 1.1, with a comment on each, and
-    `earlier/machine_decisions.py` the functions before 1.1.
+    The tables in `event_thread.py` have a comment on each function.
     """
 
     before_new: Callable[[ControllerContext, Sequence[TopicPartition]], Handler]
@@ -135,11 +126,7 @@ class MachineDecisions(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Design:
-    """The controller of one release: its tables, and its functions that differ between designs.
-
-    The tables have the threads, the handler of each event, the watches, and the steps of a failover
-    and of a resignation.
-    """
+    """The controller of one release: its tables, and its functions that differ between designs."""
 
     name: str
     threads: tuple[ThreadRow, ...]
@@ -183,7 +170,7 @@ class Design:
 
 
 def handlers_of(rows: Iterable[EventRow]) -> dict[type[Event], Row]:
-    """Return the handler of each event, from rows of (event, state, only if active, handler)."""
+    """Return the Row of each event, from rows of (event, state, only if active, handler)."""
     return {
         event: Row(state, only_if_active, handler) for event, state, only_if_active, handler in rows
     }
@@ -201,13 +188,12 @@ def events_by_state(groups: Mapping[ControllerState, list[EventGroup]]) -> tuple
 def column(
     table: Iterable[tuple[Any, ...]], releases: Sequence[str], release: str
 ) -> tuple[Step, ...]:
-    """Return the steps of a release, in the order in which the release runs them.
+    """Return the steps of `release`, in the order of their execution.
 
-    A row of `table` is a step, followed by one number for each of `releases` (the earliest first):
-    the step's place in the order of that release, or 0 if the release lacks the step. A release
-    that is not in `releases` runs the steps of the latest one before it. Raises IndexError for a
+    A row of `table` has a step and its place in each release (0: none). Raises IndexError for a
     release before the first.
     """
+    # A release that is not in `releases` has the steps of the latest release before it.
     place = value_in_force([(since, at) for at, since in enumerate(releases, 1)], release)
     rows = sorted((row for row in table if row[place]), key=lambda row: int(row[place]))
     return tuple(row[0] for row in rows)

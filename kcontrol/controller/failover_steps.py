@@ -1,6 +1,6 @@
 """The steps of a failover and of a resignation: one function for each step.
 
-The order of the steps is FAILOVER and RESIGNATION of the design's page (`event_thread.py`).
+The tables FAILOVER and RESIGNATION of `event_thread.py` have the order of the steps.
 
 Rules of the file:
 
@@ -82,7 +82,10 @@ def send_update_metadata(ctx: ControllerContext) -> Handler:
 
 
 def delete_children(path: str) -> Handler:
-    """Delete all children of the znode `path` unread, and watch for new children."""
+    """Delete the children of the znode `path`, and set a watch for new children.
+
+    The data of the children are not read.
+    """
     (names,) = yield effects.Children((path,), watch=True)
     if names:
         yield from delete_all(tuple(f"{path}/{name}" for name in names))
@@ -244,10 +247,9 @@ def start_replica_machine(ctx: ControllerContext) -> Handler:
 
 
 def initialize_replica_states(ctx: ControllerContext, dead: ReplicaState) -> Handler:
-    """Set the state of each replica without a transition.
+    """Set each replica Online, or to the state `dead` if it is not online, without a transition.
 
-    An online replica becomes Online, a replica that is not online gets the state `dead`. Return the
-    list of the online replicas and the list of the replicas that are not online.
+    Return two lists: the online replicas and the other replicas.
 
     Source: ReplicaStateMachine.initializeReplicaState (2.8).
     """
@@ -316,10 +318,9 @@ CLEARED_AT_RESIGNATION = (
 
 
 def unregister_handler(path: str, *, children: bool = False) -> Step:
-    """Return a step that unregisters the handler of a path, or the handler of its children.
+    """Return a step that unregisters a path's data handler or, with `children`, child handler.
 
-    The step unregisters the children's handler if `children` is true. The watch stays until it
-    fires.
+    ZooKeeper keeps the watch of the path until the watch fires.
     """
 
     def step(ctx: ControllerContext) -> Handler:
@@ -368,11 +369,9 @@ def reset_epochs(ctx: ControllerContext) -> Handler:
 
 
 def try_finally(handler: Handler, ending: Handler) -> Handler:
-    """Run `handler`, then `ending`, even after an error; return the result or raise the error.
-
-    Kafka has a `finally` here. A plain `finally` must not yield: Python closes a suspended handler
-    whose process dies, and a closed generator may not yield again.
-    """
+    """Run `handler`, then `ending`, also after an error; return the result or raise the error."""
+    # A plain `finally` must not yield: Python closes the suspended handler of a process that dies,
+    # and a closed generator may not yield again.
     try:
         result = yield from handler
     except Exception:

@@ -1,9 +1,7 @@
 """Picks the controller of a release (a Design: its tables and functions), and runs its handlers.
 
-Rules of the file: this is the only module of `controller/` that imports `earlier/`; `lint-imports`
-checks this. `handle` is the only place that catches ControllerMoved for all handlers, and the only
-place that checks whether this broker is controller before an event is handled, so a handler need
-not do either.
+This is the only module of `controller/` that imports `earlier/`. Only `handle` catches
+ControllerMoved, and checks whether this broker is controller.
 
 Source: KafkaController.process and ControllerEventManager.ControllerEventThread (2.8).
 """
@@ -50,19 +48,18 @@ def event_for_notification(notification: str, path: str, design: Design) -> e.Ev
 def has_handler(
     notification: str, path: str, design: Design, watched: Collection[tuple[str, bool]]
 ) -> bool:
-    """Return whether a notification of this type and path calls a handler that is registered.
+    """Return whether a registered handler matches a notification of this type and path.
 
-    `notification` is the type, such as "NodeCreated". `watched` has a pair for each registered
-    handler: its path, and whether the handler is about the path's children (True) or data (False).
+    A type is, for example, "NodeCreated". `watched` has one pair per handler: `(path, True)` for
+    children, `(path, False)` for data.
     """
     return any((path, children) in watched for children in design.called[notification])
 
 
 def every_event(watched: Collection[tuple[str, bool]], design: Design) -> list[e.Event]:
-    """Return the events of every registered listener, which ZkClient calls after a new session.
+    """Return one event per listener in `watched`; ZkClient calls all listeners after a new session.
 
-    `watched` has a pair for each listener: its path, and whether the listener is about the path's
-    children (True) or data (False).
+    `watched` has one pair per listener: `(path, True)` for children, `(path, False)` for data.
 
     Source: ZkClient.fireAllEvents (0.3).
     """
@@ -76,37 +73,33 @@ def every_event(watched: Collection[tuple[str, bool]], design: Design) -> list[e
 
 
 def not_controller_response(event: e.Event) -> dict[str, Any]:
-    """Return the response to the request `event` by a broker that is not controller.
+    """Return the response of a broker that is not controller to the request `event`.
 
-    The response has `error` and `partitions` (errors by partition). For a request for elections
-    `error` is NONE and each partition has the error NOT_CONTROLLER; for any other request `error`
-    is NOT_CONTROLLER and `partitions` is empty.
+    The response is, for example, `{"error": "NOT_CONTROLLER", "partitions": {}}`.
     """
     match event:
         case e.ControlledShutdown():
             return {"error": "ControllerMovedException", "partitions": {}}
+        # A request for elections has the error at each partition.
         case e.ReplicaLeaderElection(partitions=named):
             return {"error": "NONE", "partitions": dict.fromkeys(named or (), "NOT_CONTROLLER")}
     return {"error": "NOT_CONTROLLER", "partitions": {}}
 
 
 def preempted_response(rules: Rules, event: e.Event) -> dict[str, Any] | None:
-    """Return the response to an event that is removed from the queue at the end of the session.
+    """Return the response to a request that the end of the session removes from the queue.
 
-    It is `not_controller_response`, or None if the event is no request, or if the release sends no
-    response to it: the client then waits until its timeout.
+    Return None if `event` is no request, or if the release sends no response to it.
     """
+    # Without a response the client waits until its timeout.
     return not_controller_response(event) if event.name in rules.responds_when_preempted else None
 
 
 def handle(ctx: ControllerContext, event: e.Event) -> Handler:
-    """Handle one event.
+    """Call the handler of `event`, and resign if the handler raises ControllerMoved.
 
-    A broker that is not controller ignores events whose row has `only_if_active`; if such an event
-    is a request, the response is NOT_CONTROLLER. A broken fence (ControllerMoved) ends the handler
-    and leads to `maybe_resign`.
-
-    Raises NotImplementedError, with the event's name, for an event that has no handler.
+    A broker that is not controller ignores an event with `only_if_active`, or responds
+    NOT_CONTROLLER. Raises NotImplementedError for an event without handler.
 
     Source: KafkaController.process (2.8), which catches ControllerMovedException.
     """

@@ -1,8 +1,7 @@
-"""Handles changes of the ISR that a leader asks for or has written.
+"""Handles changes of the ISR that a leader requests or has written.
 
 Since 2.7 a leader sends AlterIsr, and the controller writes the state znode (KIP-497). Before, the
-leader writes the state znode without the controller, and leaves a notification in
-`/isr_change_notification`; the controller then reads the state znode and sends UpdateMetadata.
+leader writes the state znode and a notification in `/isr_change_notification`.
 
 Source: KafkaController.processAlterIsr and processIsrChangeNotification (2.8).
 """
@@ -25,11 +24,7 @@ Responses = dict[TopicPartition, LeaderAndIsr | str]
 def alter_isr_received(ctx: ControllerContext, event: AlterIsrReceived) -> Handler:
     """Write the requested ISRs, send UpdateMetadata, and respond, also after an error.
 
-    A request with another broker epoch than the registered one gets STALE_BROKER_EPOCH, and nothing
-    is written. Each write names the version of the state znode that the leader knows. Kafka
-    responds with UNKNOWN_SERVER_ERROR to every exception. ControllerMoved ends here too, so a
-    broker that is no longer controller does not resign at this point. Without an exception, also
-    end each reassignment whose target replicas are now in the ISR.
+    Without an error, also end each reassignment whose target replicas are now in the ISR.
 
     Source: KafkaController.processAlterIsr (2.8).
     """
@@ -41,6 +36,8 @@ def alter_isr_received(ctx: ControllerContext, event: AlterIsrReceived) -> Handl
     try:
         responses: Responses = yield from _alter_isr(ctx, event)
         yield effects.Respond(event.correlation_id, {"error": "NONE", "partitions": responses})
+    # Kafka responds to every exception. ControllerMoved ends here too, so a broker that is no
+    # longer controller does not resign at this point.
     except Exception:
         yield effects.Respond(
             event.correlation_id, {"error": "UNKNOWN_SERVER_ERROR", "partitions": {}}
@@ -54,7 +51,8 @@ def alter_isr_received(ctx: ControllerContext, event: AlterIsrReceived) -> Handl
 def _alter_isr(ctx: ControllerContext, event: AlterIsrReceived) -> Handler:
     """Write the ISRs that need a write and send UpdateMetadata; return the response by partition.
 
-    A response is the leadership after the request, or the name of an error if it is refused.
+    The response for a partition is its leadership after the request, or the name of the error that
+    refuses the new ISR.
     """
     responses: Responses = {}
     changes: dict[TopicPartition, LeaderAndIsr] = {}
@@ -77,11 +75,9 @@ def _alter_isr(ctx: ControllerContext, event: AlterIsrReceived) -> Handler:
 def _response_without_write(
     ctx: ControllerContext, cached: LeaderAndIsr | None, value: LeaderAndIsr
 ) -> LeaderAndIsr | str | None:
-    """Return the response for a partition that needs no write, or None if the ISR must be written.
+    """Return the response for a partition that needs no write, or None if it needs a write.
 
-    `cached` is the leadership in the context, and `value` the leadership that the leader requests.
-    The response is an error for an unknown partition and for an old leader epoch; it is `cached` if
-    the leader, the ISR and the leader epoch are stored already.
+    `cached` is the leadership in the context, `value` the leadership that the leader requests.
 
     Source: KafkaController.processAlterIsr (2.8).
     """
@@ -96,18 +92,15 @@ def _response_without_write(
 def _response_without_write_since_3_3(
     ctx: ControllerContext, cached: LeaderAndIsr | None, value: LeaderAndIsr
 ) -> LeaderAndIsr | str | None:
-    """Return the response for a partition that needs no write, or None if the ISR must be written.
+    """Return the response for a partition that needs no write, or None if it needs a write.
 
-    `cached` is the leadership in the context, and `value` the leadership that the leader requests.
-    The response is an error for an unknown partition, for another leader epoch than in `cached`,
-    and for a newer znode version. Otherwise it is `cached` if the leader and the ISR are stored
-    already; else it is an error for an older znode version, and for an ISR with a broker that is
-    not live.
+    `cached` is the leadership in the context, `value` the leadership that the leader requests.
 
     Source: KafkaController.tryProcessAlterPartition (3.9).
     """
     if cached is None:
         return "UNKNOWN_TOPIC_OR_PARTITION"
+    # A value newer than the context shows that another broker is controller.
     if value.zk_version > cached.zk_version or value.leader_epoch > cached.leader_epoch:
         return "NOT_CONTROLLER"
     if value.leader_epoch < cached.leader_epoch:
@@ -115,6 +108,7 @@ def _response_without_write_since_3_3(
     epoch = cached.controller_epoch
     if value._replace(zk_version=cached.zk_version, controller_epoch=epoch) == cached:
         return cached
+    # An older znode version is an error only if leader or ISR differ from `cached`.
     if value.zk_version < cached.zk_version:
         return "INVALID_UPDATE_VERSION"
     return None if set(value.isr) <= set(ctx.live_broker_ids) else "INELIGIBLE_REPLICA"
@@ -163,10 +157,9 @@ def isr_change_notification(ctx: ControllerContext, event: IsrChangeNotification
 
 
 def process_isr_notifications(ctx: ControllerContext, paths: tuple[str, ...]) -> Handler:
-    """Send UpdateMetadata for the partitions that the notifications name; then delete these.
+    """Send UpdateMetadata for the partitions in the notifications; then delete the notifications.
 
-    `paths` are the znodes of the notifications; without a path do nothing. The znodes are deleted
-    even after an error.
+    `paths` are the znodes of the notifications, which are deleted even after an error.
 
     Source: KafkaController.processIsrChangeNotification (2.8), whose finally deletes the
     notifications.

@@ -1,7 +1,7 @@
-"""The four rules by which a partition gets its next leader, and the table that names them.
+"""The four rules by which a partition gets its next leader, and the table that names the rules.
 
-Each rule is a pure function of tuples: an assignment, an ISR, and the brokers that are online. A
-rule never counts the leader epoch up and never writes; `partition_machine.elect_leader` does.
+A rule is a pure function of an assignment, an ISR, and the online brokers.
+`partition_machine.elect_leader` increments the leader epoch and writes.
 
 Source: Election.scala and PartitionLeaderElectionAlgorithms (2.8).
 """
@@ -15,19 +15,19 @@ from kcontrol.core.controller_rules import Order
 
 
 class ElectionInput(NamedTuple):
-    """The input of an election: the broker ids of a partition's replicas, and what may be elected.
-
-    `live_replicas` are the online replicas without `shutting_down_brokers`, `target_replicas` those
-    of a reassignment. `unclean_allowed` allows a leader outside the ISR. `order` decides in
-    `offline` and `controlled_shutdown`: the first in the assignment ("ar") or in the ISR ("isr").
-    """
+    """The input of an election: the broker ids of a partition's replicas, and the rules."""
 
     assignment: Sequence[int]
     isr: tuple[int, ...]
+    # The online replicas without `shutting_down_brokers`.
     live_replicas: Collection[int]
     shutting_down_brokers: Collection[int] = ()
+    # The target replicas of a reassignment.
     target_replicas: Sequence[int] = ()
+    # True allows a leader outside the ISR.
     unclean_allowed: bool = False
+    # Which candidate wins in `offline` and `controlled_shutdown`: the first in the assignment
+    # ("ar") or in the ISR ("isr").
     order: Order = "ar"
 
 
@@ -86,11 +86,12 @@ def preferred(c: ElectionInput) -> Elected | None:
 def controlled_shutdown(c: ElectionInput) -> Elected | None:
     """Return the first live ISR member that does not shut down.
 
-    The new ISR lacks the brokers that shut down. If `c.order` is "isr", the rule does not check
-    whether the member is live. Return None if no member is left.
+    The new ISR has no broker that shuts down. Return None if no member is left.
+
     Source: PartitionLeaderElectionAlgorithms.controlledShutdownPartitionLeaderElection (2.8).
     """
     staying = tuple(b for b in c.isr if b not in c.shutting_down_brokers)
+    # With this order Kafka does not check whether the ISR member is live.
     if c.order == "isr":
         return Elected(staying[0], staying) if staying else None
     live = (*c.live_replicas, *c.shutting_down_brokers)
@@ -98,16 +99,15 @@ def controlled_shutdown(c: ElectionInput) -> Elected | None:
 
 
 class Strategy(NamedTuple):
-    """One election strategy: its name, and the function `rule` that returns the elected leader.
-
-    `recipients` says in words which brokers then receive LeaderAndIsr, `error` is the exception
-    that Kafka throws before 1.1 if no replica can lead, and `note` says why an election is held.
-    """
+    """One election strategy: its name, and the function `rule` that elects the leader."""
 
     name: str
     rule: Callable[[ElectionInput], Elected | None]
+    # In words: which brokers then receive LeaderAndIsr.
     recipients: str
+    # The exception that Kafka throws before 1.1 if no replica can lead.
     error: str
+    # In words: why an election is held.
     note: str
 
 

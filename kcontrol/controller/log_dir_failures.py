@@ -1,8 +1,7 @@
-"""Handles log directories that have failed on a broker that lives.
+"""Handles log directories that have failed on a live broker.
 
-The broker leaves a notification in `/log_dir_event_notification`, which names the broker alone.
-The controller sends the broker LeaderAndIsr of all its replicas, and the errors in the response
-name the replicas that the broker has lost.
+The broker's notification names the broker alone. The controller sends LeaderAndIsr of all replicas
+of the broker, and the errors in the response name the failed replicas.
 
 Source: KafkaController.processLogDirEventNotification, onBrokerLogDirFailure and
 processLeaderAndIsrResponseReceived (2.8), KIP-112.
@@ -34,8 +33,7 @@ def log_dir_event_notification(ctx: ControllerContext, event: LogDirEventNotific
 def process_log_dir_events(ctx: ControllerContext, paths: tuple[str, ...]) -> Handler:
     """Send LeaderAndIsr to the brokers that the notifications name, then delete the notifications.
 
-    `paths` are the znodes of the notifications. A broker's response names the replicas that it has
-    lost (`leader_and_isr_response_received`).
+    `paths` are the znodes of the notifications. A broker's response names the failed replicas.
 
     Source: KafkaController.onBrokerLogDirFailure (2.8).
     """

@@ -69,27 +69,27 @@ class TransitionResult(NamedTuple):
 
 
 class TransitionInput(NamedTuple):
-    """The input of a transition's action for one partition; `strategy` names the election.
+    """The input of a partition's transition: election strategy and state znode.
 
-    `stored` has its state znode (None: missing); `unclean` allows a leader outside the ISR.
+    `stored` is None if the znode is missing or not read. `unclean` allows a leader outside the ISR.
     """
 
+    # Such as "offline"; "initialize" for a new state znode, "" for a transition in memory.
     strategy: str
     stored: LeaderAndIsr | None = None
     unclean: bool = False
 
 
 class Call(NamedTuple):
-    """The values of one call of `handle_state_changes`, which moves partitions to `target`.
-
-    `rows` are the transitions to `target` by source state; `question` has the call's strategy and
-    `unclean`, but not `stored`; `batch` collects the requests, `moved` the new leadership so far.
-    """
+    """The values of one call of `handle_state_changes`, which moves partitions to `target`."""
 
     target: PartitionState
+    # The rows of PARTITION_TRANSITIONS that lead to `target`, by source state.
     rows: dict[PartitionState, Transition]
+    # The election strategy and `unclean`; `stored` is still empty here.
     question: TransitionInput
     batch: RequestBatch
+    # The new leadership so far.
     moved: TransitionResult
 
 
@@ -103,7 +103,9 @@ def memory_only(ctx: ControllerContext, tp: TopicPartition, question: Transition
 def first_leader(
     ctx: ControllerContext, tp: TopicPartition, question: TransitionInput
 ) -> LeaderAndIsr | str:
-    """Return the first online replica as leader and all online replicas as ISR, else the reason.
+    """Return a leadership: the leader is the first online replica, the ISR all online replicas.
+
+    If no replica is online, return a text with the reason.
 
     Source: ZkPartitionStateMachine.initializeLeaderAndIsrForPartitions (2.8).
     """
@@ -116,10 +118,10 @@ def first_leader(
 def elect_leader(
     ctx: ControllerContext, tp: TopicPartition, question: TransitionInput
 ) -> LeaderAndIsr | str:
-    """Return the next leadership of a partition, decided from its state znode `question.stored`.
+    """Return the next leadership of a partition, elected from its state znode `question.stored`.
 
-    Return a text with the reason if the znode is missing, the partition has no replicas, a later
-    controller has written the znode, or the strategy finds no replica.
+    If no leader can be elected, return a text with the reason.
+
     Source: ZkPartitionStateMachine.doElectLeaderForPartitions (2.8); LeaderRecoveryState, KIP-704
     (3.2).
     """
@@ -192,12 +194,10 @@ def handle_state_changes(
     *,
     allow_unclean: bool = False,
 ) -> Handler:
-    """Move each partition to `target`, send the requests in one batch, return the new leadership.
+    """Move partitions to `target`, send the requests in one batch, return the new leadership.
 
-    `strategy` names the election of an Online or Offline partition; `allow_unclean` allows the
-    strategy "offline" a leader outside the ISR. Transitions in memory come first, then new state
-    znodes, then elections. An illegal transition is a journal record; other partitions continue.
-    A handler calls this function with `yield from`.
+    With `allow_unclean` the strategy "offline" may elect a leader outside the ISR. An illegal
+    transition does not stop the other transitions.
 
     Source: ZkPartitionStateMachine.handleStateChanges and doHandleStateChanges (2.8).
     """
@@ -206,6 +206,7 @@ def handle_state_changes(
     is_stopped = ctx.design.starts_machines and not ctx.machines_started
     if is_stopped or not subjects:
         return moved
+    # Transitions in memory come first, then new state znodes, then elections.
     question = TransitionInput(strategy, unclean=allow_unclean)
     call = Call(target, _rows(ctx, target), question, RequestBatch(), moved)
     for together in (subjects,) if ctx.rules.pipelined else zip(subjects):
@@ -245,7 +246,11 @@ def _rows(ctx: ControllerContext, target: PartitionState) -> dict[PartitionState
 def _by_write(
     ctx: ControllerContext, call: Call, subjects: Partitions
 ) -> tuple[list[TopicPartition], dict[str | None, list[TopicPartition]]]:
-    """Return partitions whose state has no row in `call.rows`, and others by `write` of the row."""
+    """Return the partitions without a legal transition, and the other partitions by write.
+
+    The write is "create" or "set" for a transition that writes the state znode, None for a
+    transition in memory.
+    """
     refused: list[TopicPartition] = []
     by_write: dict[str | None, list[TopicPartition]] = {}
     for tp in subjects:
@@ -273,7 +278,8 @@ def _decide(
 def elects_in_any_case(
     ctx: ControllerContext, tp: TopicPartition, stored: LeaderAndIsr | None
 ) -> bool:
-    """Return whether an election is needless: False, Kafka elects even a replica that leads."""
+    """Return False: an election of the preferred leader is never needless."""
+    # Since 1.1 Kafka elects the preferred replica even if this replica leads already.
     return False
 
 
@@ -332,7 +338,8 @@ def _apply_and_notify(ctx: ControllerContext, call: Call, change: StateChange) -
 def recipients(ctx: ControllerContext, tp: TopicPartition, strategy: str) -> tuple[int, ...]:
     """Return the brokers that receive LeaderAndIsr after an election, in order of the assignment.
 
-    STRATEGIES has by `strategy` their name, such as "online replicas". Dead brokers get nothing.
+    STRATEGIES says which replicas these are for `strategy`, such as "online replicas". Dead brokers
+    get nothing.
     """
     assignment = ctx.assignments[tp]
     return {

@@ -1,15 +1,14 @@
-"""Moves a partition to its target replicas: the phases of a reassignment, in Kafka's steps.
+"""Moves a partition to its target replicas, in the phases and steps of Kafka's comment.
 
-From 2.4 on the topic znode records a reassignment: it has all replicas (old and target), those that
-are being added, and those that are being removed. `/admin/reassign_partitions` is only a request.
-Phase U writes this assignment. Phase A starts the added replicas and waits until they are in the
-ISR. Phase B begins once every target replica is in the ISR, and removes the other replicas. Each
-step can be repeated: a new controller reads the topic znode and begins with phase U again.
+Phase U writes the topic znode, phase A waits until the added replicas are in the ISR, phase B
+removes the old replicas.
 
 Source: KafkaController.onPartitionReassignment and its callees (2.8), whose comment names the
 steps; KIP-455.
 """
 
+# From 2.4 on the topic znode has all replicas (old and target), the replicas that are being added
+# and those that are being removed. `/admin/reassign_partitions` is only a request.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
@@ -152,7 +151,7 @@ def maybe_complete_reassignment(ctx: ControllerContext, tp: TopicPartition) -> H
 def partition_reassignment_isr_change(
     ctx: ControllerContext, event: PartitionReassignmentIsrChange
 ) -> Handler:
-    """End a reassignment after a change of its state znode, if every target replica is in the ISR.
+    """End a partition's reassignment if every target replica is now in the ISR.
 
     Do nothing for a partition that is not being reassigned. Source:
     KafkaController.processPartitionReassignmentIsrChange (2.8).
@@ -210,16 +209,14 @@ def update_leader_epoch_and_send_request(
     assignment: ReplicaAssignment,
     recipients: Iterable[int] = (),
 ) -> Handler:
-    """Write a new leader epoch, and send LeaderAndIsr with it to the old and the added replicas.
+    """Write a new leader epoch, and send LeaderAndIsr to `recipients` and the added replicas.
 
-    A broker ignores LeaderAndIsr without a higher leader epoch. The old replicas are `recipients`
-    or, if that is empty, the replicas of `assignment` before the reassignment; the added replicas
-    are `assignment.adding`, and since 2.7 are marked as new in the request.
-
-    Raises NullPointerException on a broker that has resigned, before 1.1.
+    Without `recipients`, the replicas before the reassignment receive it. Raises
+    NullPointerException before 1.1 if the broker has resigned.
 
     Source: KafkaController.updateLeaderEpochAndSendRequest (0.8.1, 2.8).
     """
+    # A broker ignores LeaderAndIsr without a higher leader epoch.
     value = yield from _update_leader_epoch(ctx, tp)
     if ctx.rules.bumped_epoch_is_cached:
         yield effects.UpdateContext("leadership", {tp: value})
@@ -232,13 +229,14 @@ def update_leader_epoch_and_send_request(
 
 
 def _update_leader_epoch(ctx: ControllerContext, tp: TopicPartition) -> Handler:
-    """Write the stored leadership with the next leader epoch; return it with its new version.
+    """Write the leadership with the next leader epoch to the state znode; return the leadership.
 
-    After a version conflict read and write again. Raises IllegalStateException if the state znode
-    is missing, and StateChangeFailedException if a later controller has written it.
+    Raises IllegalStateException if the state znode is missing, StateChangeFailedException if a
+    later controller has written it.
 
     Source: KafkaController.updateLeaderEpoch (0.8.1, 2.8).
     """
+    # After a version conflict Kafka reads and writes again.
     while True:
         stored: LeaderAndIsr | None = yield from _stored(ctx, tp)
         if stored is None:
@@ -263,11 +261,10 @@ def move_reassigned_leader_if_required(
     done: ReplicaAssignment,
     recipients: Iterable[int] = (),
 ) -> Handler:
-    """Give the leader a new leader epoch if it is an online target, else elect a target.
+    """Give the leader a new epoch if it is an online target replica; otherwise elect a new leader.
 
-    `done` is the assignment to the target replicas alone. If the leader stays, `recipients` are the
-    brokers that receive LeaderAndIsr, all replicas of `done` if it is empty. If no target can be
-    elected, the leadership stays.
+    If the leader stays, the brokers `recipients` (if empty, all replicas of `done`) receive
+    LeaderAndIsr.
 
     Source: KafkaController.moveReassignedPartitionLeaderIfRequired (0.8.1, 2.8).
     """
@@ -275,6 +272,7 @@ def move_reassigned_leader_if_required(
     if leader in done.replicas and ctx.is_replica_online(leader, tp):
         yield from update_leader_epoch_and_send_request(ctx, tp, done, recipients)
     else:
+        # If no target replica can be elected, the leadership stays.
         yield from partition_machine.handle_state_changes(
             ctx, (tp,), PartitionState.ONLINE, "reassign"
         )

@@ -24,9 +24,9 @@ Responses = dict[TopicPartition, str]
 
 
 def initialize_partition_reassignments(ctx: ControllerContext) -> Handler:
-    """Start, at failover, the reassignments in `/admin/reassign_partitions`, then the others.
+    """At a failover, start the reassignments in `/admin/reassign_partitions` and in topic znodes.
 
-    The others are in topic znodes. A reassignment that is in both is started once.
+    A reassignment that is in both is started once.
 
     Source: KafkaController.initializePartitionReassignments (2.8).
     """
@@ -39,8 +39,8 @@ def zk_partition_reassignment(
 ) -> Handler:
     """Start the reassignments in `/admin/reassign_partitions`; return their partitions.
 
-    Remove the reassignments that fail from the znode, and do not return their partitions. Return ()
-    if the znode is missing. `event` has no fields and is None at a failover.
+    Reassignments that fail are removed from the znode and are not returned. At a failover `event`
+    is None.
 
     Source: KafkaController.processZkPartitionReassignment (2.8).
     """
@@ -88,9 +88,8 @@ def api_partition_reassignment(
 ) -> Handler:
     """Start or cancel the reassignments that an admin client names, and respond.
 
-    A target of None cancels; if no reassignment is in progress, the partition's error is
-    NO_REASSIGNMENT_IN_PROGRESS. The partitions of valid requests are removed from
-    `/admin/reassign_partitions`. The response has "NONE" or an error for each partition.
+    A target of None cancels the reassignment. The response has "NONE" or an error for each
+    partition.
 
     Source: KafkaController.processApiPartitionReassignment (2.8).
     """
@@ -106,6 +105,7 @@ def api_partition_reassignment(
             reassignments[tp] = assignment.reassign_to(
                 assignment.origin if target is None else target
             )
+    # A valid request of an admin client replaces a request in ZooKeeper.
     yield from maybe_remove_from_zk_reassignment(ctx, lambda tp, _: tp in reassignments)
     responses |= yield from _maybe_trigger_partition_reassignments(ctx, reassignments)
     yield Respond(

@@ -213,7 +213,7 @@ def stop_and_delete(
 ) -> Steps:
     """Move replicas to `target` (ReplicaDeletionStarted).
 
-    Add a StopReplica that deletes them, for their broker, to `batch`.
+    Add a StopReplica that deletes the replicas, for their broker, to `batch`.
 
     Source: ZkReplicaStateMachine.doHandleStateChanges, ReplicaDeletionStarted (2.8).
     """
@@ -225,9 +225,7 @@ def stop_and_delete(
 def unassign(
     ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState
 ) -> Steps:
-    """Move deleted replicas to `target` (NonExistentReplica).
-
-    Remove them from the assignments in the context; add nothing to `batch`.
+    """Move deleted replicas to `target` (NonExistentReplica), and remove them from the assignments.
 
     Source: ZkReplicaStateMachine.doHandleStateChanges, NonExistentReplica (2.8).
     """
@@ -244,9 +242,8 @@ def leave_isr(
 ) -> Steps:
     """Move replicas to `target` (Offline), and take them out of the ISRs in their state znodes.
 
-    Add LeaderAndIsr with the smaller ISR, for the leader, to `batch`, and no StopReplica. A replica
-    that is outside the ISR in the context only changes its state. The transition of a replica whose
-    partition has never had a leader is refused.
+    Add LeaderAndIsr for the leaders to `batch`. A replica is refused if its partition never had a
+    leader.
 
     Source: ReplicaStateMachine.handleStateChange, OfflineReplica (0.8.0).
     """
@@ -263,10 +260,9 @@ def leave_isr(
 def delete_and_unassign(
     ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState
 ) -> Steps:
-    """Move replicas to `target` (NonExistentReplica).
+    """Move replicas to `target` (NonExistentReplica), and remove them from the assignments.
 
-    Remove them from the assignments in the context; add a StopReplica that deletes them, for their
-    broker, to `batch`.
+    Add a StopReplica that deletes the replicas, for their broker, to `batch`.
 
     Source: ReplicaStateMachine.handleStateChange, NonExistentReplica (0.8.0).
     """
@@ -320,11 +316,8 @@ def handle_state_changes(
 ) -> Steps:
     """Move each replica to `target`, broker by broker, then send the requests in one batch.
 
-    `broker_order` and `set_size` decide which broker comes first. `broker_order` is the order in
-    which Kafka's caller lists the brokers, or () if they ascend. `set_size` is the number of
-    replicas in the Scala Set from which Kafka's caller takes these replicas, or 0 if it takes all;
-    only releases up to 1.0 use it. An illegal transition is written to the journal, and the other
-    replicas continue.
+    `broker_order` is Kafka's order of brokers, () if ascending. `set_size` is the size of the Scala
+    Set of which Kafka's caller passes a part, else 0.
 
     Source: ZkReplicaStateMachine.handleStateChanges (2.8).
     """
@@ -332,6 +325,8 @@ def handle_state_changes(
     for replica in subjects:
         by_broker.setdefault(replica.broker_id, []).append(replica)
     if not by_broker:
+        # Only releases up to 1.0 use `set_size`; it is 0 if Kafka's caller passes all members of
+        # its Set.
         return
     if ctx.design.starts_machines and not ctx.machines_started:
         return
@@ -341,6 +336,7 @@ def handle_state_changes(
             if action is not None:
                 yield from action(ctx, batch, group, target)
             else:
+                # The other replicas continue.
                 yield refuse(ctx, group, target, "no such transition", illegal=True)
     yield from batch.send_requests_to_brokers(ctx)
 
@@ -348,10 +344,10 @@ def handle_state_changes(
 def _by_action(
     ctx: ControllerContext, replicas: Replicas, target: ReplicaState
 ) -> dict[Callable[..., Steps] | None, Replicas]:
-    """Return one broker's replicas by the function that moves them to `target`.
+    """Return one broker's replicas by the action that moves them to `target`.
 
-    This function is the action of the transition table's row from the replica's state to `target`.
-    The key None has the replicas whose transition has no row, and so is illegal.
+    The action is that of the transition's row; the key None has the replicas without a row, whose
+    transition is illegal.
     """
     table = REPLICA_TRANSITIONS.for_(ctx.rules.release, ctx.changes)
     actions = {
@@ -367,10 +363,9 @@ def _by_action(
 def _remove_replicas_from_isr(
     ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState
 ) -> Steps:
-    """Take one broker's replicas out of the ISRs; move them to `target`.
+    """Take one broker's replicas out of the ISRs, and move them to `target`.
 
-    Add LeaderAndIsr with the smaller ISRs to `batch`, for the other replicas. After a version
-    conflict the partitions in conflict are read and decided again, without limit.
+    Add LeaderAndIsr with the smaller ISRs, for the other replicas, to `batch`.
 
     Source: ZkReplicaStateMachine.removeReplicasFromIsr and doRemoveReplicasFromIsr (2.8).
     """
@@ -392,6 +387,8 @@ def _remove_replicas_from_isr(
             receivers = ctx.design.machines.receivers_of_smaller_isr(ctx, replica, value)
             if receivers is not None:
                 batch.add_leader_and_isr(ctx, receivers, tp, value)
+        # After a version conflict only the partitions in conflict are read and decided again,
+        # without limit.
         todo = [r for r in answer.to_retry if isinstance(r, PartitionReplica)]
 
 
@@ -411,9 +408,9 @@ def receivers_of_smaller_isr(
 
 
 def is_passed_over(ctx: ControllerContext, replica: PartitionReplica) -> bool:
-    """Return whether a replica without a state znode keeps its state without an error.
+    """Return whether the topic of a replica without a state znode is being deleted.
 
-    Return True if the topic of the replica is being deleted.
+    Such a replica keeps its state without an error.
 
     Source: ZkReplicaStateMachine.doRemoveReplicasFromIsr (2.8).
     """
@@ -425,10 +422,9 @@ def last_members_stay(
     replicas: Sequence[PartitionReplica],
     znodes: Sequence[effects.Znode | None],
 ) -> Generator[effects.Effect, Any, Collection[str]]:
-    """Return the topics whose last ISR member may leave the ISR: since 1.1 an empty tuple.
+    """Return no topics: since 1.1 the last ISR member of a partition stays in the ISR.
 
-    `replicas` are leaving their ISRs, and `znodes` are the state znodes of their partitions, in
-    this order; here both are ignored.
+    Earlier releases return the topics whose last ISR member may leave the ISR.
 
     Source: ZkReplicaStateMachine.doRemoveReplicasFromIsr (2.8).
     """
@@ -443,19 +439,17 @@ def _isr_without(
     znode: effects.Znode | None,
     may_lose_isr: bool,
 ) -> effects.StateChange | effects.FailedStateChange | None:
-    """Return the transition of a replica to `target`, with the ISR of `znode` without the replica.
+    """Return a replica's transition to `target`, with an ISR that lacks the replica.
 
-    A leader that leaves is replaced by -1. The last ISR member stays, unless `may_lose_isr`. A
-    replica outside the ISR moves without a write.
-
-    `znode` is the partition's state znode, None if it is missing. The transition fails if a later
-    controller has written it. It also fails if the znode is missing; but return None, for no
-    transition, if the topic of the replica is being deleted (0.9 on).
+    The last ISR member stays, unless `may_lose_isr`. Without a state znode return a failed
+    transition, or None during a topic deletion.
 
     Source: ZkReplicaStateMachine.doRemoveReplicasFromIsr (2.8).
     """
     source = ctx.replica_state(replica)
     if znode is None:
+        # Without a state znode the transition fails, but since 0.9 there is no transition for a
+        # replica of a topic that is being deleted.
         if ctx.design.machines.is_passed_over(ctx, replica):
             return None
         reason = "the partition has no state znode"

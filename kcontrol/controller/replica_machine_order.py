@@ -1,15 +1,15 @@
-"""The order in which the replica machine visits brokers, since 2.6.
+"""The order in which the replica machine visits brokers, since 2.6: the order of a Scala 2.13 map.
 
-The order shows where one batch takes several members out of one ISR: each member leaves by a write
-of its own, and ZooKeeper stores the states in between. Kafka does not choose an order. Kafka groups
-replicas by broker (`groupBy`) and iterates over the map. Since 2.6 Kafka is built with Scala 2.13,
-whose map is a hash trie (CHAMP): a node lists its own entries before the nodes below it. Earlier
-releases iterate over other collections (`earlier/scala_hash_order.py`).
+The order shows in the state znode where one batch takes several members out of one ISR, each by a
+write of its own.
 
 Source: ReplicaStateMachine.handleStateChanges and gradle.properties (2.6 to 3.9); immutable.HashMap
 (Scala 2.13).
 """
 
+# Kafka groups replicas by broker (`groupBy`) and iterates over the map: a hash trie (CHAMP), whose
+# node lists its own entries before the nodes below it. Earlier releases:
+# `earlier/scala_hash_order.py`.
 from __future__ import annotations
 
 from collections import defaultdict
@@ -27,17 +27,13 @@ def champ_order(
 ) -> list[Replicas]:
     """Return the replicas of `by_broker`, one list per broker, in the order of Scala 2.13.
 
-    The order is that of the map that Kafka's `groupBy` returns. `broker_order` and `set_size` have
-    an effect only in the functions of earlier releases.
+    `broker_order` and `set_size` are ignored.
     """
     return [by_broker[broker_id] for broker_id in in_order_of_champ(sorted(by_broker))]
 
 
 def in_order_of_champ(brokers: Iterable[int], level: int = 0) -> list[int]:
-    """Return brokers in the order of `groupBy` in Scala 2.13.
-
-    A node of the trie lists its own entries by slot, then the nodes below it. `level` is the level
-    of the node that has these brokers, 0 for the root.
+    """Return broker ids in the order of Scala 2.13's `groupBy`; the root of the trie has `level` 0.
 
     >>> in_order_of_champ((1, 2, 3, 4, 5, 6))
     [5, 1, 6, 2, 3, 4]
@@ -58,10 +54,9 @@ def in_order_of_champ(brokers: Iterable[int], level: int = 0) -> list[int]:
 
 
 def trie_slots(hashed: int) -> tuple[int, ...]:
-    """Return the slot of a hash at each of the seven levels of Scala's immutable maps and sets.
+    """Return seven numbers from 0 to 31: the slot of a hash at each level of a Scala hash trie.
 
-    A level takes five bits of the improved hash, the lowest first. The hash of a number is the
-    number.
+    A level takes five bits of the improved hash, the lowest bits first.
 
     Source: scala.collection.immutable.HashMap.improve, HashSet.improve (2.8 to 2.12);
     collection.Hashing.improve (2.13).

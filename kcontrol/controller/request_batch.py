@@ -1,13 +1,7 @@
-"""Collects the requests that a state machine adds while it moves partitions or replicas.
+"""Collects the LeaderAndIsr, UpdateMetadata and StopReplica requests of one call of a machine.
 
-The machine sends this batch of LeaderAndIsr, UpdateMetadata and StopReplica at the end.
-
-Rules of the file: an entry is immutable, and it replaces an earlier entry of the same broker and
-partition; only its flags "new" and "delete" stay true once they are true. LeaderAndIsr of a
-partition always adds the partition's UpdateMetadata for every live broker.
-
-What a batch does not say: when a broker receives it. The journal has one `send` record for each
-batch; deliveries and responses point to this record.
+A new entry replaces the entry of its broker and partition, but the flags "new" and "delete" stay
+true. The journal has one `send` record per batch.
 
 Source: ControllerBrokerRequestBatch in ControllerChannelManager.scala (2.8).
 """
@@ -89,19 +83,18 @@ def _fields(entry: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """The LeaderAndIsr, UpdateMetadata and StopReplica requests of one batch, by broker.
-
-    They are sent in this order. All brokers in `update_metadata_to` receive one UpdateMetadata with
-    the partitions `update_metadata`; `leader_and_isr` and `stop_replica` map a broker id to the
-    broker's partitions. `live_brokers` are all registered brokers, `broker_epochs` their epochs.
-    """
+    """The LeaderAndIsr, UpdateMetadata and StopReplica requests of one batch, by broker."""
 
     controller_id: int
     controller_epoch: int
+    # The epochs of `live_brokers`.
     broker_epochs: dict[int, int]
+    # By broker id: the partitions with their values.
     leader_and_isr: LeaderAndIsrs
+    # All these brokers receive one UpdateMetadata, with the partitions `update_metadata`.
     update_metadata_to: tuple[int, ...]
     update_metadata: dict[TopicPartition, UpdateMetadataPartition]
+    # All registered brokers.
     live_brokers: tuple[int, ...]
     stop_replica: StopReplicas
 
@@ -109,14 +102,12 @@ class Requests:
         """Return the requests as JSON types, as the journal record `send` has them.
 
         A kind of request that goes to no broker is left out.
-
-        In LeaderAndIsr `values` lists each partition's values once, and `to` has the positions in
-        this list for each broker.
         """
         places: dict[Any, int] = {}
         for partitions in self.leader_and_isr.values():
             for entry in partitions.items():
                 places.setdefault(entry, len(places))
+        # Each partition's values stand once in `values`; `to` has positions in this list by broker.
         values = [{"partition": str(tp), **_fields(value)} for tp, value in places]
         lists = self.leader_and_isr.items()
         to = {str(b): [places[entry] for entry in partitions.items()] for b, partitions in lists}
@@ -168,11 +159,10 @@ class RequestBatch:
         *,
         is_new: bool = False,
     ) -> None:
-        """Add LeaderAndIsr for `brokers`, and UpdateMetadata for all registered brokers.
+        """Add LeaderAndIsr of `tp` for `brokers`, and UpdateMetadata for all registered brokers.
 
-        `value` is the leadership. The assignment is that of the context, unless `assignment` is
-        given. `is_new` says that each of `brokers` gets a new replica; it stays true for a broker
-        that has an earlier entry of the partition with `is_new` in this batch.
+        `assignment` is that of the context if None; `is_new` marks the replicas of `brokers` as
+        new.
 
         Source: ControllerBrokerRequestBatch.addLeaderAndIsrRequestForBrokers (2.8).
         """
@@ -182,16 +172,16 @@ class RequestBatch:
             if broker >= 0:
                 entries = self.leader_and_isr.setdefault(broker, {})
                 earlier = entries.get(tp)
+                # Once an entry of this batch has `is_new`, later entries of the partition keep it.
                 entries[tp] = entry._replace(is_new=True) if earlier and earlier.is_new else entry
         self.add_update_metadata(ctx, ctx.live_or_shutting_down_broker_ids, (tp,))
 
     def add_update_metadata(
         self, ctx: ControllerContext, brokers: Iterable[int], partitions: Iterable[TopicPartition]
     ) -> None:
-        """Add the partitions with leadership to the UpdateMetadata of `brokers`.
+        """Add those of `partitions` that have leadership to the UpdateMetadata of `brokers`.
 
-        All brokers of a batch share the partitions. A topic that is being deleted has the leader
-        -2. A topic whose znode an operator has deleted has leadership and no replicas.
+        All brokers of a batch receive all its partitions.
 
         Source: ControllerBrokerRequestBatch.addUpdateMetadataRequestForBrokers (2.8).
         """
@@ -202,6 +192,8 @@ class RequestBatch:
                 continue
             replicas = ctx.replicas(tp)
             offline = tuple(b for b in replicas if not ctx.is_replica_online(b, tp))
+            # A topic that is being deleted has the leader -2. A topic whose znode an operator has
+            # deleted has leadership, but no replicas.
             if tp.topic in ctx.topics_to_be_deleted:
                 value = LeaderAndIsr(LEADER_DURING_DELETE, value.isr, 0, 0, value.controller_epoch)
             entry = UpdateMetadataPartition(*_leadership_fields(value), replicas, offline)
@@ -210,7 +202,10 @@ class RequestBatch:
     def add_stop_replica(
         self, ctx: ControllerContext, brokers: Iterable[int], tp: TopicPartition, *, delete: bool
     ) -> None:
-        """Add StopReplica for `brokers`; an earlier entry that deletes keeps deleting.
+        """Add StopReplica of the partition for each of `brokers`.
+
+        If the broker's earlier entry of this partition deletes the replica, the new entry deletes
+        too.
 
         Source: ControllerBrokerRequestBatch.addStopReplicaRequestForBrokers (2.8).
         """
@@ -271,9 +266,10 @@ def in_one_message(ctx: ControllerContext, requests: Requests) -> Iterable[Reque
 def send_update_metadata_request(
     ctx: ControllerContext, brokers: Iterable[int], partitions: Iterable[TopicPartition] = ()
 ) -> Generator[Effect, None, None]:
-    """Send one UpdateMetadata to each of `brokers`, in a batch of its own.
+    """Send one UpdateMetadata for `partitions` to each of `brokers`, in a new batch.
 
-    Without `partitions` it has the live brokers alone; before 2.2 it then has all partitions.
+    Without `partitions` the request has only the live brokers; before 2.2 it also has all
+    partitions.
 
     Source: KafkaController.sendUpdateMetadataRequest (2.8).
     """

@@ -1,9 +1,7 @@
-"""Handles elections without a broker failure: requested, automatic, and newly allowed unclean ones.
+"""Handles requested elections, automatic elections, and unclean elections after a changed setting.
 
-A request comes through `/admin/preferred_replica_election` or from an admin client. The automatic
-rebalance runs every five minutes by default (`leader.imbalance.check.interval.seconds`) and elects
-the preferred leaders of brokers that lead too few partitions. Unclean elections follow when
-`unclean.leader.election.enable` becomes true for a topic or for this broker's default.
+The automatic rebalance runs every `leader.imbalance.check.interval.seconds` (300). Unclean
+elections follow when `unclean.leader.election.enable` becomes true.
 
 Source: KafkaController.scala (2.8): processReplicaLeaderElection, onReplicaElection,
 checkAndTriggerAutoLeaderRebalance, processUncleanLeaderElectionEnable,
@@ -33,12 +31,9 @@ NOT_AVAILABLE = {
 
 
 def replica_leader_election(ctx: ControllerContext, event: events.ReplicaLeaderElection) -> Handler:
-    """Elect leaders of the requested partitions that need it; respond, or delete the request znode.
+    """Elect leaders of the requested partitions; respond to an admin client or delete the request.
 
-    A request of an admin client gets a response: by partition the new leader, or an error. Raises
-    KeyError for a partition that has never had a leader: since 2.2 before any election, so that no
-    partition is elected and no client gets a response; in 1.1 to 2.1 after the elections of the
-    other partitions. The znode stays in both cases.
+    Raises KeyError for a partition that has never had a leader; the request znode then stays.
 
     Source: KafkaController.processReplicaLeaderElection (2.2 to 3.9).
     """
@@ -50,6 +45,8 @@ def replica_leader_election(ctx: ControllerContext, event: events.ReplicaLeaderE
         (znode,) = yield effects.Read((PREFERRED_REPLICA_ELECTION,), watch=True)
         partitions = partitions_in_znode(znode)
     named = tuple(ctx.assignments) if partitions is None else partitions
+    # Since 2.2 the KeyError comes here, before any election; in 1.1 to 2.1 after the elections of
+    # the other partitions.
     errors = {tp: why for tp in named if (why := _election_error(ctx, tp, event.election_type))}
     electable = tuple(tp for tp in named if tp not in errors)
     moved = yield from on_replica_election(ctx, electable, event.election_type, event.trigger)
@@ -74,9 +71,7 @@ def partitions_in_znode(znode: object) -> Partitions:
 def _election_error(ctx: ControllerContext, tp: TopicPartition, election_type: str) -> str | None:
     """Return the error of a partition for which no election is held, None if an election is held.
 
-    `election_type` is PREFERRED or UNCLEAN. There is an error if the partition is unknown, if its
-    topic is being deleted, and, since 2.2, if no election is needed: the preferred replica leads
-    already (PREFERRED) or the leader is live (UNCLEAN).
+    `election_type` is PREFERRED or UNCLEAN. Since 2.2 an election that is not needed is an error.
 
     Source: KafkaController.processReplicaLeaderElection (2.2, KIP-183).
     """
@@ -97,20 +92,21 @@ def _election_error(ctx: ControllerContext, tp: TopicPartition, election_type: s
 def on_replica_election(
     ctx: ControllerContext, partitions: Collection[TopicPartition], election_type: str, trigger: str
 ) -> Handler:
-    """Elect leaders of the partitions; return the new leadership of the elected partitions.
+    """Elect leaders of the partitions; return the new leadership.
 
-    `election_type` is PREFERRED or UNCLEAN. `trigger` is ZkTriggered (the request znode, which is
-    deleted at the end), AdminClientTriggered (an admin client) or AutoTriggered (the automatic
-    rebalance). Raises KeyError for a partition without leadership, unless the request came from an
-    admin client; the znode then stays.
+    `election_type` is PREFERRED or UNCLEAN. Raises KeyError for a partition without leadership,
+    unless `trigger` is AdminClientTriggered.
 
     Source: KafkaController.onReplicaElection (2.8).
     """
+    # ZkTriggered: the request znode, which is deleted at the end. AutoTriggered: the automatic
+    # rebalance.
     unclean = election_type == "UNCLEAN" and trigger == "AdminClientTriggered"
     strategy = "preferred" if election_type == "PREFERRED" else "offline"
     elected = partition_machine.handle_state_changes(
         ctx, partitions, PartitionState.ONLINE, strategy, allow_unclean=unclean
     )
+    # After a KeyError the request znode stays.
     ending = _remove_partitions_from_election(ctx, partitions, trigger)
     return (yield from try_finally(elected, ending))
 
@@ -136,17 +132,15 @@ def _remove_partitions_from_election(
 
 
 def pending_preferred_elections(ctx: ControllerContext) -> Handler:
-    """At failover, elect the preferred leader of each requested partition with another leader.
+    """At a failover, elect the preferred leaders that `/admin/preferred_replica_election` requests.
 
-    The request is `/admin/preferred_replica_election`, which is deleted at the end. Partitions of
-    topics that are being deleted are left out.
-
-    Raises KeyError for a partition that has never had a leader: the failover fails, at every broker
-    that tries it, until a replica of the partition lives.
+    Then delete that znode. Raises KeyError for a partition that has never had a leader: the
+    failover fails.
 
     Source: KafkaController.fetchPendingPreferredReplicaElections (1.1 to 3.9).
     """
     (znode,) = yield effects.Read((PREFERRED_REPLICA_ELECTION,), watch=True)
+    # The failover fails at every broker until a replica of the partition lives.
     pending = [tp for tp in partitions_in_znode(znode) if _is_imbalanced(ctx, tp)]
     yield from on_replica_election(ctx, pending, "PREFERRED", "ZkTriggered")
 
@@ -201,11 +195,10 @@ def _rebalance(ctx: ControllerContext) -> Handler:
 
 
 def imbalanced_by_broker(ctx: ControllerContext) -> dict[int, list[TopicPartition]]:
-    """Return, by broker, the partitions that the broker should lead and does not lead.
+    """Return, by broker, the partitions whose preferred leader is the broker, with another leader.
 
-    It should lead a partition if it is the partition's preferred replica. A broker is left out if
-    at most `leader.imbalance.per.broker.percentage` of the partitions that it should lead have
-    another leader.
+    A broker below the limit `leader.imbalance.per.broker.percentage`, or at this limit, is left
+    out.
 
     Source: KafkaController.checkAndTriggerAutoLeaderRebalance (2.8).
     """
@@ -250,7 +243,9 @@ def unclean_leader_election_enable(
 def topic_unclean_leader_election_enable(
     ctx: ControllerContext, event: events.TopicUncleanLeaderElectionEnable
 ) -> Handler:
-    """Try to elect leaders of a topic's Offline and New partitions, as it allows unclean elections.
+    """Try to elect leaders of the Offline and New partitions of the event's topic.
+
+    The topic now allows unclean elections (`unclean.leader.election.enable`).
 
     Source: KafkaController.processTopicUncleanLeaderElectionEnable (2.8).
     """

@@ -76,9 +76,7 @@ def on_new_partition_creation(
 def partition_modifications(ctx: ControllerContext, event: PartitionModifications) -> Handler:
     """Create the partitions that the topic znode names and the context does not have.
 
-    After the controller's own writes of the topic znode there are no such partitions. A topic that
-    is being deleted gets none: before 2.0 they stay in the topic znode, since 2.0 the controller
-    removes them from it.
+    A topic that is being deleted gets no partition.
 
     Source: KafkaController.processPartitionModifications (2.0, 2.8).
     """
@@ -91,6 +89,8 @@ def partition_modifications(ctx: ControllerContext, event: PartitionModification
         for number, assignment in sorted(stored.partitions.items())
     }
     added = {tp: assignment for tp, assignment in named.items() if tp not in ctx.assignments}
+    # Before 2.0 the added partitions of a topic that is being deleted stay in the topic znode;
+    # since 2.0 the controller removes them. After the controller's own writes no partition is new.
     if ctx.is_queued_for_deletion(event.topic):
         if added and ctx.rules.reverts_expansion:
             yield from _restore_partition_replica_assignment(ctx, event.topic, named)
@@ -102,17 +102,16 @@ def partition_modifications(ctx: ControllerContext, event: PartitionModification
 def _restore_partition_replica_assignment(
     ctx: ControllerContext, topic: str, named: Iterable[TopicPartition]
 ) -> Handler:
-    """Write the topic znode with those partitions of `named` that have a znode of their own.
+    """Write the topic znode without the partitions that were added during the topic's deletion.
 
-    `named` are all partitions that the topic znode has now. The write removes the partitions that
-    were added while the topic is being deleted.
-
-    Raises WriteFailed if ZooKeeper refuses the write.
+    `named` are all partitions in the topic znode. Raises WriteFailed if ZooKeeper refuses the
+    write.
 
     Source: KafkaController.processPartitionModifications, restorePartitionReplicaAssignment (2.0,
     2.8).
     """
     (numbers,) = yield effects.Children((zk.partitions_path(topic),))
+    # An old partition has a znode of its own.
     kept = {
         tp.partition: ctx.assignments[tp] for tp in named if str(tp.partition) in (numbers or ())
     }

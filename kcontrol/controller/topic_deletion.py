@@ -1,16 +1,14 @@
-"""Deletes topics: the states of partitions, then the replicas on brokers, then the znodes.
+"""Deletes topics: the states of the partitions, then the replicas on brokers, then the znodes.
 
-The request is a znode below `/admin/delete_topics`, and it is deleted last. So a new controller
-finds every deletion that has not ended. The deletion of a queued topic is tried again after each
-change that can let it continue, unless the topic is ineligible. A topic becomes ineligible when a
-replica is on a dead broker or while the topic is being reassigned; it becomes eligible when the
-broker starts or the reassignment ends. The Design of a release (`design.py`) names the function
-that tries to delete the queued topics (`resume_deletions`): here the event thread tries at once.
+The request znode below `/admin/delete_topics` is deleted last, so a new controller finds each
+deletion that has not ended.
 
 Source: TopicDeletionManager.scala, KafkaController.processTopicDeletion and
 fetchTopicDeletionsInProgress (2.8).
 """
 
+# After each change that can let the deletion of a queued topic continue, `resume_deletions` tries
+# again. A topic is ineligible while a replica is on a dead broker or a reassignment runs.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
@@ -47,10 +45,7 @@ def topic_deletion(ctx: ControllerContext, event: TopicDeletion) -> Handler:
 def queue_topic_deletions(ctx: ControllerContext, names: Iterable[str]) -> Handler:
     """Queue the topics `names` for deletion; delete the request znodes of unknown topics.
 
-    If `delete.topic.enable` is false, queue no topic and delete the other request znodes too.
-
-    Topics in a reassignment are marked ineligible before they are queued. The mark has no effect,
-    since it applies to queued topics alone; Kafka has the same order.
+    If `delete.topic.enable` is false, queue no topic and delete all request znodes.
 
     Source: KafkaController.processTopicDeletion (2.8).
     """
@@ -58,6 +53,8 @@ def queue_topic_deletions(ctx: ControllerContext, names: Iterable[str]) -> Handl
     if not known:
         return
     if ctx.deletes_topics:
+        # The mark has no effect here, since it applies to queued topics alone; Kafka has this
+        # order.
         yield from mark_topics_ineligible_for_deletion(ctx, topics_being_reassigned(ctx))
         yield from enqueue_topics_for_deletion(ctx, known)
     else:
@@ -90,10 +87,9 @@ def enqueue_topics_for_deletion(ctx: ControllerContext, topics: Iterable[str]) -
 
 
 def fetch_topic_deletions_in_progress(ctx: ControllerContext) -> Handler:
-    """Read which topics are to be deleted, and mark those that are ineligible.
+    """At a failover, queue the topics in `/admin/delete_topics` and mark ineligible topics.
 
-    A failover calls this before the partition and replica state machines start. If
-    `delete.topic.enable` is false, the requests in `/admin/delete_topics` are deleted instead.
+    If `delete.topic.enable` is false, delete the requests instead.
 
     Source: KafkaController.fetchTopicDeletionsInProgress, TopicDeletionManager.init (2.8).
     """
@@ -109,10 +105,10 @@ def fetch_topic_deletions_in_progress(ctx: ControllerContext) -> Handler:
 def init_topic_deletions(
     ctx: ControllerContext, topics: Collection[str], ineligible: Collection[str]
 ) -> Handler:
-    """Store the names `topics` in the context as queued for deletion.
+    """Store in the context which topics are queued for deletion and which are ineligible.
 
-    Store those of them that are in `ineligible` as ineligible for deletion. An unchanged set is not
-    stored again.
+    Ineligible are the names in both `topics` and `ineligible`. A set that the context already has
+    is not stored again.
     """
     halted = {topic for topic in topics if topic in ineligible}
     for name, wanted in (
@@ -175,8 +171,7 @@ def resume_deletion_for_topics(ctx: ControllerContext, topics: Iterable[str]) ->
 def fail_replica_deletion(ctx: ControllerContext, replicas: Iterable[PartitionReplica]) -> Handler:
     """Move replicas of queued topics to ReplicaDeletionIneligible; mark their topics ineligible.
 
-    The replicas could not be deleted, or are on a broker that has died. Replicas of other topics
-    stay as they are. At the end try to delete the queued topics.
+    Then try to delete the queued topics. Replicas of other topics stay unchanged.
 
     Source: TopicDeletionManager.failReplicaDeletion (2.8).
     """
@@ -253,13 +248,11 @@ def resume_topics(ctx: ControllerContext, queued: dict[str, Replicas]) -> Handle
 
 
 def in_deletion_order(ctx: ControllerContext, topics: Collection[str]) -> list[str]:
-    """Return the topics in the order in which `ctx.changes.deletion_order` returns them.
-
-    That is by name, unless a learner (a user of the exercises) has replaced this function. In Kafka
-    the order is that of a hash set.
+    """Return the topics sorted by name, or as a user's `ctx.changes.deletion_order` sorts them.
 
     Source: TopicDeletionManager.resumeDeletions (1.0, 2.4), DeleteTopicsThread.doWork (0.8.1).
     """
+    # In Kafka the order is that of a hash set.
     return ctx.changes.deletion_order(topics)
 
 
@@ -279,11 +272,10 @@ def partitions_of(ctx: ControllerContext, topics: Collection[str]) -> tuple[Topi
 def on_topic_deletion(ctx: ControllerContext, topics: Collection[str]) -> Handler:
     """Send UpdateMetadata for the partitions of `topics`, then delete the replicas.
 
-    Since 2.1 the partitions of topics whose deletion has not started yet move to NonExistent before
-    that (the rule `deleted_partitions_end` is "first"); before 2.1 in `complete_delete_topic`.
-
     Source: TopicDeletionManager.onTopicDeletion (2.8).
     """
+    # Since 2.1 the partitions become NonExistent at the start of the deletion; before 2.1 in
+    # `complete_delete_topic`.
     unseen = tuple(topic for topic in topics if topic not in ctx.topics_with_deletion_started)
     if unseen and ctx.rules.deleted_partitions_end == "first":
         yield from end_partitions(ctx, partitions_of(ctx, unseen))
@@ -326,8 +318,8 @@ def start_replica_deletion(ctx: ControllerContext, topics: Collection[str]) -> H
 def complete_delete_topic(ctx: ControllerContext, topic: str, replicas: Replicas) -> Handler:
     """Delete the znodes of a topic, its request last, and remove the topic from the context.
 
-    Before that the topic's replicas, `replicas`, move to NonExistent. Raises WriteFailed where
-    another process has created a znode below the topic meanwhile.
+    Before, move `replicas` to NonExistent. Raises WriteFailed if another process creates a znode
+    below the topic meanwhile.
 
     Source: TopicDeletionManager.completeDeleteTopic (2.0, 2.8).
     """

@@ -1,7 +1,7 @@
-"""Decides which partitions may elect a replica outside the ISR.
+"""Decides which partitions may elect a replica outside the ISR, which may lose records.
 
-Such an election may lose records, since the new leader may lack some. So the controller reads
-the settings of a topic at the moment of the election, and only where no ISR member is online.
+The controller reads a topic's settings at the moment of the election, and only if no ISR member is
+online.
 
 Source: ZkPartitionStateMachine.collectUncleanLeaderElectionState (2.8).
 """
@@ -20,12 +20,10 @@ from kcontrol.core.znodes import decode_topic_config, topic_config_path
 def partitions_for_unclean_election(
     ctx: ControllerContext, stored: dict[TopicPartition, LeaderAndIsr], *, is_requested: bool
 ) -> Generator[Effect, Any, frozenset[TopicPartition]]:
-    """Return the partitions that may elect a replica outside the ISR.
+    """Return the partitions that may elect a leader outside the ISR, as no ISR member is online.
 
-    `stored` has the leadership in the state znodes. No ISR member of a returned partition is
-    online, and its topic's setting, or the broker's default if the topic has none, allows unclean
-    elections. If an admin client has requested the elections (`is_requested`), no setting is read,
-    and every partition without an online ISR member is returned.
+    `stored` has the leadership in the state znodes. With `is_requested` (by an admin client) no
+    setting is read.
 
     Source: ZkPartitionStateMachine.collectUncleanLeaderElectionState (2.8).
     """

@@ -368,9 +368,8 @@ class Rules:
 def rules(release: str, inter_broker_protocol: str | None = None) -> Rules:
     """Return the rules in force in `release`, such as "0.8.1", "2.8" or "2.8.2".
 
-    `inter_broker_protocol` is `inter.broker.protocol.version`; None means the version of the
-    release. Raises ValueError if `release` is no release from 0.8.0 to 3.9, or if
-    `inter_broker_protocol` is not two to four numbers with dots.
+    `inter_broker_protocol` None means the version of the release. Raises ValueError for a release
+    outside 0.8.0 to 3.9.
     """
     protocol = inter_broker_protocol or release
     sort_key(protocol)  # raises ValueError for text that is no release

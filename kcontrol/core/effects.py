@@ -128,15 +128,14 @@ class Children:
 
 
 class TransactionResult(NamedTuple):
-    """The result of one transaction: `OK`, or ZooKeeper's name of the first error.
+    """The result of one transaction: `OK`, or ZooKeeper's name of the first error."""
 
-    The errors are `NodeExists`, `NoNode` and `BadVersion`. `failed_index` is the position of the
-    operation that failed, -1 after a success. After a success `versions` has the new data version
-    of each operation's znode, None after a deletion or a check.
-    """
-
+    # "OK", "NodeExists", "NoNode" or "BadVersion".
     code: str
+    # The position of the operation that failed, -1 after a success.
     failed_index: int = -1
+    # After a success: the new data version of each operation's znode, None after a deletion or a
+    # check.
     versions: tuple[int | None, ...] = ()
     zxid: int = 0
     paths: tuple[str, ...] = ()  # with the number of a sequential znode; () after an error
@@ -160,12 +159,12 @@ class Transaction:
 class FencedTransactions:
     """Independent transactions; since 2.1 each also checks the version of `/controller_epoch`.
 
-    The result is one `TransactionResult` for each. The driver throws `ControllerMoved` into the
-    handler if the check of the version fails. `expected_epoch_zk_version` is the version that is
-    checked; None means the version in the controller's context.
+    The result has one `TransactionResult` per transaction. If the check fails, the driver throws
+    `ControllerMoved` into the handler.
     """
 
     transactions: tuple[tuple[Op, ...], ...]
+    # The version that is checked; None means the version in the controller's context.
     expected_epoch_zk_version: int | None = None
 
 
@@ -182,46 +181,39 @@ Subject = TopicPartition | PartitionReplica
 
 
 class StateChange(NamedTuple):
-    """The transition of one partition or replica, with the write of its state znode.
-
-    `leadership` is the partition's leadership after the transition, or None if the context keeps
-    its value. `write` says whether the state znode is created, is set over `leadership.zk_version`,
-    or is not written (None). `rule` names the election strategy, or another reason, that decided
-    the transition.
-    """
+    """The transition of one partition or replica, with the write of its state znode."""
 
     subject: Subject
     source: State
     target: State
+    # The partition's leadership after the transition, or None if the context keeps its value.
     leadership: LeaderAndIsr | None = None
+    # Whether the state znode is created, is set over `leadership.zk_version`, or is not written
+    # (None).
     write: Literal["create", "set", None] = None
+    # The election strategy, or another reason, that decided the transition.
     rule: str = ""
 
 
 class FailedStateChange(NamedTuple):
-    """A transition that the partition or replica state machine refuses, with the reason.
-
-    `illegal` is True if the transition table has no row for it, and False if the row's action found
-    no solution, such as no live leader.
-    """
+    """A transition that the partition or replica state machine refuses, with the reason."""
 
     subject: Subject
     source: State
     target: State
     reason: str
+    # True if the transition table has no row for the transition, False if the row's action found no
+    # solution, such as no live leader.
     illegal: bool = False
 
 
 class CommitResult(NamedTuple):
-    """The result of a `Commit`: the transitions that succeeded, and what failed.
-
-    `finished` has the transitions that succeeded, and `to_retry` the partitions or replicas whose
-    write ended in BadVersion. `failed` has a pair for each other failure: the partition or replica,
-    and ZooKeeper's name of the error.
-    """
+    """The result of a `Commit`: the transitions that succeeded, and the failed writes."""
 
     finished: tuple[StateChange, ...]
+    # The write of these partitions or replicas ended in BadVersion.
     to_retry: tuple[Subject, ...]
+    # For each other failure: the partition or replica, and ZooKeeper's name of the error.
     failed: tuple[tuple[Subject, str], ...]
 
 
@@ -229,39 +221,37 @@ class CommitResult(NamedTuple):
 class Commit:
     """Perform independent transitions of partitions or replicas; the result is a `CommitResult`.
 
-    In `finished` the leadership of each change has the zk version that the write produced. Since
-    2.1 each write also checks the version of `/controller_epoch`: if the check fails, the driver
-    throws `ControllerMoved` into the handler, and the context has not changed.
+    If a write's check of `/controller_epoch` fails (2.1 on), the driver throws `ControllerMoved`,
+    and the context stays unchanged.
     """
 
+    # In the result each transition's leadership has the zk version that its write produced.
     changes: tuple[StateChange | FailedStateChange, ...]
 
 
 class LogBatch(NamedTuple):
-    """One batch of a partition's log.
+    """One batch of a partition's log."""
 
-    `marker` is "commit" or "abort" for a control batch, or else "". A record is (key, value): the
-    value of a tombstone is None, and a record that no coordinator has written may have the key
-    None. After the log cleaner `next_offset`, the offset after the last record, is larger than the
-    count of records says; `base_offset` is that of the first record that is left.
-    """
-
+    # The offset of the first record that is left.
     base_offset: int
+    # Pairs (key, value): the value of a tombstone is None, and the key can be None in a record that
+    # no coordinator has written.
     records: tuple[tuple[bytes | None, bytes | None], ...] = ()
     producer_id: int | None = None
+    # "commit" or "abort" for a control batch, else "".
     marker: str = ""
+    # The offset after the last record; the log cleaner may have removed records before it.
     next_offset: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ReadLog:
-    """Read this broker's log of a partition; the result is a tuple of `LogBatch` from `offset` on.
+    """Read this broker's log of a partition: a tuple of `LogBatch` from `offset` on, () at the end.
 
-    The batches are those of one segment that fit into `offsets.load.buffer.size`, at least one; at
-    the end of the log the tuple is empty. If the broker does not lead the partition, or has no log
-    of the partition, the result is None.
+    The result is None if the broker does not lead the partition or has no log.
     """
 
+    # The batches are those of one segment that fit into `offsets.load.buffer.size`, at least one.
     partition: TopicPartition
     offset: int
 
@@ -291,61 +281,57 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class UpdateContext:
-    """Change the field `field` of a context without a transition of a state machine.
-
-    If `clear`, empty the field first; then remove `remove`, then put `put`. For a mapping `put` is
-    a dict and `remove` its keys; for a set both are members; for a plain field `put` is the new
-    value. `context` is `controller`, `broker` or `group`.
-    """
+    """Change the field `field` of a context without a transition of a state machine."""
 
     field: str
+    # A dict for a mapping, members for a set, the new value for any other field.
     put: Any = None
+    # Keys of a mapping, or members of a set, removed before `put`.
     remove: tuple[Any, ...] = ()
+    # True empties the field first.
     clear: bool = False
     context: Literal["controller", "broker", "group"] = "controller"
 
 
 @dataclass(frozen=True, slots=True)
 class TransitionGroup:
-    """The transition of the consumer group `group_id`: the driver changes the group's context.
+    """The transition of the consumer group `group_id`.
 
-    The driver also writes one journal record. `group` is the group after the transition, or None if
-    the group coordinator removes it from its cache. `rule` is the reason, for the record.
+    The driver changes the group's context and writes one journal record.
     """
 
     group_id: str
     source: Enum
     target: Enum
+    # The group after the transition, or None if the group coordinator removes the group from its
+    # cache.
     group: Any
+    # The reason, for the journal record.
     rule: str
 
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """Append records to a partition of the offsets topic, without waiting for the result.
-
-    A record is (key, value), where the value None is a tombstone. Once the append has succeeded or
-    failed, the driver queues `completion_event` with `error` and `base_offset` filled in, unless
-    `completion_event` is None.
-    """
+    """Append records to a partition of the offsets topic, without waiting for the result."""
 
     partition: TopicPartition
+    # Pairs (key, value), where the value None is a tombstone.
     records: tuple[tuple[bytes, bytes | None], ...]
+    # Queued at the end of the append, with `error` and `base_offset` filled in; None means no
+    # event.
     completion_event: Any = None
     producer_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ApplyRequest:
-    """Store a LeaderAndIsr or UpdateMetadata request, the handler's event, in the broker's context.
+    """Store entries of the handled LeaderAndIsr or UpdateMetadata request in the context."""
 
-    Only the entries of `partitions` are stored, or all entries if `partitions` is None. `field`
-    names the changed field of the context: "hosted" gets leadership and replicas from LeaderAndIsr,
-    "metadata" gets the entries of UpdateMetadata unchanged. The journal's record has the id of the
-    request in place of the entries.
-    """
-
+    # "hosted" gets leadership and replicas from LeaderAndIsr, "metadata" the entries of
+    # UpdateMetadata unchanged. The journal record has the id of the request in place of the
+    # entries.
     field: Literal["hosted", "metadata"]
+    # The partitions whose entries are stored; None means all.
     partitions: tuple[TopicPartition, ...] | None = None
 
 
@@ -364,10 +350,10 @@ class UpdateLog:
 class RegisterZNodeHandler:
     """Register the handler of a path: the driver queues an event for each watch event of the path.
 
-    With `children` the event is queued for changes of the path's children, else for changes of its
-    data. Watch events of a path without a handler are dropped.
+    With `children` that is a watch event for the path's children, else for the path's data.
     """
 
+    # Watch events of a path without a handler are dropped.
     path: str
     children: bool = False
 
@@ -395,14 +381,13 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class SendToController:
-    """Send a request of this broker to the controller; the response arrives as an event.
+    """Send a request of this broker to the controller; the response arrives as an event."""
 
-    `api` is `AlterIsr` or `ControlledShutdown`. The request goes to broker `to`, or, if that is
-    None, to the broker that this broker knows as controller; without one the request waits.
-    """
-
+    # `AlterIsr` or `ControlledShutdown`.
     api: str
     body: Any
+    # The receiver; None means the controller that this broker knows, and without one the request
+    # waits.
     to: int | None = None
 
 
@@ -410,7 +395,7 @@ class SendToController:
 class Respond:
     """Send the response `body` to the request with this correlation id.
 
-    A handler yields it also for a request whose response an earlier `Park` has delayed.
+    This also ends the wait of a request that an earlier `Park` has delayed.
     """
 
     correlation_id: str
@@ -430,30 +415,26 @@ class Park:
 
 @dataclass(frozen=True, slots=True)
 class SetTimer:
-    """Start or restart a timer, whose event is queued after `delay_ms`.
-
-    The handler of the event of a `periodic` timer sets this timer again. With `is_complete` start
-    no timer, and cancel the timer of this name if it is set. That is for the timer of a delayed
-    operation of Kafka, if the operation is complete already.
-    """
+    """Start or restart a timer, whose event is queued after `delay_ms`."""
 
     timer: str
     delay_ms: int
     event: Any
+    # The handler of the event sets a periodic timer again.
     periodic: bool = False
+    # True starts no timer and cancels the timer of this name: the delayed operation of Kafka behind
+    # the timer is complete already.
     is_complete: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class CancelTimer:
-    """Cancel a timer if it is set; do nothing if it is not set.
-
-    With `is_complete` False the timer stays set. That is for the timer of a delayed operation of
-    Kafka which a checkAndComplete has found not complete; the driver writes this checkAndComplete
-    to the journal if the run's Settings have `purgatory`.
-    """
+    """Cancel a timer if it is set; do nothing if it is not set."""
 
     timer: str
+    # False leaves the timer set: a checkAndComplete has found Kafka's delayed operation behind the
+    # timer not complete. The driver writes this checkAndComplete to the journal if the run's
+    # Settings have `purgatory`.
     is_complete: bool = True
 
 
@@ -487,8 +468,8 @@ class Sleep:
 class AwaitInFlightRequests:
     """Suspend the thread until the frozen brokers of `brokers` have responded to this broker.
 
-    A broker is frozen if its process is stopped (as by SIGSTOP). The thread does not wait for a
-    broker that is not frozen, nor for a broker to which no request of this broker is in flight.
+    A broker is frozen if its process is stopped, as by SIGSTOP. Brokers without a request in flight
+    are ignored.
     """
 
     brokers: tuple[int, ...]
@@ -496,15 +477,14 @@ class AwaitInFlightRequests:
 
 @dataclass(frozen=True, slots=True)
 class Enqueue:
-    """Put an event into the queue of `thread`, or of the thread that handles events of this type.
-
-    With `clear` the events that wait in that queue are removed first. `cause` is the id of the
-    journal record that caused the event; None means the record of the beginning of the handler.
-    """
+    """Put an event into the queue of `thread`; None means the thread for events of this type."""
 
     event: Any
     thread: str | None = None
+    # True removes the events that wait in that queue first.
     clear: bool = False
+    # The id of the journal record that caused the event; None means the record of the beginning of
+    # the handler.
     cause: Any = None
 
 

@@ -19,8 +19,7 @@ def listed(names: Iterable[Any], most: int = 4) -> str:
 class UserError(Exception):
     """An error that the user can correct: one sentence that says what is wrong and what to do.
 
-    The command line prints the sentence and exits with status 1; a notebook shows the sentence
-    without a traceback.
+    The command line prints the sentence and exits with status 1.
     """
 
     def _render_traceback_(self) -> list[str]:

@@ -1,8 +1,7 @@
-"""The events of the controller: one frozen dataclass for each event.
+"""The events of the controller: frozen dataclasses named after Kafka 2.8's `ControllerEvent`s.
 
-An event carries ids, times and responses as they were when the event was queued, and no callbacks,
-so that JSON can hold it. The classes have the names of Kafka 2.8's `ControllerEvent`s. The events
-of a broker are in `broker/events.py`.
+An event carries ids, times and responses as they were when it was queued. `broker/events.py` has
+the events of a broker.
 
 Source: KafkaController.scala (2.8).
 """
@@ -193,15 +192,14 @@ class TopicDeletion(Event):
 
 @dataclass(frozen=True, slots=True)
 class TopicDeletionStopReplicaResponseReceived(Event):
-    """A broker has responded to a StopReplica request that deletes replicas.
-
-    `partitions` are the request's partitions of topics that are being deleted. `errors` has the
-    error of each partition that failed, and `error` is "NONE" or the error of the whole request.
-    """
+    """A broker has responded to a StopReplica request that deletes replicas."""
 
     broker_id: int
+    # "NONE" or the error of the whole request.
     error: str
+    # The error of each partition that failed.
     errors: tuple[tuple[TopicPartition, str], ...] = ()
+    # The request's partitions of topics that are being deleted.
     partitions: tuple[TopicPartition, ...] = ()
 
 
@@ -249,16 +247,15 @@ class PartitionReassignmentIsrChange(Event):
 
 @dataclass(frozen=True, slots=True)
 class ReplicaLeaderElection(Event):
-    """A request for elections, through `/admin/preferred_replica_election` or by ElectLeaders.
-
-    `election_type` is PREFERRED or UNCLEAN, `trigger` ZkTriggered or AdminClientTriggered. With
-    ZkTriggered the handler reads the partitions from the znode, except in 0.11 and 1.0, where
-    `partitions` has them. With AdminClientTriggered `partitions` None means all partitions.
-    """
+    """A request for elections, through `/admin/preferred_replica_election` or by ElectLeaders."""
 
     correlation_id: str = ""
+    # With ZkTriggered the handler reads the partitions from the znode, except in 0.11 and 1.0. With
+    # AdminClientTriggered None means all partitions.
     partitions: tuple[TopicPartition, ...] | None = None
+    # PREFERRED or UNCLEAN.
     election_type: str = "PREFERRED"
+    # ZkTriggered or AdminClientTriggered.
     trigger: str = "ZkTriggered"
 
 

@@ -20,11 +20,11 @@ Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
 
 
 class MalformedZnode(ValueError):
-    """The data of a znode that its decoder cannot read."""
+    """The error for a znode with data that its decoder cannot read."""
 
 
 class NotJson(MalformedZnode):
-    """The data of a znode is not JSON. Some of Kafka's decoders return an empty value then."""
+    """The error for a znode whose data is not JSON; for some Kafka decoders such data is empty."""
 
 
 def encode(value: Any) -> bytes:
@@ -45,8 +45,8 @@ class Fields(NamedTuple):
     def get(self, name: str, kind: Any, default: Any = ...) -> Any:
         """Return the field `name` as `kind`, a type that msgspec can check.
 
-        Return `default` for a missing field, if `default` is given. Raises MalformedZnode if the
-        field does not have the type, and for a missing field without `default`.
+        Return `default` for a missing field. Raises MalformedZnode for a field of another type, or
+        missing without `default`.
         """
         if not isinstance(self.value, dict):
             raise MalformedZnode(f"{self.description} is no JSON object")
@@ -107,9 +107,9 @@ def java_int(text: str) -> int:
 def in_scala_hash_map_order(by_key: dict[str, Any]) -> dict[str, Any]:
     """Return a copy of `by_key`, in the order in which Scala's mutable hash map lists its keys.
 
-    The table has 16 buckets and doubles at three quarters of its size; the keys of a bucket are
-    sorted by hash. Raises UnicodeEncodeError for a key that is not ASCII.
+    Raises UnicodeEncodeError for a key that is not ASCII.
     """
+    # The table doubles at three quarters of its size; the keys of a bucket are sorted by hash.
     size = 16
     while len(by_key) >= size * 3 // 4:
         size *= 2

@@ -89,18 +89,18 @@ RECOVERED, RECOVERING = 0, 1
 class LeaderAndIsr(NamedTuple):
     """The leadership of a partition: leader, ISR and epochs.
 
-    `zk_version` is the version of the state znode at the last read or write; `controller_epoch` is
-    the epoch of the controller that decided. `leader_recovery_state` is 1 (recovering) from an
-    unclean election until the leader changes the ISR, in releases with KIP-704.
-
     Source: LeaderAndIsr and LeaderIsrAndControllerEpoch (2.8), LeaderRecoveryState (3.2).
     """
 
     leader: int
     isr: tuple[int, ...]
     leader_epoch: int = 0
+    # The version of the state znode at the last read or write.
     zk_version: int = -1
+    # The epoch of the controller that decided.
     controller_epoch: int = 0
+    # 1 (recovering) from an unclean election until the leader changes the ISR, in releases with
+    # KIP-704.
     leader_recovery_state: int = RECOVERED
 
     def new_leader_and_isr(self, leader: int, isr: tuple[int, ...]) -> LeaderAndIsr:

@@ -29,9 +29,9 @@ def is_since(since: str, release: str) -> bool:
 
 
 def value_in_force(rows: Sequence[tuple[str, Any]], release: str) -> Any:
-    """Return the value of the latest row that is not later than `release`.
+    """Return the value of `rows` in `release`: the value of the latest pair at or before it.
 
-    `rows` are (release from which the value holds, value), the earliest release first. Raises
-    IndexError for a release before the first row.
+    A pair is (first release, value), the earliest first. Raises IndexError for a release before the
+    first pair.
     """
     return [value for since, value in rows if is_since(since, release)][-1]

@@ -1,12 +1,11 @@
 """The declaration of rules that differ between Kafka's releases: fields of a dataclass, with rows.
 
-`since(("0.8.0", False), ("2.1.0", True), doc="...")` declares the rows of one rule; `column` picks
-the values of one release. The type of the field names the rule's legal values, so that mypy refuses
-a misspelt value in a row and in a comparison.
-
-The rules themselves are in controller_rules.py and group_rules.py: read these next.
+`since(("0.8.0", False), ("2.1.0", True), doc="...")` declares one rule; `column` picks the values
+of one release. Read next: controller_rules.py and group_rules.py.
 """
 
+# The type of a field names the rule's legal values, so that mypy refuses a misspelt value in a row
+# and in a comparison.
 from __future__ import annotations
 
 from dataclasses import field, fields
@@ -23,14 +22,13 @@ RULE_KEY = "rule"  # the key of a rule's declaration in the metadata of its fiel
 
 
 class Rule(NamedTuple):
-    """The declaration of one rule: a difference between releases, with its value in each release.
+    """The declaration of one rule: a difference between releases, and its value in each release."""
 
-    `rows` are (release from which the value holds, value); `doc` says what the rule decides. With
-    `depends_on_protocol` the value of `inter.broker.protocol.version` is used as the release.
-    """
-
+    # Pairs of (release from which the value holds, value).
     rows: tuple[tuple[str, Any], ...]
+    # What the rule decides.
     doc: str
+    # True: the value of `inter.broker.protocol.version` is used as the release.
     depends_on_protocol: bool
 
     @property
@@ -64,10 +62,10 @@ def declared(rules: type) -> dict[str, Rule]:
 
 
 def column(rules: type, release: str, inter_broker_protocol: str) -> dict[str, Any]:
-    """Return the value of each rule that the dataclass `rules` declares, by name.
+    """Return the values that all rules of the dataclass `rules` have in `release`, by name.
 
-    The value is that of `release`; for a rule with `depends_on_protocol`, that of
-    `inter_broker_protocol`. Raises IndexError for a release before a rule's first row.
+    A rule with `depends_on_protocol` has the value in `inter_broker_protocol`. Raises IndexError
+    for a release in which a rule has no value yet.
     """
     chosen = {False: release, True: inter_broker_protocol}
     return {

@@ -1,9 +1,7 @@
 """Transition tables: the rows of a state machine, with all transitions that are legal.
 
-A table lists the rows of all releases. `for_` returns the table of one release, in which actions
-that a learner (a user of the exercises) has written replace Kafka's. The partition, replica and
-group state machines look up each transition in that table. A table does not say when a handler
-requests a transition.
+A table has the rows of all releases; `for_` returns the table of one release, in which a learner's
+actions replace Kafka's. A learner is a user of the exercises.
 """
 
 from __future__ import annotations
@@ -23,20 +21,18 @@ Action = Callable[..., Any]
 
 
 class Transition(NamedTuple):
-    """One row of a table: the legal transition from `source` to `target`, and its `action`.
-
-    `action` is the function that decides what the transition writes and sends, such as the leader
-    and the ISR; `note` says what the transition means. The row exists from
-    the release `since` on, and no longer in the release `until`. `write` is the state machine's
-    write to the state znode: "create", "set", or None if the transition changes memory alone.
-    """
+    """One row of a table: the legal transition from `source` to `target`, and its `action`."""
 
     source: Enum
     target: Enum
+    # Decides what the transition writes and sends, such as the leader and the ISR.
     action: Callable[..., Any]
+    # What the transition means.
     note: str
+    # The row exists from this release on, and no longer in the release `until`.
     since: str = FIRST_RELEASE
     until: str = ""
+    # The write to the state znode, None if the transition changes memory alone.
     write: Literal["create", "set"] | None = None
 
     def is_in(self, release: str) -> bool:
@@ -46,16 +42,14 @@ class Transition(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Changes:
-    """The functions of a learner (a user of the exercises) that replace functions of kcontrol.
+    """The functions of a learner (a user of the exercises) that replace functions of kcontrol."""
 
-    `rows` has the action of a transition by (source state, target state); `strategies` has leader
-    elections and functions of the group coordinator by the name of the function that they replace.
-    `deletion_order` sorts the names of topics that are deleted together; Kafka uses the order of a
-    hash set.
-    """
-
+    # The action of a transition by (source state, target state).
     rows: Mapping[Pair, Callable[..., Any]] = field(default_factory=dict)
+    # Leader elections and functions of the group coordinator, by the name of the function that they
+    # replace.
     strategies: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    # Sorts the names of topics that are deleted together; Kafka uses the order of a hash set.
     deletion_order: Callable[[Collection[str]], list[str]] = field(default=sorted, repr=False)
 
 
@@ -83,15 +77,15 @@ class TransitionTable:
     def find(self, source: Enum, target: Enum) -> Transition | None:
         """Return the row of a pair of states, or None if the transition is illegal.
 
-        In a table of all releases, return the last row of the pair.
+        If releases have different rows of this pair, return the last row of the table.
         """
         return self._by_pair.get((source, target))
 
     def for_(self, release: str, changes: Changes = NO_CHANGES) -> TransitionTable:
         """Return the table of one release, with the actions of `changes.rows` in place of Kafka's.
 
-        Raises ValueError for text that is no release, and KeyError if `changes` has a pair of
-        states for which the release has no row.
+        Raises ValueError for text that is no release, KeyError for a changed pair of states without
+        a row.
         """
         return _resolved(self, release, changes)
 

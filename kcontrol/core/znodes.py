@@ -1,8 +1,9 @@
 """The znodes of the control plane: paths, and the encoder and decoder of each format.
 
-A path with a name or an id is a function, another path is a constant. Codecs come in pairs of
-`encode_x` and `decode_x`. Decoders raise `MalformedZnode` for data that they cannot read. Source:
-ZkData.scala (2.8).
+Codecs come in pairs of `encode_x` and `decode_x`. Decoders raise `MalformedZnode` for data that
+they cannot read.
+
+Source: ZkData.scala (2.8).
 """
 
 from __future__ import annotations
@@ -177,11 +178,10 @@ class TopicZnode(NamedTuple):
 
 
 def encode_topic(topic: TopicZnode, format_version: int = 3) -> bytes:
-    """Return the data of a topic znode in one of its formats.
+    """Return the data of a topic znode in the format 1, 2 or 3.
 
-    Format 1 has replicas alone, format 2 also those that are added and removed, format 3 also the
-    topic's id. A partition is listed under adding or removing only if it has such replicas. The
-    order of the keys is that of Kafka's hash maps.
+    Format 1 has replicas alone, format 2 also the added and the removed replicas, format 3 also the
+    topic's id.
     """
     rows = {str(p): a for p, a in sorted(topic.partitions.items())}
     replicas = in_scala_hash_map_order({p: a.replicas for p, a in rows.items()})
@@ -190,6 +190,8 @@ def encode_topic(topic: TopicZnode, format_version: int = 3) -> bytes:
     value: dict[str, Any] = {"partitions": replicas}
     if topic.topic_id:
         value["topic_id"] = topic.topic_id
+    # A partition is listed here only if it has such replicas. The order of the keys is that of
+    # Kafka's hash maps.
     adding = {p: a.adding for p, a in rows.items() if a.adding}
     removing = {p: a.removing for p, a in rows.items() if a.removing}
     value["adding_replicas"] = in_scala_hash_map_order(adding)
@@ -198,10 +200,10 @@ def encode_topic(topic: TopicZnode, format_version: int = 3) -> bytes:
 
 
 def decode_topic(data: bytes) -> TopicZnode:
-    """Return the assignments of a topic, and its id if it has one.
+    """Return the assignments of a topic, and the topic's id if the znode has an id.
 
-    Text that is not JSON, or JSON without partitions, gives a topic without partitions. Raises
-    MalformedZnode for empty data and for JSON of another form.
+    Text that is not JSON gives no assignments. Raises MalformedZnode for empty data and for JSON of
+    another form.
     """
     try:
         fields = decode(data, "a topic znode")
@@ -235,8 +237,8 @@ def encode_topic_config(overrides: dict[str, str]) -> bytes:
 def encode_config_change(topic: str, format_version: int) -> bytes:
     """Return the data of a notification that a topic's settings have changed.
 
-    Version 0 is the topic's name (0.8.1), version 1 has the entity's type and name (0.9, 0.10.0),
-    version 2 the entity's path (0.10.1 on).
+    Format 0 (0.8.1) has the topic's name, 1 (0.9) the entity's type and name, 2 (0.10.1 on) the
+    entity's path.
 
     Source: AdminUtils.changeTopicConfig (0.8.1), getConfigChangeZnodeData (0.9, 0.10.1),
     ConfigEntityChangeNotificationZNode (2.8).
@@ -250,7 +252,7 @@ def encode_config_change(topic: str, format_version: int) -> bytes:
 
 
 def decode_topic_config(data: bytes) -> dict[str, str]:
-    """Return the settings of a topic that override the broker's, as text by Kafka's name.
+    """Return the config overrides of a topic, such as {"cleanup.policy": "compact"}.
 
     Raises MalformedZnode for data that is not JSON with an object `config`.
     """
@@ -345,11 +347,11 @@ class _Targets(msgspec.Struct, forbid_unknown_fields=True):
 def decode_reassignment(data: bytes) -> dict[TopicPartition, tuple[int, ...]]:
     """Return the target replicas by partition in the data of `/admin/reassign_partitions`.
 
-    If the data name a partition twice, the later entry counts. Raises MalformedZnode for data that
-    are not JSON, or have a key that Kafka does not know.
+    Raises MalformedZnode for data that are not JSON, or have a key that Kafka does not know.
     """
     targets: _Targets = decode(data, REASSIGN_PARTITIONS).all(_Targets)
     items = targets.partitions
+    # A later entry of a partition counts.
     return {TopicPartition(item.topic, item.partition): item.replicas for item in items}
 
 

@@ -101,9 +101,9 @@ class Driver:
     def enqueue(
         self, event: Event, cause: RecordId | None, thread: str | None = None, *, is_watch_event: bool = False
     ) -> RecordId:
-        """Queue an event at `thread`, None: at the thread that handles such events; return its journal record's id.
+        """Queue an event at `thread` (None: the thread for this type of event); return the id of its journal record.
 
-        `cause` is the journal record that caused the event. `is_watch_event`: the event is made of a watch event of ZooKeeper.
+        `cause` is the journal record that caused the event. `is_watch_event`: ZooKeeper has sent the event.
         """
         thread = thread or self.route(event)
         if hasattr(event, "timestamp_ms"):
@@ -130,7 +130,7 @@ class Driver:
     def can_advance(self, thread: Thread) -> bool:
         """Return whether the thread has a suspended handler that can perform its round trip.
 
-        Return False while it sleeps, waits for a new session, or another thread has its lock.
+        Return False while the handler sleeps or waits for a new session, and while another thread holds the lock of `thread`.
         """
         waits_for_session = self.has_lost_session and self.controller.rules.handlers_outlive_session
         if thread.handler is None or thread.sleep_timer in self.timers or waits_for_session:
@@ -184,9 +184,9 @@ class Driver:
     def _is_retried(self, error: Exception) -> bool:
         """Return whether the client library of this release repeats a request after this error.
 
-        Since 1.1 only a request that ended in a lost connection (KafkaZkClient.retryRequestsUntilConnected);
-        before 1.1 also a request of an expired session (ZkClient.retryUntilConnected).
+        That is a lost connection and, before 1.1, an expired session.
         """
+        # Since 1.1 KafkaZkClient.retryRequestsUntilConnected, before 1.1 ZkClient.retryUntilConnected.
         outlived = isinstance(error, fx.SessionExpired) and self.controller.rules.handlers_outlive_session
         return outlived or isinstance(error, ConnectionLoss)
 

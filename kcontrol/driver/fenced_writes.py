@@ -40,12 +40,9 @@ def write(
     expected_epoch_zk_version: int,
     answered: list[WriteResult] | None = None,
 ) -> FencedResults:
-    """Perform the transactions in one pipeline, each with a check of the version of `/controller_epoch`.
+    """Perform the transactions in one pipeline, each with a check of the version of `/controller_epoch` (-1: no check).
 
-    With the expected version -1 no transaction has the check. A failed check does not undo earlier
-    transactions of the pipeline. If the connection is lost, the results that have arrived are added
-    to `answered`, so that the next call sends only the other transactions. Raises ConnectionLoss
-    then, and ValueError for an expected version below -1.
+    Raises ConnectionLoss, and adds the results that have arrived to `answered`; ValueError for a version below -1.
     """
     if expected_epoch_zk_version < UNFENCED:
         raise ValueError(
@@ -54,6 +51,8 @@ def write(
     if expected_epoch_zk_version == UNFENCED:
         return FencedResults(tuple(_result(w, 0) for w in _send(client, transactions, answered)), None)
     check = Op("check", CONTROLLER_EPOCH, b"", expected_epoch_zk_version)
+    # A failed check does not undo earlier transactions of the pipeline. With `answered` the next call sends only the other
+    # transactions.
     written = _send(client, [(check, *ops) for ops in transactions], answered)
     error = next((_fence_error(w) for w in written if w.error is not None and w.failed_index == 0), None)
     return FencedResults(tuple(_result(w, 1) for w in written), error)

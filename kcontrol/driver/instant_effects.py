@@ -1,10 +1,11 @@
 """The effects that a driver performs at once, without a round trip: the table PERFORM and its functions.
 
-PERFORM has one row for each type of effect. A row's function changes a context, writes one journal record, or passes a value to
-the outbox, and returns the value of the handler's `yield`. The cause of its journal records is the record `begin` of the
-thread's present handler, except for `send`: the cause of a request is the last transition of the handler.
+A function changes a context, writes one journal record, or passes a value to the outbox, and returns the value of the handler's
+`yield`.
 """
 
+# The cause of these journal records is the record `begin` of the thread's present handler, except for `send`: the cause of a
+# request is the last transition of the handler.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -24,11 +25,7 @@ if TYPE_CHECKING:
 
 
 def update_context(driver: Driver, thread: Thread, effect: fx.UpdateContext) -> None:
-    """Change a field of a context and write a record `update`; close channels to brokers that have left.
-
-    A broker has left if its epoch in `live_broker_epochs` is gone or has changed. An update that
-    sets `has_channels` to False, as a resigning controller's, closes the channels to all brokers.
-    """
+    """Change a field of a context and write a journal record `update`; close channels to brokers that have left."""
     context: Any = getattr(driver, effect.context)
     before = driver.controller.live_broker_epochs.copy() if effect.field == "live_broker_epochs" else {}  # type: ignore[attr-defined]
     apply_update(context, effect)
@@ -38,8 +35,10 @@ def update_context(driver: Driver, thread: Thread, effect: fx.UpdateContext) -> 
     driver.log("update", thread.begin_record, context=effect.context, field=effect.field, container=kind, **change)
     if effect.field == "hosted":
         _track_under_replicated(driver, {**dict.fromkeys(effect.remove), **(effect.put or {})})
+    # A broker has left if its epoch is gone or has changed.
     gone = tuple(b for b, epoch in before.items() if driver.controller.live_broker_epochs.get(b) != epoch)
     if effect.field == "has_channels" and not effect.put:
+        # A resigning controller closes the channels to all brokers.
         gone = driver.controller.live_or_shutting_down_broker_ids
     if gone:
         driver.outbox.close_channels(driver, gone)
@@ -58,7 +57,7 @@ def transition_group(driver: Driver, thread: Thread, effect: fx.TransitionGroup)
 
 
 def append(driver: Driver, thread: Thread, effect: fx.Append) -> None:
-    """Write a record `append`, and pass records of the offsets topic to the outbox for their partition's log."""
+    """Write a journal record `append`, and pass the records for the offsets topic to the driver's outbox."""
     records = [list(record) for record in effect.records]
     fields = {"partition": effect.partition, "records": records, "completion_event": effect.completion_event}
     record = driver.log("append", thread.begin_record, **fields)
@@ -66,7 +65,7 @@ def append(driver: Driver, thread: Thread, effect: fx.Append) -> None:
 
 
 def apply_request(driver: Driver, thread: Thread, effect: fx.ApplyRequest) -> None:
-    """Change a field of the broker's context to values of the thread's request, and write `apply_request`.
+    """Change a field of the broker's context to values of the thread's request, and write a journal record `apply_request`.
 
     The journal record points to the record of the request; it does not repeat the values.
     """
@@ -98,25 +97,25 @@ def watch(driver: Driver, thread: Thread, effect: fx.RegisterZNodeHandler | fx.U
 
 
 def send(driver: Driver, thread: Thread, effect: fx.Send) -> None:
-    """Write a record `send`, and pass requests to brokers to the outbox, which puts them into channels."""
+    """Write a journal record `send`, and pass requests to brokers to the outbox, which puts them into channels."""
     record = driver.log("send", latest_record(thread), requests=effect.requests)
     driver.outbox.send(driver, effect.requests, record)
 
 
 def send_to_controller(driver: Driver, thread: Thread, effect: fx.SendToController) -> None:
-    """Write a record `to_controller`, and pass this broker's request to the controller to the outbox."""
+    """Write a journal record `to_controller`, and pass this broker's request to the controller to the outbox."""
     record = driver.log("to_controller", thread.begin_record, api=effect.api, body=effect.body)
     driver.outbox.send_to_controller(driver, effect, record)
 
 
 def park(driver: Driver, thread: Thread, effect: fx.Park) -> None:
-    """Keep a request without a response under the effect's key, and write `park`."""
+    """Keep a request without a response under the effect's key, and write a journal record `park`."""
     driver.parked[effect.correlation_id] = effect.key
     driver.log("park", thread.begin_record, correlation_id=effect.correlation_id, key=effect.key)
 
 
 def set_timer(driver: Driver, thread: Thread, effect: fx.SetTimer) -> None:
-    """Set a timer and write `set_timer`; cancel it instead if the effect's `is_complete` is True."""
+    """Set a timer and write a journal record `set_timer`; cancel it instead if the effect's `is_complete` is True."""
     if effect.is_complete:
         cancel_timer(driver, thread, fx.CancelTimer(effect.timer))
     _log_steps(driver, thread, effect)
@@ -129,11 +128,11 @@ def set_timer(driver: Driver, thread: Thread, effect: fx.SetTimer) -> None:
 
 
 def cancel_timer(driver: Driver, thread: Thread, effect: fx.CancelTimer) -> None:
-    """Cancel a timer and write a record `cancel_timer`, if the timer is set and `is_complete` is True.
+    """Cancel a timer that is set, and write a journal record `cancel_timer`.
 
-    `is_complete`, a field of the effect, is False if what the timer waits for has not happened: then a
-    timer that is set stays, and no `cancel_timer` is written.
+    If `effect.is_complete` is False, the timer stays set.
     """
+    # The journal gets the steps of a delayed operation even if the timer stays set.
     _log_steps(driver, thread, effect)
     if effect.is_complete and driver.timers.pop(effect.timer, None) is not None:
         driver.log("cancel_timer", thread.begin_record, timer=effect.timer)
@@ -145,7 +144,7 @@ def _log_steps(driver: Driver, thread: Thread, effect: fx.SetTimer | fx.CancelTi
 
 
 def log_error(driver: Driver, thread: Thread, effect: fx.LogError) -> None:
-    """Write a record `handler_error` with the thread's event and the type and message of the error."""
+    """Write a journal record `handler_error` with the thread's event and the type and message of the error."""
     fields = {"event": thread.event.name, "error": type(effect.error).__name__, "message": str(effect.error)}
     driver.log("handler_error", thread.begin_record, thread=thread.name, **fields)
 

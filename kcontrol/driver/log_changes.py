@@ -1,7 +1,6 @@
 """Changes the logs of a broker's replicas, and writes one journal record for each change.
 
-No other code changes a log. Each journal record has the partition and, unless the log is deleted,
-`now`: the new values of the log's attributes that have changed, without the log records.
+A journal record has the partition and `now`: the new values of the log's attributes that have changed, without the log records.
 """
 
 from __future__ import annotations
@@ -35,10 +34,9 @@ def update_log(driver: Driver, thread: Thread, effect: fx.UpdateLog) -> None:
 
 
 def apply_log_change(driver: Driver, cause: RecordId | None, tp: TopicPartition, change: logs.Change) -> None:
-    """Change this broker's log of a partition and write a journal record.
+    """Change this broker's log of a partition and write a journal record, unless the log stays equal.
 
-    Write no journal record if the log stays equal. `cause` is the journal record that caused the
-    change; None means that no journal record caused it.
+    `cause` is the journal record that caused the change; None means that no journal record caused it.
     """
     was_there, before = tp in driver.broker.logs, driver.broker.logs.get(tp, ReplicaLog())
     change = change._replace(now_ms=driver.clock()) if isinstance(change, logs.AppendRecords) else change
@@ -66,10 +64,9 @@ def apply_log_change(driver: Driver, cause: RecordId | None, tp: TopicPartition,
 
 
 def change_log(broker: BrokerContext, tp: TopicPartition, change: logs.Change) -> ReplicaLog:
-    """Change the log of `tp` in the broker's context, and return the new log.
+    """Change the log of `tp` in the broker's context, an empty log if there is none, and return the new log.
 
-    If the context has no log of `tp`, the change is made to an empty log. A deleted log is removed
-    from the context.
+    A deleted log is removed from the context.
     """
     after = logs.apply(broker.logs.get(tp, ReplicaLog()), change)
     put, remove = (None, (tp,)) if isinstance(change, logs.DeleteLog) else ({tp: after}, ())

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 def is_instant(effect: fx.Effect) -> bool:
     """Return whether the driver performs the effect at once, so that the handler continues.
 
-    Return False for a round trip, for a wait, and for a `Commit` that writes to ZooKeeper; a
-    `Commit` without a write is performed at once.
+    Return False for a round trip, for a wait, and for a `Commit` that writes to ZooKeeper.
     """
     if isinstance(effect, fx.Commit):
         return not any(isinstance(change, fx.StateChange) and change.write for change in effect.changes)
@@ -32,26 +31,22 @@ ROUND_TRIPS = (*get_args(fx.RoundTripEffect), fx.YieldLock, fx.Sleep)
 
 
 class RoundTrip:
-    """The effect that a handler waits for, divided into parts, and the results of the first parts.
-
-    Since 1.1 the only part is the whole effect; before, each path, transaction or transition of the
-    effect is a part. If the connection is lost during a part, `answered` keeps the results that
-    arrived before the loss.
-    """
+    """The effect that a handler waits for, divided into parts, and the results of the first parts."""
 
     __slots__ = ("answered", "effect", "partial_results", "parts")
 
     def __init__(self, effect: Any, *, pipelined: bool) -> None:
         self.effect = effect
+        # Since 1.1 the only part is the whole effect; before, each path, transaction or transition is a part.
         self.parts = [effect] if pipelined else _split(effect)
         self.partial_results: list[Any] = []
+        # The results that arrived before the connection was lost during a part.
         self.answered: list[WriteResult] = []
 
     def perform(self, driver: Driver, thread: Thread) -> tuple[bool, Any]:
-        """Perform the next part of the effect.
+        """Perform the next part of the effect; after the last part return (True, the effect's result), else (False, None).
 
-        Return (True, the result of the whole effect) after the last part, else (False, None). After
-        an exception of a part, such as ConnectionLoss, the next call performs this part again.
+        After an exception, such as ConnectionLoss, the next call performs this part again.
         """
         answer = _perform(driver, thread, self.parts[len(self.partial_results)])
         self.partial_results.append(answer)

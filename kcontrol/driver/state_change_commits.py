@@ -45,13 +45,9 @@ def latest_record(thread: Thread) -> RecordId | None:
 
 
 def commit(driver: Driver, thread: Thread, changes: tuple[PlannedChange, ...]) -> fx.CommitResult:
-    """Write the state znodes in one pipeline; then change the context, and write journal records.
+    """Write the state znodes in one pipeline; then change the context, and write one journal record per transition.
 
-    The context changes for each transition whose write has succeeded or that needs no write. There
-    is one journal record per transition, in order. The result has the transitions that
-    succeeded, the partitions or replicas to retry after BadVersion, and those with another error.
-    Raises ControllerMoved if the check of the version of `/controller_epoch` fails with BadVersion,
-    and FenceCheckFailed if it fails with another error; the context then stays as it is.
+    Raises ControllerMoved if the check of `/controller_epoch` fails with BadVersion, FenceCheckFailed for another error.
     """
     writing = [c for c in changes if isinstance(c, fx.StateChange) and c.write]
     transitions = changes
@@ -61,6 +57,8 @@ def commit(driver: Driver, thread: Thread, changes: tuple[PlannedChange, ...]) -
         results = [next(answers) if isinstance(c, fx.StateChange) and c.write else None for c in changes]
         transitions = tuple(map(_with_version, changes, results))
     outcomes = list(zip(transitions, results, strict=True))
+    # The context changes for each transition whose write has succeeded or that needs no write. After a failed check the context
+    # stays unchanged.
     done = tuple(m for m, r in outcomes if (r is None or r.is_ok) and isinstance(m, fx.StateChange))
     for change in done:
         apply_state_change(driver.controller, change)
@@ -103,23 +101,23 @@ def _log(
 ) -> None:
     """Write one journal record per transition.
 
-    `results` has the result of each transition's write, None for a transition without a write. The
-    cause of a journal record is the last transition of the same partition in this handler; without
-    one, the journal record `begin` of the handler. A transition to the same state that writes
-    nothing is no cause. The journal keeps columns, one value per field and transition, because many
-    small objects would slow down garbage collection.
+    `results` has the result of each transition's write, None for a transition without a write.
     """
     changed, causes, first = thread.last_change_seq, list[int | None](), driver.next_seq
     for seq, (transition, result) in enumerate(zip(transitions, results, strict=True), first):
         subject = transition[0]
         tp = subject[0] if isinstance(subject, PartitionReplica) else subject
+        # The cause is the last transition of the partition in this handler; without one, the journal record `begin`.
         causes.append(changed.get(tp))
+        # A transition to its own state that writes nothing is no cause.
         if transition[1] is not transition[2] or result is not None or isinstance(transition, fx.FailedStateChange):
             changed[tp] = seq
     if transitions:
         changed[None] = first + len(transitions) - 1
     at = 0
     for kind, run in groupby(transitions, type):
+        # The journal keeps columns, one value per field and transition, because many small objects would slow down garbage
+        # collection.
         columns = tuple(zip(*run, strict=True))
         until = at + len(columns[0])
         factory = partial(RECORD_PARTS[kind], thread.begin_record, expected_epoch_zk_version(driver, None))
@@ -143,15 +141,12 @@ def _parts_of_change(
     write: str | None,
     rule: str,
 ) -> RecordParts:
-    """Return the kind, cause and fields of a transition's journal record.
+    """Return the kind, cause and fields of a transition's journal record: `change`, `conflict` or `failed_change`.
 
-    The kind is `change`, or after a failed write `conflict` (BadVersion) or `failed_change` (another error). `result` is the
-    write's result, None without a write. `value`, `write` and `rule` are those of the StateChange.
-
-    `begun` is the id of the handler's `begin` record, `after` the sequence number of the record
-    that caused the transition (None: the `begin` record), `checked` the version of
-    `/controller_epoch` that the write has checked (-1: no check).
+    `result` is the write's result, None without a write. `after` None means that the handler's `begin` record is the cause.
     """
+    # `checked` is the version of `/controller_epoch` that the write has checked (-1: no check); `after` is the sequence number
+    # of the record that caused the transition.
     fields = _fields(subject, source, target)
     if result is None or result.is_ok:
         written = {} if result is None else {"zxid": result.zxid, "epoch_zk_version": checked}

@@ -1,9 +1,6 @@
 """Defines a thread and a timer of a broker process, and `Outbox`, the functions of the cluster that a driver calls.
 
-`ReplayLog` keeps the values that a suspended handler has received, so that a copy of the handler can be made.
-
-Rules of this file: a thread has one queue and at most one suspended handler; all fields are written by the driver alone
-(`driver.py`).
+A thread has one queue and at most one suspended handler. Only the driver writes the fields.
 
 Source: ControllerEventManager.ControllerEventThread and KafkaScheduler (2.8).
 """
@@ -44,13 +41,11 @@ class Outbox(Protocol):
 
 @dataclass(slots=True)
 class ReplayLog:
-    """The inputs of a suspended handler, from which the handler can be run again.
+    """The inputs of a suspended handler, from which the handler can be run again."""
 
-    `context` is a copy of the context when the handler began. `results` has a pair for the start
-    (result None) and for each round trip, in order: ("send", result) or ("throw", exception).
-    """
-
+    # A copy of the context when the handler began.
     context: Any
+    # A pair for the start (result None) and for each round trip, in order: ("send", result) or ("throw", exception).
     results: list[tuple[str, Any]]
 
     def copy(self) -> ReplayLog:
@@ -59,15 +54,13 @@ class ReplayLog:
 
 @dataclass(slots=True)
 class Thread:
-    """A thread of a broker: its queue, the suspended handler, and the effect that it waits for.
-
-    Threads with the same `lock` take turns: a thread holds the lock from the beginning of a handler
-    until the handler ends or yields `YieldLock`.
-    """
+    """A thread of a broker: its queue, the suspended handler, and the effect that the handler waits for."""
 
     name: str
     context: Any
     handle: Handle
+    # Threads with the same `lock` take turns: a thread holds the lock from the beginning of a handler until the handler ends or
+    # yields `YieldLock`.
     lock: str | None = None
     queue: EventQueue[Event] = field(default_factory=EventQueue)
     handler: fx.Handler | None = None
@@ -87,13 +80,13 @@ class Thread:
 class Timer:
     """A timer that is set: when it fires, the event that it queues, and the thread of that event.
 
-    `record` is the id of the `set_timer` journal record. `World.run`, which runs the simulated
-    cluster, fires a timer only if `is_routine` is true and nothing else is left to do. A periodic
-    timer is not routine, nor is a timer of a group coordinator, which would remove members.
+    `record` is the id of the journal record `set_timer`.
     """
 
     __slots__ = ("at_ms", "event", "is_routine", "periodic", "record", "thread")
 
     def __init__(self, at_ms: int, thread: str, event: Any, record: RecordId, *, periodic: bool) -> None:
         self.at_ms, self.thread, self.event, self.record, self.periodic = at_ms, thread, event, record, periodic
+        # `World.run` fires a timer only if this is true and nothing else is left to do. A timer of a group coordinator would
+        # remove members.
         self.is_routine = not periodic and thread != REQUESTS

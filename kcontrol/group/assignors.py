@@ -1,13 +1,13 @@
 """The assignors range and round robin: which member consumes which partition.
 
-The leader of a group runs an assignor between JoinGroup and SyncGroup; the coordinator does not. An
-assignor takes topic -> number of partitions and member id -> subscription, in the order in which
-Kafka iterates over the members, and gives every member a list, which may be empty. `sticky.py` has
-the assignors that keep owned partitions, and ASSIGNORS with all four.
+The leader of a group runs an assignor between JoinGroup and SyncGroup. `sticky.py` has the
+assignors that keep owned partitions, and ASSIGNORS with all four.
 
 Source: RangeAssignor.java, RoundRobinAssignor.java (0.9, 2.8).
 """
 
+# An assignor takes `{topic: number of partitions}` and `{member id: subscription}`, in the order in
+# which Kafka iterates over the members, and gives every member a list, which may be empty.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -19,16 +19,14 @@ from kcontrol.group.offsets_topic_records import STICKY_USER_DATA, read, write
 
 
 class Subscription(NamedTuple):
-    """The topics to which a member subscribes, and the partitions that it owns.
-
-    `generation` is the generation in which the member got `owned`: None if its subscription has no
-    generation, -1 if the subscription's user data cannot be read. `instance_id` is the
-    group.instance.id of a static member.
-    """
+    """The topics to which a member subscribes, and the partitions that it owns."""
 
     topics: tuple[str, ...]
     owned: tuple[TopicPartition, ...] = ()
+    # The generation in which the member got `owned`; None if the subscription has no generation, -1
+    # if its user data cannot be read.
     generation: int | None = None
+    # The group.instance.id of a static member.
     instance_id: str | None = None
 
 
@@ -64,14 +62,16 @@ def code_units(name: str | None) -> bytes:
 def assign_range(partitions: Partitions, members: Members) -> Assignment:
     """Return the assignment that divides each topic's partitions into ranges, one per subscriber.
 
-    The assignment has each member's partitions by member id. `partitions` maps a topic to its
-    number of partitions, `members` a member id to its subscription. If the division leaves a rest,
-    each of the first subscribers, in the order of `in_order`, gets one more partition. Source:
-    RangeAssignor.assign (0.9, 2.8).
+    `partitions` is, for example, `{"t": 3}`; the result is by member id: `{"a": [t-0, t-1], "b":
+    [t-2]}`.
+
+    Source: RangeAssignor.assign (0.9, 2.8).
     """
     assigned: Assignment = {id: [] for id in members}
     for topic in sorted({topic for member in members.values() for topic in member.topics}):
         takers = [id for id in in_order(members) if topic in members[id].topics]
+        # The first subscribers, in the order of `in_order`, get one partition more if the division
+        # leaves a rest.
         each, more = divmod(partitions.get(topic, 0), len(takers))
         for index, id in enumerate(takers):
             start = each * index + min(index, more)
@@ -82,16 +82,18 @@ def assign_range(partitions: Partitions, members: Members) -> Assignment:
 def assign_round_robin(partitions: Partitions, members: Members) -> Assignment:
     """Return the assignment that gives each partition in turn to the next member in a circle.
 
-    The assignment has each member's partitions by member id. `partitions` maps a topic to its
-    number of partitions, `members` a member id to its subscription. Members that do not subscribe
-    to the partition's topic are passed over. Topics are in order of their names, static members by
-    instance id before dynamic members by member id (`in_order`). Source: RoundRobinAssignor.assign
-    (0.9, 2.8).
+    `partitions` is, for example, `{"t": 3}`; the result is by member id: `{"a": [t-0, t-2], "b":
+    [t-1]}`.
+
+    Source: RoundRobinAssignor.assign (0.9, 2.8).
     """
     assigned: Assignment = {id: [] for id in members}
     ring = cycle(in_order(members))
+    # Topics are in order of their names, static members by instance id before dynamic members by
+    # member id.
     for topic in sorted({topic for member in members.values() for topic in member.topics}):
         for tp in partitions_of(partitions, topic):
+            # Members that do not subscribe to the partition's topic are passed over.
             assigned[next(id for id in ring if topic in members[id].topics)].append(tp)
     return assigned
 
@@ -109,10 +111,10 @@ def sticky_user_data(previous: list[dict[str, object]], generation: int | None) 
 
 
 def read_sticky_user_data(data: bytes) -> dict[str, object]:
-    """Return the fields of a sticky member's user data, read as version 1 or else as version 0.
+    """Return the fields of a sticky member's user data.
 
     Version 0 has `previous_assignment`, version 1 also `generation`. Raises ValueError if the data
-    can be read as neither.
+    have neither form.
     """
     try:
         return read(STICKY_USER_DATA[1], data)[0]

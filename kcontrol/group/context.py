@@ -1,7 +1,7 @@
 """The memory of one coordinator: its partitions, groups and offsets, and its settings.
 
-Handlers read the memory; only the driver changes it, by `UpdateContext` and `TransitionGroup`. All
-values in it are immutable, so a copy of a context shares them.
+Handlers read the memory; only the driver changes it. All values are immutable, so a copy of the
+memory shares them.
 
 Source: GroupMetadataManager.scala (0.9, 2.8); the defaults: KafkaConfig.scala and
 OffsetConfig.scala.
@@ -42,6 +42,7 @@ CONFIGS: dict[str, tuple[str, tuple[tuple[str, int], ...]]] = {
     "required_acks":           ("offsets.commit.required.acks",      (("0.9.0", -1),)),
     "load_buffer_size":        ("offsets.load.buffer.size",          (("0.9.0", 5_242_880),)),
     "segment_bytes":           ("offsets.topic.segment.bytes",       (("0.9.0", 104_857_600),)),
+    "compression_codec":       ("offsets.topic.compression.codec",   (("0.9.0", 0),)),
 }
 # fmt: on
 
@@ -66,6 +67,7 @@ class GroupConfig:
     required_acks: int
     load_buffer_size: int
     segment_bytes: int
+    compression_codec: int
 
     @classmethod
     def of(cls, release: str, **changes: int) -> GroupConfig:
@@ -79,29 +81,29 @@ class GroupConfig:
 
 @dataclass(frozen=True, slots=True)
 class GroupContext(Context):
-    """The memory of one broker as coordinator. Partitions are numbers of the offsets topic.
-
-    `owned` are the partitions that this broker coordinates, `loading` those that it reads now;
-    `coordinator_epochs` has the last known leader epoch by partition (2.8 on). `groups` and
-    `offsets` are the cache, by group id. `ended` counts, by group id, the groups of this name that
-    have left the cache. `unloaded` has groups that have left the cache while a record of one of
-    their static members is being written; a key is the text that `unloaded_name` makes of the group
-    id and the count in `ended`. `changes` has the functions with which a user of the lab replaces
-    functions of Kafka, by name or by transition. If `logs_operations`, the driver writes the steps
-    of delayed operations to the journal.
-    """
+    """The memory of one broker as coordinator; partitions are numbers of the offsets topic."""
 
     rules: GroupRules
     config: GroupConfig
 
+    # The partitions that this broker coordinates.
     owned: AbstractSet[int] = field(default_factory=set)
+    # The partitions whose log this broker reads now.
     loading: AbstractSet[int] = field(default_factory=set)
+    # The last known leader epoch by partition (2.8 on).
     coordinator_epochs: Mapping[int, int] = field(default_factory=dict)
+    # The cache of groups and offsets, by group id.
     groups: Mapping[str, Group] = field(default_factory=dict)
     offsets: Mapping[str, Offsets] = field(default_factory=dict)
+    # By group id: how many groups with this id have left the cache.
     ended: Mapping[str, int] = field(default_factory=dict)
+    # Groups that have left the cache while a log record of one of their static members is being
+    # written, by `unloaded_name`.
     unloaded: Mapping[str, Group] = field(default_factory=dict)
+    # The functions with which a user of the lab replaces functions of Kafka, by name or by
+    # transition.
     changes: Changes = NO_CHANGES
+    # Whether the driver writes the steps of delayed operations to the journal.
     logs_operations: bool = False
 
     def partition_of(self, group_id: str) -> int:
@@ -111,12 +113,14 @@ class GroupContext(Context):
         return TopicPartition(OFFSETS_TOPIC, self.partition_of(group_id))
 
     def replicas_of_new_topic(self, live_brokers: int) -> int | None:
-        """Return how many replicas a new offsets topic gets; None if the broker must not create it.
+        """Return how many replicas a new offsets topic gets, None if this broker may not create it.
 
-        `live_brokers` is the number of live brokers in the broker's metadata. Source:
-        getTopicMetadata (0.9.0.1), createGroupMetadataTopic (0.10.2.2) and createInternalTopic
-        (0.11.0, 2.7.2) of KafkaApis.scala, ZkAdminManager.createTopics (2.8.2).
+        With too few live brokers the result is None, or in earlier releases smaller.
+
+        Source: getTopicMetadata (0.9.0.1), createGroupMetadataTopic (0.10.2.2) and
+        createInternalTopic (0.11.0, 2.7.2) of KafkaApis.scala, ZkAdminManager.createTopics (2.8.2).
         """
+        # `live_brokers` is the number of live brokers in the broker's metadata.
         factor = self.config.replication_factor
         if self.rules.needs_offsets_replicas:
             return factor if factor <= live_brokers else None
@@ -127,11 +131,9 @@ class GroupContext(Context):
         return self.offsets.get(group_id, Offsets())
 
     def incarnation_of(self, group_id: str) -> int:
-        """Return the group's number: how many groups with this id have left the cache before.
-
-        If no such group exists, the next group with this id gets the number. The event at the end
-        of a write has the number of the group that wrote, so a later group ignores the event.
-        """
+        """Return the group's number: how many groups with this id have left the cache before."""
+        # The event at the end of a write has the number of the group that wrote, so a later group
+        # with this id ignores the event.
         return self.ended.get(group_id, 0)
 
     def name_of(self, state: object) -> str:

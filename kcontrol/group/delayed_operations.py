@@ -49,21 +49,22 @@ OPERATIONS: dict[type, tuple[str, str, str]] = {
 def steps(
     ctx: GroupContext | None, effect: SetTimer | CancelTimer, armed: Any
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (kind, fields) of a journal record for each step that Kafka's purgatory takes.
+    """Yield (kind, fields) of the journal records about a timer's delayed operation.
 
-    `effect` sets or cancels the timer of a delayed operation. `armed` is the timer of this name
-    that was set before, or None. If there is one, the first step is the checkAndComplete of its
-    operation. For a `SetTimer` the steps of tryCompleteElseWatch follow; a `CancelTimer` has no
-    further step. Yield nothing for a timer that belongs to no delayed operation, for a broker
-    without coordinator (`ctx` None), and if `ctx.logs_operations` is False. Source:
-    tryCompleteElseWatch, checkAndComplete (0.9, 2.8).
+    The kinds are "try_complete", "watch_operation" and "check_and_complete"; `armed` is the timer
+    that `effect` replaces or cancels, or None.
+
+    Source: tryCompleteElseWatch, checkAndComplete (0.9, 2.8).
     """
+    # No steps without a coordinator, and for a timer that belongs to no delayed operation.
     if ctx is None or not ctx.logs_operations:
         return
+    # First the checkAndComplete of the operation whose timer was set.
     if named := _named(ctx, effect.timer, armed and armed.event):
         is_complete = isinstance(effect, SetTimer) or effect.is_complete
         yield "check_and_complete", named | {"is_complete": is_complete}
     if isinstance(effect, SetTimer) and (named := _named(ctx, effect.timer, effect.event)):
+        # The steps of tryCompleteElseWatch.
         yield "try_complete", named | {"attempt": 1, "is_complete": effect.is_complete}
         if not effect.is_complete:
             yield "watch_operation", named
@@ -71,14 +72,12 @@ def steps(
 
 
 def _named(ctx: GroupContext, timer: str, event: Any) -> dict[str, Any]:
-    """Return the fields of a journal record that name Kafka's delayed operation behind a timer.
+    """Return the fields that identify the delayed operation of a timer in journal records.
 
-    The fields are `operation`, `purgatory`, `key` (such as "MemberKey(my-group,member-1)") and
-    `timer`. `event` is the event of the timer; return {} if the table OPERATIONS has no operation
-    for it.
+    The fields are `operation`, `purgatory`, `key`, such as "MemberKey(my-group,member-1)", and
+    `timer`; {} for a timer of no delayed operation.
 
-    Before 2.8 the class of a group's key is GroupKey. Source: DelayedOperationKey.scala (0.9,
-    2.8.2).
+    Source: DelayedOperationKey.scala (0.9, 2.8.2).
     """
     if (row := OPERATIONS.get(type(event))) is None:
         return {}

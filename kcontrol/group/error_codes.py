@@ -40,12 +40,12 @@ TRANSLATIONS: dict[str, dict[str, str]] = {
 
 
 def translate_append_error(what: str, error: str, which: AppendErrors) -> str:
-    """Return the error that a client receives for this error of an append to the offsets topic.
+    """Return the error for a client whose append to the offsets topic has ended with `error`.
 
-    `what` is the kind of the record, "group" or "offsets". `which` is the rule `append_errors`:
-    with "all" the errors of too few replicas become COORDINATOR_NOT_AVAILABLE, with "few" they stay
-    (before 0.10.1, KAFKA-4086). An error without a translation stays too.
+    `what` is the kind of the record, "group" or "offsets"; `which` is the rule `append_errors`.
+    Errors without a translation stay.
     """
+    # Before 0.10.1 ("few") the errors of too few replicas stay (KAFKA-4086).
     if error in UNAVAILABLE:
         return "COORDINATOR_NOT_AVAILABLE" if which == "all" else error
     return TRANSLATIONS[what].get(error, error)

@@ -1,14 +1,13 @@
 """The events of a coordinator: requests, timers, ended writes, elections; and the responses.
 
-An event is frozen and holds no function, so that it can be written to a journal and read again.
-Time and randomness come in the event: the driver sets `timestamp_ms` when it queues the event, and
-`uuid` becomes the end of a new member id. The response to a request goes to its `correlation_id`.
-
-Fields have the names and meanings of Kafka's protocol (JoinGroupRequest.json and the others, 2.8);
-a field that an old version of a request lacks has a default. Read `handlers.py` next: it has the
-function of each event.
+Fields have the names and meanings of Kafka's protocol (JoinGroupRequest.json and the others, 2.8).
+`handlers.py` has the handler of each event.
 """
 
+# An event is frozen and holds no function, so that it can be written to a journal and read again.
+# Time and randomness come in the event: the driver sets `timestamp_ms` when it queues the event,
+# and `uuid` becomes the end of a new member id. The response to a request goes to its
+# `correlation_id`.
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -40,22 +39,20 @@ class GroupRequest(TimedEvent):
 
 @dataclass(frozen=True, slots=True)
 class JoinGroup(GroupRequest):
-    """A client joins a group, or joins it again.
+    """A client joins a group, or joins it again."""
 
-    `member_id` is "" before the coordinator has assigned a member id. `protocols` are in the order
-    of the member's preference. `requires_known_id` says that the client supports
-    MEMBER_ID_REQUIRED: it uses version 4 or later (KIP-394).
-    """
-
+    # "" before the coordinator has assigned a member id.
     member_id: str
     session_timeout_ms: int
     rebalance_timeout_ms: int
     protocol_type: str
+    # In the order of the member's preference.
     protocols: tuple[GroupProtocol, ...]
     instance_id: str | None = None
     client_id: str = ""
     client_host: str = ""
     uuid: str = ""
+    # Whether the client supports MEMBER_ID_REQUIRED: it uses version 4 or later (KIP-394).
     requires_known_id: bool = False
 
 
@@ -63,7 +60,8 @@ class JoinGroup(GroupRequest):
 class SyncGroup(GroupRequest):
     """A member requests its assignment; the leader's request has the assignments of all members.
 
-    `protocol_type` and `protocol` are the member's values of both, None before version 5 (KIP-559).
+    `protocol_type` and `protocol` are the group's values that the member expects, None before
+    version 5 (KIP-559).
     """
 
     member_id: str
@@ -108,16 +106,14 @@ class CommittedOffset(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OffsetCommit(GroupRequest):
-    """A client commits offsets; with a `producer` the request is a TxnOffsetCommit.
-
-    Generation -1 means that the client is no member: it stores offsets in the group, and chooses
-    its partitions itself. `retention_ms` is None from version 5 on.
-    """
+    """A client commits offsets; with a `producer` the request is a TxnOffsetCommit."""
 
     member_id: str
+    # -1: the client is no member; it stores offsets in the group and chooses its partitions itself.
     generation: int
     offsets: Mapping[TopicPartition, CommittedOffset]
     instance_id: str | None = None
+    # None from version 5 on.
     retention_ms: int | None = None
     producer: int | None = None
 
@@ -199,15 +195,14 @@ class JoinTimedOut(TimedEvent):
 
 @dataclass(frozen=True, slots=True)
 class InitialJoinTimedOut(TimedEvent):
-    """The wait of a group's first join phase (group.initial.rebalance.delay.ms) is over.
-
-    `generation` is the generation before this join phase, `delay_ms` the length of the wait, and
-    `remaining_ms` the longest time by which the wait may be extended.
-    """
+    """The wait of a group's first join phase (group.initial.rebalance.delay.ms) is over."""
 
     group_id: str
+    # The generation before this join phase.
     generation: int
+    # The length of the wait.
     delay_ms: int
+    # The longest time by which the wait may be extended.
     remaining_ms: int
 
 
@@ -231,16 +226,15 @@ class ExpireOffsets(TimedEvent):
 
 @dataclass(frozen=True, slots=True)
 class Appended(TimedEvent):
-    """The base class of events at the end of an append to the offsets topic.
-
-    `error` is the error of the append, "NONE" after a success; `base_offset` is the offset of the
-    batch. `incarnation` is the number of the group that wrote the batch; a later group with the
-    name of this group has a higher number.
-    """
+    """The base class of events at the end of an append to the offsets topic."""
 
     group_id: str
+    # The number of the group that wrote the batch; a later group with this name has a higher
+    # number.
     incarnation: int = field(default=0, kw_only=True)
+    # The error of the append, "NONE" after a success.
     error: str = field(default="NONE", kw_only=True)
+    # The offset of the batch.
     base_offset: int = field(default=-1, kw_only=True)
 
 
@@ -257,16 +251,14 @@ class AssignmentStored(Appended):
 
 @dataclass(frozen=True, slots=True)
 class StaticMemberStored(Appended):
-    """The write of a static member's new id, `member_id`, has ended.
-
-    The response to the member's JoinGroup names `leader`, the leader before the write. After an
-    error the member gets `old_member_id` again, with the `protocols` of the JoinGroup that
-    requested the new id.
-    """
+    """The write of a static member's new id, `member_id`, has ended."""
 
     correlation_id: str
     member_id: str
+    # After an error the member gets this id again, with the `protocols` of the JoinGroup that
+    # requested the new id.
     old_member_id: str
+    # The leader before the write, which the response to the JoinGroup names.
     leader: str | None
     protocols: tuple[GroupProtocol, ...]
 
@@ -312,14 +304,12 @@ class PartitionResigned(TimedEvent):
 
 @dataclass(frozen=True, slots=True)
 class TransactionCompleted(Event):
-    """A commit or abort marker of a transaction is in these partitions of the offsets topic.
+    """A commit or abort marker of a transaction is in these partitions of the offsets topic."""
 
-    `producer` is the id of the transaction's producer. `is_commit` is True for a commit marker,
-    False for an abort marker.
-    """
-
+    # The id of the transaction's producer.
     producer: int
     partitions: tuple[int, ...]
+    # True for a commit marker, False for an abort marker.
     is_commit: bool
 
 
@@ -329,8 +319,7 @@ class TransactionCompleted(Event):
 class JoinResult(NamedTuple):
     """The response to a JoinGroup: the member's id, the generation, its protocol and its leader.
 
-    `members` has (member id, metadata for the chosen protocol) of each member, in the leader's
-    response alone. `error` is "NONE" after a success; after an error protocol and leader are empty.
+    After an error protocol and leader are empty.
     """
 
     error: str
@@ -338,6 +327,7 @@ class JoinResult(NamedTuple):
     generation: int
     protocol: str = ""
     leader: str = ""
+    # (member id, metadata for the chosen protocol) of each member, in the leader's response alone.
     members: tuple[tuple[str, bytes], ...] = ()
     protocol_type: str | None = None
 
@@ -358,13 +348,11 @@ class HeartbeatResult(NamedTuple):
 
 
 class LeaveResult(NamedTuple):
-    """The response to a LeaveGroup: the error of the request, and an error for each named member.
-
-    `identities` are the members that the request names, and `members` has their errors in this
-    order; both are empty before 2.4, and if the whole request is refused.
-    """
+    """The response to a LeaveGroup: the error of the request, and one for each named member."""
 
     error: str
+    # The errors of `identities`, in this order; both are empty before 2.4, and if the whole request
+    # is refused.
     members: tuple[str, ...] = ()
     identities: tuple[MemberIdentity, ...] = ()
 

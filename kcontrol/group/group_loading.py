@@ -45,13 +45,11 @@ from kcontrol.group.request_reactions import has_reaction
 
 @dataclass(slots=True)
 class Loaded:
-    """The groups and offsets in the log of a partition, as far as it has been read.
+    """The groups and offsets in the log of a partition, as far as it has been read."""
 
-    `groups` maps a group id to the group, or to None for a tombstone; `offsets` maps a group id to
-    its offsets.
-    """
-
+    # By group id: the group, or None for a tombstone.
     groups: dict[str, Group | None] = field(default_factory=dict)
+    # By group id.
     offsets: dict[str, Offsets] = field(default_factory=dict)
 
 
@@ -61,11 +59,9 @@ class Loaded:
 def partition_elected(ctx: GroupContext, event: e.PartitionElected) -> Handler:
     """Read the log of the partition, then coordinate its groups.
 
-    An event with an older leader epoch is ignored (2.8 on), and so is an event for a partition that
-    is being loaded or (2.8 on) has been loaded. A record that cannot be read ends the reading and
-    becomes an error record in the journal; the broker then coordinates the partition without the
-    groups of the log. Before 0.10.1 the offsets that were read before the error stay. Source:
-    doLoadGroupsAndOffsets (0.9, 2.8).
+    An event with an older leader epoch is ignored (2.8 on), and so is an event during the loading.
+
+    Source: doLoadGroupsAndOffsets (0.9, 2.8).
     """
     partition = event.partition
     is_newer = yield from _is_newer_epoch(ctx, partition, event.coordinator_epoch)
@@ -77,6 +73,8 @@ def partition_elected(ctx: GroupContext, event: e.PartitionElected) -> Handler:
     loaded = Loaded()
     try:
         yield from _read(ctx, partition, loaded)
+    # A log record that cannot be read ends the reading: the broker coordinates the partition
+    # without the groups of the log. Before 0.10.1 the offsets that were read before the error stay.
     except ValueError as error:
         yield LogError(error)
         loaded = Loaded(offsets={} if ctx.rules.offsets_need_group else loaded.offsets)
@@ -88,11 +86,11 @@ def partition_elected(ctx: GroupContext, event: e.PartitionElected) -> Handler:
 def _is_newer_epoch(ctx: GroupContext, partition: int, epoch: int | None) -> Handler:
     """Return False if `epoch` is below the partition's last known coordinator epoch, else True.
 
-    With True, store `epoch` as the last known. Return True, and store nothing, for `epoch` None and
-    in releases that do not check the epoch.
+    With True, store `epoch` as the last known epoch, unless `epoch` is None.
 
     Source: maybeUpdateCoordinatorEpoch of GroupMetadataManager.scala (2.8), KAFKA-12460.
     """
+    # Before 2.8 Kafka does not check the epoch.
     if not ctx.rules.coordinator_epochs or epoch is None:
         return True
     if epoch < ctx.coordinator_epochs.get(partition, epoch):
@@ -104,10 +102,10 @@ def _is_newer_epoch(ctx: GroupContext, partition: int, epoch: int | None) -> Han
 def _read(ctx: GroupContext, partition: int, loaded: Loaded) -> Handler:
     """Read the log of a partition of the offsets topic, from offset 0 to its end, into `loaded`.
 
-    Each round trip reads the batches from the next offset on. Raises ValueError for a record that
-    cannot be read.
+    Raises ValueError for a log record that cannot be read.
     """
     position, retention_ms = 0, ctx.config.retention_ms if ctx.rules.expiry == "commit" else None
+    # Each round trip reads the batches from the next offset on.
     while batches := (yield ReadLog(TopicPartition(OFFSETS_TOPIC, partition), position)):
         for batch in batches:
             read_batch(loaded, batch, retention_ms)
@@ -120,14 +118,16 @@ def next_offset(batch: LogBatch) -> int:
 
 
 def read_batch(loaded: Loaded, batch: LogBatch, retention_ms: int | None = None) -> None:
-    """Add one batch of the log to `loaded`; a record replaces an earlier record of its key.
+    """Add one batch of the log to `loaded`; a log record replaces an earlier one with its key.
 
-    A transaction's offsets stay pending until its marker: a commit marker commits them, an abort
-    marker drops them. If `retention_ms` is given (before 2.1), an offset without an own time to
-    expire gets the time of its commit plus `retention_ms`, else it gets no such time. Raises
-    ValueError for a record that cannot be read. Source: doLoadGroupsAndOffsets (2.8).
+    With `retention_ms` offsets without a time to expire get one. Raises ValueError for an
+    unreadable log record.
+
+    Source: doLoadGroupsAndOffsets (2.8).
     """
     if batch.marker and batch.producer_id is not None:
+        # A transaction's offsets stay pending until its marker: a commit marker commits them, an
+        # abort marker drops them.
         is_commit = batch.marker == "commit"
         for group_id, held in loaded.offsets.items():
             after = after_transaction(held, batch.producer_id, is_commit=is_commit)
@@ -154,22 +154,21 @@ def _with_offset(
     batch: LogBatch,
     retention_ms: int | None,
 ) -> Offsets:
-    """Return a group's offsets after a record of the log with the key `tp` and this value.
+    """Return a group's offsets after a log record with the key `tp` and this value.
 
-    `held` are the offsets before the record. `value` None is a tombstone: it removes the committed
-    offset or, if `batch` belongs to a transaction, the offset in this transaction only. Unless
-    `retention_ms` is None, an offset without an own time to expire gets the time of its commit plus
-    `retention_ms`.
+    `held` are the offsets before. `value` None is a tombstone.
     """
     entries = held.by_producer.get(batch.producer_id, {}) if batch.producer_id is not None else {}
     if value is None and batch.producer_id is None:
         return held.without_committed([tp])
+    # In a transaction a tombstone removes the offset of this transaction only.
     if value is None and batch.producer_id is not None:
         left = {other: stored for other, stored in entries.items() if other != tp}
         return held.for_producer(batch.producer_id, left)
     assert value is not None
     offset = read_offset_value(value)
     if retention_ms is not None and offset.expire_timestamp is None:
+        # An offset without an own time to expire expires `retention_ms` after its commit.
         offset = offset._replace(expire_timestamp=offset.commit_timestamp + retention_ms)
     stored = CommitRecordMetadataAndOffset(offset, batch.base_offset)
     if batch.producer_id is None:
@@ -180,9 +179,9 @@ def _with_offset(
 def _load_groups_and_offsets(ctx: GroupContext, loaded: Loaded, now_ms: int) -> Handler:
     """Put the loaded groups and offsets into the cache, and start the members' sessions.
 
-    A group that is in the cache already stays as it is. Offsets without a group record become an
-    Empty group. A group with more members than group.max.size begins a rebalance. Source: loadGroup
-    of GroupMetadataManager.scala, onGroupLoaded (2.8).
+    A group that is in the cache already stays unchanged.
+
+    Source: loadGroup of GroupMetadataManager.scala, onGroupLoaded (2.8).
     """
     for group_id, held in loaded.offsets.items():
         held = loaded.offsets[group_id] = held.without_empty()
@@ -191,6 +190,7 @@ def _load_groups_and_offsets(ctx: GroupContext, loaded: Loaded, now_ms: int) -> 
     for group_id in dict.fromkeys([*loaded.groups, *loaded.offsets]):
         group = loaded.groups.get(group_id)
         if group is None and ctx.rules.offsets_need_group and loaded.offsets.get(group_id):
+            # Offsets without a group record become an Empty group.
             group = machine.new_group(ctx, group_id, None, -1)
         if group is None or group_id in ctx.groups:
             continue
@@ -201,6 +201,7 @@ def _load_groups_and_offsets(ctx: GroupContext, loaded: Loaded, now_ms: int) -> 
             yield rebalance.restart_session(ctx, group_id, member)
         has_limit = has_reaction(ctx.rules.release, "GROUP_MAX_SIZE_REACHED")
         if has_limit and len(group.members) > ctx.config.max_size:
+            # A group with more members than group.max.size begins a rebalance.
             yield from rebalance.prepare_rebalance(
                 ctx, group_id, now_ms, "group.max.size is exceeded"
             )
@@ -229,13 +230,7 @@ def partition_resigned(ctx: GroupContext, event: e.PartitionResigned) -> Handler
 
 
 def _unload(ctx: GroupContext, group: Group, now_ms: int) -> Handler:
-    """Answer the parked requests of one group, cancel its timers, and move it to Dead.
-
-    The function with the name "group.unloaded" in GROUP_STRATEGIES, which a user of the lab can
-    replace, returns the error with which each parked request is answered, NOT_COORDINATOR. It
-    returns None for a JoinGroup that waits for the write of a static member's new id: such a
-    JoinGroup gets its response after the write, and until then the group stays in `ctx.unloaded`.
-    `now_ms` is the time of the transition.
+    """Answer the parked requests of one group, cancel its timers, and move it to Dead at `now_ms`.
 
     Source: onGroupUnloaded of GroupCoordinator.scala (0.9, 2.8).
     """
@@ -243,6 +238,10 @@ def _unload(ctx: GroupContext, group: Group, now_ms: int) -> Handler:
     for member in group.members.values():
         waiting = {JOIN_GROUP: member.awaiting_join, SYNC_GROUP: member.awaiting_sync}
         for parked, id in waiting.items():
+            # The rule "group.unloaded", which a user of the lab can replace, returns
+            # NOT_COORDINATOR or, for a JoinGroup that waits for the write of a static member's new
+            # id, None: the response then follows the write, and until then the group stays in
+            # `ctx.unloaded`.
             error = rule(ctx, UNLOADED)(ctx.name_of(source), parked) if id else None
             if id and error:
                 refusal = rebalance.join_error_result(ctx, member.member_id, error)
@@ -260,11 +259,12 @@ def _unload(ctx: GroupContext, group: Group, now_ms: int) -> Handler:
 
 
 def _without_parked_request(source: GroupState, member: Member) -> Member:
-    """Return a member after its parked request has been refused, in a group of the state `source`.
+    """Return a member without the parked request that was refused in a group of the state `source`.
 
-    In PreparingRebalance the member loses its parked JoinGroup, else its parked SyncGroup: in a
-    Stable group a JoinGroup stays parked until the record of a static member's new id is written.
+    In PreparingRebalance that is a JoinGroup, else a SyncGroup.
     """
     if source is PREPARING:
         return replace(member, awaiting_join=None)
+    # In a Stable group a JoinGroup stays parked until the record of a static member's new id is
+    # written.
     return replace(member, awaiting_sync=None)

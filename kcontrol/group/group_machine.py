@@ -76,11 +76,12 @@ def reset_assignments(group: Group) -> Group:
 def init_next_generation(group: Group) -> Group:
     """Return the group in its next generation, with the protocol that most members prefer.
 
-    Each member votes for the first protocol of its list that all members support; in a tie the
-    protocol counts whose first vote came earliest. Raises ValueError without a common protocol.
+    Raises ValueError if no protocol is supported by all members.
 
     Source: initNextGeneration of GroupMetadata.scala (0.9, 2.8).
     """
+    # Each member votes for the first protocol of its list that all members support; in a tie the
+    # protocol counts whose first vote came earliest.
     protocol = group.select_protocol()
     return _next_generation(group, protocol)
 
@@ -100,10 +101,10 @@ def _next_generation(group: Group, protocol: str | None) -> Group:
 
 
 def subscribed_topics(group: Group) -> frozenset[str] | None:
-    """Return the topics to which the group's members subscribe, None if they are unknown.
+    """Return the topics to which the group's members subscribe, None if the topics are unknown.
 
-    They are unknown for another protocol type than "consumer", without a chosen protocol, and if a
-    member's subscription cannot be read.
+    They are unknown for a protocol type other than "consumer", without a protocol, or after an
+    unreadable subscription.
 
     Source: computeSubscribedTopics of GroupMetadata.scala (2.8).
     """
@@ -139,8 +140,7 @@ GROUP_TRANSITIONS = TransitionTable("group", GroupState, "GroupMetadata.scala (2
 def transitions(ctx: GroupContext) -> TransitionTable:
     """Return the table of transitions between the states of a group in the coordinator's release.
 
-    A row for which `ctx.changes` has an action, a function by the user of the lab, has this action
-    in place of Kafka's.
+    An action in `ctx.changes`, a function by the user of the lab, replaces Kafka's.
     """
     return GROUP_TRANSITIONS.for_(ctx.rules.release, ctx.changes)
 
@@ -174,16 +174,16 @@ def transition_to(
     *,
     leaves: bool = False,
 ) -> Handler:
-    """Move a group to the state `target` by the action in the table; return the group after that.
+    """Move a group to `target` by the action in GROUP_TRANSITIONS; return the group after that.
 
-    The table is GROUP_TRANSITIONS. `timestamp_ms` is the time of the transition, `rule` its reason,
-    for the journal. With `leaves` the group also leaves the cache. Raises IllegalStateError if the
-    table does not have the transition.
+    With `leaves` the group also leaves the cache. Raises IllegalStateError for a transition without
+    a row.
     """
     row = transitions(ctx).find(group.state, target)
     if row is None:
         raise IllegalStateError(f"Group {group.group_id} cannot go from {group.state} to {target}")
     moved = row.action(group).with_changes(state=target, state_timestamp_ms=timestamp_ms)
+    # `rule` is the reason, for the journal.
     yield TransitionGroup(group.group_id, group.state, target, None if leaves else moved, rule)
     if leaves:
         ended = ctx.incarnation_of(group.group_id) + 1

@@ -1,6 +1,6 @@
 """Rules of the group coordinator: one field for each difference between Kafka's releases.
 
-`group_rules(release)` returns the value of each rule in one release.
+`group_rules(release)` returns the value of each rule.
 
 Source: the branches of Kafka from 0.9 on, the first release with this coordinator; many rules name
 a KIP or an issue. How a group responds in each state is a table of its own, with releases in its

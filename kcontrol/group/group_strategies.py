@@ -1,8 +1,7 @@
 """The decisions of the coordinator that a learner (a user of the lab) can replace.
 
-GROUP_STRATEGIES has Kafka's function for each name. `Lab(strategies={"group.expired": function})`
-replaces one. The arguments of the function are tuples, numbers and texts, which the caller, such as
-`may_complete_join`, makes from the group; a learner's function gets equal arguments.
+GROUP_STRATEGIES has Kafka's function for each name; `Lab(strategies={"group.expired": function})`
+replaces one. The arguments are tuples, numbers and texts.
 """
 
 from __future__ import annotations
@@ -17,15 +16,14 @@ JOIN_GROUP, SYNC_GROUP = "JoinGroup", "SyncGroup"
 
 
 class JoiningMember(NamedTuple):
-    """One member in the join phase: its id, whether it leads, and its parked request.
-
-    `parked` is "JoinGroup", or None without a parked request. `is_pending` marks a member id that
-    the coordinator has assigned and that no JoinGroup has used yet (since 2.2).
-    """
+    """One member in the join phase: its id, whether it leads, and its parked request."""
 
     member_id: str
     leads: bool
+    # "JoinGroup", or None without a parked request.
     parked: str | None
+    # True for a member id that the coordinator has assigned and no JoinGroup has used yet (since
+    # 2.2).
     is_pending: bool = False
 
 
@@ -41,41 +39,38 @@ def try_complete_join(members: Sequence[JoiningMember]) -> bool:
 def keep_alive(latest: int, session: int, deadline: int, parked: bool) -> bool:
     """Return whether a member stays in the group at the deadline of its session.
 
-    It stays if one of its requests is parked (`parked`), or if the session that began with its
-    latest heartbeat ends later than `deadline`. `latest` is the time of this heartbeat and
-    `session` the session timeout. Times are in ms and count from the heartbeat, so the coordinator
-    calls the function with `latest` 0, when it sets the timer and when the timer fires. The
-    JoinGroup of a new member does not count as parked (since 2.1). Source: shouldKeepMemberAlive of
-    GroupCoordinator.scala (0.9), hasSatisfiedHeartbeat of MemberMetadata.scala (2.8).
+    `latest` is the time of its latest heartbeat, `session` the session timeout, in ms; a member
+    with a parked request stays.
+
+    Source: shouldKeepMemberAlive of GroupCoordinator.scala (0.9), hasSatisfiedHeartbeat of
+    MemberMetadata.scala (2.8).
     """
+    # Times count from the heartbeat, so the coordinator passes 0 as `latest`. The JoinGroup of a
+    # new member does not count as parked (since 2.1).
     return parked or latest + session > deadline
 
 
 class ExpiringOffset(NamedTuple):
-    """A committed offset: its times in ms, and whether members may subscribe to its topic.
-
-    `expire_timestamp` is the time at which the offset itself expires, or None if the group's
-    retention decides (since 2.1).
-    """
+    """A committed offset: its times in ms, and whether a member subscribes to its topic."""
 
     commit_timestamp: int
+    # The time at which the offset itself expires; None if the group's retention decides (since
+    # 2.1).
     expire_timestamp: int | None
     is_subscribed: bool
 
 
 class ExpiringGroup(NamedTuple):
-    """The group of an offset, and the settings that decide when the offset expires.
+    """The group of an offset, and the settings that decide when the offset expires."""
 
-    `expiry` is "commit" up to 2.0: only the offset's own time counts. With "empty" (2.1 to 2.3) and
-    "unsubscribed" (since 2.4) the group's retention counts; only with "unsubscribed" an offset can
-    expire in a group with members. `state_timestamp` is the time at which the group entered its
-    state, -1 if unknown. A group without members that was used for offsets alone has
-    `protocol_type` None.
-    """
-
+    # "commit" up to 2.0: only the offset's own time counts. With "empty" (2.1 to 2.3) and
+    # "unsubscribed" (since 2.4) the group's retention counts; only with "unsubscribed" an offset
+    # can expire in a group with members.
     expiry: str
     state: str
+    # The time at which the group entered its state, -1 if unknown.
     state_timestamp: int
+    # None for a group without members that was used for offsets alone.
     protocol_type: str | None
     retention_ms: int
 
@@ -83,17 +78,19 @@ class ExpiringGroup(NamedTuple):
 def expired(offset: ExpiringOffset, group: ExpiringGroup, now: int) -> bool:
     """Return whether an offset has expired at `now`, in ms.
 
-    Up to 2.0 only `expire_timestamp` counts. Since 2.1 an offset without this time expires after
-    the retention, which counts from its commit, or from the time at which the group became Empty;
-    offsets of a group with members do not expire as long as members may subscribe to the topic.
+    Up to 2.0 `expire_timestamp` decides; since 2.1 the group's retention, for an offset without
+    this time.
+
     Source: deleteExpiredOffsets of GroupMetadataManager.scala (0.9), getExpiredOffsets of
     GroupMetadata.scala (2.1, 2.8), KIP-211.
     """
     base, own = offset.commit_timestamp, offset.expire_timestamp
     if group.expiry == "commit":
         return own is not None and own < now
+    # The retention counts from the commit, or from the time at which the group became Empty.
     if group.protocol_type is not None and group.state == "Empty":
         base = group.state_timestamp if group.state_timestamp >= 0 else base
+    # Offsets stay as long as members of the group may subscribe to the topic.
     elif group.protocol_type is not None and offset.is_subscribed:
         return False
     return now >= own if own is not None else now - base >= group.retention_ms
@@ -102,11 +99,13 @@ def expired(offset: ExpiringOffset, group: ExpiringGroup, now: int) -> bool:
 def unloaded(state: str, parked: str) -> str | None:
     """Return the error of a parked request when its group is unloaded in this state, else None.
 
-    `parked` is "JoinGroup" or "SyncGroup". A JoinGroup that waits for the record of a static
-    member's new id gets its response from the end of this write. Source: onGroupUnloaded of
-    GroupCoordinator.scala (0.9, 2.8).
+    `parked` is "JoinGroup" or "SyncGroup".
+
+    Source: onGroupUnloaded of GroupCoordinator.scala (0.9, 2.8).
     """
     expected = JOIN_GROUP if state == "PreparingRebalance" else SYNC_GROUP
+    # A JoinGroup that waits for the record of a static member's new id gets its response after this
+    # write.
     return "NOT_COORDINATOR" if parked == expected else None
 
 

@@ -1,14 +1,14 @@
-"""The table of the coordinator's handlers: event, thread, function.
+"""HANDLERS: for each event of a group coordinator, such as JoinGroup, its thread and its function.
 
-A broker has two threads for groups. `coordinator` handles requests, timers and ended writes one
-after the other, as Kafka's lock of each group orders them; `group-metadata-manager` is the
-scheduler, which loads and unloads partitions of the offsets topic and removes expired offsets. The
-rows behind the handlers of requests are in `request_reactions.py`.
+The thread `coordinator` handles requests, timers and ended writes; `group-metadata-manager` loads
+and unloads partitions of the offsets topic and removes expired offsets.
 
 Source: KafkaApis.scala (calls of the coordinator), GroupMetadataManager.scala (tasks of its
 scheduler) (0.9, 2.8).
 """
 
+# `coordinator` handles one event after the other, as Kafka's lock of each group orders them.
+# `request_reactions.py` has the reactions of these handlers to requests.
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -31,12 +31,13 @@ def in_java_hash_map_order(
 ) -> list[TopicPartition]:
     """Return partitions in the order in which a Java hash map with these keys returns them.
 
-    They are inserted in the given order, and partitions of one bucket stay in this order. `most` is
-    the largest number of partitions that the map has held, since a map never shrinks its table; a
-    number below that of the partitions, such as 0, has no effect.
+    `most` is the largest number of partitions that the map has held before, if it was larger than
+    now.
     """
     found = list(dict.fromkeys(partitions))
     buckets = FIRST_BUCKETS
     while max(most, len(found)) > LOAD * buckets:
+        # A Java map never shrinks its table.
         buckets *= 2
+    # Partitions of one bucket stay in the order of insertion.
     return sorted(found, key=lambda tp: bucket(tp, buckets))

@@ -1,18 +1,15 @@
 """Handlers of JoinGroup: new members, members that join again, and static members that rejoin.
 
-The row of GROUP_REACTIONS decides which of these a request is; `JOINS` has the function for each
-reaction that is not only an error. Most functions park the request: the response follows when the
-join phase ends (`rebalance.py`), or when a record with the new id of a static member is in the log
-(`static_member_stored`).
-
-The length of the join phase, and the members that it leaves out, are in `rebalance.py`: read it
-next.
+GROUP_REACTIONS decides which of these a request is; `JOINS` has the function for each reaction that
+is not only an error. Read `rebalance.py` next.
 
 Source: handleJoinGroup, doJoinGroup, doUnknownJoinGroup, acceptJoiningMember,
 addMemberAndRebalance, updateMemberAndRebalance and updateStaticMemberAndRebalance of
 GroupCoordinator.scala (0.9, 2.8).
 """
 
+# Most functions park the request: the response follows when the join phase ends (`rebalance.py`),
+# or when a log record has the new id of a static member (`static_member_stored`).
 from __future__ import annotations
 
 from dataclasses import replace
@@ -28,11 +25,11 @@ from kcontrol.group.request_reactions import react
 
 
 def join_group(ctx: GroupContext, event: e.JoinGroup) -> Handler:
-    """Answer a JoinGroup, or park it until the join phase ends.
+    """Answer a JoinGroup, or park it until the join phase ends, by the row of GROUP_REACTIONS.
 
-    GROUP_REACTIONS decides, the table of reactions to requests by the group's state. If the group
-    is missing and has to be created, the table is read again for the new group. After the reaction
-    the join phase ends if all members have joined. Source: handleJoinGroup (0.9, 2.8).
+    Then end the join phase if all members have joined.
+
+    Source: handleJoinGroup (0.9, 2.8).
     """
     if error := ctx.validate_group_status(event.group_id) if event.group_id else "INVALID_GROUP_ID":
         yield _refuse(ctx, event, error)
@@ -40,6 +37,7 @@ def join_group(ctx: GroupContext, event: e.JoinGroup) -> Handler:
     group = ctx.groups.get(event.group_id)
     row = react(ctx, group, event)
     if row.reaction == "create the group":
+        # GROUP_REACTIONS is read again for the new group.
         group = new_group(ctx, event.group_id, event.protocol_type, event.timestamp_ms)
         yield cache_group(group)
         row = react(ctx, group, event)
@@ -84,11 +82,11 @@ def _new_id(event: e.JoinGroup) -> str:
 def _assign_member_id(ctx: GroupContext, event: e.JoinGroup, group: Group) -> Handler:
     """Answer with a new member id, and expect a JoinGroup with this id within the session timeout.
 
-    The id is pending until then. The join phase does not end before each pending id is used or has
-    timed out. Source: doUnknownJoinGroup (2.8), KIP-394.
+    Source: doUnknownJoinGroup (2.8), KIP-394.
     """
     member_id = _new_id(event)
     yield cache_group(group.with_changes(pending_members=(*group.pending_members, member_id)))
+    # The join phase does not end before each pending id is used or has timed out.
     timed_out = e.PendingMemberTimedOut(event.group_id, member_id)
     yield SetTimer(
         rebalance.session_timer(event.group_id, member_id), event.session_timeout_ms, timed_out
@@ -97,11 +95,9 @@ def _assign_member_id(ctx: GroupContext, event: e.JoinGroup, group: Group) -> Ha
 
 
 def _add_member(ctx: GroupContext, event: e.JoinGroup, group: Group) -> Handler:
-    """Add a member with the timeouts and protocols of its request, and begin a rebalance.
+    """Add a member with the timeouts and protocols of its JoinGroup, and begin a rebalance.
 
-    Since 2.1 a timer removes a new member whose JoinGroup is parked for longer than the rule
-    `new_member_timeout_ms`. A member that joins while the group waits for its first generation
-    extends that wait (`has_newcomer`). Source: addMemberAndRebalance (0.9, 2.8), KAFKA-7610.
+    Source: addMemberAndRebalance (0.9, 2.8), KAFKA-7610.
     """
     rules, member_id = ctx.rules, event.member_id or _new_id(event)
     session_ms, rebalance_ms = event.session_timeout_ms, event.rebalance_timeout_ms
@@ -111,11 +107,13 @@ def _add_member(ctx: GroupContext, event: e.JoinGroup, group: Group) -> Handler:
     is_new = rules.new_member_timeout_ms is not None
     if not group.members and rules.keeps_empty_groups:
         group = group.with_changes(protocol_type=event.protocol_type)
+    # A member that joins while the group waits for its first generation extends that wait.
     is_late = group.state is PREPARING and group.generation == 0
     member = replace(member, awaiting_join=event.correlation_id, is_new=is_new)
     yield Park(event.correlation_id, f"join {event.group_id}")
     group = group.with_changes(has_newcomer=group.has_newcomer or is_late)
     yield cache_group(group.with_member(member))
+    # Since 2.1 a timer removes a new member whose JoinGroup is parked for too long (KAFKA-7610).
     if rules.new_member_timeout_ms:
         yield rebalance.restart_session(ctx, event.group_id, member, rules.new_member_timeout_ms)
     yield from rebalance.prepare_rebalance(ctx, event.group_id, event.timestamp_ms, "a new member")
@@ -150,18 +148,16 @@ def _rejoin(ctx: GroupContext, event: e.JoinGroup, group: Group) -> Handler:
 
 
 def _update_static_member(ctx: GroupContext, event: e.JoinGroup, group: Group) -> Handler:
-    """Replace the member id of a static member that joins without a member id by a new id.
+    """Replace the old id of a static member, which joins without a member id, by a new member id.
 
-    Requests with the old id get FENCED_INSTANCE_ID from now on, and so do the parked requests.
-    Before 2.6 the JoinGroup is answered and no rebalance follows. Since 2.6, if the group is Stable
-    and would choose its present protocol again, the response waits until a record with the new id
-    is in the log; otherwise a rebalance begins. In the join phase the JoinGroup is parked as usual.
-    In each case the session's timer is set, as if no JoinGroup were parked. Source:
-    updateStaticMemberAndRebalance (2.8), KIP-345, KAFKA-9801.
+    Then answer, begin a rebalance, or park the JoinGroup until the log has the new id.
+
+    Source: updateStaticMemberAndRebalance (2.8), KIP-345, KAFKA-9801.
     """
     member_id, leader = _new_id(event), group.leader
     old_id = group.member_of(event.instance_id) or ""
     old = group.members[old_id]
+    # Requests with the old id get FENCED_INSTANCE_ID from now on, and so do the parked requests.
     if old.awaiting_join:
         yield Respond(
             old.awaiting_join, rebalance.join_error_result(ctx, old_id, "FENCED_INSTANCE_ID")
@@ -171,6 +167,9 @@ def _update_static_member(ctx: GroupContext, event: e.JoinGroup, group: Group) -
     member = replace(old, member_id=member_id, protocols=event.protocols, awaiting_sync=None)
     member = replace(member, awaiting_join=event.correlation_id)
     group = replace_group_instance(group, old_id, member)
+    # Before 2.6 the JoinGroup is answered and no rebalance follows. Since 2.6, if the group is
+    # Stable and would choose its present protocol again, the response waits for the log; otherwise
+    # a rebalance begins. In the join phase the JoinGroup is parked as usual.
     is_stored = ctx.rules.static_rejoin == "stored"
     stays = not is_stored or (group.state is STABLE and group.select_protocol() == group.protocol)
     if stays and group.state is not PREPARING:
@@ -179,6 +178,7 @@ def _update_static_member(ctx: GroupContext, event: e.JoinGroup, group: Group) -
     yield CancelTimer(rebalance.session_timer(event.group_id, old_id))
     yield Park(event.correlation_id, f"join {event.group_id}")
     yield cache_group(group)
+    # The session's timer is set as if no JoinGroup were parked.
     yield rebalance.restart_session(ctx, event.group_id, replace(member, awaiting_join=None))
     incarnation, ids = ctx.incarnation_of(event.group_id), (event.group_id, event.correlation_id)
     then = e.StaticMemberStored(
@@ -221,11 +221,12 @@ def replace_group_instance(group: Group, old_id: str, member: Member) -> Group:
 def static_member_stored(ctx: GroupContext, event: e.StaticMemberStored) -> Handler:
     """Answer a static member's JoinGroup after the write of its new member id to the log.
 
-    If the write has failed, the response is an error and the member gets its old id again. The
-    group may have left the cache during the write: then it is in `ctx.unloaded`, and is changed
-    there. Source: the callback of storeGroup in updateStaticMemberAndRebalance
-    (2.8).
+    If the write has failed, the response is an error and the member gets its old id again.
+
+    Source: the callback of storeGroup in updateStaticMemberAndRebalance (2.8).
     """
+    # The group may have left the cache during the write: then it is in `ctx.unloaded`, and is
+    # changed there.
     name = unloaded_name(event.group_id, event.incarnation)
     is_current = event.incarnation == ctx.incarnation_of(event.group_id)
     group = ctx.groups.get(event.group_id) if is_current else ctx.unloaded.get(name)
@@ -248,16 +249,17 @@ def _after_id_stored(
 ) -> Handler:
     """Answer the parked JoinGroup of `member`, whose new id is in the log; return the new group.
 
-    If `group` or `member` is None, because the group or the member has left, return None and answer
-    nothing. The response names `event.leader`, the leader before the write, so that a leader that
-    has rejoined does not assign. It has the member id of this write, although the member may have
-    rejoined under another id.
+    Return None, and answer nothing, if the group or the member has left.
     """
     yield from ()
     if group is None or member is None:
         return None
     if member.awaiting_join is not None:
+        # The member id is that of this write, although the member may have rejoined under another
+        # id.
         response = rebalance.current_generation_result(ctx, group, event.member_id)
+        # The leader is the leader before the write, so that a leader that has rejoined does not
+        # assign.
         response = response._replace(leader=event.leader or "", members=())
         yield Respond(member.awaiting_join, response)
     return group.with_member(replace(member.after_id_write(event.member_id), awaiting_join=None))
@@ -266,19 +268,19 @@ def _after_id_stored(
 def _after_id_failed(
     ctx: GroupContext, event: e.StaticMemberStored, group: Group | None, member: Member | None
 ) -> Handler:
-    """Return the group after the write of a static member's new member id has failed.
+    """Return the group after the write of a static member's new id has failed: the old id is back.
 
-    The member gets the old member id again, unless a later JoinGroup has given it another id.
-    Return None if the member or the group has left. The JoinGroup whose new id was written gets the
-    error, and a parked SyncGroup gets FENCED_INSTANCE_ID. A JoinGroup that arrived during the write
-    gets no response, unless its own write fails too. The member keeps the protocols of the failed
-    JoinGroup: Kafka wants to restore the old protocols, but reads them after it has replaced them.
+    Return None if the member or the group has left.
     """
     if group is None or member is None:
         return None
+    # A JoinGroup that arrived during the write gets no response, unless its own write fails too.
     dropped = member.awaiting_join or member.dropped
+    # Kafka wants to restore the old protocols, but reads them after it has replaced them: the
+    # member keeps the protocols of the failed JoinGroup.
     written = replace(member.after_id_write(event.member_id), protocols=event.protocols)
     written = replace(written, awaiting_join=None, dropped=dropped)
+    # A later JoinGroup has given the member another id, which stays.
     if member.member_id != event.member_id:
         return group.with_member(written)
     if member.awaiting_sync:
@@ -296,14 +298,13 @@ def _after_id_failed(
 def _restart_old_session(
     ctx: GroupContext, event: e.StaticMemberStored, member: Member | None, group: Group | None
 ) -> Handler:
-    """Restart the session of a static member under its old id, and end the session of its new id.
+    """Restart a static member's session under the old id; end the session of the new id.
 
-    `member` is the member before it has its old id again, `group` the group after that; if `group`
-    is None, no session changes. Raises IllegalStateError if `member` is None or does not have the
-    new id, as replaceGroupInstance (2.8) throws.
+    Raises IllegalStateError if `member`, the member before this change, is None or has another id.
     """
     if member is None or member.member_id != event.member_id:
         raise IllegalStateError(f"Cannot replace non-existing member id {event.member_id}")
+    # `group` is the group after the member has its old id again.
     if group is not None:
         yield CancelTimer(rebalance.session_timer(event.group_id, event.member_id))
         yield rebalance.restart_session(ctx, event.group_id, group.members[event.old_member_id])

@@ -1,8 +1,7 @@
 """Handlers of SyncGroup, Heartbeat, LeaveGroup, DescribeGroups and ListGroups.
 
-The row of GROUP_REACTIONS (`request_reactions.py`) decides the response. This module performs the
-reactions: it parks a SyncGroup until the assignment is stored, restarts sessions, and removes
-members. `rebalance.py` decides what follows after a member has left.
+The row of GROUP_REACTIONS (`request_reactions.py`) decides the response. `rebalance.py` decides
+what follows after a member has left.
 
 Source: doSyncGroup, handleHeartbeat, handleLeaveGroup, handleDescribeGroup and handleListGroups of
 GroupCoordinator.scala (0.9, 2.8).
@@ -23,12 +22,11 @@ from kcontrol.group.request_reactions import react
 
 
 def sync_group(ctx: GroupContext, event: e.SyncGroup) -> Handler:
-    """Answer with the assignment, or park the request until the leader's assignment is stored.
+    """Answer with the assignment or an error, or park the request until the assignment is stored.
 
-    If the table GROUP_REACTIONS has an error for the request in this state of the group, answer
-    with the error. The SyncGroup of the leader begins the write of all assignments; a member for
-    which the leader has sent no assignment gets an empty one. Source: handleSyncGroup, doSyncGroup
-    (0.9, 2.8).
+    The SyncGroup of the leader begins the write of all assignments.
+
+    Source: handleSyncGroup, doSyncGroup (0.9, 2.8).
     """
     group = ctx.groups.get(event.group_id)
     error = refused_here(ctx, event)
@@ -49,6 +47,7 @@ def sync_group(ctx: GroupContext, event: e.SyncGroup) -> Handler:
     if row.restarts_session or not ctx.rules.rebalance_timeouts:
         yield rebalance.restart_session(ctx, event.group_id, member)
     if row.reaction == STORE:
+        # A member for which the leader has sent no assignment gets an empty one.
         assignment = dict.fromkeys(group.members, b"") | dict(event.assignment)
         named, incarnation = event.group_id, ctx.incarnation_of(event.group_id)
         then = e.AssignmentStored(named, group.generation, assignment, incarnation=incarnation)
@@ -62,16 +61,17 @@ WHILE_LOADING = {e.SyncGroup: "REBALANCE_IN_PROGRESS", e.Heartbeat: "NONE"}
 
 
 def refused_here(ctx: GroupContext, event: e.SyncGroup | e.Heartbeat) -> str | None:
-    """Return the error of a response that does not depend on the group's state, else None.
+    """Return the response's error if the group's state does not matter, else None.
 
-    That is NOT_COORDINATOR or, since 2.0 for an empty group id, INVALID_GROUP_ID. While the group
-    is being loaded, a Heartbeat gets "NONE" and, since 2.0, a SyncGroup REBALANCE_IN_PROGRESS;
-    before 2.0 such a SyncGroup is handled as usual.
+    While the group is being loaded, a Heartbeat gets "NONE" and, since 2.0, a SyncGroup
+    REBALANCE_IN_PROGRESS.
+
     Source: handleSyncGroup, handleHeartbeat.
     """
     error = ctx.validate_group_status(event.group_id)
     if error != "COORDINATOR_LOAD_IN_PROGRESS":
         return error
+    # Before 2.0 a SyncGroup during the loading is handled as usual.
     is_checked = ctx.rules.loading_first or isinstance(event, e.Heartbeat)
     return WHILE_LOADING[type(event)] if is_checked else None
 
@@ -99,11 +99,12 @@ def heartbeat(ctx: GroupContext, event: e.Heartbeat) -> Handler:
 
 
 def leave_group(ctx: GroupContext, event: e.LeaveGroup) -> Handler:
-    """Remove the members that a request names, and answer with an error for each.
+    """Remove the members that a LeaveGroup names, and answer with "NONE" or an error for each.
 
-    Before 2.4 a request names one member, and its response has one error. If the group is not
-    coordinated here, is being loaded, or is Dead, no member is removed, and the response has one
-    error. Source: handleLeaveGroup (0.9, 2.8), KIP-345.
+    If the group is not coordinated here or is being loaded, answer with one error and remove no
+    member.
+
+    Source: handleLeaveGroup (0.9, 2.8), KIP-345.
     """
     group, error = ctx.groups.get(event.group_id), ctx.validate_group_status(event.group_id)
     if not error and group and group.state is DEAD:
@@ -114,6 +115,7 @@ def leave_group(ctx: GroupContext, event: e.LeaveGroup) -> Handler:
     codes = []
     for identity in event.members:
         codes.append((yield from _leave_member(ctx, event, identity)))
+    # Before 2.4 a request names one member, and its response has one error.
     one = ctx.rules.leave_answer == "one error"
     answer = e.LeaveResult(codes[0]) if one else e.LeaveResult("NONE", tuple(codes), event.members)
     yield Respond(event.correlation_id, answer)
@@ -122,8 +124,7 @@ def leave_group(ctx: GroupContext, event: e.LeaveGroup) -> Handler:
 def _leave_member(ctx: GroupContext, event: e.LeaveGroup, identity: e.MemberIdentity) -> Handler:
     """Remove the member `identity`, or its member id if that is pending, and return "NONE".
 
-    If the row of GROUP_REACTIONS that fits the group's state and this member has an error, return
-    the error and remove nothing.
+    If the row of GROUP_REACTIONS has an error, return the error and remove nothing.
     """
     group, now_ms = ctx.groups.get(event.group_id), event.timestamp_ms
     row = react(ctx, group, event, identity)
@@ -143,9 +144,9 @@ def _leave_member(ctx: GroupContext, event: e.LeaveGroup, identity: e.MemberIden
 def describe_group(ctx: GroupContext, event: e.DescribeGroup) -> Handler:
     """Answer with the state and the members of a group; a missing group is Dead.
 
-    Only a Stable group shows protocol, metadata and assignments. The answer is an error if the
-    group is not coordinated here or is being loaded. Source: handleDescribeGroup,
-    GroupMetadata.summary (0.9, 2.8).
+    Only a Stable group shows protocol, metadata and assignments.
+
+    Source: handleDescribeGroup, GroupMetadata.summary (0.9, 2.8).
     """
     group = ctx.groups.get(event.group_id)
     if error := ctx.validate_group_status(event.group_id, needs_name=False):
@@ -168,9 +169,9 @@ def describe_group(ctx: GroupContext, event: e.DescribeGroup) -> Handler:
 def list_groups(ctx: GroupContext, event: e.ListGroups) -> Handler:
     """Answer with all groups in the cache, or with the groups in the states that the request names.
 
-    While a partition is being loaded the response has COORDINATOR_LOAD_IN_PROGRESS and the groups
-    loaded so far. Source: handleListGroups (0.9, 2.8).
+    Source: handleListGroups (0.9, 2.8).
     """
+    # While a partition is being loaded the response also has the groups loaded so far.
     error = "COORDINATOR_LOAD_IN_PROGRESS" if ctx.loading else "NONE"
     groups = (
         (group.group_id, group.protocol_type or "", ctx.name_of(group.state))

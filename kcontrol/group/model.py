@@ -1,15 +1,13 @@
-"""Groups, members and offsets as immutable values.
+"""Groups, members and offsets as immutable values; members are in the order in which they joined.
 
-A change makes a new value, which a handler puts into the cache (`context.cache_group`); so copies
-of a cluster share all values that did not change. Members are in the order in which they joined.
-Kafka keeps them in a hash map, whose order decides the next leader after the leader's removal and
-the protocol that wins a tie; here the order of joining decides.
-
-When a group changes is decided in `group_machine.py` and `rebalance.py`: read these next.
+A change makes a new value, which a handler puts into the cache (`context.cache_group`). Read next:
+`group_machine.py` and `rebalance.py`.
 
 Source: GroupMetadata.scala and MemberMetadata.scala (0.9, 2.8).
 """
 
+# Kafka keeps members in a hash map, whose order decides the next leader after the leader's removal
+# and the protocol that wins a tie; here the order of joining decides.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
@@ -51,14 +49,7 @@ class GroupProtocol(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One member of a group.
-
-    `awaiting_join` and `awaiting_sync` are the correlation ids of its parked requests. `is_new`
-    says that the member's first JoinGroup is parked (2.1 on). `unwritten` are the new ids of a
-    static member that are not in the log yet. `dropped` is the correlation id of a JoinGroup that
-    arrived while the member's earlier new id was being written. That write failed, so the JoinGroup
-    gets a response only if the write of its own new id fails too.
-    """
+    """One member of a group, with the correlation ids of its parked requests."""
 
     member_id: str
     client_id: str
@@ -68,10 +59,16 @@ class Member:
     protocols: tuple[GroupProtocol, ...]
     instance_id: str | None = None
     assignment: bytes = b""
+    # The correlation ids of the parked JoinGroup and of the parked SyncGroup.
     awaiting_join: str | None = None
     awaiting_sync: str | None = None
+    # Whether the member's first JoinGroup is parked (2.1 on).
     is_new: bool = False
+    # The new ids of a static member that are not in the log yet.
     unwritten: tuple[str, ...] = ()
+    # The correlation id of a JoinGroup that arrived while the member's earlier new id was being
+    # written. That write failed, so the JoinGroup gets a response only if the write of its own new
+    # id fails too.
     dropped: str | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -105,7 +102,9 @@ class Member:
     def vote(self, candidates: Collection[str]) -> str:
         """Return the first of the member's protocols, in its order, that is in `candidates`.
 
-        Raises ValueError if none of them is. Source: vote of MemberMetadata.scala (0.9, 2.8).
+        Raises ValueError if no protocol of the member is in `candidates`.
+
+        Source: vote of MemberMetadata.scala (0.9, 2.8).
         """
         for name in self.protocol_names:
             if name in candidates:
@@ -116,14 +115,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One group: its members by id, in the order in which they joined, and its state.
-
-    `leader` is a member id. `is_delayed` is True during group.initial.rebalance.delay.ms, a wait
-    that does not end early; `has_newcomer` says that a member has joined in the wait, which extends
-    it. `pending_members` are member ids that the coordinator has assigned and no member uses yet,
-    `pending_sync` the ids of members that have not sent SyncGroup. `subscribed_topics` is None if
-    the topics are unknown.
-    """
+    """One group: its members by id, in the order in which they joined, and its state."""
 
     group_id: str
     state: GroupState
@@ -131,12 +123,18 @@ class Group:
     protocol_type: str | None = None
     protocol: str | None = None
     generation: int = 0
+    # A member id.
     leader: str | None = None
     members: Mapping[str, Member] = field(default_factory=dict)
+    # Member ids that the coordinator has assigned and no member uses yet.
     pending_members: tuple[str, ...] = ()
+    # The ids of members that have not sent SyncGroup.
     pending_sync: tuple[str, ...] = ()
+    # True during group.initial.rebalance.delay.ms, a wait that does not end early.
     is_delayed: bool = False
+    # Whether a member has joined in the wait, which extends the wait.
     has_newcomer: bool = False
+    # None if the topics are unknown.
     subscribed_topics: frozenset[str] | None = None
 
     def with_changes(self, **changes: Any) -> Group:
@@ -185,7 +183,10 @@ class Group:
         return next((m.member_id for m in members if m.instance_id == instance_id), None)
 
     def writer_of(self, member_id: str) -> Member | None:
-        """Return the static member with `member_id` among its ids not yet in the log, or None."""
+        """Return the static member that has `member_id` in `unwritten`, or None.
+
+        `unwritten` has the new ids of a member that are not in the log yet.
+        """
         return next((m for m in self.members.values() if member_id in m.unwritten), None)
 
     def is_fenced(self, member_id: str, instance_id: str | None) -> bool:
@@ -222,13 +223,13 @@ class Group:
 
     @property
     def votes(self) -> dict[str, int]:
-        """Return the number of votes for each protocol that all members offer.
+        """Return the number of votes for each protocol that all members offer: `{"range": 2}`.
 
-        Each member votes for the first of these in its own order. Protocols without a vote are
-        missing; the protocols are in the order in which each got its first vote.
+        Protocols without a vote are missing; the others are in the order of their first votes.
         """
         candidates, votes = self.candidates, dict[str, int]()
         for member in self.members.values():
+            # A member votes for the first of these protocols in its own order.
             chosen = member.vote(candidates)
             votes[chosen] = votes.get(chosen, 0) + 1
         return votes
@@ -245,8 +246,7 @@ class Group:
     def supports(self, protocol_type: str, names: Collection[str]) -> bool:
         """Return whether a member with this protocol type and these protocols can join the group.
 
-        The type must be the group's, and all present members must offer one of the protocols; any
-        protocol fits a group without members.
+        The type must be the group's, and all present members must offer one of the protocols.
 
         Source: supportsProtocols of GroupMetadata.scala (2.1, 2.8).
         """
@@ -255,9 +255,10 @@ class Group:
 
 
 class OffsetAndMetadata(NamedTuple):
-    """One committed offset, with times in ms since 1970.
+    """One committed offset of a partition; the times are in ms since 1970.
 
-    Without `expire_timestamp` the retention of the coordinator decides (`offset_expiration.py`).
+    If `expire_timestamp` is None, the coordinator's retention decides when the offset expires
+    (`offset_expiration.py`).
     """
 
     offset: int
@@ -268,7 +269,10 @@ class OffsetAndMetadata(NamedTuple):
 
 
 class CommitRecordMetadataAndOffset(NamedTuple):
-    """A committed offset, and the log offset at which its batch begins (None while unknown)."""
+    """A committed offset, and the first offset of the batch that has the commit's record.
+
+    `base_offset`, the offset of the batch in the log, is None while unknown.
+    """
 
     value: OffsetAndMetadata
     base_offset: int | None = None
@@ -298,14 +302,13 @@ class Offsets:
         return tp in self.pending or any(tp in entries for entries in self.by_producer.values())
 
     def committing(self, new: Entries) -> Offsets:
-        """Return the offsets with those of `new`, by partition, in `committed`; other fields stay.
-
-        They replace committed offsets of the same partitions. A committed offset stays if its batch
-        is known to be later in the log than the batch of the partition's offset in `new`.
+        """Return these offsets with the offsets of `new`, by partition, as committed offsets.
 
         Source: onOffsetCommitAppend, completePendingTxnOffsetCommit of GroupMetadata.scala (2.8).
         """
         old = self.committed
+        # A committed offset stays if its batch is known to be later in the log than the batch of
+        # the new offset.
         newer = {tp: stored for tp, stored in new.items() if _is_newer(stored, old.get(tp))}
         return replace(self, committed={**old, **newer})
 
@@ -329,7 +332,7 @@ class Offsets:
         )
 
     def for_producer(self, producer: int, entries: Entries) -> Offsets:
-        """Return the offsets; the open transaction of producer id `producer` is now `entries`."""
+        """Return the offsets with `entries` as the open transaction of the producer id."""
         return replace(self, by_producer={**self.by_producer, producer: entries})
 
     def without_empty(self) -> Offsets:
@@ -352,9 +355,9 @@ def _without(entries: Mapping[K, V], gone: Collection[K]) -> dict[K, V]:
 def _is_newer(
     new: CommitRecordMetadataAndOffset, old: CommitRecordMetadataAndOffset | None
 ) -> bool:
-    """Return whether the batch of `new` is later in the log than that of `old`.
+    """Return whether the batch of `new` is later in the log than the batch of `old`.
 
-    Return True if there is no `old`, or if the base offset of one of the two is unknown.
+    Return True if `old` is None, or if the base offset of one of the two batches is unknown.
     """
     if old is None or old.base_offset is None or new.base_offset is None:
         return True

@@ -1,18 +1,17 @@
 """Handlers that delete offsets and groups: by age, by DeleteGroups, by OffsetDelete.
 
-Rules: an offset expires by its own time, or (since 2.1, KIP-211) by the group's retention, counted
-from its commit or from the time at which the group became Empty. Offsets of a group with members
-expire only if no member subscribes to the topic (since 2.4, KAFKA-7437). An Empty group is removed
-with the last of its offsets. Each deleted record leaves a tombstone in the log.
-
-The scheduler of a coordinator looks for expired offsets when its process has started, and then
-every `offsets.retention.check.interval.ms`.
+The scheduler looks for expired offsets at the start of the process, then every
+`offsets.retention.check.interval.ms`. Each deleted offset leaves a tombstone in the log.
 
 Source: deleteExpiredOffsets (0.9), removeExpiredOffsets of GroupMetadata.scala,
 cleanupGroupMetadata of GroupMetadataManager.scala, handleDeleteGroups and handleDeleteOffsets of
 GroupCoordinator.scala (2.8).
 """
 
+# An offset expires by its own time, or (since 2.1, KIP-211) by the group's retention, counted from
+# its commit or from the time at which the group became Empty. Offsets of a group with members
+# expire only if no member subscribes to the topic (since 2.4, KAFKA-7437). An Empty group is
+# removed with the last of its offsets.
 from __future__ import annotations
 
 from collections.abc import Collection
@@ -50,9 +49,7 @@ def expire_offsets(ctx: GroupContext, event: e.ExpireOffsets) -> Handler:
 def expired(ctx: GroupContext, group_id: str, now_ms: int) -> tuple[TopicPartition, ...]:
     """Return the partitions whose committed offset has expired and has no write pending.
 
-    For each such offset the rule "group.expired" of GROUP_STRATEGIES decides: Kafka's function, or
-    the function by which a user of the lab has replaced it. Source: removeExpiredOffsets of
-    GroupMetadata.scala (2.8).
+    Source: removeExpiredOffsets of GroupMetadata.scala (2.8).
     """
     held, group = ctx.offsets_of(group_id), ctx.groups.get(group_id)
     about = group or new_group(ctx, group_id, None, -1)  # 0.9 has offsets of no group
@@ -65,6 +62,7 @@ def expired(ctx: GroupContext, group_id: str, now_ms: int) -> tuple[TopicPartiti
         )
         for tp, value in settled.items()
     }
+    # Kafka's function, or the function by which a user of the lab has replaced it.
     has_expired = strategies.rule(ctx, strategies.EXPIRED)
     return tuple(tp for tp, offset in offsets.items() if has_expired(offset, question, now_ms))
 
@@ -86,21 +84,22 @@ def remove_offsets(
 ) -> Handler:
     """Replace the group's offsets by `after`, and write a tombstone for each partition in `gone`.
 
-    An Empty group without offsets is removed too, and its record gets a tombstone. A group with an
-    open transaction stays, even if the transaction has no offset left. A group of generation 0 has
-    no record in the log, hence no tombstone. `now_ms` is the time of the group's transition to
-    Dead. Source: cleanupGroupMetadata of GroupMetadataManager.scala, hasOffsets of
-    GroupMetadata.scala (2.8).
+    An Empty group without offsets is removed too, at `now_ms`, with a tombstone for its log record.
+
+    Source: cleanupGroupMetadata of GroupMetadataManager.scala, hasOffsets of GroupMetadata.scala
+    (2.8).
     """
     held, group = ctx.offsets_of(group_id), ctx.groups.get(group_id)
     tombstones = [offset_key(group_id, tp) for tp in gone if tp in held.committed]
     if after != held:
         yield cache_offsets(group_id, after)
+    # A group with an open transaction stays, even if the transaction has no offset left.
     is_left = group and (group.state is DEAD or (group.state is EMPTY and not after))
     if group and is_left and ctx.rules.offsets_need_group:
         for member_id in group.pending_members:
             yield CancelTimer(session_timer(group_id, member_id))
         yield from transition_to(ctx, group, DEAD, now_ms, "nothing is left of it", leaves=True)
+        # A group of generation 0 has no record in the log.
         if group.generation > 0:
             tombstones.append(group_key(group_id))
     if tombstones:
@@ -110,9 +109,10 @@ def remove_offsets(
 def delete_groups(ctx: GroupContext, event: e.DeleteGroups) -> Handler:
     """Delete each named group that is Empty, with all its offsets; answer with an error per group.
 
-    The error is "NONE" for a deleted group, NON_EMPTY_GROUP for a group with members,
-    GROUP_ID_NOT_FOUND for a missing or Dead group, or that of `validate_group_status`. Source:
-    handleDeleteGroups (2.8), KIP-229.
+    The error is "NONE" for a deleted group and, for example, NON_EMPTY_GROUP for a group with
+    members.
+
+    Source: handleDeleteGroups (2.8), KIP-229.
     """
     errors: dict[str, str] = {}
     for group_id in event.group_ids:
@@ -129,11 +129,9 @@ def delete_groups(ctx: GroupContext, event: e.DeleteGroups) -> Handler:
 def offset_delete(ctx: GroupContext, event: e.OffsetDelete) -> Handler:
     """Delete the offsets of single partitions; answer with an error for each, or for the request.
 
-    The request gets an error if this broker cannot answer for the group, if there is no such group
-    or it is Dead, or if it has members and is no consumer group. An offset of a topic to which a
-    member subscribes stays, with GROUP_SUBSCRIBED_TO_TOPIC. If all offsets stay, nothing changes;
-    else an Empty group without offsets is removed too. Source: handleOffsetDeleteRequest of
-    KafkaApis.scala, handleDeleteOffsets (2.8), KIP-496.
+    An Empty group without offsets is removed too.
+
+    Source: handleOffsetDeleteRequest of KafkaApis.scala, handleDeleteOffsets (2.8), KIP-496.
     """
     group = ctx.groups.get(event.group_id)
     error = ctx.validate_group_status(event.group_id) or react(ctx, group, event).reaction
@@ -141,6 +139,7 @@ def offset_delete(ctx: GroupContext, event: e.OffsetDelete) -> Handler:
         yield Respond(event.correlation_id, e.ErrorsResult({}, error))
         return
     errors = dict.fromkeys(event.partitions, "NONE")
+    # An offset of a topic to which a member subscribes stays.
     consumed = [tp for tp in event.partitions if _is_consumed(group, tp.topic)]
     errors |= dict.fromkeys(consumed, "GROUP_SUBSCRIBED_TO_TOPIC")
     gone = [tp for tp, code in errors.items() if code == "NONE"]

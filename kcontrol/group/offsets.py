@@ -1,19 +1,17 @@
 """Handlers of OffsetCommit, TxnOffsetCommit and OffsetFetch.
 
-A commit has three stages. Its offsets get a time (`with_timestamps`), are appended to the log and
-are pending (`_store_offsets`), and become visible when the log has them (`offsets_stored`). The
-offsets of a transaction stay apart, by producer id, until a marker commits or aborts them
-(`transaction_completed`).
-
-Rule of the order: the offset of a later batch in the log counts (`Offsets.committing`), even if its
-acknowledgement came first. GROUP_REACTIONS in `request_reactions.py` says which member may commit;
-`offset_expiration.py` says when offsets expire.
+Committed offsets get a time (`with_timestamps`), are appended to the log and are pending
+(`_store_offsets`), and become visible when the log has them (`offsets_stored`).
 
 Source: doCommitOffsets and doTxnCommitOffsets of GroupCoordinator.scala, storeOffsets and
 getOffsets of GroupMetadataManager.scala (0.9: prepareStoreOffsets), handleOffsetCommitRequest of
 KafkaApis.scala (0.9, 2.8).
 """
 
+# The offsets of a transaction stay apart, by producer id, until a marker commits or aborts them
+# (`transaction_completed`). The offset of a later batch in the log counts (`Offsets.committing`),
+# even if its acknowledgement came first. GROUP_REACTIONS says which member may commit;
+# `offset_expiration.py` says when offsets expire.
 from __future__ import annotations
 
 from dataclasses import replace
@@ -35,9 +33,9 @@ from kcontrol.group.request_reactions import react
 def offset_commit(ctx: GroupContext, event: e.OffsetCommit) -> Handler:
     """Write the offsets and park the request until the log has them, if the member may commit.
 
-    Otherwise answer with the error that GROUP_REACTIONS has, for all partitions. Since 0.10.1
-    offsets belong to a group, so a permitted commit to a missing group creates the group. Source:
-    handleCommitOffsets, handleTxnCommitOffsets (0.9, 2.8).
+    Otherwise answer with the error that GROUP_REACTIONS has, for all partitions.
+
+    Source: handleCommitOffsets, handleTxnCommitOffsets (0.9, 2.8).
     """
     group = ctx.groups.get(event.group_id)
     if error := ctx.validate_group_status(event.group_id, needs_name=event.producer is not None):
@@ -51,6 +49,7 @@ def offset_commit(ctx: GroupContext, event: e.OffsetCommit) -> Handler:
     if row.reaction != "store":
         yield _refuse(event, row.reaction)
         return
+    # Since 0.10.1 offsets belong to a group.
     if group is None and ctx.rules.offsets_need_group:
         yield cache_group(new_group(ctx, event.group_id, None, event.timestamp_ms))
     if row.restarts_session and group:
@@ -66,11 +65,12 @@ def _refuse(event: e.OffsetCommit, error: str) -> Respond:
 def with_timestamps(
     ctx: GroupContext, event: e.OffsetCommit, offset: e.CommittedOffset
 ) -> OffsetAndMetadata:
-    """Return `offset`, an offset of the request `event`, with its times, in ms since 1970.
+    """Return `offset`, an offset of the request `event`, with its times of commit and expiry.
 
-    The times are those of the commit and of the expiry. Before 2.1 each offset gets a time at which
-    it expires; since then only if the request has a retention. Source: handleOffsetCommitRequest of
-    KafkaApis.scala.
+    Times are in ms since 1970. The time of expiry is None since 2.1, unless the request has a
+    retention.
+
+    Source: handleOffsetCommitRequest of KafkaApis.scala.
     """
     now, given, retention = event.timestamp_ms, offset.commit_timestamp, event.retention_ms
     if ctx.rules.expiry == "commit":
@@ -86,14 +86,14 @@ def with_timestamps(
 def _store_offsets(ctx: GroupContext, event: e.OffsetCommit) -> Handler:
     """Write the offsets whose metadata are short enough; each is pending until the log has it.
 
-    The other offsets get OFFSET_METADATA_TOO_LARGE: in the answer after the write, or at once if no
-    offset is left to write. Before 0.10.1 an append without records comes before this answer.
+    The other offsets get OFFSET_METADATA_TOO_LARGE in the response.
 
     Source: storeOffsets of GroupMetadataManager.scala (2.8), prepareStoreOffsets (0.9).
     """
     rows = event.offsets.items()
     refused = tuple(tp for tp, offset in rows if not _is_metadata_valid(ctx, offset.metadata))
     values = {tp: with_timestamps(ctx, event, row) for tp, row in rows if tp not in refused}
+    # Before 0.10.1 an append without records comes before this answer.
     if not values and ctx.rules.offsets_need_group:
         yield _refuse(event, "OFFSET_METADATA_TOO_LARGE")
         return
@@ -119,11 +119,12 @@ def _is_metadata_valid(ctx: GroupContext, metadata: str) -> bool:
 
 
 def offsets_stored(ctx: GroupContext, event: e.OffsetsStored) -> Handler:
-    """Answer a commit whose write has ended, and make its offsets visible if it succeeded.
+    """Answer a commit whose write has ended, and make its offsets visible if the write succeeded.
 
-    Each offset gets NONE, or the write's error as clients get it (`translate_append_error`); those
-    in `event.refused` get OFFSET_METADATA_TOO_LARGE. Offsets of a group that has ended meanwhile
-    are dropped, but this does not change the response. Source: the callback of storeOffsets (2.8).
+    The response has an error for each offset: NONE, the write's error, or
+    OFFSET_METADATA_TOO_LARGE.
+
+    Source: the callback of storeOffsets (2.8).
     """
     held = after = ctx.offsets_of(event.group_id)
     if ctx.rules.offsets_need_group and event.incarnation != ctx.incarnation_of(event.group_id):
@@ -150,12 +151,13 @@ def _placed(event: e.OffsetsStored) -> dict[TopicPartition, CommitRecordMetadata
 def _after_append(held: Offsets, event: e.OffsetsStored) -> Offsets:
     """Return a group's offsets after the append of a commit; `held` are the offsets before.
 
-    The offsets of the commit are committed if the append succeeded, else they are dropped. An
-    offset of the commit that is no longer pending is ignored: it was deleted meanwhile, or the
-    commit belongs to an earlier group of this name. Source: onOffsetCommitAppend,
-    failPendingOffsetWrite of GroupMetadata.scala (2.8).
+    The offsets of the commit are committed if the append succeeded, else they are dropped.
+
+    Source: onOffsetCommitAppend, failPendingOffsetWrite of GroupMetadata.scala (2.8).
     """
     if event.error == "NONE":
+        # An offset that is not pending any more was deleted meanwhile, or belongs to an earlier
+        # group of this name.
         placed = _placed(event).items()
         held = held.committing({tp: stored for tp, stored in placed if tp in held.pending})
     pending = held.pending.items()
@@ -166,8 +168,8 @@ def _after_append(held: Offsets, event: e.OffsetsStored) -> Offsets:
 def _after_transactional_append(held: Offsets, event: e.OffsetsStored, producer: int) -> Offsets:
     """Return a group's offsets after the append of a TxnOffsetCommit; `held` are those before.
 
-    `producer` is the producer id of the transaction, which stays open. If the append failed, the
-    transaction loses its offsets of these partitions, even those of its later TxnOffsetCommits.
+    `producer` is the producer id of the transaction, which stays open.
+
     Source: onTxnOffsetCommitAppend, failPendingTxnOffsetCommit of GroupMetadata.scala (2.8).
     """
     if producer not in held.by_producer:
@@ -179,6 +181,8 @@ def _after_transactional_append(held: Offsets, event: e.OffsetsStored, producer:
             tp: new for tp, new in placed if tp in entries and new.value == entries[tp].value
         }
         return held.for_producer(producer, {**entries, **written})
+    # After a failed append the transaction loses its offsets of these partitions, even those of its
+    # later TxnOffsetCommits.
     left = {tp: stored for tp, stored in entries.items() if tp not in event.offsets}
     return held.for_producer(producer, left) if left else held.without_producer(producer)
 
@@ -186,7 +190,8 @@ def _after_transactional_append(held: Offsets, event: e.OffsetsStored, producer:
 def transaction_completed(ctx: GroupContext, event: e.TransactionCompleted) -> Handler:
     """Make the offsets of a transaction visible after its commit, and drop them after its abort.
 
-    These are its offsets in all groups whose partition of the offsets topic the event names.
+    The event names partitions of the offsets topic; the offsets of all groups in these partitions
+    are changed.
 
     Source: completePendingTxnOffsetCommit of GroupMetadata.scala (2.8).
     """
@@ -212,15 +217,16 @@ def after_transaction(held: Offsets, producer: int, *, is_commit: bool) -> Offse
 def offset_fetch(ctx: GroupContext, event: e.OffsetFetch) -> Handler:
     """Answer with the committed offsets; a partition without a committed offset has offset -1.
 
-    If the group is not coordinated here or is being loaded, answer with the error: before 0.10.2
-    for each partition, since then for the request. The response depends on no member and no
-    state: a client may use offsets alone. Source:
-    handleFetchOffsets of GroupCoordinator.scala, getOffsets of GroupMetadataManager.scala (0.9,
-    2.8).
+    If the group is not coordinated here or is being loaded, answer with the error.
+
+    Source: handleFetchOffsets of GroupCoordinator.scala, getOffsets of GroupMetadataManager.scala
+    (0.9, 2.8).
     """
     asked, by_partition = event.partitions, ctx.rules.fetch_error == "each partition"
     error = ctx.validate_group_status(event.group_id, needs_name=False)
     if error:
+        # Before 0.10.2 the error stands at each partition, since then at the request. No state of
+        # the group matters: a client may use offsets alone.
         each = dict.fromkeys(asked or (), e.FetchedOffset(error=error)) if by_partition else {}
         yield Respond(event.correlation_id, e.FetchResult("NONE" if by_partition else error, each))
         return
@@ -233,8 +239,7 @@ def offset_fetch(ctx: GroupContext, event: e.OffsetFetch) -> Handler:
 def _fetched(held: Offsets, tp: TopicPartition, *, stable: bool) -> e.FetchedOffset:
     """Return the committed offset of `tp` in the group's offsets `held`, -1 if there is none.
 
-    If `stable` and an offset of `tp` is pending or in an open transaction, return offset -1 with
-    the error UNSTABLE_OFFSET_COMMIT.
+    With `stable` a pending offset of `tp` gives -1 and UNSTABLE_OFFSET_COMMIT.
 
     Source: getOffsets (2.8), KIP-447.
     """

@@ -1,16 +1,16 @@
 """The bytes of the offsets topic and of the consumer protocol, written and read.
 
-LAYOUTS has a row for each record and version: the fields in their order. Every key and value begins
-with its version as an int16; all integers are big-endian. A "name" is a text that cannot be null. A
-rule of `group_rules.py` says which version a release writes; every version can be read.
-
-The records are written by `rebalance.store_group` and `offsets._store_offsets`: read these next.
+LAYOUTS has a row for each record and version. A rule of `group_rules.py` says which version a
+release writes; every version can be read.
 
 Source: GroupMetadataManager.scala (0.9), OffsetCommitKey.json, OffsetCommitValue.json,
 GroupMetadataKey.json, GroupMetadataValue.json (2.8), ConsumerProtocol.java, StickyAssignor.java
 (2.8).
 """
 
+# Every key and value begins with its version as an int16; all integers are big-endian. A "name" is
+# a text that cannot be null. `rebalance.store_group` and `offsets._store_offsets` write the
+# records.
 from __future__ import annotations
 
 import struct
@@ -66,13 +66,12 @@ DEFAULTS: dict[str, Any] = {
 
 
 def write(layout: Layout, fields: Mapping[str, Any]) -> bytes:
-    """Return `fields` as bytes, in the order of `layout`.
+    """Return `fields` as bytes, in the order of `layout`, such as `(("group", "string"), ...)`.
 
-    `layout` has a pair for each field: its name, and its type, which is "int32" or another integer,
-    "string", "bytes", a layout, or [type] for a list. Raises KeyError for a field that is missing
-    and has no value in DEFAULTS.
+    Raises KeyError for a field that is missing and has no value in DEFAULTS.
     """
     fields = DEFAULTS | dict(fields)
+    # A type is "int32" or another integer, "string", "bytes", a layout, or [type] for a list.
     return b"".join(_write(kind, fields[name]) for name, kind in layout)
 
 
@@ -156,12 +155,11 @@ def sorted_subscription(fields: Mapping[str, Any]) -> dict[str, Any]:
 def decode(record: str, data: bytes) -> tuple[int, dict[str, Any]]:
     """Return the version and the fields of `record` (a key of LAYOUTS), read from `data`.
 
-    A subscription or assignment of a later version than the newest known one is read by the layout
-    of the newest; the returned version is still the one in `data`. Raises ValueError for an unknown
-    version of any other record, and if the data end too early.
+    Raises ValueError for an unknown version, and if the data end too early.
     """
     version, start = _number(">h", data, 0)
     newest = max(LAYOUTS[record])
+    # A subscription or assignment of a later version is read by the newest known layout.
     known = min(version, newest) if record in OPEN_ENDED else version
     return version, read(_layout(record, known), data, start)[0]
 
@@ -189,17 +187,17 @@ def topics_of(subscription: bytes) -> frozenset[str] | None:
 
 
 class OffsetsTopicRecord(NamedTuple):
-    """One record of the offsets topic in the log of a replica; `data` is None for a tombstone.
-
-    `base_offset` is the offset at which its batch begins.
-    """
+    """One record of the offsets topic in the log of a replica; `data` is None for a tombstone."""
 
     offset: int
     leader_epoch: int
     key: bytes
     data: bytes | None
+    # The offset at which the record's batch begins.
     base_offset: int
     producer_id: int | None = None
+    # The codec of the batch, a number of `CODECS` in `batches/record_batch.py`.
+    codec: int = 0
 
     @property
     def value(self) -> str:
@@ -208,26 +206,24 @@ class OffsetsTopicRecord(NamedTuple):
         Other records are "generation 2 of my-group, 3 members" and "tombstone of my-group".
         """
         fields = decode("group_key" if self.key[:2] == b"\0\2" else "offset_key", self.key)[1]
-        of = (
-            f"{TopicPartition(fields['topic'], fields['partition'])} in "
-            if "topic" in fields
-            else ""
-        )
-        subject = f"{of}{fields['group']}"
+        tp = "topic" in fields and TopicPartition(fields["topic"], fields["partition"])
+        subject = f"{tp} in {fields['group']}" if tp else fields["group"]
         if self.data is None:
             return f"tombstone of {subject}"
-        if of:
+        if tp:
             return f"offset {decode('offset_value', self.data)[1]['offset']} of {subject}"
-        group = decode("group_value", self.data)[1]
-        return f"generation {group['generation']} of {subject}, {len(group['members'])} members"
+        count = len((group := decode("group_value", self.data)[1])["members"])
+        return f"generation {group['generation']} of {subject}, {count} member{'s' * (count != 1)}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the record's fields by name for the run's journal, bytes as hexadecimal text.
 
-        `value` is the decoded value as a short text, and `producer_id` is left out.
+        `value` is the decoded value as a short text.
         """
+        # `producer_id` is left out, and so is the codec of a batch that is not compressed.
         data = None if self.data is None else self.data.hex()
         said = {"offset": self.offset, "leader_epoch": self.leader_epoch, "value": self.value}
+        said |= {"codec": self.codec} if self.codec else {}
         return said | {"key": self.key.hex(), "data": data, "base_offset": self.base_offset}
 
 

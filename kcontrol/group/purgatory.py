@@ -13,10 +13,10 @@ Callback = Callable[[], None]
 
 
 class Operation:
-    """A delayed operation: its purgatory calls `complete` once, and `is_completed` is True then.
+    """A delayed operation, which its purgatory completes once, by a call of `complete`.
 
-    It calls `complete` when a check finds `is_ready()` true, or at the deadline; at the deadline it
-    then also calls `expire`.
+    The call comes when a check finds `is_ready()` true, or at the deadline, which also calls
+    `expire`.
     """
 
     def __init__(
@@ -52,10 +52,10 @@ class Purgatory:
     ) -> bool:
         """If the operation is ready, complete it and return True; else watch it and return False.
 
-        It is watched under `keys` until its deadline: until then `check_and_complete` of one of its
-        keys can complete it. The condition is checked twice, before and after the operation is put
-        under its keys, since in Kafka another thread may fulfil it meanwhile.
+        Until the deadline `check_and_complete` of one of `keys` can complete the operation.
         """
+        # The condition is checked before and after the operation is put under its keys, since in
+        # Kafka another thread may fulfil it meanwhile.
         if self.try_complete(operation):
             return True
         for key in keys:

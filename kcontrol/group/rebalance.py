@@ -55,41 +55,41 @@ def sync_timer(group_id: str) -> str:
 def keeps_alive(ctx: GroupContext, member: Member) -> bool:
     """Return whether the rule "group.keep_alive" keeps a member in the group at its session's end.
 
-    The rule is Kafka's function, or that of a user of the lab. It gets 0 as the time of the
-    member's latest heartbeat, so the deadline is the session timeout in ms. A new member has no
-    parked request here, although its JoinGroup is parked (since 2.1). Source: tryCompleteHeartbeat
-    and onExpireHeartbeat of GroupCoordinator.scala (0.9, 2.8).
+    Source: tryCompleteHeartbeat and onExpireHeartbeat of GroupCoordinator.scala (0.9, 2.8).
     """
+    # Since 2.1 the JoinGroup of a new member does not count as parked.
     ms, parked = member.session_timeout_ms, member.is_parked and not member.is_new
+    # The member's latest heartbeat counts as time 0, so the deadline is the session timeout.
     return bool(rule(ctx, KEEP_ALIVE)(0, ms, ms, parked))
 
 
 def restart_session(ctx: GroupContext, group_id: str, member: Member, ms: int = 0) -> SetTimer:
     """Return the effect that restarts the timer of a member's session.
 
-    The session lasts `ms`, or the member's session timeout if that is 0. If `group.keep_alive`
-    keeps the member already now, as it does while a request of the member is parked, the effect
-    starts no timer and cancels the present timer. Source:
-    completeAndScheduleNextHeartbeatExpiration of GroupCoordinator.scala (0.9, 2.8),
+    The session lasts `ms`, or the member's session timeout if that is 0.
+
+    Source: completeAndScheduleNextHeartbeatExpiration of GroupCoordinator.scala (0.9, 2.8),
     hasSatisfiedHeartbeat of MemberMetadata.scala (2.8).
     """
     timer, ms = session_timer(group_id, member.member_id), ms or member.session_timeout_ms
     event = e.SessionTimedOut(group_id, member.member_id)
+    # If `group.keep_alive` keeps the member already, as during a parked request, the effect starts
+    # no timer and cancels the present timer.
     return SetTimer(timer, ms, event, is_complete=keeps_alive(ctx, member))
 
 
 def session_timed_out(ctx: GroupContext, event: e.SessionTimedOut) -> Handler:
     """Remove a member whose session has expired, unless one of its requests is parked.
 
-    The function `group.keep_alive`, of Kafka or of a user of the lab, decides (`keeps_alive`). The
-    latest heartbeat was one session timeout ago, since each heartbeat restarts the timer. Up to
-    2.0.0 the deadline of a member that the end of a join phase has removed begins a rebalance.
     Source: onExpireHeartbeat of GroupCoordinator.scala (0.9, 2.8), KAFKA-7196.
     """
     group, now_ms = ctx.groups.get(event.group_id), event.timestamp_ms
     member = group.members.get(event.member_id) if group and group.state is not DEAD else None
+    # The latest heartbeat was one session timeout ago, since each heartbeat restarts the timer.
     if member and not keeps_alive(ctx, member):
         yield from remove_member(ctx, event.group_id, event.member_id, now_ms, "session timeout")
+    # Up to 2.0.0 the deadline of a member that the end of a join phase has removed begins a
+    # rebalance.
     elif group and not member and not ctx.rules.ends_removed_sessions:
         yield from after_removal(ctx, group, now_ms, "session timeout")
 
@@ -121,10 +121,10 @@ def remove_member(
 ) -> Handler:
     """Remove a member that has failed or leaves; then begin a rebalance, or end the join phase.
 
-    A rebalance begins unless the group is in the join phase, which ends if all remaining members
-    have joined. The member's parked JoinGroup gets UNKNOWN_MEMBER_ID, before 2.1 no response.
-    `rule` is the reason for the run's journal, such as "session timeout". Source: onMemberFailure
-    (0.9), removeMemberAndUpdateGroup (2.8).
+    The member's parked JoinGroup gets UNKNOWN_MEMBER_ID, before 2.1 no response. `rule` is the
+    reason, for the journal.
+
+    Source: onMemberFailure (0.9), removeMemberAndUpdateGroup (2.8).
     """
     group = ctx.groups[group_id]
     parked = group.members[member_id].awaiting_join
@@ -139,13 +139,13 @@ def remove_member(
 def after_removal(ctx: GroupContext, group: Group, now_ms: int, rule: str) -> Handler:
     """Begin a rebalance, or end the join phase, of `group`, from which a member was removed.
 
-    In Stable and CompletingRebalance a rebalance begins; in PreparingRebalance the join phase ends
-    if all remaining members have joined; in another state nothing follows. `rule` is the reason for
-    the run's journal, such as "session timeout". Source: onMemberFailure (0.9),
-    removeMemberAndUpdateGroup (2.8).
+    `rule` is the reason for the journal, such as "session timeout".
+
+    Source: onMemberFailure (0.9), removeMemberAndUpdateGroup (2.8).
     """
     if group.state in (STABLE, COMPLETING):
         yield from prepare_rebalance(ctx, group.group_id, now_ms, rule)
+    # The join phase ends if all remaining members have joined.
     elif group.state is PREPARING:
         yield from try_complete_join(ctx, group.group_id, now_ms)
 
@@ -183,14 +183,14 @@ def sync_result(ctx: GroupContext, group: Group, assignment: bytes) -> e.SyncRes
 def prepare_rebalance(ctx: GroupContext, group_id: str, now_ms: int, rule: str) -> Handler:
     """Begin the join phase, if the group is Empty, CompletingRebalance or Stable, else do nothing.
 
-    Parked SyncGroups get REBALANCE_IN_PROGRESS. `rule` is the reason for the run's journal, such as
-    "a member leaves". If all members have joined already, also end the join phase. The first
-    rebalance of an Empty group waits for group.initial.rebalance.delay.ms (since 0.11). Source:
-    prepareRebalance (0.9, 2.8).
+    Parked SyncGroups get REBALANCE_IN_PROGRESS. `rule` is the reason for the journal.
+
+    Source: prepareRebalance (0.9, 2.8).
     """
     group, rules = ctx.groups[group_id], ctx.rules
     if not machine.can_rebalance(ctx, group):
         return
+    # Since 0.11 the first rebalance of an Empty group waits for group.initial.rebalance.delay.ms.
     is_first = rules.initial_delay and group.state is EMPTY
     yield from propagate_assignment(ctx, group_id, {}, "REBALANCE_IN_PROGRESS")
     yield CancelTimer(sync_timer(group_id))
@@ -205,6 +205,7 @@ def prepare_rebalance(ctx: GroupContext, group_id: str, now_ms: int, rule: str) 
         return
     event, is_complete = e.JoinTimedOut(group_id, group.generation), may_complete_join(ctx, group)
     yield SetTimer(join_timer(group_id), timeout_ms, event, is_complete=is_complete)
+    # All members have joined already.
     if is_complete:
         yield from on_complete_join(ctx, group_id, now_ms, "all have joined")
 
@@ -212,11 +213,10 @@ def prepare_rebalance(ctx: GroupContext, group_id: str, now_ms: int, rule: str) 
 def propagate_assignment(
     ctx: GroupContext, group_id: str, assignment: dict[str, bytes], error: str = "NONE"
 ) -> Handler:
-    """Answer each parked SyncGroup with the member's assignment, and start the member's session.
+    """Answer each parked SyncGroup with the member's assignment or `error`; start the sessions.
 
-    `assignment` has the bytes by member id. If `error` is not "NONE", the response has this error
-    in place of the assignment, and the session starts too. Raises KeyError if `error` is "NONE" and
-    a member with a parked SyncGroup is not in `assignment`.
+    `assignment` has the bytes by member id. Raises KeyError if `error` is "NONE" and a member has
+    no assignment.
 
     Source: propagateAssignment, resetAndPropagateAssignmentError (2.8).
     """
@@ -257,18 +257,18 @@ def join_timed_out(ctx: GroupContext, event: e.JoinTimedOut) -> Handler:
 def initial_join_timed_out(ctx: GroupContext, event: e.InitialJoinTimedOut) -> Handler:
     """Wait again in the first join phase if a member has joined meanwhile and time is left.
 
-    The new wait lasts group.initial.rebalance.delay.ms, but not longer than `event.remaining_ms`,
-    the rest of the rebalance timeout. Otherwise end the join phase. An event of an earlier join
-    phase is ignored.
+    Otherwise end the join phase.
 
     Source: InitialDelayedJoin of DelayedJoin.scala (0.11, 2.8).
     """
     group = ctx.groups.get(event.group_id)
     if group is None or group.state is not PREPARING or not group.is_delayed:
         return
+    # The event belongs to an earlier join phase.
     if group.generation != event.generation:
         return
     if group.has_newcomer and event.remaining_ms:
+        # The rest of the rebalance timeout limits the new wait.
         delay_ms = min(ctx.config.initial_delay_ms, event.remaining_ms)
         yield cache_group(group.with_changes(has_newcomer=False))
         left_ms = max(event.remaining_ms - event.delay_ms, 0)
@@ -323,12 +323,11 @@ def _end_without_members(ctx: GroupContext, group: Group, now_ms: int, rule: str
 def _begin_generation(ctx: GroupContext, group: Group, now_ms: int, rule: str) -> Handler:
     """Move the group to CompletingRebalance, answer all parked JoinGroups, start the sessions.
 
-    By this transition (`group_machine.py`) the group is in its next generation. Since 2.8 also
-    start the timer of the sync phase. `rule` is the reason for the run's journal, such as "all have
-    joined".
+    `rule` is the reason for the journal, such as "all have joined".
     """
     group_id, has_timeout = group.group_id, ctx.rules.sync_timeout
     waiting = {id: m.awaiting_join for id, m in group.members.items() if m.awaiting_join}
+    # By this transition the group is in its next generation.
     group = yield from machine.transition_to(ctx, group, COMPLETING, now_ms, rule)
     settled = group.with_each_member(awaiting_join=None, is_new=False)
     pending = tuple(settled.members) if has_timeout else ()
@@ -338,6 +337,7 @@ def _begin_generation(ctx: GroupContext, group: Group, now_ms: int, rule: str) -
             response = current_generation_result(ctx, settled, member_id)
             yield Respond(waiting[member_id], response)
         yield restart_session(ctx, group_id, member)
+    # Since 2.8 the sync phase has a timer.
     if has_timeout:
         event = e.SyncTimedOut(group_id, settled.generation)
         yield SetTimer(sync_timer(group_id), ctx.rebalance_timeout_ms(settled), event)
@@ -347,7 +347,7 @@ def _begin_generation(ctx: GroupContext, group: Group, now_ms: int, rule: str) -
 
 
 def remove_pending_sync_member(ctx: GroupContext, group_id: str, member_id: str) -> Handler:
-    """Record that a member has sent SyncGroup; after the last one cancel the sync phase's timer.
+    """Record that a member has sent SyncGroup; after the last SyncGroup cancel the phase's timer.
 
     Source: removePendingSyncMember (2.8).
     """
@@ -362,9 +362,9 @@ def remove_pending_sync_member(ctx: GroupContext, group_id: str, member_id: str)
 def sync_timed_out(ctx: GroupContext, event: e.SyncTimedOut) -> Handler:
     """Remove the members that have not sent SyncGroup in time, and begin a rebalance.
 
-    Raises IllegalStateError if such a member has rejoined under another id meanwhile: then only the
-    members before it are removed, and no rebalance begins. Source: onExpirePendingSync (2.8),
-    KAFKA-12487.
+    Raises IllegalStateError if such a member has rejoined under another id meanwhile.
+
+    Source: onExpirePendingSync (2.8), KAFKA-12487.
     """
     group = ctx.groups.get(event.group_id)
     if group is None or group.generation != event.generation or not group.pending_sync:
@@ -375,6 +375,7 @@ def sync_timed_out(ctx: GroupContext, event: e.SyncTimedOut) -> Handler:
     for member_id in gone:
         yield CancelTimer(session_timer(event.group_id, member_id))
     yield cache_group(group.without(*gone))
+    # Only the members before the missing member are removed, and no rebalance begins.
     if gone != group.pending_sync:
         missing = group.pending_sync[len(gone)]
         raise machine.IllegalStateError(f"Member {missing} of the sync phase has left the group")
@@ -384,28 +385,31 @@ def sync_timed_out(ctx: GroupContext, event: e.SyncTimedOut) -> Handler:
 def store_group(
     ctx: GroupContext, group: Group, assignment: dict[str, bytes], then: e.Appended | None
 ) -> Append:
-    """Return the effect that writes a group's record with these assignments.
+    """Return the effect that writes a group's log record with these assignments.
 
-    `assignment` has the bytes by member id. `then` is the event that the coordinator handles after
-    the write, with its error, or None for the record of an Empty group: if that write fails, the
-    next coordinator reads the generation before. Source: storeGroup of GroupMetadataManager.scala
-    (2.8).
+    `assignment` has the bytes by member id; `then` is the event that the coordinator handles after
+    the write, or None.
+
+    Source: storeGroup of GroupMetadataManager.scala (2.8).
     """
     value = group_value(group, assignment, ctx.rules.group_value)
     record = group_key(group.group_id), value
+    # An Empty group has no `then`: if its write fails, the next coordinator reads the generation
+    # before.
     return Append(ctx.topic_partition(group.group_id), (record,), then)
 
 
 def assignment_stored(ctx: GroupContext, event: e.AssignmentStored) -> Handler:
     """Answer all parked SyncGroups after the write of the assignment, and make the group Stable.
 
-    If the write has failed, the answers have the error, and a rebalance begins. The event is
-    ignored if the group has left the sync phase or is a later group of this name, and if the event
-    lacks a member's assignment. Source: the callback of storeGroup in doSyncGroup (0.9, 2.8).
+    If the write has failed, the answers have the error, and a rebalance begins.
+
+    Source: the callback of storeGroup in doSyncGroup (0.9, 2.8).
     """
     group = ctx.groups.get(event.group_id)
     if group is None or group.state is not COMPLETING or group.generation != event.generation:
         return
+    # A later group of this name ignores the event.
     if event.incarnation != ctx.incarnation_of(event.group_id):
         return
     if not group.members.keys() <= event.assignment.keys():

@@ -109,7 +109,7 @@ class ReactionInput(NamedTuple):
 
     @property
     def member(self) -> Member | None:
-        """Return the member with this member id, None if the group has none."""
+        """Return the member of the group with `member_id`, None if there is none."""
         return self.group.members.get(self.member_id)
 
 
@@ -256,19 +256,18 @@ Condition = Callable[[ReactionInput], bool]
 
 
 class Reaction(NamedTuple):
-    """One row of GROUP_REACTIONS: the reaction to these requests in these states of a group.
-
-    The row is taken only if `condition` holds. `reaction` is the error of the response, in
-    capitals, or else the name of a handler's function. Releases from `since` on and before `until`
-    (None: all later releases) have the row. `source` is its KIP or JIRA issue.
-    """
+    """One row of GROUP_REACTIONS: the reaction to these requests in these states of a group."""
 
     states: tuple[State, ...]
     requests: tuple[Request, ...]
+    # The row is taken only if this function returns True.
     condition: Condition
+    # The error of the response, in capitals, or else the name of a handler's function.
     reaction: str
+    # Releases from `since` on and before `until` (None: all later releases) have the row.
     since: str = "0.9.0"
     until: str | None = None
+    # The KIP or JIRA issue of the row.
     source: str = ""
     note: str = ""
     restarts_session: bool = False
@@ -286,7 +285,7 @@ class Reaction(NamedTuple):
         return ", ".join(filter(None, [*methods, self.source]))
 
     def is_in(self, release: str) -> bool:
-        """Return whether a release has this row: it is not before `since`, and before `until`."""
+        """Return whether a release has this row: from `since` on, and before `until` if set."""
         has_ended = self.until is not None and is_since(self.until, release)
         return is_since(self.since, release) and not has_ended
 
@@ -392,10 +391,9 @@ GROUP_REACTIONS: tuple[Reaction, ...] = (
 def reactions_of(
     release: str, state: State | str = "any", request: Request | None = None
 ) -> tuple[Reaction, ...]:
-    """Return a release's rows of GROUP_REACTIONS, for one state and one request or for all.
+    """Return a release's rows of GROUP_REACTIONS, in the order of the table.
 
-    `state` None means no group, "any" all states; `request` None means all requests. The rows have
-    the order of the table.
+    `state` None means no group, "any" all states; `request` None means all requests.
     """
     rows = [row for row in GROUP_REACTIONS if row.is_in(release)]
     rows = rows if state == "any" else [row for row in rows if state in row.states]
@@ -405,8 +403,7 @@ def reactions_of(
 def request_of(event: Any) -> Request:
     """Return the kind of request that an event is: its member of `Request`.
 
-    A JoinGroup with a member id is another kind than a JoinGroup without, and so is an OffsetCommit
-    with a producer. Raises KeyError for an event of any other kind.
+    Raises KeyError for an event that is no such request.
     """
     if isinstance(event, e.JoinGroup):
         return JOIN_NEW if event.member_id == NO_MEMBER_ID else JOIN
@@ -432,13 +429,13 @@ def react(
 ) -> Reaction:
     """Return the row of GROUP_REACTIONS for the request `event` to this group (None: no group).
 
-    `identity` is one of the members that a LeaveGroup names, None for other requests. Raises
-    IllegalStateError if Kafka throws IllegalStateException in this case, and LookupError if the
-    release has no such request.
+    `identity` is one of the members that a LeaveGroup names. Raises IllegalStateError where Kafka
+    throws IllegalStateException.
     """
     member_id = getattr(event, "member_id", NO_MEMBER_ID)
     named = identity or e.MemberIdentity(member_id, getattr(event, "instance_id", None))
     asked: Any = ReactionInput(ctx.config, group, event, *named)  # type: ignore[arg-type]
+    # Raises LookupError if the release has no such request.
     row = row_of(asked, group.state if group else ABSENT, ctx.rules.release)
     if row.reaction == THROWS:
         raise IllegalStateError(f"{request_of(event)}: {row.words} ({named})")
@@ -446,5 +443,8 @@ def react(
 
 
 def has_reaction(release: str, reaction: str) -> bool:
-    """Return whether some row of GROUP_REACTIONS in the release has this reaction."""
+    """Return whether GROUP_REACTIONS has a row of the release with this reaction.
+
+    `reaction` is the error of a response or the name of a function, as in the table.
+    """
     return any(row.reaction == reaction for row in reactions_of(release))

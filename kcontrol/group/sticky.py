@@ -1,18 +1,14 @@
-"""The assignors that keep owned partitions: sticky (KIP-54) and cooperative-sticky (KIP-429).
+"""The assignors of 2.8 that keep owned partitions: sticky (KIP-54), cooperative-sticky (KIP-429).
 
-Both balance first: no member has two partitions more than a member that could take one of them.
-Among balanced assignments they keep as many owners as they can. Two algorithms do that:
-`constrained`, for members that all subscribe to the same topics, fills each member up to an equal
-number; `GeneralAssignment` moves single partitions until no move improves the balance. The
-cooperative assignor withholds each partition that changes its owner, so that the old owner can give
-it up before the next rebalance.
-
-Later releases have other algorithms; these are 2.8's. Where no rule decides, the order of Java's
-hash maps does (`java_hash_order.py`).
+`constrained` assigns if all members subscribe to equal topics, `GeneralAssignment` otherwise. The
+cooperative assignor withholds each partition that changes its owner until the next rebalance.
 
 Source: AbstractStickyAssignor.java, StickyAssignor.java, CooperativeStickyAssignor.java (2.8).
 """
 
+# Both algorithms balance first: no member has two partitions more than a member that could take one
+# of them. Among balanced assignments they keep as many owners as they can. Where no rule decides,
+# the order of Java's hash maps does (`java_hash_order.py`).
 from __future__ import annotations
 
 from collections import deque
@@ -36,28 +32,26 @@ UNKNOWN = -1
 
 
 class Claims(NamedTuple):
-    """The partitions that the members own by their subscriptions: the result of `claims`.
+    """The partitions that members claim to own in their subscriptions: the result of `claims`."""
 
-    `owned` has a list for each member id; only members of the newest generation own partitions.
-    `contested` are partitions that several of these members own; no list of `owned` has them.
-    `are_equal` says whether all members subscribe to equal topics. `asked` are the ids of the
-    members that `claims` has read: all, or those before the first member with other topics.
-    """
-
+    # By member id; only members of the newest generation own partitions.
     owned: Assignment
+    # Partitions that several of these members own; no list of `owned` has them.
     contested: set[TopicPartition]
+    # The ids of the members that were read: all, or those before the first member with other
+    # topics.
     asked: list[str]
+    # Whether all members subscribe to equal topics.
     are_equal: bool
 
 
 def claims(partitions: Partitions, members: Members) -> Claims:
-    """Read the members in order, and return the partitions that they own by their subscriptions.
+    """Return the partitions that members own by their subscriptions.
 
-    At the first member that has other topics than the first member, stop: the claims are those of
-    the members before it, and `are_equal` is False. `partitions` maps each
-    topic to its number of partitions, `members` a member id to its subscription. Owned partitions
-    of topics that `partitions` does not have are ignored. Source: allSubscriptionsEqual of
-    AbstractStickyAssignor.java (2.8).
+    The members are read in order, up to the first member whose topics differ from the first
+    member's.
+
+    Source: allSubscriptionsEqual of AbstractStickyAssignor.java (2.8).
     """
     owned, owner, newest = Assignment(), dict[TopicPartition, str](), UNKNOWN
     contested, current, topics = set[TopicPartition](), list[str](), set[str]()
@@ -79,6 +73,7 @@ def claims(partitions: Partitions, members: Members) -> Claims:
                 owned[other].clear()
             current.clear()
         current.append(id)
+        # Owned partitions of topics that do not exist are ignored.
         for tp in (tp for tp in member.owned if tp.topic in partitions):
             if tp not in owner:
                 owner[tp] = id
@@ -90,10 +85,9 @@ def claims(partitions: Partitions, members: Members) -> Claims:
 
 
 def path(partitions: Partitions, members: Members) -> str:
-    """Return the name of the algorithm that 2.8 uses for these members.
+    """Return the name of the algorithm that 2.8 uses for these members, "constrained" or "general".
 
-    It is "constrained" if all members subscribe to the same topics, else "general". `partitions`
-    maps a topic to its number of partitions, `members` a member id to its subscription.
+    It is "constrained" if all members subscribe to equal topics.
     """
     return "constrained" if claims(partitions, members).are_equal else "general"
 
@@ -104,16 +98,15 @@ def path(partitions: Partitions, members: Members) -> str:
 def constrained(
     partitions: Partitions, found: Claims
 ) -> tuple[Assignment, dict[TopicPartition, str]]:
-    """Return (assignment, new owners) for members with equal topics.
+    """Return (assignment, new owners) for members with equal topics and the present owners `found`.
 
-    Each member is filled up to an equal number of partitions. The new owners are a dict from each
-    partition that an owner gives up, and each that several members claim, to the id of the member
-    that gets it; partitions without an owner are not in it. `found` has the present owners,
-    `partitions` the number of partitions of each topic.
+    The new owners have the new member's id for each partition that leaves an owner or that several
+    members claim.
 
     Source: constrainedAssign of AbstractStickyAssignor.java (2.8).
     """
     free = dict.fromkeys(tp for t in sorted(partitions) for tp in partitions_of(partitions, t))
+    # Each member is filled up to an equal number of partitions.
     least, left_over = divmod(len(free), len(found.owned))
     most = least + (left_over > 0)
     assigned: Assignment = {}
@@ -162,21 +155,23 @@ def constrained(
 class GeneralAssignment:
     """One run of the general algorithm, for members that subscribe to different topics.
 
-    `held` is the assignment so far. Three fields have an entry by partition: `takers` the members
-    that subscribe to its topic; `before`, if members of several generations claim it, its owner in
-    the second newest of them; and `moved`, for a partition that was moved, (first owner, present
-    owner). Source: generalAssign, PartitionMovements of AbstractStickyAssignor.java (2.8).
+    Source: generalAssign, PartitionMovements of AbstractStickyAssignor.java (2.8).
     """
 
     def __init__(self, partitions: Partitions, members: Members) -> None:
         known = [tp for topic in partitions for tp in partitions_of(partitions, topic)]
         rows = members.items()
+        # By partition: the members that subscribe to its topic.
         self.takers = {tp: [id for id, m in rows if tp.topic in m.topics] for tp in known}
         self.wanted = {
             id: [tp for t in m.topics for tp in partitions_of(partitions, t)] for id, m in rows
         }
+        # The assignment so far.
         self.held: Assignment = {id: [] for id in members}
+        # By partition that members of several generations claim: its owner in the second newest of
+        # them.
         self.before: dict[TopicPartition, str] = {}
+        # By partition that was moved: (first owner, present owner).
         self.moved: dict[TopicPartition, tuple[str, str]] = {}
         self.most_moved: dict[tuple[str, str, str], int] = {}
         self.must_revoke = False
@@ -191,9 +186,9 @@ class GeneralAssignment:
     def run(self) -> Assignment:
         """Assign the partitions without an owner, then move partitions to balance the assignment.
 
-        Return the balanced assignment. If its balance is no better than before the moves, and
-        members owned partitions at the start, return the assignment before the moves. Source:
-        balance (2.8).
+        Return the balanced assignment.
+
+        Source: balance (2.8).
         """
         is_first = not any(self.held.values())
         kept = {tp for held in self.held.values() for tp in held}
@@ -208,6 +203,8 @@ class GeneralAssignment:
         if not self.must_revoke:
             self.reassign([tp for tp in movable if tp not in kept])
         has_moved = self.reassign(movable)
+        # If the moves do not improve the balance, and members owned partitions at the start, the
+        # assignment before the moves stays.
         if not is_first and has_moved and _score(self.held) >= _score(as_it_was):
             self.held = as_it_was
         return self.held | fixed
@@ -219,8 +216,8 @@ class GeneralAssignment:
     def best_candidate(self, tp: TopicPartition) -> str:
         """Return the first member of `ranked` that subscribes to the topic of `tp`.
 
-        `ranked` begins with the member that has the fewest partitions. Raises StopIteration if
-        none does.
+        `ranked` begins with the member that has the fewest partitions. Raises StopIteration if no
+        member subscribes.
         """
         return next(id for id in self.ranked() if tp in self.wanted[id])
 
@@ -230,10 +227,11 @@ class GeneralAssignment:
         return len(held) < len(self.wanted[id]) or any(len(self.takers[tp]) > 1 for tp in held)
 
     def is_balanced(self) -> bool:
-        """Return whether the members' numbers of partitions are balanced.
+        """Return whether the members' numbers of partitions differ by at most one.
 
-        They are if they differ by at most one, or if no member could take a partition from a member
-        that has more. Source: isBalanced of AbstractStickyAssignor.java (2.8).
+        Also return True if no member could take a partition from a member that has more.
+
+        Source: isBalanced of AbstractStickyAssignor.java (2.8).
         """
         ranked = self.ranked()
         if len(self.held[ranked[0]]) >= len(self.held[ranked[-1]]) - 1:
@@ -257,12 +255,11 @@ class GeneralAssignment:
         return has_moved
 
     def reassign_once(self, movable: list[TopicPartition]) -> bool:
-        """Move each partition that a member with fewer may take; return whether a partition moved.
+        """Move each partition whose owner has at least two partitions more than another subscriber.
 
-        A member has fewer if its number of partitions is at least two less than the present
-        owner's. If the partition's owner in an earlier generation (`before`) has fewer, it gets the
-        partition, else the member with the fewest (`best_candidate`). Source: performReassignments
-        of AbstractStickyAssignor.java (2.8).
+        Return whether a partition moved.
+
+        Source: performReassignments of AbstractStickyAssignor.java (2.8).
         """
         has_moved = False
         for tp in movable:
@@ -271,6 +268,8 @@ class GeneralAssignment:
             source = next(id for id, held in self.held.items() if tp in held)
             more_than = len(self.held[source]) - 1
             before = self.before.get(tp, "")
+            # The owner in an earlier generation comes first, then the member with the fewest
+            # partitions.
             if before in self.held and more_than > len(self.held[before]):
                 self.move(tp, source, before)
             elif any(more_than > len(self.held[other]) for other in self.takers[tp]):
@@ -281,15 +280,14 @@ class GeneralAssignment:
         return has_moved
 
     def move(self, tp: TopicPartition, source: str, target: str) -> None:
-        """Move `tp` from its owner `source` to the member `target`.
-
-        If another partition of this topic was moved from `target` to the owner that `tp` had before
-        all moves, move that partition back to `target` instead; `tp` then stays.
+        """Move `tp`, or an equivalent partition of its topic, from its owner `source` to `target`.
 
         Source: reassignPartition, getTheActualPartitionToBeMoved of AbstractStickyAssignor.java
         (2.8).
         """
         origin = self.moved[tp][0] if tp in self.moved else source
+        # If another partition of this topic was moved from `target` to the owner that `tp` had
+        # before all moves, that partition moves back to `target` instead; `tp` then stays.
         back = self.moved_along(tp.topic, (target, origin))
         actual = tp
         if back:
@@ -317,14 +315,16 @@ class GeneralAssignment:
 def _by_generation(members: Members) -> dict[TopicPartition, list[str]]:
     """Return, by partition, the ids of the members that own it, the newest generation first.
 
-    If two members of one generation own a partition, only the member visited first is in the list;
-    if two without a generation own it, only the member visited last. Partitions are in the order of
-    a hash map. Source: prepopulateCurrentAssignments (2.8).
+    If several members of one generation own a partition, only one of them is in the list.
+
+    Source: prepopulateCurrentAssignments (2.8).
     """
     found: dict[TopicPartition, dict[int, str]] = {}
     for id, member in members.items():
         for tp in member.owned:
             claimants = found.setdefault(tp, {})
+            # In one generation the member visited first counts, without a generation the member
+            # visited last.
             if member.generation is None or member.generation not in claimants:
                 claimants[UNKNOWN if member.generation is None else member.generation] = id
     in_order = in_java_hash_map_order(found)

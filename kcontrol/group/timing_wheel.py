@@ -1,7 +1,7 @@
 """Kafka's timer: a hierarchy of wheels, each a ring of buckets of tasks.
 
-A bucket has the tasks of one tick. A tick of the lowest wheel is the shortest; a tick of each other
-wheel is as long as all ticks of the wheel below it.
+A bucket has the tasks of one tick. A tick of the lowest wheel is the shortest; a tick of another
+wheel is as long as the whole wheel below.
 
 Source: TimingWheel.scala, TimerTaskList.scala, Timer.scala (0.9, 2.8).
 """
@@ -15,15 +15,13 @@ from typing import NamedTuple
 
 @dataclass(slots=True, eq=False)
 class Bucket:
-    """The bucket number `index` of the wheel `level` (1 is the lowest wheel).
-
-    `tasks` maps each task to its deadline in ms, in the order of insertion. `expiration_ms` is the
-    start of the bucket's time, -1 if the bucket was never used or has expired.
-    """
+    """The bucket number `index` of the wheel `level` (1 is the lowest wheel)."""
 
     level: int
     index: int
+    # The start of the bucket's time, -1 if the bucket was never used or has expired.
     expiration_ms: int = -1
+    # The deadline of each task in ms, in the order of insertion.
     tasks: dict[str, int] = field(default_factory=dict)
 
 
@@ -41,16 +39,16 @@ class Wheel:
         self.above: Wheel | None = None
 
     def slot(self, deadline_ms: int) -> tuple[Bucket, int] | None:
-        """Return the bucket of a deadline and the bucket's expiration in ms.
+        """Return the bucket of a deadline and the bucket's expiration in ms, None if it is due.
 
-        A deadline after the end of this wheel has a bucket of a wheel above. Return None if the
-        deadline is less than one tick ahead, and so due now.
+        A deadline less than one tick ahead is due.
         """
         if deadline_ms < self.now_ms + self.tick_ms:
             return None
         if deadline_ms < self.now_ms + self.interval_ms:
             number = deadline_ms // self.tick_ms
             return self.buckets[number % self.size], number * self.tick_ms
+        # A deadline after the end of this wheel has a bucket of a wheel above.
         self.above = self.above or Wheel(self.level + 1, self.interval_ms, self.size, self.now_ms)
         return self.above.slot(deadline_ms)
 
@@ -62,15 +60,13 @@ class Wheel:
 
 
 class Move(NamedTuple):
-    """A task that leaves a bucket, which has this `level` (1 is the lowest wheel) and expiration.
-
-    `target` is (level, expiration in ms) of the bucket of a lower wheel into which the task goes,
-    or None if the task is due and runs.
-    """
+    """A task that leaves a bucket of the wheel `level` (1 is the lowest wheel)."""
 
     task: str
     level: int
     expiration_ms: int
+    # (level, expiration in ms) of the bucket of a lower wheel into which the task goes, or None if
+    # the task is due and runs.
     target: tuple[int, int] | None
 
 
@@ -87,11 +83,11 @@ class Timer:
         return len(self._where)
 
     def add(self, task: str, deadline_ms: int) -> Bucket | None:
-        """Put a task into the bucket of its deadline, and return the bucket.
+        """Put a task into the bucket of its deadline, and return this bucket.
 
-        If the task is due now, put it into no bucket and return None. An earlier deadline of the
-        task is cancelled in both cases.
+        If the task is due now, put it into no bucket and return None.
         """
+        # The task may have been put into another bucket before.
         self.cancel(task)
         if (slot := self.wheel.slot(deadline_ms)) is None:
             return None
@@ -114,11 +110,9 @@ class Timer:
             del bucket.tasks[task]
 
     def advance(self, now_ms: int) -> list[Move]:
-        """Empty the first bucket that is due, and set the wheels to its start; return the moves.
+        """Empty the first bucket that is due at `now_ms`; return one Move for each of its tasks.
 
-        Each task of the bucket has a Move: it runs, or goes into a bucket of a lower wheel.
-
-        Return [] if no bucket is due at `now_ms`.
+        Each task runs or goes into a lower wheel. Return [] if no bucket is due.
         """
         if not self._due or self._due[0][0] > now_ms:
             return []

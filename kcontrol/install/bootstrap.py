@@ -1,9 +1,6 @@
-"""Makes the project's environment and starts a command in it; `./run` calls this module with the Python on PATH.
+"""Makes the project's environment `.venv` and starts a command in it; `./run` calls this module with the Python on PATH.
 
-It uses the standard library alone and imports nothing of the package, because nothing is installed yet. The environment is
-`.venv` in the project's folder. A stamp file in it has the project's folder, a digest of the lock files, and the level: "light",
-"lab" or "full", the groups of packages that are installed. Until the installation has ended it has the level alone, so an
-installation that was interrupted, copied or moved is recognized and made again.
+It uses the standard library alone and imports nothing of the package, because nothing is installed yet.
 """
 
 import ast
@@ -25,6 +22,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 VENV = ROOT / ".venv"
+# During an installation this file has only the level ("light", "lab" or "full"), so an interrupted installation is made again.
+# Afterwards it also has the project's folder and a digest of the lock files, so a copied folder is recognized.
 STAMP = VENV / "kcontrol.json"
 OWN_UV = ROOT / ".uv"
 LOCKS = {
@@ -73,10 +72,7 @@ def stamp_for(level: str) -> dict[str, str]:
 
 
 def read_stamp() -> dict[str, str]:
-    """Return the content of the stamp file in `.venv`; an empty dict if it is not readable or `.venv` has no Python.
-
-    During an installation, and after an interrupted one, the file has the level only.
-    """
+    """Return the content of the stamp file in `.venv`; an empty dict if the file or Python in `.venv` is missing."""
     if not os.access(VENV / "bin" / "python", os.X_OK):
         return {}
     try:
@@ -107,12 +103,13 @@ def say(text: str) -> None:
 
 
 def run(command: Command, env: dict[str, str], *, quiet: bool = False) -> bool:
-    """Run a command to its end and return whether it succeeded; after a failure its messages are printed, unless `quiet`.
+    """Run a command with the environment `env` and return whether it succeeded.
 
-    `env` has all environment variables of the command. The command inherits the lock file that `alone` holds: if it outlives
-    this process, the lock lasts until its end, so that no other process uses the incomplete `.venv`.
+    After a failure its messages are printed, unless `quiet`.
     """
     pipe, progress = subprocess.PIPE, Progress()
+    # The command inherits the lock file of `alone`: the lock lasts until the command has ended, even if this process ends
+    # before.
     with subprocess.Popen(
         command, env=env, stdin=subprocess.DEVNULL, stdout=pipe, stderr=subprocess.STDOUT, close_fds=False
     ) as process:
@@ -189,10 +186,7 @@ def version_of(uv: Path) -> tuple[int, ...]:
 
 
 def find_uv(env: dict[str, str]) -> Path:
-    """Return the uv on PATH if its version is at least OLDEST_UV, else the uv in `.uv` with the version in requirements.lock.
-
-    pip installs the uv in `.uv` if it is missing or has another version. `env` is the environment of the commands that install
-    it.
+    """Return a uv of at least OLDEST_UV: the uv on PATH, or else the uv in `.uv`, which pip installs.
 
     Raises:
         SetupFailed: Python cannot make environments, or the package index cannot be reached.
@@ -254,9 +248,7 @@ def has_system_certificates() -> bool:
 
 
 def install(uv: Path, level: str, env: dict[str, str]) -> None:
-    """Install the packages in the lock file of `level` (light, lab or full), with a check of hashes; then kcontrol, editable.
-
-    `env` is the environment of uv.
+    """Install the packages in the lock file of `level` (light, lab or full) with a check of hashes, then kcontrol.
 
     Raises:
         SetupFailed: a package is neither in uv's cache nor in the package index.
@@ -291,17 +283,16 @@ def alone() -> Iterator[None]:
 
 
 def make(level: str) -> None:
-    """Install in `.venv` all packages of `level` (light, lab or full), or of the level that `.venv` has if that is higher.
-
-    `.venv` is created if it does not exist or was made for another folder. Other processes that call `make` wait for the end.
+    """Install in `.venv` the packages of `level` (light, lab or full); other processes that call `make` wait.
 
     Raises:
-        SetupFailed: the environment cannot be made; the text has the remedy.
+        SetupFailed: the environment cannot be made.
     """
     with alone():
         if is_ready(level):
             return
         found, began = read_stamp(), time.monotonic()
+        # A higher level that `.venv` has already is kept.
         level = highest(level, found.get("level"))
         is_new = found.get("root") != str(ROOT)
         if is_new:
@@ -324,10 +315,7 @@ def make(level: str) -> None:
 
 
 def split(arguments: list[str]) -> tuple[str, str, list[str]]:
-    """Return the command, the level of packages that it needs, and the arguments after the command.
-
-    `arguments` are those of `./run`, with a command. The level is "light" if `--light` is given, else "lab" for the command lab,
-    "full" for test, and "any" for other commands, which run with the packages of every level.
+    """Return the command of `./run`, the level of packages that it needs, and its arguments.
 
     Raises:
         SetupFailed: the command is unknown, or `--light` is given for the tests.
@@ -343,6 +331,7 @@ def split(arguments: list[str]) -> tuple[str, str, list[str]]:
         raise SetupFailed("The tests need everything: run ./run test without --light.")
     if light:
         return command, "light", rest
+    # "any": the command runs with the packages of every level.
     return command, {"lab": "lab", "test": "full"}.get(command, "any"), rest
 
 
@@ -367,7 +356,7 @@ def exec_command(command: str, rest: list[str]) -> None:
 def main(arguments: list[str]) -> int:
     """Make the environment ready for the command in `arguments`, then replace this process by the command.
 
-    Return an exit status only if no command is run: 0 for help, 2 without a command, 1 after a failure, 130 after Ctrl-C.
+    Return an exit status if no command runs.
     """
     if arguments in ([], ["--light"]) or arguments[0] in {"-h", "--help", "help"}:
         print(USAGE)
@@ -385,6 +374,7 @@ def main(arguments: list[str]) -> int:
         say(f"The environment cannot be made in {ROOT} ({problem.strerror}): check the rights and the free space there.")
         return 1
     except KeyboardInterrupt:
+        # 128 + SIGINT, as a shell reports Ctrl-C.
         say("interrupted; run the command again to continue.")
         return 130
     exec_command(command, rest)

@@ -15,9 +15,9 @@ import psutil
 from rich.console import Console
 
 from kcontrol.core.errors import UserError
-from kcontrol.install.jupyter_server import FIRST_PORT, is_taken
+from kcontrol.install.jupyter_server import FIRST_PORT
 from kcontrol.install.workspace import PROJECT
-from kcontrol.zookeeper.server.embedded import class_path
+from kcontrol.zookeeper.server.embedded import class_path, is_taken
 from kcontrol.zookeeper.server.java import find_java
 
 NEEDED = ("anywidget", "cloudpickle", "graphviz", "ipython", "jupyterlab", "kazoo", "msgspec", "pandas", "pygraphviz")
@@ -28,23 +28,19 @@ LIGHT_MB, FULL_MB, DISK_MB = 500, 1200, 1024
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the report: the part, its state, what was found, and advice, which is "" if there is nothing to do.
-
-    `state` is `ok`, `note` (the lab works without the part) or `missing` (the lab does not work).
-    """
+    """One line of the report of `kcontrol doctor` about a part, such as Java."""
 
     part: str
+    # `ok`, `note` (the lab works without the part) or `missing` (the lab does not work).
     state: str
     found: str
+    # "" if there is nothing to do.
     advice: str = ""
 
 
 def find_chromium() -> Path | None:
-    """Return the browser for the browser tests, None if there is none.
-
-    It is the program that `$KCONTROL_CHROMIUM` names; without this variable the first of CHROMIUMS on PATH, else the browser in
-    the folder of applications of macOS.
-    """
+    """Return the path of the browser for the browser tests, None if none is installed."""
+    # $KCONTROL_CHROMIUM goes before the programs on PATH.
     named = os.environ.get("KCONTROL_CHROMIUM")
     places = [named] if named else [*map(shutil.which, CHROMIUMS), str(CHROMIUM_ON_MACOS)]
     return next((Path(place) for place in places if place and os.access(place, os.X_OK)), None)
@@ -72,7 +68,10 @@ def packages() -> Finding:
 
 
 def java() -> Finding:
-    """Return the finding about the chosen Java and the place that named it, such as JAVA_HOME: "note" if there is none."""
+    """Return the finding about the chosen Java and the place that named it, such as JAVA_HOME.
+
+    Without a usable Java the finding's state is "note".
+    """
     try:
         taken = find_java()
     except UserError as problem:
@@ -82,7 +81,10 @@ def java() -> Finding:
 
 
 def zookeeper() -> Finding:
-    """Return the finding about the real ZooKeeper, which is part of PySpark: "note" if there is none."""
+    """Return the finding about the real ZooKeeper, which is part of PySpark.
+
+    Without ZooKeeper's jars the finding's state is "note".
+    """
     try:
         jar = Path(class_path().split(os.pathsep)[0])
     except UserError as problem:
@@ -117,7 +119,7 @@ def chromium() -> Finding:
 
 
 def ports() -> Finding:
-    """Return the finding about the port that JupyterLab tries first: "note" if the port is in use."""
+    """Return the finding about the port that JupyterLab tries first; the finding is a "note" if the port is in use."""
     if is_taken(FIRST_PORT):
         return Finding("Ports", "note", f"{FIRST_PORT} is in use, the lab takes the next free one", "Choose one with --port.")
     return Finding("Ports", "ok", f"{FIRST_PORT} on 127.0.0.1 is free")

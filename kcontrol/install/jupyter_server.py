@@ -1,12 +1,11 @@
 """Starts JupyterLab with the notebooks of a learner (a user of the lab), and ends it with all its processes.
 
-It is reachable from this machine alone.
+JupyterLab is reachable from this machine alone.
 """
 
 import fcntl
 import os
 import secrets
-import socket
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ from rich.console import Console
 
 from kcontrol.core.errors import UserError
 from kcontrol.install import process_cleanup, run_cleanup, workspace
+from kcontrol.zookeeper.server.embedded import is_taken
 
 SETTINGS = Path(__file__).parent / "jupyter"
 FIRST_PORT = 8888
@@ -32,8 +32,7 @@ class LabProblem(UserError):
 def prepare_environment(folder: Path, runtime: Path, mark: str) -> None:
     """Set the environment variables that JupyterLab and its child processes inherit.
 
-    `folder` is the learner's folder, `runtime` a private folder for sockets and connection files, and `mark` a random text in
-    the environment of these processes, by which `process_cleanup` finds them.
+    `mark` is a random text by which `process_cleanup` finds these processes, `runtime` a private folder for their sockets.
     """
     os.environ[process_cleanup.MARK] = mark
     os.environ["JUPYTER_RUNTIME_DIR"] = str(runtime)
@@ -80,11 +79,7 @@ def welcome(folder: Path, address: str) -> str:
 
 
 def options(folder: Path, port: int | None, *, browser: bool) -> list[str]:
-    """Return JupyterLab's arguments, which override the configuration in the user's home.
-
-    `folder` is the root of its file browser. Without `port` JupyterLab takes the first free port from FIRST_PORT on; `browser` is
-    whether it opens a browser.
-    """
+    """Return JupyterLab's arguments, with `folder` as the root of its file browser; they override the user's configuration."""
     return [
         "--ServerApp.ip=127.0.0.1",
         f"--ServerApp.port={port or FIRST_PORT}",
@@ -101,17 +96,6 @@ def options(folder: Path, port: int | None, *, browser: bool) -> list[str]:
         f"--IdentityProvider.token={secrets.token_hex(24)}",
         "--Application.log_level=ERROR",
     ]
-
-
-def is_taken(port: int) -> bool:
-    """Return whether this process cannot bind the loopback port, for example because a process listens on it."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return True
-    return False
 
 
 @contextmanager
@@ -133,10 +117,7 @@ def private_folder() -> Path:
 
 
 def report(changes: workspace.Changes, folder: Path, console: Console) -> None:
-    """Print a line for each file in the learner's folder that was updated, or was kept because the learner has changed it.
-
-    The line of a kept file names the command that copies the new version. Without such files nothing is printed.
-    """
+    """Print a line for each shipped file that was updated, or that was kept because the learner has changed the file."""
     for name in changes.updated:
         console.print(f"Brought up to date: {folder / name}", markup=False, highlight=False, soft_wrap=True)
     for name in changes.kept:
@@ -148,11 +129,7 @@ def report(changes: workspace.Changes, folder: Path, console: Console) -> None:
 
 
 def clear_old_runs(runs: Path, console: Console) -> None:
-    """Delete the oldest journals in the folder `runs` if there are too many or if they are too large, and print a sentence.
-
-    The limits are those of `run_cleanup.clear`. If nothing is deleted, nothing is printed. An error of the file system ends the
-    deletion and is printed.
-    """
+    """Delete the oldest journals in the folder `runs` above the limits of `run_cleanup.clear`, and print their number."""
     try:
         message = run_cleanup.clear(runs)
     except OSError as problem:
@@ -162,10 +139,7 @@ def clear_old_runs(runs: Path, console: Console) -> None:
 
 
 def serve(folder: Path, port: int | None = None, *, browser: bool = True) -> None:
-    """Copy or update the notebooks in the learner's folder, run JupyterLab there until it ends, and end its child processes.
-
-    Without `port` JupyterLab takes a free port; `browser` is whether it opens a browser. The address with its token is printed
-    to stdout once the server accepts requests.
+    """Copy the notebooks into the learner's folder and run JupyterLab there until it ends; then end its child processes.
 
     Raises:
         LabProblem: the port is in use.
@@ -191,6 +165,7 @@ def serve(folder: Path, port: int | None = None, *, browser: bool = True) -> Non
             def announce() -> None:
                 release_lock()
                 address = app.connection_url.rstrip("/") + first_page()
+                # The address is printed when the server accepts requests.
                 print(welcome(folder, f"{address}?token={app.identity_provider.token}"), flush=True)
 
             app.io_loop.add_callback(announce)  # Called after JupyterLab's own callback, which binds the port.

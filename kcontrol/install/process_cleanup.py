@@ -24,10 +24,9 @@ LIMIT_S = 8.0
 
 
 def start(mark: str, remove: Path) -> "subprocess.Popen[bytes]":
-    """Start and return a process that waits for the end of this process, the server, and then ends the server's processes.
+    """Start and return a process that waits for the end of this process, then ends the processes marked with `mark`.
 
-    These are the processes with the text `mark` in the variable MARK of their environment. At last the started process deletes
-    the folder `remove`.
+    At last the started process deletes the folder `remove`.
     """
     env = {key: value for key, value in os.environ.items() if key != MARK}
     command = [sys.executable, "-I", "-B", __file__, mark, str(remove)]
@@ -37,14 +36,10 @@ def start(mark: str, remove: Path) -> "subprocess.Popen[bytes]":
 
 
 def kill_marked(mark: str, *, kill: bool, variable: str = MARK, unread: set[int] | None = None) -> "list[psutil.Process]":
-    """Return the running processes with `mark` as the value of the environment variable `variable`; with `kill`, kill them.
-
-    To the set `unread` are added the ids of the returned processes, and of processes whose environment cannot be read: a process
-    that has ended, executes a new program at this moment (exec), or belongs to another user. Processes are read and killed from
-    the newest to the oldest: in a chain in which each process starts the next process and ends, only the newest still runs.
-    """
+    """Return the running processes with `mark` as the value of the environment variable `variable`; kill them if `kill`."""
     import psutil  # Imported late, so that this process stays small while it waits.
 
+    # From the newest to the oldest: in a chain in which each process starts the next one and ends, only the newest still runs.
     found, read = [], set[int]()
     pids = sorted(psutil.pids(), reverse=True)
     for pid in pids:
@@ -57,6 +52,7 @@ def kill_marked(mark: str, *, kill: bool, variable: str = MARK, unread: set[int]
                 found.append(process)
                 if kill:
                     process.kill()
+    # Processes whose environment could not be read: they have ended, are executing a new program, or belong to another user.
     if unread is not None:
         unread.update(set(pids) - read)
     return found
@@ -70,13 +66,11 @@ def await_end(processes: "list[psutil.Process]", seconds: float) -> None:
 
 
 def sweep(mark: str, remove: Path) -> None:
-    """Wait for the server's end, then for the processes with `mark` in their environment, and delete the folder `remove`.
+    """Wait for the end of the server, then end the processes marked with `mark`, and delete the folder `remove`.
 
-    The server holds the other end of the pipe that is the standard input, so the input ends with the server.
-
-    Processes that still run PATIENCE_S after the server's end are killed. The folder is deleted when no such process runs, or
-    at most LIMIT_S after the server's end.
+    A marked process that still runs after PATIENCE_S seconds is killed.
     """
+    # The server holds the other end of the pipe that is the standard input.
     while os.read(0, 512):
         pass
     began = time.monotonic()

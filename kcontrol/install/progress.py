@@ -1,7 +1,4 @@
-"""Reads and stores the learner's progress, in one small file of the learner's folder.
-
-The file has the numbers of tries and hints for each exercise, whether it is solved, and the learner's answers to questions.
-"""
+"""Reads and stores the learner's progress in one file: tries, hints, solved exercises and answers to questions."""
 
 from __future__ import annotations
 
@@ -25,36 +22,30 @@ def folder() -> Path | None:
 
 
 def read(place: Path | None) -> dict[str, dict[str, Any]]:
-    """Return the learner's progress by exercise id: `tries` and `hints` as numbers, and `solved` as a bool.
+    """Return the learner's progress: exercise id to {"tries": 2, "hints": 0, "solved": True}.
 
-    The key PREDICTIONS is no exercise: its value maps ids of questions to the texts of the options that the learner has chosen.
-    `place` is the learner's folder; if it is None, return the values that this process has stored in memory. An unreadable file
-    counts as empty.
+    The key PREDICTIONS has the answers to questions: question id to the text of the chosen option.
     """
+    # Outside a learner's folder the progress lasts as long as this process.
     if place is None:
         return _without_a_folder
     try:
         found = json.loads((place / FILE).read_text(encoding="utf-8"))
+    # An unreadable file counts as empty.
     except (OSError, ValueError):
         return {}
     return {str(id): dict(about) for id, about in found.items() if isinstance(about, dict)} if isinstance(found, dict) else {}
 
 
 def of(place: Path | None, id: str) -> dict[str, Any]:
-    """Return `tries` and `hints` (numbers) and `solved` (a bool) of one exercise from the learner's folder `place`.
-
-    If `place` is None, return the values that this process has stored in memory. They are 0 and False if nothing is stored.
-    """
+    """Return the progress in one exercise, such as {"tries": 2, "hints": 0, "solved": True}; 0 and False at first."""
     about = read(place).get(id, {})
     counts = {name: about[name] if isinstance(about.get(name), int) else 0 for name in ("tries", "hints")}
     return {**counts, "solved": about.get("solved") is True}
 
 
 def prediction(place: Path | None, id: str) -> str | None:
-    """Return the text of the option that the learner chose for the question `id`.
-
-    Return None if `place`, the learner's folder, has no answer, and always if `place` is None: no answer is stored in memory.
-    """
+    """Return the text of the option that the learner chose for the question `id`, None without an answer."""
     kept = read(place).get(PREDICTIONS, {}).get(id) if place else None
     return kept if isinstance(kept, str) else None
 
@@ -71,12 +62,10 @@ def note_prediction(place: Path | None, id: str, option: str) -> None:
 
 
 def note(place: Path | None, id: str, **changes: Any) -> None:
-    """Store `changes` of `tries`, `hints` or `solved` of an exercise in the learner's folder `place`.
-
-    If `place` is None, they are kept in this process only. An error of the file system is ignored: only progress is lost then.
-    """
+    """Store `changes` of `tries`, `hints` or `solved` of an exercise in the learner's folder `place`."""
     known = read(place)
     known[id] = of(place, id) | changes
+    # Without a folder `known` is the memory of this process.
     if place is not None:
         _write(place, known)
 

@@ -1,6 +1,6 @@
-"""Finds the folder in which runs write their journals, and deletes the oldest of them when they are too many or too large.
+"""Finds the folder of the journals of runs, and deletes the oldest journals when they are too many or too large.
 
-An index in the folder lists the files that may be deleted; a journal of `lab.save(path)` is not among them.
+An index in the folder lists the journals that may be deleted; a journal of `lab.save(path)` is not listed.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ class Entry(NamedTuple):
 def folder() -> Path:
     """Return the folder of runs: `runs` in the learner's folder that contains the working directory.
 
-    If the working directory is in no learner's folder, it is `work/runs` of the project for a working directory in the project,
-    else `runs` in the working directory.
+    Outside a learner's folder, return `runs` in the working directory, or `work/runs` in the project itself.
     """
     current = Path.cwd()
+    # In the project itself `work/runs`, anywhere else `runs` in the working directory.
     default = PROJECT / "work" if current.is_relative_to(PROJECT) else current
     return (progress.folder() or default) / NAME
 
 
 def begin(path: Path) -> None:
-    """Add the file `path` of a new run to the index of the runs in its folder that may be deleted.
+    """Add the journal `path` of a new run to the index of journals that may be deleted.
 
-    In a script the first run that this process begins in a folder also deletes the oldest runs above the limits (`clear`); runs
-    of notebooks are deleted by the next start of JupyterLab (`./run lab`). Raises OSError if the folder cannot be written.
+    Raises OSError if the folder cannot be written.
     """
+    # Old runs of notebooks are deleted by the next `./run lab`, those of scripts by the first new run.
     if "ipykernel.kernelapp" not in sys.modules and path.parent not in _cleared:
         _cleared.add(path.parent)
         if message := clear(path.parent):
@@ -60,23 +60,16 @@ def begin(path: Path) -> None:
 
 
 def keep(path: Path) -> None:
-    """Remove the file `path`, a journal that the learner has saved with `lab.save(path)`, from the index of its folder.
-
-    So the file is never deleted.
-
-    Do nothing if the folder of the file has no index.
-    """
+    """Remove the journal `path` from the index of its folder, so that it is never deleted."""
     if (path.parent / INDEX).is_file():
         with _index(path.parent) as index:
             _rewrite(index, (entry for entry in _entries(index, path.parent) if entry.path.name != path.name))
 
 
 def clear(place: Path) -> str:
-    """Delete the oldest journals in the folder `place` if there are more than MOST_RUNS, or if they have more than MOST_MB.
+    """Delete the oldest journals in the folder `place` if there are more than MOST_RUNS or more than MOST_MB of them.
 
-    The deletion ends when both numbers are at most half of their limits. Return a sentence about it; "" if nothing was deleted.
-    Only journals that labs have entered in the folder's index are deleted, and none of a running process. Raises OSError if a
-    deletion fails.
+    Return a sentence about the deletion, "" if nothing was deleted. Raises OSError if a deletion fails.
     """
     if not (place / INDEX).is_file():
         return ""
@@ -96,10 +89,9 @@ def clear(place: Path) -> str:
 
 
 def _too_many(entries: list[Entry]) -> Iterator[Entry]:
-    """Yield the journals to delete if there are more than MOST_RUNS of them, or if their files have more than MOST_MB.
+    """Yield the oldest journals, until the remaining journals are at most half of MOST_RUNS and half of MOST_MB.
 
-    `entries` has the oldest journal first. Journals are yielded until both numbers are at most half of their limits; a journal
-    whose process still runs is not yielded.
+    Yield nothing if neither limit is exceeded.
     """
     sizes = {entry: entry.path.stat().st_size for entry in entries}
     runs, size = len(entries), sum(sizes.values())
@@ -108,6 +100,7 @@ def _too_many(entries: list[Entry]) -> Iterator[Entry]:
     for entry in entries:
         if runs <= MOST_RUNS // 2 and size <= MOST_MB * 500_000:
             return
+        # A journal that a running process still writes stays.
         if not _is_running(entry.pid):
             runs, size = runs - 1, size - sizes[entry]
             yield entry
@@ -129,10 +122,7 @@ def _is_running(pid: int) -> bool:
 
 @contextmanager
 def _index(place: Path) -> Iterator[IO[str]]:
-    """Yield the index of the runs in the folder `place`, open for reading and appending, and locked within the `with` block.
-
-    It is a text file with a process id and a file name per line, and is created if it does not exist.
-    """
+    """Yield the index of the folder `place`, open and locked: a text file with a process id and a file name per line."""
     with (place / INDEX).open("a+", encoding="utf-8") as index:
         fcntl.flock(index, fcntl.LOCK_EX)
         yield index

@@ -50,10 +50,7 @@ def without_outputs(content: bytes) -> bytes:
 
 
 def shipped(source: Path) -> dict[str, bytes]:
-    """Return the files for learners by relative path: all below `source` except hidden files, caches and runs.
-
-    Notebooks have no outputs. The stubs of the exercises, in the folder `exercises` beside `source`, have paths such as
-    `exercises/x.py`; the solutions of the exercises are left out.
+    """Return the files that learners get, relative path to content: the notebooks without outputs, and the exercises' stubs.
 
     Raises:
         WorkspaceProblem: there are no files, so the installation is incomplete.
@@ -97,7 +94,10 @@ def read_state(folder: Path) -> dict[str, str]:
 
 
 def write_state(folder: Path, state: dict[str, str]) -> None:
-    """Store `state`, the hash of each file at its last copy into the learner's folder, by name, in this folder."""
+    """Store `state`, the hash of each copied file by the file's name, in the learner's folder `folder`.
+
+    A hash is that of the file at the last copy into the folder.
+    """
     replace(folder / STATE, json.dumps(state, indent=1, sort_keys=True).encode())
 
 
@@ -107,12 +107,12 @@ def unwritable(folder: Path, problem: OSError) -> WorkspaceProblem:
 
 
 def prepare(folder: Path, source: Path = PROJECT / "notebooks") -> Changes:
-    """Copy the files that are shipped in `source` into the learner's folder; return the paths of new, updated and kept files.
+    """Copy the shipped files into the learner's folder; return the paths of new, updated and kept files.
 
     A file that the learner has changed is kept.
 
     Raises:
-        WorkspaceProblem: the folder cannot be written, or there is nothing to copy.
+        WorkspaceProblem: the folder cannot be written.
     """
     changes, state = Changes(), read_state(folder)
     try:
@@ -133,14 +133,11 @@ def prepare(folder: Path, source: Path = PROJECT / "notebooks") -> Changes:
 
 
 def _rename_chapters(folder: Path, state: dict[str, str]) -> None:
-    """Rename each chapter in the learner's folder whose file name was changed in a later version of the project.
-
-    The content stays. `state`, the hash of each file at its last copy, gets the present name too. A file is not renamed if a file
-    of the present name exists.
-    """
+    """Rename each chapter in the learner's folder whose file name a later version of the project has changed."""
     for former, present in ((f"{old}.ipynb", f"{new}.ipynb") for old, new in RENAMED):
         if (folder / former).exists() and not (folder / present).exists():
             (folder / former).rename(folder / present)
+            # The hash of the file at its last copy.
             state[present] = state.pop(former, "")
 
 
@@ -162,9 +159,9 @@ def chapter_file(chapter: str, source: Path = PROJECT / "notebooks") -> str:
 
 
 def reset(folder: Path, chapter: str, source: Path = PROJECT / "notebooks") -> tuple[Path, Path | None]:
-    """Copy one chapter from `source` again as it was shipped; `chapter` is `0`, `00`, `A1` or the name of its file.
+    """Copy a chapter, such as `0`, `A1` or its file name, again; return its path and the path of the learner's old version.
 
-    Return its path and the new path of the learner's version, None if the learner had not changed the chapter.
+    The second path is None if the learner had not changed the chapter.
 
     Raises:
         WorkspaceProblem: the chapter does not exist, or the folder cannot be written.
@@ -173,9 +170,9 @@ def reset(folder: Path, chapter: str, source: Path = PROJECT / "notebooks") -> t
 
 
 def restore(folder: Path, name: str, source: Path = PROJECT / "notebooks") -> tuple[Path, Path | None]:
-    """Copy the file `name`, a path relative to `folder`, from `source` again as it was shipped.
+    """Copy the file `name` again as it was shipped; return its path and the path of the learner's old version.
 
-    Return its path and the new path of the learner's version, None if the learner had not changed the file.
+    The second path is None if the learner had not changed the file.
 
     Raises:
         WorkspaceProblem: the folder cannot be written.

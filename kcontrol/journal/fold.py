@@ -141,12 +141,15 @@ class Fold(Changes):
     # ---------------------------------------------------------------- processes
 
     def _unless_empty(self, *path: str) -> None:
-        """Drop the value at this path, the keys from the state to the value, if the value is empty."""
+        """Drop the value at `path` if the value is empty.
+
+        `path` has the keys that lead from the state to the value.
+        """
         if not self._at(path):
             self.drop(*path)
 
     def _put_or_drop(self, values: list[Any], *path: str) -> None:
-        """Put the list `values` at this path, the keys from the state to the list; remove the last key for an empty list."""
+        """Put the list `values` at `path`, such as "acknowledged", "t-0"; for an empty list remove the last key."""
         if values:
             self.put(values, *path)
         else:

@@ -1,7 +1,6 @@
-"""The journal: every action of a cluster, its brokers and its clients as a record, which names its cause.
+"""The journal: a record for every action of a cluster, its brokers and its clients; each record names its cause.
 
-The first record is of kind `run` and has the version of the schema. `journal_file` writes journals to files and reads
-them.
+The first record is of kind `run`. `journal_file` writes journals to files and reads them.
 """
 
 from __future__ import annotations
@@ -27,10 +26,9 @@ Source: Request.OrdinaryConsumerId (0.8.0 to 2.8), Kafka's id of a client that i
 
 
 class RecordId(NamedTuple):
-    """The id of a record: node, incarnation and sequence number.
+    """The id of a journal record: a broker's id, the number of the start of its process from 1 on, and a sequence number.
 
-    The node is a broker's id, or OUTSIDE (-1) for a record about an action of a client, of ZooKeeper or of the simulation
-    itself. A broker's incarnation is 1 at the first start of its process and grows with every start; that of OUTSIDE is 0.
+    For a record of a client, of ZooKeeper or of the simulation, `node` is OUTSIDE (-1) and `incarnation` is 0.
     """
 
     node: int
@@ -79,15 +77,13 @@ RecordFactory = Callable[..., RecordParts]
 
 
 class LazyBatch(NamedTuple):
-    """Records whose ids and time are fixed and whose kind, cause and fields are not made yet.
+    """Journal records that are made when they are read: `factory` makes record number i from the i-th values of `columns`."""
 
-    Record number i is made by `factory` from the i-th values of all columns. Its id is `first` with the sequence number raised
-    by i. The columns have equal lengths and never change.
-    """
-
+    # The id of the first record; each later record has the next sequence number.
     first: RecordId
     at_ms: int
     factory: RecordFactory
+    # Columns of equal lengths, which never change.
     columns: tuple[Sequence[Any], ...]
 
     def records(self) -> Iterator[Record]:
@@ -130,7 +126,7 @@ class Journal:
     def since(self, position: int) -> list[Record]:
         """Return the records from the index `position` on.
 
-        Records of batches (`add_batch`) that lie wholly before `position` are not made.
+        Batches (`add_batch`) that end before `position` stay as they are: none of their records are made.
         """
         if not self._later:
             return self._spelled[position:]
@@ -150,11 +146,7 @@ class Journal:
     def add_batch(
         self, node: int, incarnation: int, at_ms: int, factory: RecordFactory, columns: tuple[Sequence[Any], ...]
     ) -> None:
-        """Add a batch of records of this node and incarnation with the time `at_ms`, numbered from `next_seq` on.
-
-        Record number i is made, when it is read, by `factory` from the i-th values of all columns. Columns without values add
-        nothing.
-        """
+        """Add one journal record for each row of `columns`, with the time `at_ms`; `factory` makes a record when it is read."""
         if columns[0]:
             self._later.append(LazyBatch(self._number(node, incarnation, len(columns[0])), at_ms, factory, columns))
 
@@ -196,9 +188,9 @@ def _size(entry: Record | LazyBatch) -> int:
 
 
 def why(records: Iterable[Record], id: RecordId | None) -> list[Record]:
-    """Return the record with this id, its cause, the cause of the cause, and so on; [] for None.
+    """Return the journal record with this id, its cause, the cause of the cause, and so on; [] if `id` is None.
 
-    Raises KeyError if `records` has no record with the id or with the id of a cause.
+    Raises KeyError if a record is missing in `records`.
     """
     by_id = {record.id: record for record in records}
     chain: list[Record] = []
@@ -212,11 +204,7 @@ def why(records: Iterable[Record], id: RecordId | None) -> list[Record]:
 
 
 def to_json(value: Any) -> Any:
-    """Return a value in JSON's own types: a state as Kafka's name, a partition as `t-0`, a named tuple or dataclass as a dict.
-
-    Bytes become text by UTF-8 (other bytes as backslash escapes), a set a sorted list, and a record's id the list [node,
-    incarnation, sequence number]. An object with a method `to_json` converts itself.
-    """
+    """Return a value in types of JSON: a partition as "t-0", an enum as its value, bytes as text, a dataclass as an object."""
     match value:
         case None | bool() | int() | str() | float():
             return value
@@ -226,6 +214,7 @@ def to_json(value: Any) -> Any:
             return list(value)
         case Enum():
             return value.value
+        # Bytes that are not UTF-8 become backslash escapes.
         case bytes():
             return value.decode("utf-8", "backslashreplace")
         case dict():
@@ -248,11 +237,8 @@ def _structure_to_json(value: Any) -> Any:
 
 
 def _is_journaled(f: Field[Any], event: Any) -> bool:
-    """Return whether the journal contains the field `f` of this event.
-
-    The field is always left out if its metadata have the entry "journal": False, and left out while it has its default value
-    if they have the entry "journal": "if not default". Any other field is contained.
-    """
+    """Return whether the journal has the field `f` of this event, as the field's metadata "journal" say."""
+    # False: never. "if not default": only with another value than its default. No entry: always.
     how = f.metadata.get("journal", True)
     return bool(how) and (how != "if not default" or getattr(event, f.name) != f.default)
 

@@ -1,7 +1,6 @@
-"""Writes journals to files, and reads them with a check of each record.
+"""Writes journals to files, one journal record in JSON per line, and reads them with a check of each record.
 
-A file has one record per line; the first is of kind `run` and has the version of the schema. Since version 2 the last
-line has the number of records, which shows whether the end of the file is missing.
+Since version 2 the last line has the number of records, so that a reader knows a journal whose end is missing.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ WRONG = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, Re
 
 
 class JournalFile(NamedTuple):
-    """The records of a file; `is_whole` is False if the last line, with the number of records, is missing.
+    """The records of a journal file; `is_whole` is False if the last line, with the number of records, is missing.
 
-    It is always True for a file of version 1, which has no such line.
+    For a file of version 1, which has no such line, `is_whole` is True.
     """
 
     records: list[Record]
@@ -74,19 +73,18 @@ def opened(path: str | Path) -> BinaryIO:
 
 
 def read(path: str | Path) -> list[Record]:
-    """Return the records of a journal file, even if the run was killed before the end line with their number was written.
+    """Return the records of a journal file.
 
-    Raises UserError if the file cannot be read, has a later schema than this kcontrol, or has a damaged line, such as the
-    unfinished last line of a killed run.
+    Raises UserError if the file cannot be read, has a later journal version, or has a damaged line.
     """
+    # A journal without its end line, as a killed run leaves it, is no error.
     return load(path).records
 
 
 def load(path: str | Path) -> JournalFile:
-    """Read a journal of JOURNAL_VERSION or an earlier version; the records have the fields of JOURNAL_VERSION in JSON's types.
+    """Read a journal file of any version; its records get the fields of JOURNAL_VERSION.
 
-    A missing end line is no error: `is_whole` is then False. Raises UserError if the file cannot be read or has a later version,
-    and, with the line's number, if a line is no record or contradicts earlier lines.
+    Raises UserError, with the number of the line, if the file cannot be read or a line is damaged.
     """
     reader = _Reader(path)
     try:
@@ -99,10 +97,9 @@ def load(path: str | Path) -> JournalFile:
 
 
 def check(records: Iterable[Record]) -> Iterator[Record]:
-    """Check each record against the records before it, and yield the record with JSON's types.
+    """Yield each journal record with its values in types of JSON.
 
-    Raises one of the exceptions in `WRONG` (ValueError, LookupError ...) at the first record that contradicts an earlier record,
-    or in which a field is missing or has a wrong type.
+    Raises one of the exceptions in `WRONG`, such as ValueError, at the first record that contradicts earlier records.
     """
     checks = _Checks()
     for record in records:
@@ -127,10 +124,7 @@ class _End(msgspec.Struct):
 
 
 class _Reader:
-    """Reads a journal file: `take` checks the next line and adds its record, `done` returns the JournalFile with all records.
-
-    Both raise UserError for a file that is no journal; `take` also for a damaged line.
-    """
+    """Reads a journal file: `take` adds the record of the next line, `done` returns the JournalFile with all records."""
 
     def __init__(self, path: str | Path) -> None:
         self._path, self._number, self._version = path, 0, 0
@@ -198,10 +192,9 @@ class _Checks:
         self._fold = Fold()
 
     def take(self, record: Record) -> Record:
-        """Check a record, whose fields have JSON's types, against the earlier records, and return it.
+        """Return a journal record after a check against the earlier records.
 
-        Raises one of the exceptions in `WRONG` (ValueError, LookupError ...) if the record contradicts an earlier record, or if a
-        field is missing or has a wrong type.
+        Raises an exception of `WRONG`, such as ValueError, if the record contradicts them or a field has a wrong type.
         """
         node, incarnation, seq = record.id
         expected = self._last.get((node, incarnation), 0) + 1
@@ -220,7 +213,7 @@ class _Checks:
 
 
 def upgraded(record: Record, version: int) -> Record:
-    """Return a record of a journal with the schema version `version` as JOURNAL_VERSION, the present version, writes it."""
+    """Return a record from a journal of schema version `version` in the form of JOURNAL_VERSION, the present version."""
     for step in range(version, JOURNAL_VERSION):
         record = UPGRADES[step](record)
     return record if record.kind != "run" else record._replace(fields=record.fields | {"journal_version": JOURNAL_VERSION})

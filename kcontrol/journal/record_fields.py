@@ -1,7 +1,6 @@
-"""The fields of a journal's records in JSON: FIELDS has one row per kind, and `check` checks a record from a file.
+"""FIELDS: the fields of each kind of journal record, in types of JSON; `check` compares a record with them.
 
-The classes describe the values of fields. A field whose type admits `Absent` is optional. A record may have more fields than its
-row.
+A field whose type admits `Absent` is optional.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ class NamedEntry(Entry):
 class LeaderAndIsr(msgspec.Struct):
     """The LeaderAndIsr requests of a batch: `values` has the state of each partition once.
 
-    `to` maps the id of each broker to the positions in `values` of the states that its request has.
+    `to` maps a broker id to positions in `values`: {"1": [0, 2]} sends broker 1 the first and the third state.
     """
 
     values: list[NamedEntry]
@@ -137,13 +136,11 @@ class LogChange(msgspec.Struct):
 
 
 class Hosted(msgspec.Struct):
-    """A replica that a broker hosts: the leadership of its partition, and the ids of all brokers with a replica.
+    """A partition that a broker hosts, in the field `hosted` of journal records of kind `update`."""
 
-    It is a value in records `update` of the field `hosted`, a map by the partition's name. `leadership` has the leader, ISR and
-    epochs as the broker knows them.
-    """
-
+    # The leader, the ISR and the epochs as this broker knows them.
     leadership: Value
+    # All brokers with a replica of the partition.
     replicas: BrokerIds
 
 
@@ -156,27 +153,24 @@ class Assignment(msgspec.Struct):
 
 
 class Body(msgspec.Struct):
-    """The body of a response: its `error` ("NONE" for success), and what the response has for each partition or group.
+    """The body of a response in a journal record."""
 
-    `errors` maps a partition or group to its error, `partitions` a partition to its result, such as an error or a leadership.
-    """
-
+    # "NONE" for success.
     error: str | UnsetType = msgspec.UNSET
+    # Partition or group to its error.
     errors: dict[str, Any] | UnsetType = msgspec.UNSET
+    # Partition to its result, such as a leadership.
     partitions: dict[str, Any] | UnsetType = msgspec.UNSET
 
 
 class Consumer(msgspec.Struct):
-    """The state of a consumer: its group, member id, generation and last error.
-
-    `asked` is the broker whose response the consumer waits for, as (broker id, number of the start of its process), None if it
-    waits for no response.
-    """
+    """The state of a consumer in a journal record: its group, member id, generation and last error."""
 
     group: str
     member_id: str
     generation: Int32
     error: str
+    # The broker whose response the consumer waits for, as (broker id, number of the start of its process).
     asked: tuple[BrokerId, Count] | None
 
 

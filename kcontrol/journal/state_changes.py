@@ -42,21 +42,21 @@ class Changes:
         return held[last]
 
     def put(self, value: Any, *path: str) -> None:
-        """Put a value into the state at a path, the keys from the state to the value, and add the change to `noted`.
+        """Put a value into the state at `path`, a list of keys, and add the change to `noted`.
 
-        `noted` keeps `value`; the state gets a copy of a list or an object, so that later changes of the state do not alter
-        `value`. Raises KeyError if a key before the last is missing.
+        Raises KeyError if a key of `path` before the last is missing.
         """
         held, kind = self.state, type(value)
         for key in path[:-1]:
             held = held[key]
+        # The state gets a copy, so that its later changes do not alter the value in `noted`.
         held[path[-1]] = value.copy() if kind is dict or kind is list else value
         self.noted.append(("put", path, value))
 
     def drop(self, *path: str) -> None:
-        """Remove the value at a path, the keys from the state to the value, and add the change to `noted`.
+        """Remove the value at `path`, and add this change to `noted`.
 
-        Raises KeyError if there is no value.
+        `path` has the keys from the state to the value. Raises KeyError if there is no value.
         """
         del self._at(path[:-1])[path[-1]]
         self.noted.append(("drop", path, None))
@@ -66,9 +66,9 @@ class Changes:
         self.noted.append(("update", path, values))
 
     def omit(self, keys: Iterable[Any], *path: str) -> None:
-        """Remove `keys` from the object at a path of the state, and add the change to `noted`.
+        """Remove `keys` from the object at `path` of the state, and add the change to `noted`.
 
-        Keys that the object does not have are skipped. Raises KeyError if there is no object at the path.
+        Raises KeyError if there is no object at `path`. Missing `keys` are no error.
         """
         held = self._at(path)
         for key in keys:
@@ -80,9 +80,9 @@ class Changes:
         self.noted.append(("push", path, value))
 
     def shift(self, *path: str) -> Any:
-        """Remove and return the first value of the list at a path of the state, and add the change to `noted`.
+        """Remove and return the first value of the list at `path` of the state, and add the change to `noted`.
 
-        Raises IndexError for an empty list, and KeyError if there is no list at the path.
+        Raises IndexError for an empty list.
         """
         self.noted.append(("shift", path, None))
         return self._at(path).pop(0)

@@ -31,9 +31,9 @@ def _copy(value: Any, deep: int) -> Any:
 
 
 def _entries(value: Any, deep: int) -> int:
-    """Return the number of entries of a dict or list; for a dict add the entries of its values, down to `deep` levels.
+    """Return the number of entries of a dict or list, with those of the dicts below it down to `deep` levels.
 
-    Values in a list are not searched. Return 0 for a value of another type, and if `deep` is 0.
+    Return 0 for a value of another type.
     """
     if deep == 0 or not isinstance(value, dict | list):
         return 0
@@ -43,15 +43,15 @@ def _entries(value: Any, deep: int) -> int:
 class History:
     """The states of the cluster after each record of a journal, which may grow.
 
-    The number of records between two checkpoints is `every`, or the number of entries of the state at the first checkpoint if
-    that is greater, so that the checkpoints do not grow faster than the journal. `follow`, if given, is called once for each
-    record, in order, with the record in JSON's types and the changes of state that it makes.
+    `follow` is called once for each record, in order, with the record and its changes of the state.
     """
 
     def __init__(self, records: Sequence[Record], every: int = EVERY, follow: Follow | None = None) -> None:
         self.records, self._every, self._follow = records, every, follow
         self._end, self._folded = Fold(), 0
         self._checkpoints, self._places = [Fold()], [0]  # the folds, and the number of records before each
+        # A checkpoint follows after `every` records, or after as many as the state has entries, so that checkpoints do not grow
+        # faster than the journal.
         self._due = every
 
     @property

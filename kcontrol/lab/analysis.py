@@ -25,22 +25,21 @@ HANDLED = {"at": journal_tables.TIME, "kind": "string", "what": "string"}
 
 
 def handled(records: Sequence[Record], event: str, broker: int | None, *, memory: bool) -> pd.DataFrame:
-    """Return one row per step of the last handler of `event` that did more than read, for example wrote or sent.
+    """Return a table with the journal records of the last handler of `event` that did more than read.
 
-    `event` is the name of an event, such as "BrokerChange". A row has the id of a journal record that the handler made as its
-    index, and its time, kind and sentence. If each handler only read, return the rows of the last handler. `broker` is the id of
-    the broker that handled the event; None means any broker. With `memory` there are rows for changes of the controller's memory
-    too. Raises UserError, which lists the handled events, if no handler of the event has run.
+    `memory` adds changes of the controller's memory. Raises UserError if no broker has handled the event.
     """
     begins = [r for r in records if r.kind == "begin" and broker in (None, r.id.node)]
     handlers = [_steps(records, begin) for begin in begins if _event(begin) == event]
     if not handlers:
         names = ", ".join(sorted({_event(r) for r in begins})) or "none yet"
         raise UserError(f"No broker has handled {event!r} in this run; the handled events are: {names}.")
+    # If each handler only read, it is the last handler.
     chosen = next((steps for steps in reversed(handlers) if any(r.kind not in ("read", "update") for r in steps)), handlers[-1])
     rows = (
         {"id": str(r.id), "at_ms": r.at_ms, "kind": r.kind, "what": text.sentence(r)}
         for r in chosen
+        # Records of kind `update` are the changes of the controller's memory.
         if memory or r.kind != "update"
     )
     return Wide(journal_tables.table(rows, journal_tables.timed(HANDLED, records), "id"))
@@ -49,10 +48,10 @@ def handled(records: Sequence[Record], event: str, broker: int | None, *, memory
 def source(name: str) -> Shown:
     """Return the source code, as a text for a notebook, of a function such as "leader_election.offline".
 
-    Names with the prefix "group.", such as "group.rebalance.on_complete_join", are functions of the group coordinator, other
-    names those of the controller; a function may be private. Raises UserError, which lists the modules or the functions, for an
-    unknown name.
+    Raises UserError, which lists the modules or the functions, for an unknown name.
     """
+    # Names with the prefix "group.", such as "group.rebalance.on_complete_join", are functions of the group coordinator, other
+    # names those of the controller. A function may be private.
     of_group = name.startswith("group.")
     modules, owner = (_group_modules(), "group coordinator") if of_group else (_modules(), "controller")
     module, _, function = name.removeprefix("group.").partition(".")

@@ -1,6 +1,6 @@
 """Checks the names of branches, and plays a run a second time without one of its actions.
 
-A branch is a lab with a copy of a run, which goes on independently of the lab that it was made from.
+A branch is a lab with a copy of a run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAIN, UNNAMED = "main", "branch"
 def free_name(name: object, taken: Mapping[str, Any]) -> str:
     """Return `name` if a new branch, a lab with a copy of a run, can have it.
 
-    `taken` has the present branches by name. Raises UserError if `name` is no text, or is a key of `taken`.
+    Raises UserError if `name` is no text, or is the name of a branch in `taken`.
     """
     if not isinstance(name, str) or not name.strip():
         raise UserError(f'{name!r} cannot be the name of a branch: use words, such as "what if".')
@@ -37,14 +37,12 @@ def numbered(name: str, taken: Mapping[str, Any]) -> str:
 
 
 class Without(NamedTuple):
-    """A second run without one action of the first run: its simulated cluster `world`, and the left-out `action`.
-
-    `impossible` are the later actions of the first run that were not possible in the second run, and so were left out too. The
-    steps that a cluster performs by itself are not listed.
-    """
+    """A second run without one action of the first run: its simulated cluster `world`, and the left-out `action`."""
 
     world: World
     action: Action
+    # The later actions of the first run that were not possible in the second run. Steps that a cluster performs by itself are
+    # not listed.
     impossible: list[Action]
 
 
@@ -54,20 +52,18 @@ def is_at_rest(world: World) -> bool:
 
 
 def play_without(original: World, at: int) -> Without:
-    """Play the actions of `original` in a second world, without the action that made the journal record `at`; return this run.
+    """Play the actions of `original` in a second world, without the action that made the journal record at position `at`.
 
-    `at` is the position of the record in the journal, from 0.
-
-    A routine action is a step that the cluster does by itself, such as a delivery. Later actions that are not possible without
-    the left-out action are left out too. If the first run had no routine action left before a later action from outside or at its
-    end, the second run performs all its own routine actions there too. Raises UserError if a routine action or no action made the
-    record, or if the run cannot be played again.
+    Raises UserError if no action from outside, such as a kill, made this record.
     """
     whole, shortened = World(original.settings), World(original.settings)
     left_out: Action | None = None
     impossible: list[Action] = []
+    # Later actions that are not possible without the left-out action are left out too. A routine action is a step that the
+    # cluster does by itself, such as a delivery.
     for action in original.done:
         routine = action in actions.routine_actions(whole)
+        # Where the first run had no routine action left, the second run performs all its own routine actions too.
         if left_out and not routine and is_at_rest(whole):
             shortened.run()
         before = len(whole.journal)
@@ -89,11 +85,11 @@ def play_without(original: World, at: int) -> Without:
 
 
 def _has_happened(world: World, action: Action, routine: bool) -> bool:
-    """Perform an action in `world` and return True if the action is possible now; otherwise perform nothing and return False.
+    """Perform an action in `world` if the action is possible now, and return whether it was.
 
-    `routine` is whether the cluster performed the action by itself in the original run. Such an action is possible only if the
-    cluster of `world` would perform it by itself now.
+    `routine` is whether the cluster performed the action by itself in the original run.
     """
+    # Such an action is possible only if the cluster of `world` would perform it by itself now.
     if routine and action not in actions.routine_actions(world):
         return False
     try:

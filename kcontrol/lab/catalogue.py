@@ -78,12 +78,12 @@ def shipped() -> list[tuple[str, str]]:
 def file_of(name: str | Path) -> Path:
     """Return the file of the recording `name`, such as "2.8.2/isr-order", if the project has it, else `name` as a path.
 
-    A file `name` in the working directory comes before a recording of this name. Raises UserError for a path that the file
-    system refuses, and, with a list of the recordings, for a name such as "2.8.2/x" that is neither a file nor a recording.
+    Raises UserError for a name that is neither a file nor a recording.
     """
     release, _, scenario = str(name).partition("/")
     releases = list(dict.fromkeys(known for known, _ in shipped()))
     try:
+        # A file in the working directory comes before a recording of this name.
         if Path(name).exists() or (release not in releases and not RECORDED_GROUP.fullmatch(str(name))):
             return Path(name)
     except OSError as error:

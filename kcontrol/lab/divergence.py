@@ -1,6 +1,6 @@
-"""Compares two runs: the first decision about a partition and the first journal record that differ, and the clusters at the end.
+"""Compares two runs: the first decision about a partition and the first journal record that differ, and the last states.
 
-Runs of two releases differ in their first reads already, so a notebook shows the decision first, and the record after a click.
+Runs of two releases differ in their first reads already, so a notebook shows the decision first.
 """
 
 from __future__ import annotations
@@ -35,11 +35,9 @@ COLUMNS = {"record": "Int64", "id": "string", "kind": "string", "what": "string"
 
 
 def comparable_record(record: Record) -> tuple[Any, ...]:
-    """Return id, kind, cause and fields of a journal record, without times, zxids, session ids and broker epochs.
-
-    So records of a simulated and of a real ZooKeeper can be compared. Of the first record of a journal, which has the settings of
-    the run, only the kind is returned.
-    """
+    """Return id, kind, cause and fields of a journal record, without times, zxids, session ids and broker epochs."""
+    # The first record of a journal has the settings of the run. Without them, and without the values left out, journals of a
+    # simulated and of a real ZooKeeper can be compared.
     if record.kind == "run":
         return (record.kind,)
     plain = record.to_json()
@@ -61,16 +59,14 @@ def _essence(value: Any) -> Any:
 
 
 class Divergence(NamedTuple):
-    """The first pair of journal records, `records`, that differ between two runs named `names`.
-
-    `at` is the position of the pair in both journals, from 0. A record is None if its journal has ended before this position. If
-    the journals are equal, both records are None and `at` is the number of records. `runs` are copies of the journals at the time
-    of the comparison.
-    """
+    """The first pair of journal records, `records`, that differ between two runs, and its position `at` in both journals."""
 
     names: tuple[str, str]
+    # Counted from 0; the number of records if the journals are equal.
     at: int
+    # A record is None if its journal has ended before this position. In equal journals both are None.
     records: tuple[Record | None, Record | None]
+    # Copies of the journals at the time of the comparison.
     runs: tuple[Sequence[Record], Sequence[Record]] = ((), ())
 
     @property
@@ -109,11 +105,9 @@ class Divergence(NamedTuple):
 
     @property
     def decided(self) -> pd.DataFrame:
-        """One row per run with its first decision that differs, as a sentence in `decision`, and its record in `id`.
+        """One row per run with its first decision that differs, as a sentence, and the rule and the source in Kafka behind it.
 
-        `rule` is the rule behind the decision as a sentence, and `source` the function of Kafka that has the rule. `after` is the
-        last action from outside before the decision, such as a kill. If all decisions about partitions are equal, the table has
-        no rows.
+        If all decisions about partitions are equal, there are no rows.
         """
         found = self.decision
         if found is None:
@@ -122,6 +116,7 @@ class Divergence(NamedTuple):
         rows = []
         for name, decision, records in zip(self.names, pair, self.runs, strict=True):
             why, source = first_decision.rule(decision, records, str(records[0].fields.get("release", "")))
+            # The last action from outside before the decision, such as a kill.
             after = text.sentence(decision.act) if decision and decision.act else None
             id = str(decision.record.id) if decision else None
             said = first_decision.say(decision, partition)
@@ -173,12 +168,9 @@ class Divergence(NamedTuple):
 
     @property
     def differences(self) -> dict[str, Any]:
-        """The differences between the clusters at the end of both runs, under the keys `brokers`, `partitions` and `znodes`.
-
-        `brokers` maps the id of each broker that differs to its two states, such as "alive" and "dead", `partitions` maps the
-        name of each partition that differs to the names of its differing fields, and `znodes` lists the paths that differ.
-        Times in znodes do not count.
-        """
+        """The differences between the clusters at the end of both runs, under the keys `brokers`, `partitions` and `znodes`."""
+        # `brokers` maps ids to two states, such as "alive" and "dead", `partitions` maps names to the names of differing
+        # fields, and `znodes` lists the paths that differ. Times in znodes do not count.
         return state_diff.differences(*self.states)
 
 
@@ -200,11 +192,8 @@ def _html(table: pd.DataFrame) -> str:
 
 
 def labels(names: tuple[str, str], runs: tuple[Run, Run]) -> tuple[str, str]:
-    """Return a label for each of two runs: its name in `names` if at least one of them has a name of its own.
-
-    If both names are only those of their worlds ("simulated"), a label has the settings in which this run differs from the other
-    run, in words, such as "seed 7". Without such a difference the labels are "the first run" and "the second run".
-    """
+    """Return a label for each of two runs: its name in `names`, or the settings in which it differs, such as "seed 7"."""
+    # Names are labels if at least one of the runs has a name of its own, and not only that of its world, "simulated".
     if not all(_is_unnamed(name, run) for name, run in zip(names, runs, strict=True)):
         return names
     pair = [_settings(run) for run in runs]
@@ -217,19 +206,17 @@ def labels(names: tuple[str, str], runs: tuple[Run, Run]) -> tuple[str, str]:
 
 
 def _is_unnamed(name: str, run: Run) -> bool:
-    """Return whether a run has no name of its own: `name` is then that of its world, such as "simulated"."""
+    """Return whether `name` is only the name of the run's world, such as "simulated"."""
     return bool(run.records) and name == run.records[0].fields.get("world")
 
 
 def _settings(run: Run) -> dict[str, str]:
-    """Return the settings of a run in words, such as "seed 7", by the name of the setting.
-
-    They are release, world, brokers and seed from the journal's first record and, if the run is that of a Lab, the settings that
-    differ from the release's defaults, and the rules and functions that replace those of the release.
-    """
+    """Return the settings of a run in words, by the name of the setting: `{"seed": "seed 7", "brokers": "3 brokers"}`."""
     fields = run.records[0].fields if run.records else {}
     said = {"release": str(fields.get("release")), "world": str(fields.get("world"))}
     said |= {"brokers": f"{len(fields.get('brokers', ()))} brokers", "seed": f"seed {fields.get('seed')}"}
+    # A run of a Lab also has the settings that differ from the release's defaults, and the rules and functions that replace
+    # those of the release.
     return said | run._changed_settings
 
 

@@ -14,9 +14,9 @@ class Unexpected(AssertionError):
 
 
 def expect(label: str, want: object, got: object) -> None:
-    """Print `label` and the value with a check mark if `got` equals `want`; raise Unexpected if it does not.
+    """Print `label` and `got` with a check mark if `got` equals `want`; else raise Unexpected.
 
-    If `got` is a MissingPart, for example because Spark is not installed, print that the fact stays open.
+    If `got` is a MissingPart, print that the result is open, because this machine lacks a part.
     """
     if isinstance(got, MissingPart):
         say(f"○ {label}: open, because this machine lacks a part that it needs")
@@ -27,5 +27,5 @@ def expect(label: str, want: object, got: object) -> None:
 
 
 def _shown(value: object) -> str:
-    """Return the `repr` of a value; that of a NumPy number is the `repr` of the equal number of Python."""
+    """Return the `repr` of a value; a NumPy number is shown as a number of Python, such as 5."""
     return repr(value.item() if hasattr(value, "item") else value)

@@ -93,8 +93,9 @@ class Lab(Operations):
     rows       actions of transition tables to replace, in this lab only:
                {"partition.(OfflinePartition, OnlinePartition)": mine}, or
                {(PartitionState.OFFLINE, PartitionState.ONLINE): mine}
-    strategies elections, and rules of groups, to replace, in this lab only:
-               {"offline": mine}, {"group.try_complete_join": mine}
+    strategies elections, rules of groups, and the assignor of the consumers,
+               to replace, in this lab only: {"offline": mine},
+               {"group.try_complete_join": mine}, {"assignor": mine}
     rules      values of rules, in this lab only: {"fenced_writes": False}
     config     settings of the brokers under Kafka's names
     topics     topics to create at the start: {"t": [[1, 2, 3]]}
@@ -170,10 +171,9 @@ class Lab(Operations):
         return self._world.journal.records
 
     def actions(self) -> list[PossibleAction]:
-        """Return the actions that are possible now: first the routine actions, in the order of `run`, then faults such as a kill.
+        """Return the actions that are possible now: first the routine actions, in the order of `run`, then faults.
 
-        The cluster performs routine actions by itself, such as a delivery: `run` and the viewer's Step button take only actions
-        whose flag `routine` is True.
+        The cluster performs routine actions, such as a delivery, by itself. A kill is a fault.
         """
         self._require_open()
         with failures.zookeeper_answers():
@@ -195,12 +195,12 @@ class Lab(Operations):
     def run(self, until: str | Callable[[Self], object] = run_until.QUIET, *, alive: bool = False) -> Self:
         """Perform the actions that the cluster does by itself, until none is left, or until the condition `until` is true.
 
-        `until` is "quiet", "a controller is elected", a sentence such as "t-0 has a leader" (`run_until.SENTENCES` has all
-        sentences), an event that a broker begins to handle, such as "BrokerChange", or a function of the lab.
+        until  "quiet", "a controller is elected", a sentence such as "t-0 has a leader", an event that a broker
+               begins to handle, such as "BrokerChange", or a function of the lab
+        alive  whether consumers join, send heartbeats and poll by themselves in virtual time, and deadlines fire;
+               `until` can be a duration then, such as "12 s", and "quiet" means that only heartbeats are left
 
-        With `alive` the consumers join, send heartbeats and poll by themselves in virtual time, and deadlines fire; then "quiet"
-        is the state in which only heartbeats are left, and `until` can be a duration such as "12 s" or "500 ms". Raises UserError
-        if no action is left before the condition is true.
+        Raises UserError if no action is left before the condition is true.
         """
         self._require_open()
         ends_ms = run_until.end_ms(self._world, until, alive)
@@ -227,9 +227,9 @@ class Lab(Operations):
         raise UserError(f"The cluster is quiet before this condition is true: {what}.")
 
     def run_event(self, broker: int) -> Self:
-        """Run the handler that a broker's controller thread has begun, and that waits for its next step, to its end.
+        """Run the begun handler of a broker's controller thread to its end, or else the handler of the next event.
 
-        If no handler has begun, the thread handles the next event of its queue. Raises UserError if the queue is empty too.
+        Raises UserError if there is neither a handler nor an event.
         """
         found = self._world.processes.get(broker)
         if found is None or found.driver.threads["controller"].handler is None:
@@ -293,7 +293,7 @@ class Lab(Operations):
             raise UserError("This lab is closed: its tables and pictures can still be read; open another lab to do more.")
 
     def _keep(self) -> Self:
-        """Append new records to the journal's file, show them in the viewers of all branches, and return this lab.
+        """Append new records to the journal's file, show them in the viewers of this lab and its branches, and return this lab.
 
         The failures of handlers and the refusals of requests among the new records are printed.
         """
@@ -328,11 +328,12 @@ class Lab(Operations):
         return self._family.copy()
 
     def branch(self, name: str | None = None, at: object = None) -> Lab:
-        """Return another lab with a copy of this run, up to the step that made the record `at`; without `at`, up to now.
+        """Return another lab with a copy of this run, which goes on in the simulated world.
 
-        `at` is a record's id, such as "2.1.58", or its number in the journal, from 0. A branch runs in the simulated world. A
-        branch with a name is in `branches` and in the viewer's switcher, and `compare` takes its name; a branch without a name
-        is in none of them. Raises UserError for a name that a branch has already, and for an unknown record.
+        name  the name in `branches`, in the viewer and for `compare`; a branch without a name is in none of them
+        at    the record at which the copy ends: an id such as "2.1.58" or a position in the journal; by default the last
+
+        Raises UserError for a name that a branch has already, and for an unknown record.
         """
         free = None if name is None else branches.free_name(name, self._family)
         if self._world.kind == "simulated" and at is None:
@@ -346,13 +347,12 @@ class Lab(Operations):
     def without(self, record: object) -> divergence.Divergence:
         """Play the run again on a branch, without the action from outside that caused this record; return the comparison.
 
-        An action from outside, such as a kill, is one that the cluster does not perform by itself. `record` is an id such as
-        "2.1.58", a number in the journal, or a fact such as "leader of t-0", which stands for its last change. The branch
-        gets all other actions from outside that are possible in it. Raises UserError if no action from outside caused the
-        record.
+        `record` is an id such as "2.1.58", a position in the journal, or a fact such as "leader of t-0". Raises UserError if no
+        action from outside, such as a kill, caused the record.
         """
         found = record_lookup.record(self.records, record)
         root = journal.why(self.records, found.id)[-1]
+        # The branch gets all other actions from outside that are possible in it. A fact stands for its last change.
         played = branches.play_without(self._world, record_lookup.position(self.records, root.id))
         branch = self._spawn(played.world, branches.numbered(f"without: {text.action_label(played.action)}", self._family))
         if played.impossible:
@@ -388,13 +388,14 @@ class Lab(Operations):
     def _played_again(self, world: World) -> Iterator[World]:
         """Play the steps of this run in `world`, a world at its start; yield `world` before the first step and after each step.
 
-        Raises UserError if a step is not possible there, because a program other than this lab has changed the real ZooKeeper.
+        Raises UserError if a step is not possible there.
         """
         yield world
         for action in self._world.done:
             try:
                 world.step(action)
             except UserError as problem:
+                # A program other than this lab has changed the real ZooKeeper.
                 raise UserError(f"This run cannot be played again, because an outside program changed it: {problem}") from None
             yield world
 
@@ -403,10 +404,9 @@ class Lab(Operations):
 
     @staticmethod
     def observe(where: str | Lab) -> Observed:
-        """Return a cluster, read-only: by the address of its real ZooKeeper, `host:port[/chroot]`, or that of a lab.
+        """Open a cluster to be read only: `where` is the address of a real ZooKeeper, `host:port[/chroot]`, or a lab.
 
-        The lab may have the simulated or a real ZooKeeper. Nothing is written to ZooKeeper, and no watch is set. Raises UserError
-        if there is no cluster at the address.
+        Nothing is written to ZooKeeper. Raises UserError if there is no cluster.
         """
         from kcontrol.lab import observed_cluster
         from kcontrol.zookeeper.kazoo.observe import Observer
@@ -429,14 +429,15 @@ class Lab(Operations):
         until: str | None = None,
         runs: str | Path | None = "runs",
     ) -> Self:
-        """Return a lab in whose simulated world a scenario was played: that of a recording, or a dict in a recording's format.
+        """Return a lab in whose simulated world a scenario was played: that of a recording, or of a chapter's run.
 
-        A recording is a Run, a file, or a name in `Lab.recordings()`; its keys, such as `brokers` and `steps`, are those of
-        `kcontrol/recordings/recording.py`. The winners of controller elections are the recorded ones. Without `release` the
-        release is that of the recording. `seed`, `rows`, `strategies`, `rules` and `runs` are those of Lab(...); `replace` is a
-        former argument, for which only None is legal. The runs of the chapters about groups have names and named steps:
-        Lab.play("billing", until="dora joins") plays all steps up to and including this step. Raises UserError for a value that
-        is not a scenario, for a step that is not possible, for an unknown step `until`, and for an unknown release.
+        scenario  a Run, a file, a name in Lab.recordings(), a dict in a recording's format, or the name of a
+                  chapter's run, such as "billing"
+        release   by default that of the recording
+        until     the last step to play of a chapter's run, such as "dora joins"
+
+        The other arguments are those of Lab(...); `replace` must be None. Raises UserError for a value that is not a scenario,
+        and for a step that is impossible or unknown.
         """
         replacements.refuse_old_argument(replace)
         if found := plays.find(scenario, until):
@@ -446,6 +447,8 @@ class Lab(Operations):
         played, name = recording_diff.scenario_of(open_journal(scenario) if isinstance(scenario, str | Path) else scenario)
         chosen = requested_settings.played(played, release, seed, requested_settings.Changed(rows, strategies, rules))
         lab = object.__new__(cls)
+        # The winners of controller elections are the recorded ones. The keys of a recording, such as `brokers` and `steps`, are
+        # those of `kcontrol/recordings/recording.py`.
         player = GroupPlayer if "exchange" in played else Player
         lab._take(player(dict(played), chosen).play(), name, ExitStack(), runs)
         return lab
@@ -492,11 +495,9 @@ class Lab(Operations):
             viewer.held = self._held or ""
 
     def _check_invariants(self, own: tuple[invariants.Own, ...]) -> pd.DataFrame:
-        """Play this run again, and return a table of every invariant, and of the functions in `own`, checked after each step.
+        """Play this run again, and return a table of every invariant, and of the learner's functions in `own`.
 
-        A function in `own` is a learner's invariant: it has the World, the simulated cluster, as its argument, and returns None
-        or True if the invariant holds; any other result breaks it. The table has one row per invariant, with its outcome and the
-        first step that broke it.
+        The table has one row per invariant, with the first step that broke the invariant.
         """
         world = World(self._world.settings)
         return invariants.check_invariants(self._world, lambda: self._played_again(world), own)
@@ -504,7 +505,10 @@ class Lab(Operations):
     # ---------------------------------------------------------------- questions
 
     def _ask(self, id: str) -> predictions.PredictionQuestion:
-        """Return the question to the learner with the id `id` about this lab; the viewer's Step button waits for the answer."""
+        """Put the question `id` about this lab to the learner, and return the question.
+
+        The viewer's Step button waits for the answer.
+        """
         self._question = predictions.ask(id, self, self._release)
         self._release()
         return self._question
@@ -523,19 +527,19 @@ class Lab(Operations):
 
     @classmethod
     def runs(cls, folder: str | Path | None = None) -> Runs:
-        """Return the runs in a folder, without `folder` the runs that labs keep: a picture, and tables of all runs on Spark.
+        """Return the runs in a folder, by default the folder in which labs keep their runs.
 
-        If the folder of kept runs has fewer than twelve, twelve runs that come with kcontrol stand beside them. A given `folder`
-        is shown alone. The picture and the tables raise UserError if there is no journal.
+        The result has a picture and Spark tables of the runs; both raise UserError without a journal.
         """
+        # If the folder of kept runs has fewer than twelve, twelve runs that come with kcontrol stand beside them. A given
+        # folder is shown alone.
         return Runs(folder, cls)
 
     def spark(self, *, optional: bool = False, master: str = LOCAL) -> SparkSession | Any:
         """Return a Spark session with a view of this run for each table of `lab.tables.run_table`, such as `journal`.
 
-        `master` may be the address of a cluster, spark://HOST:PORT, whose workers read the file of the run under its path.
-        Raises UserError if Spark or Java is missing, and if the cluster cannot be used. With `optional` the sentence of the error
-        is printed instead, and a substitute is returned, which shows this sentence wherever it is used.
+        optional  without Spark or Java, print a sentence and return a substitute; otherwise UserError is raised
+        master    the address of Spark, such as spark://HOST:PORT, whose workers read the file of the run
         """
         from kcontrol.lab import spark_session
 

@@ -1,8 +1,6 @@
 """The namespaces of a lab's commands: `lab.zk`, `lab.network`, `lab.disks`, `lab.timers` and `lab.group`.
 
-A namespace is a small class over one lab; its docstring lists its commands. No command lets time go on; `lab.run()` does. Each
-command but `zk.get` returns the lab, so that commands can be chained. Each raises UserError, which lists the possible actions,
-for an action that is not possible.
+Each command but `zk.get` returns the lab, and raises UserError for an action that is not possible. No time passes in a command.
 """
 
 from __future__ import annotations
@@ -130,7 +128,7 @@ class Disks(Namespace[LabT]):
     def lose_tail(self, broker: int, partition: str, offset: int) -> LabT:
         """Remove the records of `partition` from `offset` on from the disk of a dead broker, as if they were not flushed.
 
-        Raises UserError if the broker runs, and if it has no record at this offset.
+        Raises UserError if the broker runs or lacks such a record.
         """
         return self._lab._act("lose_tail", broker, partition, offset)
 
@@ -142,11 +140,14 @@ class Disks(Namespace[LabT]):
         return self._lab._act("fail_log_dir", broker, arguments.words(partition, "A partition", "t-0"))
 
     def clean(self, broker: int, partition: str = "__consumer_offsets-0") -> LabT:
-        """Let the log cleaner of a running broker clean its log of a partition of the offsets topic.
+        """Let the log cleaner of a running broker compact its log of a partition of `__consumer_offsets`.
 
-        Raises UserError, and cleans nothing, if the topic lacks the setting `segment.bytes`, or if not more than half of the
-        bytes in the closed segments of the log are new since the last cleaning. Source: LogCleaner.scala (0.9, 2.8).
+        Raises UserError, and cleans nothing, if the log cleaner would not clean the log.
+
+        Source: LogCleaner.scala (0.9, 2.8).
         """
+        # The cleaner cleans a log if the topic has the setting `segment.bytes`, and more than half of the bytes in the closed
+        # segments are new since the last cleaning.
         return self._lab._act("clean_log", broker, arguments.words(partition, "A partition", "__consumer_offsets-0"))
 
 
@@ -159,9 +160,9 @@ class Timers(Namespace[LabT]):
     """
 
     def fire(self, broker: int, timer: str) -> LabT:
-        """Let a timer of `broker` end now, which puts its event into the queue of its thread.
+        """Let a timer of `broker` fire now: the timer's event enters the queue of a thread of this broker.
 
-        `timer` is its name in lab.tables.timers(), such as "join billing".
+        `timer` is the name in lab.tables.timers(), such as "join billing".
         """
         return self._lab._act("fire", broker, timer)
 
@@ -215,12 +216,13 @@ class Group(Namespace[LabT]):
         return self._lab._act("consumer", consumer, request, *(() if broker is None else (broker,)))
 
     def find_coordinator(self, consumer: str, broker: int) -> LabT:
-        """Let a consumer send FindCoordinator to a broker, which answers from its own metadata.
+        """Let a consumer send FindCoordinator to a broker, which names the coordinator from its own metadata.
 
-        The consumer sends its next requests to the broker that the response names. If the metadata have no running leader of
-        the group's partition, the response has COORDINATOR_NOT_AVAILABLE, and the consumer has no coordinator. Where no broker
-        has the offsets topic, this broker creates the topic, with `offsets.topic.replication.factor` replicas.
+        The consumer sends its next requests to the broker in the response.
         """
+        # Without a running leader of the group's partition in the metadata, the error is COORDINATOR_NOT_AVAILABLE, and the
+        # consumer has no coordinator. Where no broker has the offsets topic, this broker creates the topic, with
+        # `offsets.topic.replication.factor` replicas.
         return self._lab._act("find_coordinator", consumer, broker)
 
     def freeze(self, consumer: str, for_ms: int | None = None) -> LabT:
@@ -247,27 +249,27 @@ class Group(Namespace[LabT]):
     def restart(self, consumer: str) -> LabT:
         """End the process of a consumer, as SIGKILL does, and start it again: it has no member id then.
 
-        The coordinator keeps the old member until its session ends. A static member that joins again gets a new member id in
-        place of the old id.
+        The coordinator keeps the old member until its session ends.
         """
+        # A static member that joins again gets a new member id in place of the old id.
         return self._lab._act("consumer", consumer, RESTART)
 
     def expire_poll_interval(self, consumer: str) -> LabT:
-        """Let a consumer act as if max.poll.interval.ms had passed since its last poll (since 0.10.1); no time passes.
+        """Let a consumer send LeaveGroup as if max.poll.interval.ms had passed since its last poll; no time passes.
 
-        The consumer sends LeaveGroup; a static member (since 2.3) sends nothing, and its session ends later. Source:
-        HeartbeatThread of AbstractCoordinator.java (0.10.1, 2.8), KIP-62, KIP-345.
+        Source: HeartbeatThread of AbstractCoordinator.java (0.10.1, 2.8), KIP-62, KIP-345.
         """
+        # The setting exists since 0.10.1. A static member (since 2.3) sends nothing, and its session ends later.
         return self._lab._act("consumer", consumer, POLL_TIMEOUT)
 
     # ---------------------------------------------------------------- requests of an administrator
 
     def list(self, *states: str, broker: int | None = None) -> LabT:
-        """Send ListGroups to every broker that runs and is not frozen, or only to `broker`; `states` filters groups (since 2.6).
+        """Send ListGroups to every broker that runs and is not frozen, or only to `broker`.
 
-        `states` are names such as "Stable"; without a state the response has every group. Raises UserError, which lists the
-        states, for an unknown state, and for any state before 2.6. Source: handleListGroups of GroupCoordinator.scala (2.8),
-        KIP-518.
+        `states`, such as "Stable", filter the groups. Raises UserError for an unknown state, and for states before 2.6.
+
+        Source: handleListGroups of GroupCoordinator.scala (2.8), KIP-518.
         """
         asked = responses.states(self._lab._played, states)
         brokers = [n for n in sorted(self._lab._world.processes) if is_reachable(self._lab._world, n)]
@@ -285,11 +287,11 @@ class Group(Namespace[LabT]):
     def delete(self, *groups: str, broker: int | None = None) -> LabT:
         """Send DeleteGroups to the coordinator of each group, or to `broker`: a group is deleted with its offsets (since 1.1).
 
-        The errors in the response are NON_EMPTY_GROUP for a group with members, and GROUP_ID_NOT_FOUND. Source:
-        handleDeleteGroups of GroupCoordinator.scala (2.8), KIP-229.
+        Source: handleDeleteGroups of GroupCoordinator.scala (2.8), KIP-229.
         """
         if not groups:
             raise UserError('Name the groups to delete, as in lab.group.delete("billing").')
+        # The errors in the response are NON_EMPTY_GROUP for a group with members, and GROUP_ID_NOT_FOUND.
         for group in groups:
             self._ask("DeleteGroups", group, (group,), broker)
         return self._lab
@@ -297,8 +299,6 @@ class Group(Namespace[LabT]):
     def delete_offsets(self, group: str, *partitions: str, broker: int | None = None) -> LabT:
         """Send OffsetDelete to a group's coordinator, or to `broker`: it deletes the offsets of these partitions (since 2.4).
 
-        The errors in the response are GROUP_SUBSCRIBED_TO_TOPIC for each partition of a topic that a member subscribes to,
-        GROUP_ID_NOT_FOUND, UNKNOWN_TOPIC_OR_PARTITION, and NON_EMPTY_GROUP for a group with members that is no consumer group.
         Source: handleOffsetDeleteRequest of KafkaApis.scala, handleDeleteOffsets of GroupCoordinator.scala (2.8), KIP-496.
         """
         if not partitions:
@@ -306,13 +306,15 @@ class Group(Namespace[LabT]):
         for partition in partitions:
             if not re.fullmatch(r".+-\d+", arguments.words(partition, "A partition", "t-0")):
                 raise UserError(f"{arguments.shown(partition)} is no partition: name it as in 't-0'.")
+        # The errors in the response are GROUP_SUBSCRIBED_TO_TOPIC for each partition of a topic that a member subscribes to,
+        # GROUP_ID_NOT_FOUND, UNKNOWN_TOPIC_OR_PARTITION, and NON_EMPTY_GROUP for a group with members that is no consumer
+        # group.
         return self._ask("OffsetDelete", group, (group, *partitions), broker)
 
     def _ask(self, api: str, group: str, about: tuple[str, ...], broker: int | None) -> LabT:
         """Let an administrator send the request `api`, such as "DeleteGroups", to `broker` or the group's coordinator.
 
-        It is sent to the coordinator of `group` if `broker` is None. `about` are the arguments of the request: the group, and
-        for OffsetDelete the partitions too.
+        `about` has the group, and for OffsetDelete the partitions too.
         """
         arguments.words(group, "A group", "billing")
         chosen = coordinator(self._lab._world, group) if broker is None else broker

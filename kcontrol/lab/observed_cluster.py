@@ -30,7 +30,7 @@ COMMANDS = ("step", "run", "run_event", "actions", "network", "disks", "timers",
 
 
 class NotHere(UserError, AttributeError):
-    """The error for a command that an observed cluster does not have, because a cluster is only read."""
+    """The error for a command of labs that an observed cluster does not have, because such a cluster is only read."""
 
 
 class ObservedZk:
@@ -53,11 +53,11 @@ class ObservedZk:
 class Observed(Run):
     """A cluster that is only read. `look` reads ZooKeeper again; use it as a context manager, or `close` it.
 
-    The state has what ZooKeeper stores: znodes, registered brokers, the controller, leaders and ISRs. The memory of brokers is
-    not in it. Between two observations a znode may have changed several times: the journal has the difference only, in the
-    order of zxids.
+    The state has what ZooKeeper stores, and no memory of brokers.
     """
 
+    # Between two observations a znode may have changed several times: the journal has the difference only, in the order of
+    # zxids.
     def __init__(self, observer: Observer, name: str, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000) -> None:
         self._observer, self._now_ms, self._journal = observer, now_ms, Journal()
         super().__init__(self._journal, name)
@@ -144,17 +144,15 @@ class Observed(Run):
         self._seen = dict(tree)
 
     def _zxid(self, path: str, stat: Stat) -> int:
-        """Return the zxid that orders the journal record of the znode `path` among the records of one observation.
-
-        It is the zxid of the znode's creation if the last observation did not have the path, else that of its last change. The
-        caller orders equal zxids by path.
-        """
+        """Return the zxid that orders the journal record of the znode `path` among the records of one observation."""
+        # It is the zxid of the creation for a znode that is new since the last observation. The caller orders equal zxids by
+        # path.
         return stat.mzxid if path in self._seen else stat.czxid
 
     def _end(self, broker: int, session: int, tree: Tree) -> None:
         """Add two journal records about a broker whose registration is gone: the end of its process, and of its `session`.
 
-        The second record lists the ephemeral znodes of the session. `tree`, the znodes of this observation, is not used.
+        The second record lists the session's ephemeral znodes.
         """
         gone = [path for path, node in self._seen.items() if node.stat.ephemeral_owner == session]
         self._log(OUTSIDE, 0, "stop", {"broker": broker, "exit_code": 0})
@@ -165,14 +163,13 @@ class Observed(Run):
     def _put(self, path: str, node: Znode, owners: Mapping[int, int]) -> None:
         """Add a `write` record with the content `node` of the znode `path`, which is new or differs from the last observation.
 
-        If the znode is new, the record has a create and, if its zk version shows later changes, a set; otherwise it has a set.
-
-        `owners` has, by session id, the id of each registered broker: the record of a znode that such a session owns is this
-        broker's, any other record is that of a client that is no broker.
+        `owners` maps session ids to ids of registered brokers.
         """
+        # A znode that such a session owns was written by this broker, any other by a client that is no broker.
         owner, data = owners.get(node.stat.ephemeral_owner, OUTSIDE), node.data.decode("utf-8", "backslashreplace")
         new = path not in self._seen
         ops: list[list[Any]] = [["create", path, data, 0, bool(node.stat.ephemeral_owner)]] if new else []
+        # A new znode whose zk version shows later changes has a create and a set.
         if not new or node.stat.version:
             ops.append(["set", path, data, node.stat.version, False])
         self._write(owner, ops, node.stat.mzxid)
@@ -196,15 +193,14 @@ def observe(where: str) -> Observed:
 
 
 def report(where: str, *, anybodys: bool) -> Iterator[str]:
-    """Yield the summary and the znodes of the cluster at ZooKeeper's address `where`, line by line.
+    """Yield the summary and the znodes of the cluster at ZooKeeper's address `where`, one line of text each.
 
-    Control characters in the znodes are escaped. `anybodys` is True if any cluster may be read. If it is False, UserError is
-    raised for a cluster without kcontrol's marker: the znode `/.kcontrol`, which a lab writes when it starts a cluster. Raises
-    UserError too if there is no cluster.
+    Raises UserError without a cluster and, unless `anybodys`, for a cluster that no lab has started.
     """
     from kcontrol.zookeeper.kazoo import observe, root_protection
 
     with observe.observe(where) as observer:
+        # A lab writes the znode `/.kcontrol` when it starts a cluster.
         if not anybodys and not root_protection.is_ours(observer, "/"):
             raise UserError(f"No lab wrote the znodes at {where}: add --observe to read another cluster; nothing is written.")
         seen = Observed(observer, where)

@@ -38,15 +38,12 @@ class _SharedServer:
 
     @contextmanager
     def root(self, seed: int) -> Iterator[tuple[str, str]]:
-        """Yield the address of the server, started if it does not run, and a chroot for one lab with this seed.
-
-        The chroot is "/kcontrol-7" for the first lab with seed 7, "/kcontrol-7-2" for the second. The server is closed at the end
-        of the last `with` block.
-        """
+        """Yield the address of the server, started if it does not run, and a chroot for one lab, such as "/kcontrol-7"."""
         from kcontrol.zookeeper.kazoo.root_protection import mark_server
         from kcontrol.zookeeper.server.embedded import EmbeddedZooKeeper, is_serving
 
         if not self._users or not is_serving(self._port):
+            # The server is closed at the end of the last `with` block.
             self._server.close()
             server = self._server.enter_context(EmbeddedZooKeeper())
             self._hosts, self._port = server.hosts, server.port
@@ -54,6 +51,7 @@ class _SharedServer:
         self._users += 1
         self._roots[seed] += 1
         try:
+            # The second lab with seed 7 gets "/kcontrol-7-2".
             yield self._hosts, f"/kcontrol-{seed}" + (f"-{self._roots[seed]}" if self._roots[seed] > 1 else "")
         finally:
             self._users -= 1
@@ -68,8 +66,7 @@ _own = _SharedServer()
 def open_world(settings: Settings, world: str, zookeeper: str | None, otherwise: str | None) -> OpenWorld:
     """Open the world "simulated" or "zookeeper"; `zookeeper` is the address of a running server, None to start a server.
 
-    If the world "zookeeper" cannot be opened and `otherwise` is "simulated", the simulated world is opened and a sentence
-    printed. If `otherwise` is "zookeeper" or None, UserError is raised then. Raises UserError for an unknown world too.
+    `otherwise` is opened if `world` cannot be. Raises UserError if no world can be opened.
     """
     if zookeeper is not None:
         arguments.words(zookeeper, "A ZooKeeper's address", "localhost:2181/chroot")

@@ -21,16 +21,18 @@ NOTHING = "No line in {} says anything about a cluster: name a folder with state
 
 
 def open_logs(path: str | Path, release: str | None = None, *, optional: bool = False) -> Run | Any:
-    """Return the run that broker logs of Kafka show, read-only: those in a log file, or in a folder with logs of several brokers.
+    """Return the run that Kafka's log files show, read-only; Spark reads the files.
 
-    Spark reads the logs. Records that no line shows are inferred, and marked so in the viewer and in `tables.run_table`. Without
-    `release` it is the release that the lines show. A sentence is printed for each file that is refused. Raises UserError for a
-    path without a log, if no line says anything about a cluster, for an unknown release, and if Spark or Java is missing. With
-    `optional` the sentence of the error is printed instead, except for an unknown release, and a substitute is returned, which
-    shows the sentence wherever it is used.
+    path      a log file, or a folder with the logs of several brokers
+    release   by default the release that the log lines show
+    optional  on an error, print a sentence and return a substitute
+
+    Raises UserError for a path without a log, for an unknown release, and if Spark or Java is missing.
     """
     place = arguments.path(path, "logs")
     chosen = None if release is None else releases.checked(release)
+    # Journal records that no log line shows are inferred, and marked so in the viewer and in `tables.run_table`. A sentence is
+    # printed for each file that is refused. An unknown release is an error in any case.
     return part_or_substitute(lambda: _run(place, chosen), optional=optional)
 
 

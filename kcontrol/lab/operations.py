@@ -79,12 +79,12 @@ class Operations(Run):
     ) -> Found | NotFound:
         """Search all runs from this state, the shortest first, for a run that breaks a promise; this run does not change.
 
-        `promise` is `rules.always(...)`, `rules.never(...)`, `rules.comes_to_rest_with(...)`, or the name of an invariant.
-        `budget` has bounds: "steps" of a run, "faults" among them, "states" that the search reaches, and "seconds", as in
-        {"steps": 14}; a bound that it lacks has its usual value. `faults` are the kinds of faults that may happen, such as
-        "freeze". The search runs in the simulated world, under this lab's own rules and functions; with `spark`, such as
-        lab.spark(), Spark's executors search, and the result is equal. Return Found, with a run that can be opened, or NotFound.
-        Raises UserError, which lists the legal values, for any other promise, bound or fault.
+        promise  rules.always(...), rules.never(...), rules.comes_to_rest_with(...), or the name of an invariant
+        budget   bounds, such as {"steps": 14, "faults": 1, "states": 100_000, "seconds": 60}
+        faults   the kinds of faults that may happen, such as "freeze"
+        spark    such as lab.spark(): Spark's executors search
+
+        Return Found, with a run that can be opened, or NotFound. Raises UserError for an illegal argument.
         """
         return searches.search(self, promise, budget, faults, spark)
 
@@ -99,8 +99,7 @@ class Operations(Run):
     def produce(self, partition: str, value: object, acks: object = "all", broker: int | None = None) -> Self:
         """Send one record with the value `value` to the partition's leader, or to `broker` if it is given.
 
-        The log has `value` as text. With `acks` 1 the leader responds after its own append, with "all" when every replica in
-        the ISR has the record; other values of `acks` raise UserError.
+        With `acks` "all" the leader waits for every replica in the ISR; with 1 it does not.
         """
         replica_logs.require(self.state)
         chosen = replica_logs.acks(acks)
@@ -125,19 +124,19 @@ class Operations(Run):
     ) -> Self:
         """Create a topic, either with numbers of partitions and replicas, or with the replicas that `assignment` lists.
 
-        From numbers, replicas are placed on the registered brokers as by Kafka's tool; its two random numbers come from the
-        lab's seed and the topic's name. If only one number is given, the other number is 1. An assignment has the preferred
-        leader of each partition first. `config` has settings of the topic, such as `{"min.insync.replicas": 2}`. Raises
-        UserError if a number and an assignment are given, and if neither is given.
+        assignment  the replicas of each partition, the preferred leader first: [[1, 2, 3], [2, 3, 1]]
+        config      settings of the topic, such as {"min.insync.replicas": 2}
+
+        Raises UserError if a number and an assignment are given, and if neither is given.
         """
+        # From numbers, replicas are placed on the registered brokers as by Kafka's tool, whose two random numbers come from the
+        # lab's seed and the topic's name. If only one number is given, the other is 1.
         asked = topic_creation.TopicRequest(self.state, self.records[0].fields)
         return self._act(*asked.create(name, assignment, partitions, replication_factor, config))
 
     def alter_topic(self, name: str, config: Mapping[str, Any]) -> Self:
-        """Change settings of the topic `name`, as Kafka's tool does; None as a value in `config` removes a setting.
-
-        Brokers that keep logs then read the settings again; they do not after a write with `zk.set` below `/config/topics`.
-        """
+        """Change settings of the topic `name`, as Kafka's tool does; None as a value in `config` removes a setting."""
+        # Brokers that keep logs then read the settings again; they do not after a write with `zk.set` below `/config/topics`.
         return self._act(
             "alter_topic", name, topic_creation.altered_settings(self.state, self._played, self._topic(name), config)
         )
@@ -147,15 +146,16 @@ class Operations(Run):
         return self._act("delete_topic", name)
 
     def elect_preferred(self, *partitions: str) -> Self:
-        """Request the election of the preferred replica of these partitions, as Kafka's tool does; without a name, of none.
+        """Request the election of the preferred replica of each of these partitions, as Kafka's tool does.
 
-        The request is the znode `/admin/preferred_replica_election`. Raises UserError if it exists, and for an unknown
+        The request is the znode `/admin/preferred_replica_election`. Raises UserError if the znode exists, and for an unknown
         partition.
         """
         if PREFERRED_REPLICA_ELECTION in self.state["znodes"]:
             raise UserError(
                 f"{PREFERRED_REPLICA_ELECTION} holds a request already: let the controller complete it first, with lab.run()."
             )
+        # Without arguments the list of partitions in the znode is empty.
         names = tuple(elections.find(self.state, partition).name for partition in partitions)
         asked = encode_partition_list(tuple(map(TopicPartition.parse, names)))
         return self._act("create", PREFERRED_REPLICA_ELECTION, asked.decode())
@@ -163,15 +163,16 @@ class Operations(Run):
     def reassign(self, targets: reassignments.Targets, *, znode: bool = False) -> Self:
         """Request the reassignment of partitions, each to its target brokers, preferred leader first; None cancels it.
 
-        `targets` maps partitions to ids of brokers or to None, as in `{"t-0": [2, 3], "t-1": None}`. Raises UserError for any
-        other value, for an unknown partition, and for None where Kafka's tool writes the znode.
-        An admin client sends the request to the controller, whose response is in the journal; a refusal is printed. With `znode`,
-        and before 2.4, Kafka's tool writes `/admin/reassign_partitions`. The tool gets no response, so this method prints a
-        sentence about each reassignment to brokers that are not alive.
+        targets  by partition: {"t-0": [2, 3], "t-1": None}
+        znode    write `/admin/reassign_partitions`, as Kafka's tool does before 2.4, and send no request to the controller
+
+        Raises UserError for an unknown partition, and for None in the znode. A refusal is printed.
         """
         asked = reassignments.checked(self.state, targets)
         if znode or not rules(self._played).reassigns_on_request:
             written = reassignments.request_text(self.state, asked)
+            # The writer of the znode gets no response, so a sentence is printed about each reassignment to brokers that are not
+            # alive.
             for sentence in reassignments.unanswered(self._played, self.state, asked):
                 say(sentence)
             return self._act("create", REASSIGN_PARTITIONS, written)

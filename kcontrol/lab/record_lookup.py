@@ -44,14 +44,13 @@ def _id(to: object) -> RecordId:
 
 
 def record(records: Sequence[Record], what: object) -> Record:
-    """Return the journal record that the learner's text or number `what` names.
+    """Return the journal record that `what` names: an id such as "2.1.58", a position, or a fact such as "leader of t-0".
 
-    If `what` is an id, such as "2.1.58", or a number, the record has this id or this position, from 0 (-1 is the last); if it is
-    a fact, such as "leader of t-0", it is the last record that changed the fact. Raises UserError, which lists the forms of
-    facts, for any other text, and if the journal has no such record.
+    Raises UserError if there is no such record.
     """
     if not isinstance(what, str) or ID.fullmatch(what):
         return records[position(records, what)]
+    # A fact names the last record that changed it.
     field, _, partition = what.partition(" of ")
     if changes.is_question(what):
         found = changes.last_change(records, what)

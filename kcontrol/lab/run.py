@@ -1,4 +1,4 @@
-"""Makes tables, causes and pictures of a run that is only read, from its journal up to a chosen record."""
+"""Makes tables, pictures and explanations of a run that is only read, from its journal up to a chosen record."""
 
 from __future__ import annotations
 
@@ -41,10 +41,7 @@ if TYPE_CHECKING:
 
 
 class Run(metaclass=Named):
-    """A run that is only read: `records` are a journal from its first record to its last; `name` is the run's label.
-
-    In a run that `rewind` returned, `records` end with the record that was given to `rewind`.
-    """
+    """A run that is only read: `records` are a journal from its first record to its last; `name` is the run's label."""
 
     def __init__(self, records: Sequence[Record] | Journal, name: str = "run", state: State | None = None) -> None:
         self._records, self.name, self._state = records, name, state
@@ -73,7 +70,8 @@ class Run(metaclass=Named):
         return rules(self._played)
 
     def _allows_unclean(self) -> bool:
-        """Return unclean.leader.election.enable of the brokers; a journal has only the release's default."""
+        """Return the default of unclean.leader.election.enable in the run's release."""
+        # A journal does not have the setting of the brokers.
         return self._rules().unclean_default
 
     if not TYPE_CHECKING:  # with it mypy would accept every name as an attribute
@@ -96,18 +94,19 @@ class Run(metaclass=Named):
         return journal_tables.partitions(self.state)
 
     def brokers(self) -> pd.DataFrame:
-        """Return one row per broker, by id: its process, registration and epochs, and the names of its threads' events.
+        """Return one row per broker, by id: its process, registration, epochs, and its handled and queued events by name.
 
-        `controller` says that `/controller` names the broker, `believes_so` that the broker itself believes to be the controller.
-        `handling` has the events of suspended handlers, and `queue` the events that wait; both are empty for a dead broker.
+        `controller`: `/controller` names the broker; `believes_so`: the broker is controller in its own memory.
         """
         return journal_tables.brokers(self.records, self.state)
 
     def journal(self, kind: str | None = None, words: str | None = None) -> pd.DataFrame:
-        """Return one row per journal record, by id; with a kind such as "change" only its records, with one column per field.
+        """Return one row per journal record, by id, with a sentence about the record.
 
-        With `words="kafka"` the table has a column `log`: the lines that Kafka's release writes to its log files at this record,
-        "" if it writes none. Raises UserError, which lists the legal values, for an unknown kind or other words.
+        kind   such as "change": only these records, with one column per field
+        words  "kafka": a column `log` has the lines that Kafka writes to its log files at the record
+
+        Raises UserError, which lists the legal values, for an unknown kind or other words.
         """
         if words not in (None, "kafka"):
             raise UserError(f"words cannot be {words!r}: it is 'kafka', for the lines of Kafka's log files, or None.")
@@ -122,9 +121,9 @@ class Run(metaclass=Named):
     # ---------------------------------------------------------------- other moments
 
     def rewind(self, to: object) -> Run:
-        """Return this run up to and including an earlier record: an id such as "2.1.58", or a number in the journal.
+        """Return this run up to and including an earlier record: an id such as "2.1.58", or a position in the journal.
 
-        A negative number counts from the end. Raises UserError if there is no such record.
+        -1 is the last record. Raises UserError for an unknown record.
         """
         at = record_lookup.position(self.records, to)
         return Run(self.records[: at + 1], f"{self.name} at {self.records[at].id}", self._past.at(at))
@@ -132,15 +131,16 @@ class Run(metaclass=Named):
     def compare(self, one: Run | str, other: Run | str | None = None) -> divergence.Divergence | recording_diff.RecordingDiff:
         """Compare two runs: return the first decision about a partition and the first record that differ, and the last states.
 
-        `compare(other)` compares this run with another run, `compare(one, other)` any two runs; a branch may be given by its
-        name. If one of them is a recording of real brokers or of a group coordinator, the result is a RecordingDiff: a table
-        of both runs, and the first difference outside what Kafka leaves open, such as the order of two brokers' writes. Raises
-        UserError for a value that is not a run, for an unknown branch and, beside a recording, for a run that was not played
-        from a scenario.
+        compare(other)       this run and another run
+        compare(one, other)  any two runs; a branch may be given by its name
+
+        With a recording of real brokers, the result is a RecordingDiff. Raises UserError for a value that is not a run.
         """
         (a, here), (b, there) = (self._named(run) for run in ((self, one) if other is None else (one, other)))
         if any(group_recording_diff.is_recorded_group(run.records) for run in (here, there)):
             return group_recording_diff.group_recording_diff((a, b), here.records, there.records)
+        # A RecordingDiff shows the first difference outside what Kafka leaves open, such as the order of two brokers' writes.
+        # Both runs must have been played from a scenario.
         if recording_diff.is_recorded(here.records) or recording_diff.is_recorded(there.records):
             return recording_diff.recording_diff((a, b), here.records, there.records)
         return divergence.divergence(divergence.labels((a, b), (here, there)), here.records, there.records)
@@ -162,18 +162,17 @@ class Run(metaclass=Named):
     def save(self, path: str | Path) -> None:
         """Write the whole journal to the file `path`, in place of an existing file.
 
-        If `path` is in the folder of kept runs, where the oldest runs are deleted from time to time, this file is not deleted.
         Raises UserError if the file cannot be written.
         """
         place = arguments.path(path, "run.jsonl")
         journal_file.write(self.records, place)
+        # In the folder of kept runs the oldest runs are deleted from time to time, but not this file.
         run_cleanup.keep(place)
 
     def save_logs(self, folder: str | Path) -> None:
-        """Write the log files that the brokers of this run would have written into a new folder, for `Lab.open_logs`.
+        """Write Kafka's log files of this run into a new folder, for `Lab.open_logs`: server.log and others for each broker.
 
-        There is one subfolder per broker with state-change.log, controller.log and server.log; the lines are those of
-        `journal(words="kafka")`. Raises UserError if the folder exists, or if it cannot be written.
+        Raises UserError if the folder exists, or if it cannot be written.
         """
         from kcontrol.lab import saved_logs
 
@@ -185,22 +184,22 @@ class Run(metaclass=Named):
         """Draw the chain of causes of "leader of t-0", "isr of t-0", "controller", a znode's path, or a record's id.
 
         For a consumer group: "generation of billing", "leader of group billing", "owner of t-0 in billing", "offset of billing
-        in t-0". Raises UserError, which lists these forms, for any other text, and for a fact without a record.
+        in t-0". Raises UserError, which lists these forms, for any other text.
         """
         from kcontrol.views import diagrams
 
         return diagrams.why(self.records, record_lookup.record(self.records, what).id)
 
     def diagram(self, machine: str = "partition") -> graphviz.Digraph:
-        """Draw the transition table "partition", "replica" or "group", with the number of its subjects in each state.
+        """Draw the transition table "partition", "replica" or "group", with the number of partitions or groups in each state.
 
-        Subjects are partitions or replicas in the controller's memory, or groups in their coordinators' memory. Any other name of
-        `election_pictures.PICTURES` draws that picture. Raises UserError, which lists all names, for an unknown name.
+        Raises UserError, which lists all pictures, for an unknown name.
         """
         from kcontrol.lab.pictures import election_pictures
         from kcontrol.views import diagrams
 
         machine = arguments.words(machine, "What is drawn", "partition")
+        # Any other name of PICTURES draws that picture.
         if machine in election_pictures.PICTURES:
             return election_pictures.PICTURES[machine](self.records, self.state)
         table = self._table(machine)
@@ -215,10 +214,11 @@ class Run(metaclass=Named):
     ) -> GroupStrip:
         """Return what happened to a consumer group: a picture with a lane for each member, and its text.
 
-        Without a name the group is the only group of the run. `beside` are other runs with the titles of their strips; these
-        stand below this one. With `coordinators` each strip begins with the group's partition of `__consumer_offsets`: its
-        leader and the brokers that load or own it. Raises UserError, listing the groups, for an unknown name, and without a
-        name if a run does not have exactly one group.
+        group         by default the only group of the run
+        beside        other runs by the titles of their strips, which stand below this one
+        coordinators  begin with the leader of the group's partition, and the brokers that load or own it
+
+        Raises UserError, listing the groups, for an unknown group.
         """
         from kcontrol.views.coordinator_strip import CoordinatorStrip
         from kcontrol.views.group_strip import GroupStrip
@@ -228,9 +228,9 @@ class Run(metaclass=Named):
         return kind(self.records, self._group(group), self.name if others else "", others)
 
     def _group(self, group: str | None) -> str:
-        """Return the name of a group of this run; if `group` is None, the name of its only group.
+        """Return `group`, or the only group of this run if `group` is None.
 
-        Raises UserError, listing the groups, for an unknown name, and for None if the run does not have exactly one group.
+        Raises UserError, listing the groups, for an unknown name, and for None if there is not exactly one group.
         """
         from kcontrol.views import group_moments
 
@@ -246,8 +246,6 @@ class Run(metaclass=Named):
     def beside(self, other: Run) -> Viewer:
         """Return a viewer that shows this run and another run side by side, such as recordings of two releases.
 
-        The pictures of consumer groups show the groups of both runs.
-
         Raises UserError for a value that is not a run.
         """
         from kcontrol.views.viewer import Viewer
@@ -261,9 +259,10 @@ class Run(metaclass=Named):
     def group_matrix(self, group: str | None = None, beside: Mapping[str, Run] | None = None) -> AssignmentMatrix:
         """Return a picture of a group's assignment, members x partitions, with its moved partitions.
 
-        Without a name the group is the only group of the run. `beside` maps titles to other runs; the matrix of each stands
-        beside this run's matrix. Raises UserError, listing the groups, for an unknown name, and without a name if a run does
-        not have exactly one group.
+        group   by default the only group of the run
+        beside  other runs by title, whose matrices stand beside this one
+
+        Raises UserError, listing the groups, for an unknown group.
         """
         from kcontrol.views.assignment_matrix import AssignmentMatrix, matrix
 
@@ -272,18 +271,16 @@ class Run(metaclass=Named):
         return AssignmentMatrix([matrix(self.records, name), *others])
 
     def offsets_topic(self, partition: str | None = None) -> OffsetsTopicPicture:
-        """Return a picture of a partition of the offsets topic: its log, its coordinator's cache, and the result of a load.
+        """Return a picture of a partition's log, its coordinator's cache, and what a load would put into a cache.
 
-        Without `partition` it is the first partition with a record. Raises UserError, which lists the partitions, for an unknown
-        partition.
+        `partition` is by default the first with a record. Raises UserError for an unknown partition.
         """
         return offsets_topic.picture(self.state, self._played, partition, self.records[-1].at_ms)
 
     def purgatory(self, name: str = "Heartbeat", broker: int | None = None) -> PurgatoryPicture:
-        """Return a picture of a coordinator's purgatory "Heartbeat" or "Rebalance": its watch lists, counters and timing wheel.
+        """Return a picture of a purgatory, "Heartbeat" or "Rebalance": its watch lists, counters and timing wheel.
 
-        Without `broker` it is the purgatory of this name in which the last operation began. Raises UserError, which lists the
-        purgatories, for an unknown name or broker, and for a run without `purgatory=True`.
+        Raises UserError for an unknown name or broker, and for a run without `purgatory=True`.
         """
         return waiting.purgatory(self.records, name, broker)
 
@@ -314,11 +311,9 @@ class Run(metaclass=Named):
 
 
 def open_journal(path: str | Path) -> Run:
-    """Return the run in a file, read-only: a journal of a lab, or a recording of real brokers.
+    """Return the run in a file, read-only: a journal of a lab, or a recording of real brokers, such as "2.8.2/isr-order".
 
-    A recording that comes with the project is named by release and scenario, as in "2.8.2/isr-order". For a journal that ends
-    early, the run has the records up to there, and a warning is printed on stderr. Raises UserError if the file is neither a
-    journal nor a recording, or is damaged.
+    Raises UserError if the file is neither a journal nor a recording.
     """
     try:
         path = catalogue.file_of(arguments.path(path, "run.jsonl"))

@@ -20,12 +20,11 @@ LONGEST_LABEL = 100
 
 
 class RunFile:
-    """The file of one run's journal, to which `flush` appends; after a failed write it prints a sentence and writes no more.
-
-    `path` is None if no file is wanted, or if the file cannot be written. In the folder "runs", `run_cleanup` deletes old runs.
-    """
+    """The file of one run's journal, to which `flush` appends."""
 
     def __init__(self, folder: str | Path | None, label: str) -> None:
+        # After a failed write a sentence is printed and nothing more is written. `path` is None if no file is wanted, or if the
+        # file cannot be written. In the folder "runs", `run_cleanup` deletes old runs.
         self._written = 0
         self._end: int | None = None  # the offset of the file's last line, which counts the records
         self._is_cleared = folder is not None and str(folder) == run_cleanup.NAME
@@ -36,19 +35,19 @@ class RunFile:
     def _place(folder: Path, label: str) -> Path:
         """Return the path of a new file, whose name has the time and the label: "20240131-101500-simulated.jsonl".
 
-        If this file exists, the name has a number at its end. If `folder` is a file and no folder, return the path of that file.
+        If `folder` is a file, return its path.
         """
         if folder.exists() and not folder.is_dir():
             return folder.absolute()
         stem = f"{time.strftime('%Y%m%d-%H%M%S')}-{re.sub(r'[^A-Za-z0-9]+', '-', label).strip('-')[:LONGEST_LABEL]}"
+        # If this file exists, the name has a number at its end.
         names = (f"{stem}-{n}" if n > 1 else stem for n in count(1))
         return next(path for name in names if not (path := folder.absolute() / f"{name}{SUFFIX}").exists())
 
     def flush(self, records: Sequence[Record]) -> None:
-        """Append to the file the journal records in `records`, the whole journal of the run, that the last call did not have.
+        """Append the new journal records to the file; `records` is the whole journal.
 
-        The last line of the file has the number of all records: the new records overwrite it, and a new last line follows.
-        Without new records, and if `path` is None, nothing is written.
+        New are the records since the last call, or all records if the file does not exist. Without `path` nothing is written.
         """
         if self.path is None or len(records) == self._written:
             return
@@ -59,6 +58,8 @@ class RunFile:
                 self._is_cleared = False
             if not self.path.exists():
                 self._written, self._end = 0, 0
+            # The last line of the file has the number of all records: the new records overwrite it, and a new last line
+            # follows.
             with self.path.open("r+b" if self.path.exists() else "wb") as file:
                 self._end = file.seek(0, SEEK_END) if self._end is None else file.seek(self._end)
                 file.writelines(map(to_line, records[self._written :]))

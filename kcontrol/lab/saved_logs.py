@@ -18,9 +18,10 @@ CONTROLLER_LOGGERS, CONTROLLER_FILE, SERVER_FILE = "kafka.controller.", "control
 def save_logs(records: Sequence[Record], folder: Path) -> None:
     """Write the log files of the brokers of a run into `folder`, one subfolder per broker, in the words of the run's release.
 
-    The times are those of the run; the virtual time 0 is 1970-01-01 00:00:00. Raises UserError if `folder` exists already.
+    Raises UserError if `folder` exists already.
     """
     found: dict[Path, list[str]] = defaultdict(list)
+    # The virtual time 0 is 1970-01-01 00:00:00.
     found_lines = kafka_words.in_kafkas_words(records, dated=True)
     for record, lines in zip(records, found_lines, strict=True):
         for line in lines:

@@ -18,14 +18,13 @@ if TYPE_CHECKING:
 def session(lab: Lab, *, optional: bool, master: str) -> Any:
     """Return a Spark session with a view of this lab's run for each table of `lab.tables.run_table`, such as `journal`.
 
-    `master` is Spark's master, such as "local[2]" or "spark://HOST:PORT". If the run has no file, or Spark or Java is missing,
-    raise UserError; with `optional`, print its sentence and return a MissingPart.
+    Without Spark or Java, raise UserError or, with `optional`, return a MissingPart.
     """
     return part_or_substitute(lambda: _session_with_views(lab, master), optional=optional)
 
 
 def _session_with_views(lab: Lab, master: str) -> SparkSession:
-    """Return a Spark session with the views of this lab's run; Spark is stopped when the last lab that uses it is closed.
+    """Return a Spark session with the views of this lab's run.
 
     Raises UserError if the run has no file, or if Spark or Java is missing.
     """
@@ -39,6 +38,7 @@ def _session_with_views(lab: Lab, master: str) -> SparkSession:
     spark_views.register(spark, lab._file.path)
     if lab not in _labs_using_spark:
         _labs_using_spark.add(lab)
+        # Spark is stopped when the last lab that uses it is closed.
         lab._closing.callback(_release_spark, lab)
     return spark
 

@@ -29,33 +29,34 @@ HOW = (
 class TopicRequest:
     """Makes the action that creates a topic in the cluster with the state `state`, as Kafka's tool would create it.
 
-    `run` has the fields of the journal's first record, of which `release` and `seed` are used.
+    `run` has the fields of the journal's first record.
     """
 
     def __init__(self, state: folded_state.State, run: Mapping[str, Any]) -> None:
         self.state, self.release, self.seed = state, str(run["release"]), run["seed"]
 
     def create(self, name: Any, assignment: Any, partitions: Any, replication_factor: Any, config: Any) -> tuple[Any, ...]:
-        """Return ("create_topic", name, replicas of each partition), with the settings in `config` as a fourth item, if any.
+        """Return the action ("create_topic", name, replicas of each partition), with the settings as a fourth item, if any.
 
-        The replicas are those in `assignment`; if it is None, they are placed for `partitions` and `replication_factor` as by
-        Kafka's tool (`drawn`); if only one of these numbers is given, the other is 1. Raises UserError if an assignment and a
-        number are given, if neither is given, if the topic exists, and for a topic that Kafka's tool refuses.
+        Raises UserError if the topic exists, or if Kafka's tool refuses it.
         """
         self.check_name(name)
         if topic_path(name) in self.state["znodes"]:
             raise UserError(f"Topic {name} exists already: choose another name.")
         settings = requested_settings.topic_settings(self.release, config)
+        # The replicas are those in `assignment`; if it is None, they are placed for two numbers as by Kafka's tool (`drawn`),
+        # of which one may be missing and is 1 then.
         replicas = self._replicas(name, assignment, partitions, replication_factor)
         return ("create_topic", name, replicas, settings) if settings else ("create_topic", name, replicas)
 
     def check_name(self, name: Any) -> None:
         """Raise UserError if Kafka's tool refuses the name of a topic: it is illegal, or too similar to an existing name.
 
-        Since 0.9 two names are too similar if they differ only in "." and "_". An existing name itself is not refused here.
+        An existing name itself is not refused here.
         """
         others = (path.removeprefix(f"{TOPICS}/") for path in self.state["znodes"] if parent(path) == TOPICS)
         with refusals("The topic cannot be created"):
+            # Since 0.9 two names are too similar if they differ only in "." and "_".
             topic_tool.check_name(name, others, self.release)
 
     def _replicas(self, name: str, assignment: Any, partitions: Any, replication_factor: Any) -> Any:
@@ -68,23 +69,22 @@ class TopicRequest:
         return self.drawn(name, 1 if partitions is None else partitions, 1 if replication_factor is None else replication_factor)
 
     def drawn(self, name: str, partitions: Any, replication_factor: Any) -> tuple[tuple[int, ...], ...]:
-        """Return the replicas of each partition that Kafka's tool would assign on the registered brokers for two numbers.
+        """Return the replicas of each partition as Kafka's tool assigns them to the registered brokers: ((1, 2), (2, 1)).
 
-        The numbers are `partitions` and `replication_factor`. The tool's two random numbers come from the run's seed and the
-        topic's name. Raises UserError for numbers that Kafka's tool refuses.
+        Raises UserError for a number of partitions or a replication factor that Kafka's tool refuses.
         """
         registered = (path.removeprefix(f"{BROKER_IDS}/") for path in self.state["znodes"] if parent(path) == BROKER_IDS)
         brokers = sorted(int(broker) for broker in registered if broker.isdecimal())
         with refusals(f"Topic {name} cannot be created"):
             many, factor = topic_tool.check_counts(partitions, replication_factor, len(brokers), self.release)
+        # The tool's two random numbers come from the run's seed and the topic's name.
         return topic_tool.draw_replicas(self.seed, name, brokers, many, factor)
 
 
 def altered_settings(state: folded_state.State, release: str, topic: str, config: Any) -> dict[str, str]:
     """Return all settings of a topic after the changes in `config`, in which None removes a setting.
 
-    `state` has the present settings. Raises UserError for a setting that is illegal in this Kafka release, and for a `config`
-    that is no mapping.
+    Raises UserError for an illegal setting of this release, and for a `config` that is no mapping.
     """
     stored = state["znodes"].get(topic_config_path(topic))
     before = decode_topic_config(stored[0].encode()) if stored else {}
@@ -107,9 +107,9 @@ def refusals(what: str) -> Iterator[None]:
 
 
 def checked(assignment: Any) -> Assignment:
-    """Return `assignment` unchanged if it has a list of broker ids for each partition.
+    """Return `assignment` unchanged if it has a list of broker ids for each partition: [[1, 2], [2, 3]] or {0: [1, 2]}.
 
-    It is a list in the order of the partitions, or a mapping by partition number. Raises UserError for any other value.
+    Raises UserError for any other value.
     """
     if not _is_assignment(assignment):
         raise UserError(

@@ -22,11 +22,11 @@ LONGEST = 24
 class Playground:
     """An empty tree of znodes, in memory (`world` is "simulated") or at a real server ("zookeeper").
 
-    If the server cannot be opened and `otherwise` is "simulated", the tree is in memory. `kazoo` opens clients; `cut`, `mend` and
-    `time_out` break and restore their connections and end their sessions; `tree`, `owner` and `diagram` show the znodes. Raises
-    UserError for an unknown world, and if the server cannot be opened and `otherwise` is None.
+    `kazoo` opens clients. Raises UserError for an unknown world, and if no server can be opened.
     """
 
+    # If the server cannot be opened and `otherwise` is "simulated", the tree is in memory. `cut`, `mend` and `time_out` break
+    # and restore connections and end sessions; `tree`, `owner` and `diagram` show the znodes.
     def __init__(self, world: str = "simulated", otherwise: str | None = None, seed: int = 1) -> None:
         for name in filter(None, (world, otherwise)):
             if name not in open_world.WORLDS:

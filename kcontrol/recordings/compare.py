@@ -1,8 +1,6 @@
 """The comparison of two recordings of one scenario by the rule in `notebooks/recordings/README.md`.
 
-The rule: writes are compared per session and partition, in order; a leader's changes of an ISR by their number and their last
-members; transitions per replica with its partition; requests per sender, receiver and partition; znodes exactly, after each
-step. The winner of an election is an input: after a step with different winners nothing is compared.
+The winner of an election is an input: after a step with different winners nothing is compared.
 """
 
 from __future__ import annotations
@@ -36,16 +34,14 @@ RACED_FIELDS = (
 
 
 class Difference(NamedTuple):
-    """One difference between two recordings of a scenario: the number of the step, its actions `do`, and both values.
-
-    `kind` is the compared list of the step, such as "writes" or "znodes", and `about` says in words which value differs. `theirs`
-    is the value of the first recording, `ours` that of the second; None if a recording has no such value.
-    """
+    """One difference between two recordings of a scenario, in a step with the actions `do`."""
 
     step: int
     do: Mapping[str, Any]
+    # The compared list of the step, such as "writes" or "znodes"; `about` says in words which value differs.
     kind: str
     about: str
+    # The value of the first recording, None if it has no such value; `ours` is that of the second.
     theirs: Any
     ours: Any
 
@@ -58,22 +54,15 @@ def _shown(value: Any) -> str:
 
 
 def first_difference(theirs: Recording, ours: Recording, unsent: list[str] | None = None) -> Difference | None:
-    """Return the first difference that `differences` yields, None if there is none.
+    """Return the first difference between the recordings `theirs` and `ours`, None if there is none.
 
-    `theirs` is the recording of real brokers or the first of two, `ours` the other recording. `unsent` gets a sentence for each
-    controller that resigns or stops and whose last requests to a broker arrived in one of the two recordings only.
+    `unsent` gets sentences about controllers that resign or stop, and whose last requests arrived in one recording only.
     """
     return next(differences(theirs, ours, unsent), None)
 
 
 def differences(theirs: Recording, ours: Recording, unsent: list[str] | None = None) -> Iterator[Difference]:
-    """Yield the differences step by step; different actions or different controllers in a step are the last difference.
-
-    In a step the order is writes, ISR changes, znodes, transitions, requests, responses. After the last step a difference in the
-    number of steps is yielded. `theirs` is the recording of real brokers or the first of two, `ours` the other recording.
-    `unsent` gets a sentence for each controller that resigns or stops and whose last requests to a broker arrived in one of the
-    two recordings only.
-    """
+    """Yield the differences between two recordings step by step, until actions or controllers differ in a step."""
     left, right = RecordingSide(theirs), RecordingSide(ours)
     before: Any = None
     for number, (a, b) in enumerate(zip(left.steps, right.steps, strict=False)):
@@ -87,6 +76,8 @@ def differences(theirs: Recording, ours: Recording, unsent: list[str] | None = N
             return
         for part in (here.writes, here.isr_changes, here.znodes, here.transitions, here.requests, here.answers):
             yield from part()
+        # A sentence for each controller that resigns or stops and whose last requests to a broker arrived in one recording
+        # only.
         if unsent is not None:
             unsent += here.unsent
     if len(left.steps) != len(right.steps):
@@ -98,15 +89,12 @@ def differences(theirs: Recording, ours: Recording, unsent: list[str] | None = N
 
 
 class SplitStep(NamedTuple):
-    """One step of a recording, `step`, with its writes in two parts.
-
-    `isr` has the ISR changes by partition, and `own` all other writes. `unordered` are the partitions whose ISR is compared
-    without its order, because several followers have joined it in one step.
-    """
+    """One step of a recording with its writes in two parts: ISR changes by partition, and all others."""
 
     step: Step
     own: list[dict[str, Any]]
     isr: dict[str, list[dict[str, Any]]]
+    # Partitions whose ISR is compared without its order, because several followers have joined it in one step.
     unordered: frozenset[str]
 
     @property
@@ -115,12 +103,10 @@ class SplitStep(NamedTuple):
 
 
 class RecordingSide:
-    """One recording for the comparison: `steps` has each step with the leaders' ISR changes apart from all other writes.
-
-    `old_lists` is True for a release before 2.4: then the order of a list of five or more replicas has no meaning.
-    """
+    """One recording of a comparison: `steps` has each step with the leaders' ISR changes apart from all other writes."""
 
     def __init__(self, recording: Recording) -> None:
+        # Before 2.4 the order of a list of five or more replicas has no meaning.
         self.old_lists = since(recording["release"]) < since(REPLICA_LISTS_ARE_LISTS_SINCE)
         self._states: dict[str, dict[str, Any]] = {}
         self._unordered: set[str] = set()
@@ -171,10 +157,9 @@ class StepComparison:
         return Difference(self.number, self.a.step["do"], kind, about, theirs, ours)
 
     def lists(self, kind: str, named: Mapping[Any, str], left: Mapping[Any, list[Any]], right: Mapping[Any, list[Any]]) -> Any:
-        """Yield, for each key in `named`, the first difference between its lists in `left` (theirs) and `right` (ours).
+        """Yield, for each key of `named`, the first difference between the key's list in `left` and in `right`.
 
-        A missing key is an empty list. `named` has the name of each key for the text of the difference; `kind`, such as "writes",
-        says what the lists have.
+        `named` has the key's name for the text of a difference; `kind` names the lists, such as "writes".
         """
         for key, name in named.items():
             theirs, ours = left.get(key, []), right.get(key, [])
@@ -188,13 +173,10 @@ class StepComparison:
         yield from self.lists("writes", {key: _session(*key) for key in _keys(left, right)}, left, right)
 
     def isr_changes(self) -> Iterator[Difference]:
-        """Yield one difference for each partition whose leader changed the ISR differently in the two recordings.
-
-        Its values are the numbers of ISR changes in this step or, if these are equal, the members of the ISR after the last
-        change.
-        """
+        """Yield one difference for each partition whose leader changed the ISR differently in the two recordings."""
         for key in _keys(self.a.isr, self.b.isr):
             x, y = self.a.isr.get(key, []), self.b.isr.get(key, [])
+            # Only the number of changes and the members of the last ISR are compared.
             ends = [sorted(side[-1]["data"]["isr"]) if side else None for side in (x, y)]
             if len(x) != len(y):
                 yield self.differ("writes", f"number of ISR changes by the leader of {key}", len(x), len(y))
@@ -230,11 +212,10 @@ class StepComparison:
                 yield self.differ("requests", about, left_counts[key], right_counts[key])
 
     def _remove_unsent(self, left: dict[Any, list[Any]], right: dict[Any, list[Any]]) -> set[tuple[Any, Any]]:
-        """Remove the last requests of a controller that resigns or stops if they arrived in one recording alone.
+        """Remove the last requests of a controller that resigns or stops if they arrived in one recording only.
 
-        `left` and `right` have the contents of the requests by (sender, receiver, partition), and are changed. Return the
-        (sender, receiver) of the removed requests. A controller that resigns or stops sends a part of its queue that depends on
-        timing.
+        `left` and `right` have the contents of requests by (sender, receiver, partition). Return the removed (sender,
+        receiver).
         """
         found = set()
         for key in _keys(left, right):
@@ -244,6 +225,7 @@ class StepComparison:
             for epoch in epochs - {term} if sender in self.resigned else ():
                 x, y = ([item for item in side.get(key, ()) if item["controller_epoch"] == epoch] for side in (left, right))
                 shorter, longer = sorted((x, y), key=len)
+                # Which part of its queue a controller still sends when it stops depends on timing.
                 if x != y and longer[: len(shorter)] == shorter:
                     for side in (left, right):
                         side[key] = [item for item in side.get(key, ()) if item["controller_epoch"] != epoch]
@@ -265,16 +247,16 @@ class StepComparison:
 
 
 def resigned(step: Step, before: Any) -> frozenset[Any]:
-    """Return the brokers of which the last requests as controller depend on timing in a step.
+    """Return the brokers whose last requests as controller in this step depend on timing.
 
-    They are the brokers that the step thaws and, if the step deletes or sets `/controller`, its owner before the step and the
-    brokers that create `/controller` in the step. `before` is the id of this owner, None if no broker was controller.
+    `before` is the id of the controller before the step, None if there was none.
     """
     winners = [w["by"] for w in step["writes"] if w["op"] == "create" and w["path"] == CONTROLLER]
     ends = any(
         CONTROLLER in w.get("deleted", ()) or (w["op"] in ("delete", "set") and w["path"] == CONTROLLER) for w in step["writes"]
     )
     thawed = {b for part in step["do"].get("together", [step["do"]]) for b in as_list(part.get("resume", []))}
+    # Thawed brokers; and if the step deletes or sets `/controller`, its former and its new owners.
     return frozenset({before, *winners, *thawed} if ends else thawed)
 
 
@@ -300,12 +282,9 @@ def subject_of(path: str) -> tuple[str, str | None] | None:
 
 
 def stopped_brokers(do: Mapping[str, Any]) -> set[Any]:
-    """Return the brokers that a step stops, kills or freezes: which requests still reach them depends on timing.
-
-    `do` maps each word of the step, such as "kill", to its argument, such as a broker. In a step with the word `together`, which
-    has several actions, the started and thawed brokers count too.
-    """
+    """Return the brokers that a step stops, kills or freezes, from its actions `do`, such as {"kill": [1]}."""
     parts = do.get("together")
+    # Among several actions together the time of a start or thaw is open too.
     words = ("kill", "term", "pause", "freeze") + (("start", "resume") if parts else ())
     return {broker for part in parts or [do] for word in words if word in part for broker in as_list(part[word])}
 
@@ -366,19 +345,19 @@ class Normalizer:
         return found
 
     def writes(self, own: Iterable[dict[str, Any]]) -> dict[tuple[str, Any], list[Any]]:
-        """Return lists of writes, in order, by (broker or client that writes, topic and partition as `subject_of` returns them).
+        """Return the writes of a step, without its ISR changes, as lists by (writer, subject), in order.
 
-        `own` are a step's writes without its ISR changes. The list of a partition has the writes on the partition, on its topic
-        and on no topic; that of a topic, those on the topic and on no topic; that of None, those on no topic. Writes that
-        ZooKeeper rejects, ISR change notifications and blocks of producer ids are left out.
+        A subject is what `subject_of` returns for a path, such as a topic and a partition, or None.
         """
         by: dict[str, list[tuple[Any, dict[str, Any]]]] = defaultdict(list)
         for write in own:
             path = write.get("path", "")
+            # Rejected writes, ISR change notifications and blocks of producer ids have no certain place.
             if write["op"] != "rejected" and not path.startswith(UNTIMED):
                 by[str(write["by"])].append((subject_of(path), self.write(write)))
         found = {}
         for session, items in by.items():
+            # The list of a partition also has the writes on its topic, and those on no topic.
             for key in {None, *(subject for subject, _ in items)}:
                 found[session, key] = [write for subject, write in items if _concerns(subject, key)]
         return found
@@ -393,22 +372,20 @@ class Normalizer:
     def requests(
         self, handled: Iterable[dict[str, Any]], raced: Mapping[str, set[int]], stopped: set[Any]
     ) -> tuple[dict[tuple[Any, ...], list[Any]], Counter[tuple[Any, ...]]]:
-        """Return two dicts: the contents of requests, in order, by (sender, receiver, partition), and the numbers of requests.
+        """Return a step's requests in two forms: contents by (sender, receiver, partition), and numbers by API.
 
-        The numbers are by (sender, receiver, API, deletion flag of StopReplica as text). A request without partitions is under
-        the partition "". `handled` are the requests of a step. `raced` has, by partition, the leader epochs of ISR changes in
-        this step: in requests with such an epoch the fields that the controller reads before or after the change (RACED_FIELDS)
-        are left out. Requests to the brokers in `stopped` are left out.
-
-        A controller that resigns closes its connections, so requests of two of its terms may be handled in either order. The
-        lists have them in the order of the controller epochs.
+        `raced` has the leader epochs of this step's ISR changes by partition; requests to `stopped` brokers are left out.
         """
         found: dict[tuple[Any, ...], list[Any]] = defaultdict(list)
+        # The numbers have keys (sender, receiver, API, whether StopReplica deletes).
         counts: Counter[tuple[Any, ...]] = Counter()
+        # A controller that resigns closes its connections, so the requests of two of its terms may arrive in either order.
         for r in sorted((r for r in handled if r["to"] not in stopped), key=lambda r: r["controller_epoch"]):
             head: dict[str, Any] = {name: r[name] for name in HEAD if name in r}
             for key, entry in r["partitions"].items():
                 sent, is_raced = found[r["by"], r["to"], key], entry.get("leader_epoch") in raced.get(key, ())
+                # The controller may have read some fields before or after an ISR change of this step: these fields are left
+                # out.
                 item = {**head, **self._entry(key, entry, is_raced=is_raced)}
                 if not (is_raced and r["api"] == "UpdateMetadata" and item == _last_metadata(sent)):
                     sent.append(item)
@@ -431,11 +408,9 @@ class Normalizer:
 
 
 def _concerns(subject: Any, key: Any) -> bool:
-    """Return whether a write is compared in the list of writes that has the key `key`.
+    """Return whether a write on `subject` is compared in the list of the writes on `key`.
 
-    `key` is (topic, partition), (topic, None), or None for the list of writes on no topic. `subject` is what the write is on, as
-    `subject_of` returns it. A write on no topic is in every list; a write on a whole topic is in its list and in the lists of its
-    partitions.
+    Both are (topic, partition), (topic, None) for a whole topic, or None for no topic.
     """
     if subject is None:
         return True

@@ -1,9 +1,6 @@
-"""One order for the three lists of a recorded step: writes, transitions and requests.
+"""One order for the writes, transitions and requests of a recorded step, since a recording lacks their common order.
 
-Each list keeps its order. A transition that belongs to a write becomes one item with this write. All other transitions, and
-requests, come as early as the recording allows: after the write of `/controller_epoch` by the controller that made the transition
-or sent the request, after the write that triggered the step, and a request also after the registration of its receiver and the
-writes of the leaders and ISRs in the request. The true order is not recorded.
+Each of the three lists keeps its order; a transition stands with the write that it made, every other item as early as possible.
 """
 
 from __future__ import annotations
@@ -19,15 +16,11 @@ Group = list[dict[str, Any]]
 
 
 class Item(NamedTuple):
-    """One item of the order that `interleave` makes of a recorded step; `kind` says which type `what` has.
+    """One item of the order that `interleave` makes of a recorded step."""
 
-    * "write": the list of the writes of one transaction; `move` is the transition that belongs to them, or None.
-    * "move": a recorded transition of a partition or replica without a write.
-    * "request": a recorded request at its arrival; "sent": a recorded request whose sender ends before the arrival.
-    * "start", "stop", "exit", "freeze" and "thaw": the id of the broker whose process is started, is killed, ends in a controlled
-      shutdown or by itself, is frozen, and continues.
-    """
-
+    # "write": `what` is a list of the writes of one transaction, and `move` their transition or None. "move": a transition
+    # without a write. "request": a request at its arrival. "sent": a request whose sender ends before the arrival. "start",
+    # "stop" (killed), "exit", "freeze", "thaw": a broker's id.
     kind: str
     what: Any
     move: dict[str, Any] | None = None
@@ -63,18 +56,15 @@ class Decision(NamedTuple):
 
 
 class Leaderships:
-    """The values of all state znodes after the writes so far, by partition, in `held`.
-
-    A write that changes this value in its ISR alone was requested by a leader; any other write is a controller's decision.
-    """
+    """The values of all state znodes after the writes so far, by partition, in `held`."""
 
     def __init__(self) -> None:
         self.held: dict[str, dict[str, Any]] = {}
 
     def decided(self, write: dict[str, Any]) -> Decision | None:
-        """Store the value that a write has for a state znode, and return the write as a controller's Decision.
+        """Store the value of a written state znode, and return the write as a controller's Decision.
 
-        Return None for an ISR change that a leader requested, and for a write of any other znode.
+        Return None for an ISR change that a leader requested, and for a write of another znode.
         """
         tp = state_key(write.get("path", ""))
         if tp is None:
@@ -89,24 +79,21 @@ class Leaderships:
 
 
 def is_isr_change(before: dict[str, Any], value: dict[str, Any]) -> bool:
-    """Return whether two contents of a state znode differ in the ISR, but not in leader and leader epoch.
-
-    Then the leader has requested the change, even if the controller wrote it. `before` is the earlier content, `value` the later.
-    """
+    """Return whether the contents `before` and `value` of a state znode differ in the ISR, but not in leader and leader epoch."""
+    # The leader has requested such a change, even where the controller wrote it.
     return all(before[k] == value[k] for k in ("leader", "leader_epoch")) and before["isr"] != value["isr"]
 
 
 def pair_writes_with_moves(moves: list[dict[str, Any]], groups: list[Group], seen: Leaderships) -> dict[int, int]:
-    """Return, by the position of each transaction in `groups`, the position of the transition in `moves` that wrote it.
+    """Return a dict from the position of a transaction in `groups` to the position of the transition in `moves` that wrote it.
 
-    `moves` are the transitions of partitions and replicas in one recorded step, `groups` its transactions, both in the recorded
-    order, in which they are paired. A transaction with several writes or without a transition is left out. `seen` has the state
-    znodes before the step, and is updated.
+    `seen` has the state znodes before the step, and is updated.
     """
     found: dict[int, int] = {}
     start = 0
     for g, group in enumerate(groups):
         decisions = [d for write in group if (d := seen.decided(write)) is not None]
+        # No transition writes several znodes in one transaction.
         if len(group) != 1 or not decisions:
             continue
         fits = (i for i in range(start, len(moves)) if _decides(moves[i], decisions[0]))
@@ -116,18 +103,16 @@ def pair_writes_with_moves(moves: list[dict[str, Any]], groups: list[Group], see
 
 
 def _decides(move: dict[str, Any], decision: Decision) -> bool:
-    """Return whether the transition `move` can have written the value of `decision`, a controller's write of a state znode.
-
-    The transition must have the controller and the controller epoch of the write. A partition must become Online, with another
-    leader if it was Online before; a replica must become Offline and have left the ISR, or be its last member.
-    """
+    """Return whether the transition `move` can have written `decision`, a controller's write of a state znode."""
     value = decision.value
     if move["by"] != decision.by or move.get("failed") or move["epoch"] != value.get("controller_epoch", move["epoch"]):
         return False
+    # A partition becomes Online, with another leader if it was Online before.
     if move["machine"] == "partition":
         elects = move["from"] != "Online" or decision.moves_leader
         return bool(move["subject"] == decision.partition and move["to"] == "Online" and elects)
     partition, _, broker = move["subject"].rpartition("@")
+    # A replica becomes Offline and leaves the ISR, or is its last member.
     is_out = int(broker) not in value["isr"] or value["isr"] == [int(broker)]  # the last member stays
     return bool(partition == decision.partition and move["to"] == "Offline" and is_out)
 
@@ -136,7 +121,7 @@ def _decides(move: dict[str, Any], decision: Decision) -> bool:
 
 
 class Gates:
-    """Computes how many transactions of a step must come before each of its transitions and requests.
+    """Computes how many transactions of a recorded step must come before a transition or a request of the step.
 
     A transaction is a group of writes that ZooKeeper performed together.
     """
@@ -174,16 +159,14 @@ class Gates:
         return max(gates)
 
     def _of_replica(self, move: dict[str, Any]) -> list[int]:
-        """Return a list of numbers: each says how many transactions must come before the transition `move` of a replica.
-
-        The highest number counts. New comes after the replica's assignment. Online comes after the registration of its broker
-        and, from New, after the first write of an ISR with the replica. For any other target return [].
-        """
+        """Return minimums for the number of transactions before the replica's transition `move`; the largest counts."""
         tp, _, broker = move["subject"].rpartition("@")
         if move["to"] == "New":
+            # New comes after the replica's assignment.
             return [self._assigned(tp, int(broker))]
         if move["to"] != "Online":
             return []
+        # Online comes after the registration of the broker and, from New, after the first ISR with the replica.
         in_sync = self.after(lambda w: state_key(w.get("path", "")) == tp and int(broker) in (w.get("data") or {}).get("isr", ()))
         return [self.registered(int(broker)), in_sync if move["from"] == "New" else 0]
 
@@ -260,15 +243,15 @@ def _awaited(how: str, path: Any) -> Callable[[dict[str, Any]], bool]:
 
 
 def _place(word: str, broker: int, gates: Gates, now: int, *, together: bool) -> int:
-    """Return how many of the step's transactions come before the action `word`, such as "start" or "kill", on a broker.
+    """Return how many ZooKeeper transactions of a recorded step come before the action `word`, such as "kill", on a broker.
 
-    A start comes before the broker's session opens. A "term", a controlled shutdown, comes before its session closes, and so does
-    a "kill" if `together`: the step has several actions. `now` is the number of transactions before the preceding action: return
-    it for any other word, and never less.
+    `now` is the number before the preceding action; the result is at least `now`.
     """
     if word == "start":
+        # The broker opens its session after its start.
         return max(now, gates.after(lambda w: w["by"] in (broker, UNNAMED) and w["op"] == "open") - 1)
     if word == "term" or (word == "kill" and together):
+        # A controlled shutdown comes before the session closes, and so does a kill among several actions.
         unnamed = gates.after(lambda w: w["by"] == UNNAMED and w["op"] == ("close" if word == "term" else "open"))
         return max(now, (unnamed or gates.after(lambda w: w["by"] == broker and w["op"] == "close")) - 1)
     return now
@@ -278,17 +261,16 @@ def _place(word: str, broker: int, gates: Gates, now: int, *, together: bool) ->
 
 
 def interleave(step: Step, seen: Leaderships, later: Sequence[Step] = ()) -> Iterator[Item]:
-    """Yield the writes, transitions, requests and process actions of a step, each once, in an order that contradicts no record.
+    """Yield the writes, transitions, requests and process actions of a recorded step in one order.
 
-    `seen` has the leaderships after the earlier steps, and is updated; `later` are the steps after this one.
-
-    A request that arrives after its sender has ended, in this step or in `later`, is also yielded before all others, as "sent".
+    `seen` has the leaderships before the step, and is updated; `later` are the steps after this one.
     """
     groups = grouped(step["writes"])
     gates = Gates(step, groups, dict(seen.held))
     pending = process_actions(step, gates)
     moves, requests = step["transitions"], step["requests"]
     leaving = {item.what for _, item in pending if item.kind == "stop"}
+    # A request that arrives after the end of its sender, in this step or a later one.
     yield from (Item("sent", request) for request in [*requests, *_late_requests(leaving, later)] if request["by"] in leaving)
     paired = pair_writes_with_moves(moves, groups, seen)
     merger = _Interleaver(moves, requests, gates, pending, set(paired.values()))
@@ -333,19 +315,16 @@ class _Interleaver:
         self.next_move = self.next_request = 0
 
     def ready_items(self, out: int) -> Iterator[Item]:
-        """Yield the items that may come after the first `out` transactions of the step, and that were not yielded before.
-
-        They are starts and other process actions before the next end of a process ("exit"), then transitions and requests, then
-        this end and all process actions after it.
-        """
+        """Yield the items that may come after the first `out` transactions of the step, and that were not yielded before."""
+        # The end of a process comes after the transitions and requests that it may have made.
         yield from self._process_actions(out, leaving=False)
         yield from self._moves_and_requests(out)
         yield from self._process_actions(out, leaving=True)
 
     def _process_actions(self, out: int, *, leaving: bool) -> Iterator[Item]:
-        """Yield the next actions on processes that may come after the first `out` transactions.
+        """Yield and remove pending actions on processes that may come after the first `out` transactions of the step.
 
-        If `leaving` is False, end before the first Item of kind "exit".
+        Unless `leaving` is True, end before the first Item of kind "exit".
         """
         while self.pending and self.pending[0][0] <= out and (leaving or self.pending[0][1].kind != "exit"):
             yield self.pending.pop(0)[1]
@@ -372,14 +351,11 @@ class _Interleaver:
         return move["to"] != "ReplicaDeletionSuccessful" or next(stops, -1) < self.next_request
 
     def _is_request_ready(self, out: int) -> bool:
-        """Return whether the recording's next request may take its place behind the first `out` ZooKeeper transactions.
-
-        Return False if no request is left, if a later transaction must come first (`request_gates`), or if the request is a
-        StopReplica of a replica whose transition to ReplicaDeletionStarted has no place yet.
-        """
+        """Return whether the next recorded request may come after the first `out` transactions of the step."""
         n = self.next_request
         if n >= len(self.requests) or self.request_gates[n] > out:
             return False
+        # A StopReplica waits for the transition of its replica to ReplicaDeletionStarted.
         waiting = {(move["to"], move["subject"]) for move in self.moves[self.next_move :]}
         deleted = [subject for to, subject in waiting if to == "ReplicaDeletionStarted"]
         return not any(

@@ -1,8 +1,7 @@
-"""The player of scenarios: `Player(scenario).play()` returns a world in which all steps have been performed in order.
+"""The player of scenarios: `Player(scenario).play()` performs all steps in order, and returns the world.
 
-A scenario is a dict with `brokers` and `steps`; each step maps words of STEPS to their arguments. A recording of real brokers
-is a scenario too: each step has its words under `do`, and the writes and znodes that show which broker won an election. The
-winner of an election is an input: if the recording has a winner, this broker's watch event is delivered first.
+A scenario has `brokers` and `steps`; a step maps words of STEPS, such as "kill", to arguments. A recording is a scenario with
+the winners of controller elections, which the player repeats.
 """
 
 from __future__ import annotations
@@ -42,13 +41,13 @@ ORDER_ONLY = ("sleep", "await")
 
 
 class Player:
-    """One run of one scenario, by default with its settings; where Kafka leaves the order open, a recording may determine it.
+    """A run of a scenario; a recording may determine an order that Kafka leaves open.
 
-    Raises UserError if `scenario` is none. `followed` has a sentence for each choice that Kafka leaves open and that the player
-    has repeated from the recording.
+    Raises UserError if `scenario` lacks `brokers` or a list `steps`.
     """
 
     def __init__(self, scenario: Mapping[str, Any], settings: Settings | None = None) -> None:
+        # `followed` has a sentence for each open choice that the player has repeated from the recording.
         self.steps = _steps(scenario)
         self.world = World(self._with_deletion_order(settings or settings_of(scenario)))
         self.number, self.recorded = 0, RecordedStep({})
@@ -78,16 +77,14 @@ class Player:
 
     @property
     def next_controller(self) -> int | None:
-        """The winner of the present step's next controller election in the recording; without one, the step's last controller.
-
-        None if the recorded step has no election and ends without a controller, and if the step was not recorded.
-        """
+        """The winner of the step's next controller election in the recording, None without an election or a recording."""
+        # Without an election, the controller at the end of the recorded step.
         return self.winners[0] if self.winners else None
 
     def play(self) -> World:
-        """Perform all steps, and return the world. Raises UserError if a step is not possible.
+        """Perform all steps, and return the world. After each step the world runs until it has no action of its own left.
 
-        After each step the world runs until it is quiet: no delivery, timer or other action of its own is left.
+        Raises UserError if a step is not possible.
         """
         for number, step in enumerate(self.steps):
             self.world.step(("scenario", number, step["do"]))
@@ -119,12 +116,12 @@ class Player:
                 raise UserError(f"The step {word!r} is about something that it cannot be about: {problem}.") from None
 
     def _settle(self, but: str = "", writes: int | None = None) -> None:
-        """Run until no delivery, timer or other action of the cluster is left, or until brokers have made `writes` more writes.
+        """Run until the cluster has no action of its own left, or until brokers have made `writes` more writes.
 
-        `writes` None means no limit. Actions of kind `but`, such as "expire", are left out, and so is the expiry of the sessions
-        in `kept`: the sessions of brokers that `together` has killed, which stay open until all its steps are performed.
+        Actions of the kind `but`, such as "expire", are left out.
         """
         end = None if writes is None else self.written + writes
+        # The sessions in `kept` stay open until all actions of the step are performed.
         while routine := [a for a in self._routine() if a[0] != but and not (a[0] == "expire" and a[1] in self.kept)]:
             if end is not None and self.written >= end:
                 return
@@ -146,16 +143,15 @@ class Player:
         self._settle(but="expire" if self.recorded.is_recorded else "")
 
     def _end_sessions(self, before: int | None = None) -> None:
-        """Expire the orphaned ZooKeeper sessions (process dead or frozen) that end in the recorded step, in its order.
+        """Expire the ZooKeeper sessions of dead and frozen brokers that end in the recorded step, in its order.
 
-        With `before` only the sessions whose end is among the first `before` writes of the step. If the recording has a write of
-        a znode directly after the end of a session, the world runs until it is quiet, so that brokers react to this end before
-        the next end.
+        With `before`, only sessions that end among the first `before` writes of the step.
         """
         for broker in self.recorded.closes(before):
             if self._has_orphaned_session(broker):
                 self._shrink(self.recorded.end_of(broker))
                 self.world.step(("expire", broker))
+                # Brokers have reacted to this end before the next session ended.
                 if self.recorded.anything_follows_the_end_of(broker):
                     self._rest()
 
@@ -185,14 +181,9 @@ class Player:
                 )
 
     def _next(self, routine: list[Any]) -> Any:
-        """Return the action in `routine` that comes next in the recording; where that is open, one that need not wait.
+        """Return the action of `routine` that comes next in the recording.
 
-        `routine` has the actions that the cluster can perform by itself; `_must_wait` decides which wait. If all wait, one of
-        these is returned.
-
-        A candidate creates `/controller` only after the other brokers have handled the watch event of the election. A controller
-        of 0.8 that handles this event when the znode exists again does not resign; if a controller of the recording did not
-        resign, the winner's actions come first.
+        `routine` has the actions that the cluster can perform now by itself.
         """
         prompt = [action for action in routine if not self._must_wait(action)]
         ends = [] if self.recorded.end_at_rest else [a for a in prompt if a[0] == "exit" and a[1] in self.recorded.at_once]
@@ -202,9 +193,11 @@ class Player:
         routine = prompt or [action for action in routine if not self._is_unrecorded(action)] or routine
         if action := self.choices.next(routine):
             return action
+        # A candidate creates `/controller` only after the other brokers have handled the watch event of the election.
         bids = [action for action in routine if is_bid(self.world, action)] if self.bids_wait else []
         if bids and (handling := [a for a in routine if a[0] in LOCAL and a not in bids and a[2:] != ("main",)]):
             return handling[0]
+        # A controller of 0.8 that handles the watch event late does not resign: then the winner's actions come first.
         mine = [action for action in routine if action[0] in LOCAL and action[1] == self.next_controller]
         awaited = (
             [] if not bids or self.next_controller is None else [a for a in routine if a[:2] == ("request", self.next_controller)]
@@ -215,10 +208,9 @@ class Player:
         return self._next_fetch(routine, following) if following[0] == "fetch" else following
 
     def _next_fetch(self, routine: list[Any], following: Any) -> Any:
-        """Return the possible fetch whose follower joins an ISR first in the recording, else `following`.
+        """Return the possible fetch by which a follower joins an ISR next in the recording, else `following`.
 
-        `routine` has the actions that the cluster can perform by itself; `following` is the fetch that it would perform next. A
-        sentence is added to `followed` if the returned fetch differs from `following`.
+        `routine` has the possible actions, and `following` is the fetch that the cluster would perform.
         """
         for fetch in self.joins:
             if fetch in routine:
@@ -230,19 +222,16 @@ class Player:
         return following
 
     def _must_wait(self, action: Any) -> bool:
-        """Return whether an action must wait, because the recording has other events before it.
-
-        * The new session of a broker, and the end of a broker that stops, wait for the writes that the recording has before them.
-        * The end of a broker that stops together with other brokers waits for the transitions that it makes in the recording.
-        * While a broker that stops still has to join an ISR again, its end, requests to it and all timers wait. So does a fetch
-          of this broker after which it joins an ISR, if the recording has no such join.
-        """
+        """Return whether an action must wait, because the recording has other events before it."""
+        # A new session, and the end of a broker, wait for the writes that the recording has before them.
         if action[0] in ("renew", "reconnect") and self.written < self.recorded.writes_before_the_new_session_of(action[1]):
             return True
         if action[0] == "exit" and self.written < self.recorded.writes_before_the_end_of(action[1]):
             return True
+        # Of brokers that stop together, each waits for the transitions that it makes in the recording.
         if action[0] == "exit" and action[1] in self.recorded.at_once:
             return self.moved[action[1]] < self.recorded.transitions_by(action[1])
+        # While a broker that stops has still to join an ISR again, its end, requests to it and all timers wait.
         late = action == ("exit", self.slow) or (action[0], action[-1]) == ("request", self.slow)
         return self.slow is not None and (late or action[0] == "fire" or self._is_unrecorded(action))
 
@@ -251,29 +240,26 @@ class Player:
         return action[:2] == ("fetch", self.rejoining) and action not in self.joins
 
     def _another_controller_acts_after(self, number: int) -> bool:
-        """Return whether a broker that is neither the present nor the next controller makes transitions in later steps.
+        """Return whether a broker that is neither the present nor the next controller makes transitions after this step.
 
-        `number` is the number of the present step. The later steps are searched up to and with the first one that ends with
-        another controller than the present step; that controller is the next one.
+        `number` is the number of the present step.
         """
         winner = self.winners[-1] if self.winners else None
         for step in self.steps[number + 1 :]:
             owner = step.get("znodes", {}).get("/controller", {}).get("ephemeral_owner")
             if any(transition["by"] not in (winner, owner) for transition in step.get("transitions", ())):
                 return True
+            # The search ends with the step in which the controller changes.
             if owner != winner:
                 return False
         return False
 
     def _routine(self) -> list[Any]:
-        """Return the actions that the cluster can perform by itself.
-
-        In a recorded step, the timeout of a request to a frozen broker is left out when the brokers have made all writes of the
-        step. If all actions must wait for events that come earlier in the recording (`_must_wait`), and the recording has a
-        timeout of a fetch from a frozen leader that is possible now, return only this timeout.
-        """
+        """Return the actions that the cluster can perform by itself."""
         is_long = not self.recorded.is_recorded or self.written < self.recorded.writes_of_brokers
+        # The time-out of a request to a frozen broker is left out when all recorded writes of the step are made.
         routine = [action for action in actions.routine_actions(self.world) if action[0] != "time_out" or is_long]
+        # If every action must wait, a recorded time-out of a fetch comes next.
         timeouts = self.choices.fetch_timeouts()[:1] if all(map(self._must_wait, routine)) else []
         return timeouts or routine
 
@@ -289,32 +275,28 @@ class Player:
             self._rest()
 
     def kill(self, brokers: Any) -> None:
-        """Kill a broker, or a list of brokers together; their sessions then end in the order that the recording has.
-
-        If the recording has a write of a znode directly after the end of a session, the world runs until it is quiet before the
-        next session ends. If the kill is one of the actions of a step word `together`, the sessions stay open until a later step.
-        """
+        """Kill a broker, or a list of brokers; their sessions then end in the order of the recording."""
         killed = _list(brokers)
         for broker in killed:
             self.world.step(("kill", broker))
         if not self.waits:
+            # Among several actions of a step the sessions stay open until a later step.
             self.kept |= set(killed)
             return
         ended = [broker for broker in self.recorded.closes() if broker in killed]
         for broker in [*dict.fromkeys(ended), *(b for b in killed if b not in ended)]:
             if broker in self.world.orphaned_sessions:
                 self.world.step(("expire", broker))
+            # Brokers have reacted to this end before the next session ended.
             if self.recorded.anything_follows_the_end_of(broker):
                 self._settle(but="expire")
 
     def pause(self, brokers: Any) -> None:
-        """Freeze a broker or a list of brokers, and end their sessions; within the action `together` the sessions stay open.
-
-        A broker that is frozen already stays frozen.
-        """
+        """Freeze a broker or a list of brokers, and end their ZooKeeper sessions."""
         for broker in _list(brokers):
             if not (broker in self.world.processes and self.world.processes[broker].frozen):
                 self.world.step(("freeze", broker))
+            # Among several actions of a step the sessions stay open.
             if self.waits:
                 self.world.step(("expire", broker))
 
@@ -327,42 +309,31 @@ class Player:
             self.world.step(("thaw", broker))
 
     def together(self, steps: list[dict[str, Any]]) -> None:
-        """Perform several actions of a scenario; between them the cluster does not perform all its own actions.
-
-        Each of `steps` maps the word of an action to its arguments, such as {"kill": [1]}. Before each action the world runs
-        only until the brokers have made as many writes as the recording has before this action; without a recording it does not
-        run.
-        """
+        """Perform several actions of a step, such as {"kill": [1]}, without a rest of the cluster between them."""
         self.waits = False
         try:
             for step in steps:
                 for word, argument in step.items():
+                    # The world runs until the brokers have made the writes that the recording has before this action.
                     self._catch_up(word, argument)
                 self._do(step)
         finally:
             self.waits = True
 
     def _catch_up(self, word: str, argument: Any) -> None:
-        """Run until the brokers have made as many ZooKeeper writes as the recording has before its next action `word`.
-
-        The next action `word` is the first one with this argument that the player has not performed yet.
-
-        Then end the sessions that end before this action in the recording.
-        """
+        """Run until the brokers have made the writes that the recording has before the action `word`, then end sessions."""
         if writes := self.recorded.before(word, argument):
             self._settle(but="expire", writes=writes)
         self._end_sessions(self.recorded.at)
 
     def await_(self, what: dict[str, str]) -> None:
-        """Run until the znode under the key "exists" of `what` exists, and the znode under "gone" is missing: {"gone": "/a"}.
-
-        End earlier if the cluster has no action left. Then expire the session of a dead or frozen broker that owns the znode that
-        must be missing. In a recorded step do nothing, because the player repeats the recorded ends of sessions.
-        """
+        """Run until the znode `what["exists"]` exists, and the znode `what["gone"]` is missing, or no action is left."""
+        # In a recorded step the player repeats the recorded ends of sessions instead.
         for how, path in what.items() if not self.recorded.is_recorded else ():
             while (routine := self._before_expiry()) and self.world.exist(path) != [how != "gone"]:
                 self.world.step(self._next(routine))
             (stat,) = self.world.tool.exists([path], False)
+            # The znode of a dead or frozen broker goes with its session.
             owner = self.world.owners.get(stat.ephemeral_owner) if stat is not None and how == "gone" else None
             if owner is not None and self._has_orphaned_session(owner):
                 self.world.step(("expire", owner))
@@ -388,12 +359,9 @@ class Player:
             self.world.step(("set", topic_path(topic), encode_topic(stored._replace(partitions=grown), version).decode()))
 
     def term(self, brokers: Any) -> None:
-        """Stop a broker, or a list of brokers, by a controlled shutdown, as SIGTERM does.
-
-        In some recordings a broker fetches once more before it stops, and joins an ISR again; the player repeats that for the
-        recorded partitions only.
-        """
+        """Stop a broker, or a list of brokers, by a controlled shutdown, as SIGTERM does."""
         for broker in self.recorded.at_once or _list(brokers):
+            # In some recordings a broker fetches once more before it stops, and joins an ISR again.
             self.slow = self.rejoining = broker if self.recorded.is_in_sync_again(broker) else None
             if self.slow is not None:
                 again = " and ".join(tp for _, follower, tp in self.joins if follower == broker)
@@ -408,13 +376,9 @@ class Player:
         self.world.step(("create", PREFERRED_REPLICA_ELECTION, text))
 
     def create(self, topics: dict[str, Any]) -> None:
-        """Create topics; run before a topic until the controller has handled the earlier topics, if it has so in the recording.
-
-        In any other case, and without a recording, the topics are written one after the other without a step of a broker.
-        `topics` has, by name, the replicas by partition, or a dict with these under `partitions` and the topic's settings under
-        `config`.
-        """
+        """Create topics: by name the replicas of each partition, or a dict with `partitions` and `config`."""
         for topic, assignment in topics.items():
+            # In the recording the controller has handled the earlier topics before.
             if self.recorded.meets_earlier_topics_before(topic):
                 self._rest()
             replicas = assignment.get("partitions", assignment)
@@ -490,17 +454,15 @@ def settings_of(scenario: Mapping[str, Any]) -> Settings:
 
 
 def config_of(scenario: Mapping[str, Any], release: str) -> dict[str, Any]:
-    """Return the brokers' settings for a scenario by Kafka's names, without the settings that the release does not have.
-
-    Deletion of topics is on, the automatic preferred leader election off, and unclean elections are as the scenario's `unclean`.
-    """
+    """Return the brokers' settings for a scenario by Kafka's names, without settings that the release does not have."""
+    # A scenario says with `unclean` whether unclean elections are on.
     settings = {"auto.leader.rebalance.enable": False, "delete.topic.enable": True, UNCLEAN: scenario.get("unclean")}
     known = config_values.names("broker", release)
     return {key: value for key, value in settings.items() if key in known and value is not None}
 
 
 def release_of(scenario: Mapping[str, Any]) -> str:
-    """Return the release line of a scenario, such as "2.8"; without a release in it, that of the default release of Settings."""
+    """Return the release line of a scenario, such as "2.8"; the default of Settings if the scenario has no release."""
     return line_of(str(scenario.get("release") or Settings().release))
 
 

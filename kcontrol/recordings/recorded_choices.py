@@ -1,8 +1,6 @@
-"""Choices of a recording that depend on the state of the world: repeated failovers, and fetches that time out.
+"""The choices of a recording that depend on timing: repeated failovers, and fetches that time out.
 
-A controller whose failover fails resigns, and the next election begins, until a failover succeeds. The number of these failovers,
-the winner of each election, and the requests that a controller has sent when it resigns depend on timing; so does the time-out of
-a follower's fetch. The player takes all of them from the recording.
+A controller whose failover fails resigns, and the next election begins; the player repeats the recorded winners.
 """
 
 from __future__ import annotations
@@ -24,16 +22,14 @@ PATIENCE = 20
 
 
 class RecordedChoices:
-    """The events of one recorded step that depend on timing and that the player has still to repeat, such as elections.
-
-    If the step has more than one election of a controller, `claims` has the (broker, path) of its writes that create
-    `/controller` or a broker's registration and that the player has still to repeat, in order; else `claims` is empty.
-    """
+    """The events of one recorded step that depend on timing, such as repeated elections, and that the player repeats."""
 
     def __init__(self, step: RecordedStep, world: World) -> None:
         self.step, self.world, self._began = step.step, world, len(world.journal)
         self.repeats = len(step.winners) > 1
         created: list[tuple[int, str]] = [(w["by"], w["path"]) for w in step.writes if w["op"] == "create"]
+        # The recorded creations (broker, path) of `/controller` and of registrations that are still to be repeated; empty
+        # without a second election.
         self.claims = deque(c for c in created if self.repeats and (c[1] == CONTROLLER or c[1].startswith(f"{BROKER_IDS}/")))
         self._acting: int | None = None
         self._failed, self._expected = 0, PATIENCE + len(self.claims)
@@ -47,19 +43,14 @@ class RecordedChoices:
 
     @property
     def next_controller(self) -> int | None:
-        """The broker of the first claim in `claims`: the winner of the next recorded election, or a broker that registers before.
-
-        While `_resigns_again` is True, and after the last claim, it is the broker of the claim that was repeated last; None if no
-        claim was repeated yet.
-        """
+        """The broker that next registers or creates `/controller` in the recording; None before the first such broker."""
+        # While a controller will still resign, and after the last creation, the broker of the last one.
         return self.claims[0][0] if self.claims and not self._resigns_again else self._acting
 
     def watch(self, records: Sequence[Record]) -> None:
-        """Count the handlers, such as failovers, that have failed in these journal records, and remove the repeated claims.
+        """Remove the elections and registrations that these journal records repeat, and count the handlers that have failed.
 
-        A claim is the creation of `/controller` or of a broker's registration in the recorded step; it is repeated when the
-        broker has created this znode. Raises UserError, since the step would never end, if more handlers have failed in the step
-        than it had claims, plus the constant PATIENCE.
+        Raises UserError if more handlers fail than the recording allows, since the step would never end.
         """
         for record in records:
             self._failed += record.kind == "handler_error"
@@ -72,12 +63,9 @@ class RecordedChoices:
             )
 
     def next(self, routine: Sequence[Action]) -> Action | None:
-        """Return the next action if the recorded step has several controller elections; else None, and any action may be next.
+        """Return the action of `routine` with which the run repeats the order of the recorded elections.
 
-        `routine` has the actions that the cluster can perform by itself; the result is one of them, or None if none fits.
-
-        A controller sends as many requests as in the recording before it resigns. While a controller that will resign exists, the
-        actions of all other brokers come first; at any other time those of `next_controller`.
+        Return None if the recorded step has at most one controller election.
         """
         if not self.repeats:
             return None
@@ -86,9 +74,11 @@ class RecordedChoices:
         handling = [a for a in routine if a[0] in LOCAL and a[2:] == ("requests",)]
         due = [a for a in routine if a[0] == "request" and self._unsent[self._key(a)] > 0]
         local = [a for a in routine if a[0] in LOCAL and a[1] not in later]
+        # While a controller that will resign exists, the actions of the other brokers come first.
         others = [a for a in local if a[1] != winner] if self._resigns_again else []
         mine = [a for a in local if a[1] == winner]
         action = [*handling, *due, *others, *mine, *local, *(a for a in routine if a[0] != "request"), *routine][0]
+        # A controller sends as many requests as in the recording before it resigns.
         if action in due:
             self._unsent[self._key(action)] -= 1
         return action
@@ -98,26 +88,20 @@ class RecordedChoices:
         return sender, receiver, self.world.network.channels[sender, receiver][0].requests.controller_epoch
 
     def fetch_timeouts(self) -> list[Action]:
-        """Return ("fetch_timeout", broker) for each broker that delays a LeaderAndIsr response until its fetch times out.
-
-        Such a fetch goes to a frozen leader. A broker is left out if in this step it has sent as many LeaderAndIsr responses to
-        the controller that waits for the response as the recorded step has LeaderAndIsr requests from this controller.
-        """
+        """Return ("fetch_timeout", broker) for each broker that delays a LeaderAndIsr response until its fetch times out."""
         recorded = [(r["by"], r["to"], r["api"]) for r in self.step.get("requests", ())]
         found = []
         for broker, correlation_id in delayed_responses.blocked(self.world):
             sender, _ = self.world.network.in_flight.get(correlation_id, (None, None))
             done = [(r.fields["channel"], r.fields["api"]) for r in self.world.journal.since(self._began) if r.kind == "response"]
+            # The recording has further requests of this controller, so the response has come before them.
             if recorded.count((sender, broker, "LeaderAndIsr")) > done.count((f"{sender}>{broker}", "LeaderAndIsr")):
                 found.append(("fetch_timeout", broker))
         return found
 
 
 def writes_of(record: Record) -> int:
-    """Return the number of a broker's successful writes in a journal record; 0 for a record without writes.
-
-    ISR change notifications and blocks of producer ids do not count, because their place among the writes varies.
-    """
+    """Return the number of a broker's successful writes in a journal record; 0 for a record without writes."""
     if record.id.broker is None or record.kind not in ("write", "change"):
         return 0
     fields = record.to_json().fields

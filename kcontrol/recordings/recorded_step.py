@@ -1,8 +1,4 @@
-"""Finds in one recorded step the choices that the player repeats.
-
-Kafka leaves some choices open: which broker wins an election, when a session ends, which of two actions ZooKeeper sees first,
-whether a timer fires during a step. A recording has made these choices, and the player repeats them.
-"""
+"""Finds in a recorded step the choices that the player repeats, such as the winner of an election."""
 
 from __future__ import annotations
 
@@ -35,26 +31,23 @@ WRITTEN: Mapping[str, Callable[[str], str]] = {
 
 
 class Shrink(NamedTuple):
-    """The removal of a follower from an ISR by the leader, as recorded.
+    """The removal of a follower from an ISR by the leader, as recorded."""
 
-    `at` is the index of the write in the step's list `writes`, `path` the state znode, and `before` its value before the write.
-    """
-
+    # The index of the write in the step's list `writes`.
     at: int
+    # The state znode; `before` is its value before the write.
     path: str
     before: State
     follower: int
 
 
 class RecordedStep:
-    """One step of a scenario, with the choices of a recorded run, such as the winner of an election, that the player repeats.
-
-    A step that was not recorded has no such choices, and `is_recorded` is False.
-    """
+    """One step of a scenario, with the choices of a recorded run, such as the winner of an election."""
 
     def __init__(self, step: Mapping[str, Any]) -> None:
         self.step = step
         self.writes: Sequence[Mapping[str, Any]] = step.get("writes", ())
+        # A scenario without a recording has only actions.
         self.is_recorded = "writes" in step
         self.owner: int | None = step.get("znodes", {}).get(CONTROLLER, {}).get("ephemeral_owner")
         self.at_once: Sequence[int] = step.get("at_once", ())  # brokers that shut down together, in the order of their requests
@@ -66,10 +59,9 @@ class RecordedStep:
         self.at = 0  # the writes before this one belong to earlier actions
 
     def _winners(self) -> list[int]:
-        """Return the winners of controller elections in this step, in order.
+        """Return the brokers that create `/controller` in this step, in order, if there are at least two.
 
-        If several brokers create `/controller`, return these brokers; else return a list with the owner of `/controller` at the
-        end of the step, or [] if the znode does not exist then.
+        Otherwise return [controller at the end of the step], or [] without a controller.
         """
         created = [w["by"] for w in self.writes if (w["op"], w.get("path")) == ("create", CONTROLLER)]
         won = [broker for broker in created if isinstance(broker, int)]
@@ -102,7 +94,7 @@ class RecordedStep:
         return [w["by"] for w in self.writes[:before] if w["op"] == "close" and isinstance(w["by"], int)]
 
     def end_of(self, broker: int) -> int:
-        """Return the position of the end of this broker's session in `writes`, the step's list; without an end, its length."""
+        """Return the position in `writes` at which the broker's session ends, else the length of `writes`."""
         return next((i for i, w in enumerate(self.writes) if (w["op"], w["by"]) == ("close", broker)), len(self.writes))
 
     def anything_follows_the_end_of(self, broker: int) -> bool:
@@ -113,10 +105,9 @@ class RecordedStep:
     # ---------------------------------------------------------------- the order of actions and writes
 
     def before(self, word: str, argument: Any) -> int:
-        """Return the number of brokers' writes in this step between the action of the last call and the action `word`.
+        """Return the number of writes by brokers after the previous call's action and before the action `word`.
 
-        `word` is a word of a scenario's step, such as "kill", and `argument` its value, such as a broker. The first call counts
-        from the beginning of the step, and each later call from the end of the action of the call before it.
+        `word` is, for example, "kill", and `argument` a broker.
         """
         begin, end = self._span(word, argument)
         between, self.at = self.writes[self.at : begin], end
@@ -132,11 +123,9 @@ class RecordedStep:
         return _writes_of_brokers(self.writes[:opened])
 
     def _span(self, word: str, argument: Any) -> tuple[int, int]:
-        """Return the positions in `writes` at which an action begins and ends, equal if the action has no write of its own.
+        """Return the position in `writes` at which the writes of the action `word` begin, and the position after them.
 
-        `word` is a word of a scenario's step, such as "kill", and `argument` its value. The search begins at the end of the
-        action of the last call of `before`; an action without a recorded effect begins and ends there. A `kill` comes after the
-        broker's last write before the end of its session.
+        The positions are equal for an action that writes nothing itself, such as "kill".
         """
         rest = range(self.at, len(self.writes))
         names = list(argument) if isinstance(argument, (list, dict)) else [argument]
@@ -155,6 +144,7 @@ class RecordedStep:
         if word == "kill":
             own = [i for i in rest if self.writes[i]["by"] in names]
             closed = next((i for i in own if self.writes[i]["op"] == "close"), len(self.writes))
+            # A kill comes after the broker's last write before the end of its session.
             died = max((i + 1 for i in own if i < closed), default=self.at)
             return died, died
         return self.at, self.at
@@ -162,7 +152,7 @@ class RecordedStep:
     # ---------------------------------------------------------------- other choices
 
     def meets_earlier_topics_before(self, topic: str) -> bool:
-        """Return whether a transition to Online of any other topic comes before the first transition of `topic` in this step.
+        """Return whether another topic has a transition to Online before the first transition of `topic` in this step.
 
         Return False if `topic` has no transition in the step.
         """
@@ -197,9 +187,9 @@ class RecordedStep:
         return False
 
     def isr_changes(self, held: dict[str, State]) -> tuple[list[Join], list[Shrink]]:
-        """Return the fetches after which followers join an ISR, and the followers that leaders remove, each list in order.
+        """Return the fetches after which followers join an ISR, and the followers that leaders remove, each in order.
 
-        `held` has the values of the state znodes before this step, by path, and is updated to those after this step.
+        `held` has the values of the state znodes before this step, by path, and is updated.
         """
         joins: list[Join] = []
         shrinks = []
@@ -224,10 +214,8 @@ def _writes_of_brokers(writes: Sequence[Mapping[str, Any]]) -> int:
 
 
 def counts(path: str) -> bool:
-    """Return whether a write to this path comes at one known point in the order of all writes of a step.
-
-    Return False for ISR change notifications and blocks of producer ids, which may come earlier or later.
-    """
+    """Return whether writes to this path have a fixed position among the writes of a step, whatever the timing."""
+    # ISR change notifications and blocks of producer ids may come earlier or later.
     return not path.startswith(UNTIMED)
 
 

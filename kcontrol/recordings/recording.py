@@ -125,9 +125,9 @@ def is_recording(path: str | Path) -> bool:
 
 
 def load(path: str | Path) -> Recording:
-    """Return the recording in a file, as a dict with the fields that the module's docstring names.
+    """Return the recording in a file.
 
-    Raises UserError if the file cannot be read, and with the wrong field's name if it holds no valid recording.
+    Raises UserError if the file cannot be read, or has no valid recording.
     """
     return parse(content_of(path), str(path))
 
@@ -170,11 +170,8 @@ def since(release: str) -> tuple[int, ...]:
 
 
 def data(path: str, text: str) -> Any:
-    """Return the content of a znode: a JSON object parsed, other text unchanged, no content as None.
-
-    Values that differ from run to run are replaced by placeholders: times by "<ms>", ports by "<port>", and the id of the cluster
-    in `/cluster/id` by "<id>".
-    """
+    """Return the content of a znode: a JSON object parsed, other text unchanged, no content as None."""
+    # Values that differ from run to run become placeholders, such as "<ms>" for a time.
     for pattern, mask in MASKS:
         text = pattern.sub(mask, text)
     value = _object(text) or text or None
@@ -190,10 +187,7 @@ def _object(text: str) -> dict[str, Any] | None:
 
 
 def text_of(value: Any) -> str:
-    """Return the text of a znode whose content in a recording is `value`: JSON for an object, a text unchanged, "" for None.
-
-    It is the inverse of the function `data`, but the placeholders of that function, such as "<ms>" for a time, stay.
-    """
+    """Return the text of a znode whose content in a recording is `value`: JSON for an object, "" for None."""
     return (
         value if isinstance(value, str) else "" if value is None else json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     )
@@ -218,16 +212,15 @@ def long(machine: str, state: str | None) -> str:
 
 
 def as_logged_by_0_8_0(move: dict[str, Any], failed: dict[str, Any]) -> dict[str, Any]:
-    """Return a transition with the source state `from` that 0.8.0 logs: None for a replica.
+    """Return a transition with the source state that 0.8.0 logs in the field `from`.
 
-    For a partition the source state depends on the target alone: for "NonExistent" it is "Offline", whatever it was. `move` is
-    the transition as a recording has it. `failed` is {"failed": True} for a failed transition, else {}: a failed transition of a
-    partition keeps its source state.
+    `failed` is {"failed": True} for a failed transition, else {}.
 
     Source: stateChangeLogger in ReplicaStateMachine.handleStateChange and PartitionStateMachine.handleStateChange (0.8.0).
     """
     if move["machine"] == "replica":
         return {**move, "from": None}
+    # For a partition 0.8.0 logs a source state that depends on the target alone.
     logged = {"New": "NotExists", "Online": "Online", "Offline": "Online", "NonExistent": "Offline"}
     return move if failed else {**move, "from": logged[move["to"]]}
 
@@ -259,10 +252,7 @@ def of_journal(records: Sequence[Record]) -> Recording:
 
 
 def mark_unnamed_sessions(written: Iterable[dict[str, Any]]) -> None:
-    """Set the author `by` to "unnamed" in the writes of each session that ended and created no znode below `/brokers/ids`.
-
-    `written` are the writes of all steps in order. The recordings have no broker for such a session.
-    """
+    """Set the author `by` of each write to "unnamed" if its session has created no broker registration."""
     sessions: dict[Any, list[dict[str, Any]]] = {}
     for write in written:
         by = write["by"]
@@ -307,10 +297,9 @@ class _Reader:
         }
 
     def _transitions(self, records: Iterable[Record]) -> Iterator[dict[str, Any]]:
-        """Yield the transitions that controllers performed or refused.
+        """Yield the transitions of controllers as dicts with by, epoch, machine, subject, from and to.
 
-        Each is a dict with `by`, `epoch` (of the controller), `machine` ("partition" or "replica"), `subject` (such as "t-0"),
-        `from` and `to`. A refused transition also has `failed`; it is left out if the release does not log it.
+        A transition that was refused also has `failed`.
         """
         for record in records:
             f, node = record.fields, record.id.node
@@ -382,10 +371,9 @@ READ = frozenset(
 
 
 def writes(record: Record) -> Iterator[dict[str, Any]]:
-    """Yield the writes of one journal record, or the opening or end of a session, as a recording has them.
+    """Yield the writes of a journal record, such as {"by": 1, "op": "set", "path": "/controller_epoch", "data": 2}.
 
-    A write is a dict such as {"by": 1, "op": "set", "path": "/controller_epoch", "data": 2, "version": 1}; `op` is "create",
-    "set", "delete", "open", "close" or "rejected". A record of any other kind yields nothing.
+    The opening and the end of a session are writes too.
     """
     f, by = record.fields, TOOL if record.id.broker is None else record.id.broker
     if record.kind == "open":
@@ -416,10 +404,9 @@ def _write(by: int | str, fence: int, kind: str, path: str, text: str, version: 
 
 
 def request(batch: dict[str, Any], api: str, to: int, release: str) -> dict[str, Any]:
-    """Return the request `api` to the broker `to` as recordings have it: with the fields that the release's request log has.
+    """Return the request `api` to the broker `to` as a recording has it, such as {"api": "StopReplica", "partitions": {...}}.
 
-    `batch` is the field `requests` of a `send` record, which has the requests of all APIs to all brokers. The result is a dict
-    with `api`, `controller_epoch` and the fields of the API, such as `partitions`.
+    `batch` has the requests of a `send` record; the fields are those of the release's request log.
     """
     head = {"api": api, "controller_epoch": batch["controller_epoch"]}
     if api == "UpdateMetadata":

@@ -1,8 +1,6 @@
 """The conversion of a recording of real brokers into a journal, so that all readers of journals read recordings.
 
-Writes, transitions and requests are as recorded. Three things are not recorded and are inferred here: the order between these
-three lists (see `interleave.py`), the causes, and when a broker begins or ceases to be controller in its own view. Times have
-no meaning: each record takes one millisecond. Sessions and writes are numbered in their order.
+The order between writes, transitions and requests is inferred (`interleave.py`), and so are causes. Times have no meaning.
 """
 
 from __future__ import annotations
@@ -56,7 +54,7 @@ def to_journal(recording: Recording) -> list[Record]:
 class Replay:
     """The conversion of one recording: `step` adds the records of one step to the journal.
 
-    It keeps for the next step what brokers, sessions, state znodes and controllers there are after this step.
+    Other attributes describe the cluster after the last step, such as running brokers, open sessions and state znodes.
     """
 
     def __init__(self, recording: Recording) -> None:
@@ -169,11 +167,7 @@ class Replay:
         return [kind, path, text_of(write["data"]), self.versions[path], write.get("ephemeral", False)]
 
     def _note(self, group: list[dict[str, Any]], n: By, record: RecordId) -> None:
-        """Store `record`, the journal record of the writes of `group` by `n`, as a possible cause of later records (`causes`).
-
-        `n` is a broker or a client. A later record is, for instance, the new controller's first, caused by its election.
-        If a write sets `/controller_epoch`, also record that `n` becomes controller in its own view.
-        """
+        """Store `record`, the journal record of the writes of `group` by `n`, as a possible cause of later records."""
         for write in group:
             path, tp = write["path"], state_key(write["path"])
             if tp and isinstance(write.get("data"), dict):
@@ -186,6 +180,7 @@ class Replay:
                 self.causes.elected[n] = record
             if n == WORLD or path.startswith(f"{BROKER_IDS}/"):
                 self.causes.triggered_by(record, broker=n, topic=_topic(path))
+            # With this write `n` becomes controller in its own memory.
             if path == CONTROLLER_EPOCH and n in self.alive and str(write.get("data", "")).isdecimal():
                 self._set_controller(n, int(write["data"]), record)
 
@@ -227,9 +222,9 @@ class Replay:
         self._record_move(item.what, self.causes.of_move(item.what), None)
 
     def _record_write_and_move(self, write: dict[str, Any], move: dict[str, Any]) -> bool:
-        """Record the recording's write to a state znode and its transition `move` as one journal record of kind `change`.
+        """Record the write of a state znode and its transition as one journal record of kind `change`, and return True.
 
-        Return True. If the znode's data has not version 1 with its fields in Kafka's order, return False and record nothing.
+        Return False, and record nothing, if the znode's data are not in Kafka's format.
         """
         if (
             list(write["data"]) != ["controller_epoch", "leader", "version", "leader_epoch", "isr"]
@@ -306,10 +301,7 @@ SESSIONS = {"open": Replay._open, "close": Replay._close, "rejected": Replay._re
 
 
 class Causes:
-    """The journal records of one step that later records may have as their cause.
-
-    `of_move` and `of_write` return the cause of a transition or a write; the other methods store a record as a possible cause.
-    """
+    """The journal records of one step that later records may have as their cause."""
 
     def __init__(self, act: RecordId) -> None:
         self.act = self.latest = act
@@ -323,13 +315,14 @@ class Causes:
         self.terms: dict[By, RecordId] = {}
 
     def triggered_by(self, record: RecordId, **about: Any) -> None:
-        """Set this journal record as the cause of later records of controllers, until the next call.
+        """Set a journal record, such as a broker's registration, as the cause of what controllers do next.
 
-        `about` has the broker or the topic, or both, that the record is about; records about them have this cause even later.
+        With `broker=1` or `topic="t"`, records about this broker or topic have this cause also after the next call.
         """
         self.latest = record
         self.last.clear()
         self.about = {key: r for key, r in self.about.items() if key[0] != "moved"}
+        # Records about this broker or topic have this cause also after the next call.
         self.about |= dict.fromkeys(about.items(), record)
 
     def controller_elected(self, n: By, record: RecordId) -> None:
@@ -342,36 +335,24 @@ class Causes:
         self.last[move["by"]] = self.about["moved", (move["by"], _partition(move))] = record
 
     def of_move(self, move: dict[str, Any]) -> RecordId:
-        """Return the cause of the transition `move`: the controller's last transition of the same partition.
-
-        Without such a transition, return the latest record about the replica's broker, without this the latest record about the
-        topic, and without all three the record that was last set by `triggered_by`: a write from outside, a registration or the
-        end of a session of a broker, or an election.
-        """
+        """Return the journal record that caused the transition `move`, such as the last transition of its partition."""
         tp = _partition(move)
         broker = int(move["subject"].rpartition("@")[2]) if move["machine"] == "replica" else None
+        # Else the latest record about the replica's broker, then about the topic, then the record that triggered the step.
         keys = (("moved", (move["by"], tp)), ("broker", broker), ("topic", tp.rpartition("-")[0]))
         return next((self.about[key] for key in keys if key in self.about), self.latest)
 
     def of_write(self, n: By, path: str) -> RecordId:
-        """Return the record that caused a write to `path` by `n`, a broker or a client.
-
-        For a client it is the one record of the actions of the scenario's present step. For a broker it is the first of these
-        records that has come in this step:
-
-        * for a write to `/controller`, the deletion of this znode;
-        * for a write to `/controller_epoch`, the creation of `/controller` by `n`;
-        * the latest start, stop or session of `n`, unless `n` was elected controller in the step;
-        * the last transition of `n` as controller;
-        * the latest record about the path's topic;
-        * the record that was last set by `triggered_by`.
-        """
+        """Return the journal record that caused a write to `path` by `n`, a broker or a client."""
+        # The action of the scenario's step.
         if n == WORLD:
             return self.act
+        # The election follows the deletion of the znode.
         if path == CONTROLLER and path in self.deleted:
             return self.deleted[path]
         if path == CONTROLLER_EPOCH and n in self.elected:
             return self.elected[n]
+        # The latest start, stop or session of this broker.
         if n in self.life and n not in self.terms:
             return self.life[n]
         topic = ("topic", _topic(path))
@@ -403,7 +384,10 @@ def _hosted_value(value: dict[str, Any], zk_version: int) -> dict[str, Any]:
 
 
 def batch(r: dict[str, Any]) -> dict[str, Any]:
-    """Return the recorded request `r`, one API to one broker, in the form of the field `requests` of a `send` record."""
+    """Return a recorded request in the form that the field `requests` of a `send` record has.
+
+    The request `r` has one API, such as "UpdateMetadata", and one receiver.
+    """
     api, to, partitions = r["api"], str(r["to"]), r["partitions"]
     head = {"controller_id": r["by"], "controller_epoch": r["controller_epoch"], "live_brokers": r.get("live_brokers", [])}
     if api == "UpdateMetadata":

@@ -1,6 +1,6 @@
-"""Kafka's guarantees about records, as properties of a simulated cluster whose brokers store records.
+"""Kafka's guarantees about records, for simulated clusters whose brokers store records.
 
-Each function returns the sentence of a violation, or None. DURABLE has all of them; they hold as long as elections are clean.
+DURABLE has all of them; they hold as long as elections are clean.
 """
 
 from __future__ import annotations
@@ -42,10 +42,9 @@ def committed_records_survive(world: World) -> str | None:
 
 
 def replicas_agree(world: World) -> str | None:
-    """Check that the log of each replica in an ISR equals its leader's log up to the replica's own high watermark.
+    """Check that the log of each replica in an ISR equals its leader's log up to the replica's high watermark.
 
-    Each broker has its own log cleaner, so below `first_dirty_offset` of either log a record may be in one of both alone. Return
-    the sentence of a violation, or None. Kafka guarantees this since 0.11 (KIP-101).
+    Return the sentence of a violation, or None. Kafka guarantees this since 0.11 (KIP-101).
     """
     found = data_plane.replicas(world)
     for tp, leader, isr, log in _led(world):
@@ -53,6 +52,7 @@ def replicas_agree(world: World) -> str | None:
             mine = found.get(broker, {}).get(tp, ReplicaLog())
             end, cleaned = min(mine.high_watermark, mine.log_end_offset), max(mine.first_dirty_offset, log.first_dirty_offset)
             ours, theirs = ({r.offset: r for r in one.below(end)} for one in (mine, log))
+            # Each broker has its own log cleaner, so below `first_dirty_offset` of either log a record may be in one log alone.
             if any(ours.get(o) != theirs.get(o) for o in ours.keys() | theirs if o >= cleaned or (o in ours and o in theirs)):
                 return f"{tp}: broker {broker} has {_values(mine.below(end))}, its leader {leader} has {_values(log.records)}"
     return None

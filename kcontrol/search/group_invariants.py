@@ -1,7 +1,6 @@
-"""The functions of the rows of INVARIANTS (`invariants.py`) about consumer groups.
+"""The functions that check Kafka's guarantees about consumer groups, for the rows of INVARIANTS in `invariants.py`.
 
-Each returns None, or the sentence of a violation. A function reads the records of the last step, the caches of coordinators and
-the log of the offsets topic. A world without consumers has none of these records, so each function returns None there.
+Each function returns the sentence of a violation, or None.
 
 Source: GroupCoordinator.scala, GroupMetadata.scala, GroupMetadataManager.scala (0.9, 2.8); the rows name the methods.
 """
@@ -139,13 +138,11 @@ def _transitions(world: World) -> Iterator[Group]:
 
 
 def _join_answers(world: World) -> dict[str, set[tuple[int, str]]]:
-    """Return a dict from group id to the (generation, protocol) of its JoinGroup responses in the last step.
-
-    Responses with an error, and responses to clients that are no consumers of the world, are left out.
-    """
+    """Return a dict from group id to the (generation, protocol) of its successful JoinGroup responses in the last step."""
     found: dict[str, set[tuple[int, str]]] = {}
     for record in world.last_step:
         body, who = record.fields.get("body"), str(record.fields.get("correlation_id", "")).split(" ")
+        # Clients that are no consumers of the world send requests without "consumer" in the correlation id.
         if record.kind == "respond" and isinstance(body, e.JoinResult) and body.error == "NONE" and who[0] == "consumer":
             consumer = world.consumers[" ".join(who[1:-1])]
             found.setdefault(consumer.group, set()).add((body.generation, body.protocol))

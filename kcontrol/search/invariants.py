@@ -43,25 +43,26 @@ STEP, QUIET = "after every step", "at quiet"
 
 @dataclass(frozen=True)
 class Invariant:
-    """One guarantee of Kafka. Called with a world it returns the sentence of a violation, or None.
-
-    `since` is the first release that gives the guarantee. `when` is STEP (checked after every step), or QUIET: checked only while
-    the cluster has no action to perform by itself. `after` lists kinds of records: only a step with a record of one of these
-    kinds can break the guarantee (for QUIET there are none). `voiding_path` is a regular expression for writes of clients that
-    are no brokers, such as "set /controller"; after such a write the guarantee is void.
-    """
+    """One guarantee of Kafka. Called with a world, it returns the sentence of a violation, or None."""
 
     name: str
     sentence: str
+    # The first release that gives the guarantee.
     since: str
+    # STEP: checked after every step. QUIET: checked while the cluster has no action to perform by itself.
     when: str
+    # Kinds of journal records: only a step with such a record can break the guarantee. Empty for QUIET.
     after: frozenset[str]
+    # A regular expression, such as "set /controller": after such a write by a client that is no broker, the guarantee is void.
     voiding_path: str
     broken: Property
     source: str
 
     def is_promised_by(self, release: str) -> bool:
-        """Return whether `release` gives the guarantee; a guarantee since 2.8.1 is one of "2.8" too, which has all patches."""
+        """Return whether Kafka gives the guarantee in `release`.
+
+        A release of two numbers, such as "2.8", includes every patch: there a guarantee since 2.8.1 is given.
+        """
         return is_since(self.since, release)
 
     def is_void(self, world: World) -> bool:
@@ -83,16 +84,14 @@ class Invariant:
 
 
 class StateWrite(NamedTuple):
-    """One write of a state znode: the journal's record, the partition, and the znode's new `value`.
-
-    `created` says whether the write created the znode. `decided` is True for a controller's transition, False for an ISR change
-    that a leader wrote or requested.
-    """
+    """One write of a state znode: its journal record, the partition, and the new value of the znode."""
 
     record: Record
     partition: TopicPartition
     value: LeaderAndIsr
+    # Whether the write created the znode.
     created: bool
+    # True for a controller's transition, False for an ISR change of a leader.
     decided: bool
 
 
@@ -228,9 +227,8 @@ def one_writer_per_epoch(world: World) -> str | None:
 
 
 def _partitions_sent(requests: Any) -> set[tuple[TopicPartition, Any]]:
-    """Return (partition, its state in a request) for each partition in the LeaderAndIsr and UpdateMetadata requests of a batch.
+    """Return the pairs (partition, its leader, ISR and epochs) in the LeaderAndIsr and UpdateMetadata requests of a batch.
 
-    The state has the attributes leader, isr, leader_epoch and controller_epoch. `requests` is the batch of a `send` record.
     Partitions of topics that are being deleted (leader -2) are left out.
     """
     entries = {entry for partitions in requests.leader_and_isr.values() for entry in partitions.items()}
@@ -276,9 +274,9 @@ def only_the_named_controller_writes(world: World) -> str | None:
 def leaders_know(world: World) -> str | None:
     """Check that each running broker that a state znode names as leader has received a LeaderAndIsr about the partition.
 
-    Return the sentence of a violation, or None. Nothing is checked without exactly one active controller, and for a topic whose
-    deletion was requested.
+    Return the sentence of a violation, or None.
     """
+    # Between two controllers a leader may still wait for its LeaderAndIsr.
     if len(active_controllers(world)) != 1:
         return None
     deleted = {action[1] for action in world.done if action[0] == "delete_topic"}
@@ -290,13 +288,13 @@ def leaders_know(world: World) -> str | None:
 
 
 def one_controller(world: World) -> str | None:
-    """Check that exactly the broker that `/controller` names acts as controller; return the sentence of a violation, or None.
+    """Check that only the broker that `/controller` names is controller in its own memory, apart from frozen brokers.
 
-    A broker acts as controller if it is controller in its own memory and not frozen. If `/controller` names a stopped or frozen
-    broker, or does not exist, no broker may act as controller. Without `/controller` and without such a broker there is no
-    violation: brokers that read a new `/controller` late miss its deletion, and hold no election.
+    Return the sentence of a violation, or None.
     """
     named, active = read_znode(world, CONTROLLER, decode_controller), active_controllers(world)
+    # Without `/controller` no broker is expected: a broker that reads a new `/controller` late misses its deletion, and holds
+    # no election.
     expected = [n for n, p in world.processes.items() if n == named and not p.frozen]
     names = f"{CONTROLLER} names broker {named}" if named is not None else f"{CONTROLLER} does not exist"
     return None if active == expected else f"{names}, and the active controllers are {active}"
@@ -327,13 +325,13 @@ def _ops(record: Record) -> Iterator[tuple[str, str]]:
 def request_outlives_topic(world: World) -> str | None:
     """Check that a broker deletes a znode below `/admin/delete_topics` only after the topic's znode was deleted.
 
-    Return the sentence of a violation, or None. The request to delete a topic that the controller does not know may be removed
-    at any time.
+    Return the sentence of a violation, or None.
     """
     for record in world.last_step:
         for kind, path in _ops(record) if record.id.node in world.processes else ():
             folder, _, topic = path.rpartition("/")
             controller = world.processes[record.id.node].driver.controller
+            # The request to delete a topic that the controller does not know may be removed at any time.
             is_known = topic in controller.all_topics and controller.deletes_topics
             if (kind, folder) == ("delete", DELETE_TOPICS) and is_known and not _has_gone(world, topic, record):
                 return f"{topic}: broker {record.id.node} has deleted {path} while {topic_path(topic)} existed"
@@ -445,12 +443,10 @@ AT_REST: tuple[Invariant, ...] = tuple(row for row in INVARIANTS if row.when == 
 
 
 def violation(world: World, properties: Iterable[Property] = ALWAYS) -> str | None:
-    """Return the sentence of the first of `properties` that the world violates after its last step; None without a violation.
-
-    An invariant whose `when` is STEP is checked only if this step wrote a record of a kind in its `after`.
-    """
+    """Return the sentence of the first property that the world violates after its last step; None without a violation."""
     kinds = {record.kind for record in world.last_step}
     for holds in properties:
+        # This step wrote no record that can break the invariant.
         if isinstance(holds, Invariant) and holds.when == STEP and holds.after.isdisjoint(kinds):
             continue
         if found := holds(world):

@@ -35,14 +35,13 @@ NUMBERED = ("send", "to_controller")  # the kinds of records whose numbers are p
 
 @dataclass(slots=True, eq=False)
 class DriverState:
-    """One immutable state of a driver (which runs a broker's handlers), and the outcome of each call made in this state.
-
-    `text` is the state's fingerprint text. `ready` has ("begin" or "advance", thread) for each step that is possible now.
-    """
+    """An immutable state of one broker's driver, and the outcomes of the calls that were made in this state."""
 
     driver: Driver
+    # The text of the state for comparisons.
     text: fingerprint.Text
     contexts: str  # the part of the text that describes the contexts
+    # ("begin" or "advance", thread) for each step that is possible now.
     ready: list[tuple[str, str]]
     outcomes: dict[Call, Outcome | ZooKeeperCall] = field(default_factory=dict)
     handlers_are_moved: bool = False  # whether a copy has taken over the suspended handlers
@@ -61,69 +60,57 @@ class ZooKeeperState:
 
 
 class ZooKeeperAnswer(NamedTuple):
-    """The response of ZooKeeper to a call, ZooKeeper's next state, and the watch events that the call caused.
+    """The response of ZooKeeper to a call, ZooKeeper's next state, and the watch events that the call caused."""
 
-    `value` is the response, or the exception that was raised; `key` is its hashable key (`answer_key`). `fired` has pairs of a
-    session and an event.
-    """
-
+    # The response, or the exception that was raised; `key` can be hashed.
     value: Any
     key: Any
     next: ZooKeeperState
+    # Pairs of a session and an event.
     fired: list[tuple[int, WatchEvent]]
 
 
 class Outcome(NamedTuple):
-    """The outcome of a driver's call: the calls to its outbox (requests, responses ...), the journal records, and its next state.
-
-    `next` is None if the call must be run each time, because the broker sends a request to itself and the handler goes on after
-    the response. `kept` is the event of a call that puts an event into a queue, else None. The key of such a call may have the
-    id() of a dict in the event; Python gives this id() to no other object as long as `kept` refers to the event.
-    """
+    """The outcome of a driver's call: the requests and responses to send, the journal records, and the driver's next state."""
 
     outbox_calls: list[Call]
     records: list[Record]
+    # None if the call must be run each time: the broker sends a request to itself, and the handler goes on after the response.
     next: DriverState | None
     kept: Any  # the value that the key of the call names by its id; the reference keeps this id unique
 
 
 @dataclass(slots=True, eq=False)
 class ZooKeeperCall:
-    """A call of a driver that makes a round trip to ZooKeeper: the client's method, its arguments, and the outcomes.
-
-    `outcomes` maps the key of a response (`answer_key`) to the outcome of the driver's call after this response.
-    """
+    """A call of a driver that makes a round trip to ZooKeeper: the client's method and its arguments."""
 
     method: str
     args: tuple[Any, ...]
+    # The key of ZooKeeper's response -> the outcome of the driver's call after this response.
     outcomes: dict[Any, Outcome]
 
 
 class Step(NamedTuple):
-    """The outcome of an action in a MemoWorld, with the records that the action wrote and the watch events that it `fired`.
+    """The outcome of an action of a cluster, such as ("deliver", 1, 2), with the journal records that the action wrote."""
 
-    `next` is the next state of the process that the action concerns, None for an action of a client that is no broker. `stored`
-    is the next state of ZooKeeper. `fired` has pairs of a session and an event.
-    """
-
+    # The next state of the broker that the action concerns; None for an action of a client that is no broker.
     next: DriverState | None
+    # The next state of ZooKeeper.
     stored: ZooKeeperState
+    # Watch events: pairs of a session and an event.
     fired: tuple[tuple[int, WatchEvent], ...]
     records: list[Record]
 
 
 class ScratchJournal(Journal):
-    """The journal of one call of a driver, in which only records of requests have sequence numbers.
-
-    A correlation id has the number of its request's record. The numbers begin at `count` + 1, where `count` is the highest number
-    in the earlier calls of this driver; all other records have the number 0.
-    """
+    """The journal of one call of a driver, in which only records of requests have sequence numbers, from `count` + 1 on."""
 
     def __init__(self, count: int) -> None:
         super().__init__()
         self.count = count
 
     def add(self, node: int, incarnation: int, kind: str, cause: RecordId | None, at_ms: int, fields: dict[str, Any]) -> RecordId:
+        # The correlation id of a request contains the number of its record; other records have the number 0.
         if kind in NUMBERED:
             self.count += 1
         id = RecordId(node, incarnation, self.count if kind in NUMBERED else 0)
@@ -139,11 +126,7 @@ class ScratchJournal(Journal):
 
 
 class RecordingClient:
-    """A ZooKeeper client that records its calls in `asked`, as (method, arguments, response or exception).
-
-    If `known` has a response, the first call takes it from `known` and returns or raises it; every other call is made at
-    `client`.
-    """
+    """A ZooKeeper client that records its calls in `asked`, as (method, arguments, response or exception)."""
 
     def __init__(self, client: Client, known: list[Any]) -> None:
         self.client, self.known = client, known
@@ -151,6 +134,7 @@ class RecordingClient:
 
     def __getattr__(self, method: str) -> Callable[..., Any]:
         def ask(*args: Any) -> Any:
+            # The first call takes a response that is known already.
             answer = self.known.pop() if self.known else call_client(self.client, method, args)
             self.asked.append((method, args, answer))
             if isinstance(answer, Exception):
@@ -161,13 +145,10 @@ class RecordingClient:
 
 
 class RecordingOutbox:
-    """The outbox of a driver during one call: it stores what handlers send (requests, responses ...) and sends none of it.
-
-    `calls` has (method, arguments ...) of each. `own_responses` has, for each response of the driver to a request of its own
-    broker, the number of journal records before it.
-    """
+    """Stores the requests and responses that handlers send during one call of a driver, and sends none of them."""
 
     def __init__(self, journal: ScratchJournal) -> None:
+        # `own_responses`: for each response to a request of this broker to itself, the number of journal records before it.
         self.journal, self.calls, self.own_responses = journal, list[Call](), list[int]()
 
     def __getattr__(self, name: str) -> Callable[..., None]:
@@ -186,10 +167,8 @@ class RecordingOutbox:
 
     @property
     def can_wait(self) -> bool:
-        """Return whether the stored calls may be performed after the end of the driver's call, with an equal outcome.
-
-        This holds if, after each response to a request of the broker to itself, the handler only ends.
-        """
+        """Return whether the stored requests can be sent after the driver's call without a change of the call's outcome."""
+        # After each response of the broker to itself the handler only ends.
         return all(record.kind == "end" for at in self.own_responses for record in self.journal.records[at:])
 
 
@@ -220,31 +199,27 @@ def _item_key(item: Any) -> Any:
 
 
 def digest_text(text: fingerprint.Text) -> fingerprint.Text:
-    """Return a copy of a Text (a state's fingerprint text, `words`, and its zxids) with a digest in place of `words`."""
+    """Return a copy of a Text with a digest in place of `words`, the fingerprint text of a part of the world."""
     return text._replace(words=hashlib.blake2b(text.words.encode(), digest_size=16).hexdigest())
 
 
 class Memo:
-    """The memory of one search: the states of drivers and of ZooKeeper that the search has reached.
-
-    Each state keeps the outcomes of the driver's steps that were performed in it. `steps` has the outcomes of whole actions of a
-    MemoWorld, by the key of the action and of the state in which it was performed.
-    """
+    """The memory of one search: the states of brokers and of ZooKeeper that the search has reached."""
 
     def __init__(self, now_ms: int) -> None:
         self.now_ms = now_ms
         self._driver_states: dict[Any, DriverState] = {}
         self._texts: dict[int, tuple[Any, str]] = {}
+        # The outcomes of actions, by the key of the action and of the state before it.
         self.steps: dict[Any, Step] = {}
         self._stored: dict[Any, ZooKeeperState] = {}
         self._trees: dict[Any, tuple[Mapping[str, Znode], str]] = {}
         self._ranks: dict[Any, str] = {}
 
     def local(self, driver: Driver, contexts: str | None = None) -> DriverState:
-        """Return the DriverState that equals the state of this driver; if there is none yet, a new one, which keeps the driver.
+        """Return the stored state that equals the present state of this driver; a new state is stored first.
 
-        `contexts` is the fingerprint text of the driver's contexts (the memory of its controller, broker and group coordinator),
-        if it is known already; None makes the text anew.
+        `contexts` is the fingerprint text of the controller's, the broker's and the coordinator's memory, if it is known.
         """
         contexts = contexts or fingerprint.contexts(driver)
         state = fingerprint.driver(driver, contexts, self._text)
@@ -263,9 +238,9 @@ class Memo:
         return found
 
     def stored(self, zk: MemoryZooKeeper, owners: Mapping[int, int]) -> ZooKeeperState:
-        """Return the ZooKeeperState that equals the state of `zk`; if there is none yet, a new one, which keeps `zk`.
+        """Return the stored state that equals the present state of the ZooKeeper `zk`; a new state is stored first.
 
-        A `zk` that was kept may not change any more. `owners` maps a session to the broker that has it.
+        `owners` maps a session to its broker. A `zk` that is stored may not change any more.
         """
         names = fingerprint.session_names(zk, owners)
         key = (self._tree(zk.nodes(), names), fingerprint.watches(zk, names), zk.zxid, tuple(names.items()))
@@ -282,13 +257,10 @@ class Memo:
         return known[1]
 
     def ask(self, stored: ZooKeeperState, call: ZooKeeperCall, session: int, owners: Mapping[int, int]) -> ZooKeeperAnswer:
-        """Return ZooKeeper's answer to `call` in the state `stored`, made in this session.
-
-        The first such call in a state is performed on a copy of ZooKeeper; later calls get its answer. `owners` maps a session to
-        the broker that has it.
-        """
+        """Return ZooKeeper's response to `call` in the state `stored`; `session` makes the call."""
         key = id(call), session
         known = stored.answers.get(key)
+        # The first such call in a state is performed on a copy of ZooKeeper; later calls get its response.
         if known is None:
             zk = stored.zk.copy()
             value = call_client(zk.client(session), call.method, call.args)
@@ -297,12 +269,9 @@ class Memo:
         return known
 
     def fingerprint(self, parts: list[fingerprint.Text]) -> str:
-        """Return one text for a state of the cluster: the digest of each part, then the rank of each zxid.
-
-        The parts are ZooKeeper, the processes and the network. The rank of a zxid is its position among all zxids of the parts,
-        so states whose zxids differ only by gaps have equal texts.
-        """
+        """Return one text for a state of the cluster: the digest of each part, such as ZooKeeper, and the ranks of zxids."""
         zxids = tuple([part.zxids for part in parts])
+        # States whose zxids differ only by gaps get equal texts.
         ranks = self._ranks.get(zxids)
         if ranks is None:
             ranks = self._ranks[zxids] = str(fingerprint.ranks(zxids))
@@ -316,11 +285,9 @@ class Memo:
         return known[1]
 
     def copy(self, local: DriverState, client: Any, journal: ScratchJournal, outbox: Any) -> Driver:
-        """Return a driver in the state `local` that can run, with this client, journal and outbox.
-
-        A suspended handler (a generator) cannot be copied. The first copy of a state takes over the suspended handlers of the
-        state's driver; for each later copy the handlers are run again up to the point where they are suspended.
-        """
+        """Return a driver in the state `local` that can run with this client, journal and outbox."""
+        # A suspended handler, a generator, cannot be copied: the first copy takes it over, and each later copy runs it again up
+        # to its place.
         move, local.handlers_are_moved = not local.handlers_are_moved, True
         return process.copy_driver(local.driver, client, journal, lambda: self.now_ms, outbox, move=move)
 
@@ -330,9 +297,9 @@ def _count(driver: Driver) -> int:
 
 
 def _event_ids(driver: Driver) -> list[tuple[Any, Any]]:
-    """Return (correlation id, session) of each event of a driver that waits in a queue or is handled; None for a missing field.
+    """Return (correlation id, session) of each queued and each handled event of a driver; None for a missing field.
 
-    Fingerprints leave both out, but handlers write them to the journal.
+    Fingerprints leave both values out, but handlers write them to the journal.
     """
     events = [item.event for thread in driver.threads.values() for item in thread.queue.waiting]
     events += [thread.event for thread in driver.threads.values()]
@@ -340,10 +307,7 @@ def _event_ids(driver: Driver) -> list[tuple[Any, Any]]:
 
 
 def key_of(event: Any) -> Any:
-    """Return a hashable key of an event: the event itself if it can be hashed, else a tuple of its type and the field values.
-
-    The tuple has the id() of a value that is a dict.
-    """
+    """Return a hashable key of an event: the event itself, or a tuple of its type and its fields if it cannot be hashed."""
     try:
         hash(event)
     except TypeError:
@@ -353,11 +317,7 @@ def key_of(event: Any) -> Any:
 
 
 class MemoDriver:
-    """Stands for the driver of a process in a MemoWorld; the driver runs the handlers of one broker.
-
-    It has a DriverState, which each call replaces by the next state: the outcome of an equal call is applied if it is stored,
-    else the call is run. Other attributes are those of the state's driver.
-    """
+    """The substitute for a broker's driver in a MemoWorld: a call repeats its stored outcome, or runs and is stored."""
 
     __slots__ = ("_running", "_world", "local", "session_id")
 
@@ -443,12 +403,9 @@ class MemoDriver:
             getattr(world, name)(self, *args)
 
     def _try(self, key: Call, op: Run, answers: list[Any], kept: Any) -> Outcome:
-        """Run a call of the driver on a copy of the driver, and store its outcome under `key`; return the outcome.
+        """Run `op`, a call of the driver, on a copy of the driver; store the outcome under `key`, and return the outcome.
 
-        `key` is the name and the arguments of the call, and `op` the function that calls the driver. `answers` has ZooKeeper's
-        response to the call if it is known already, else it is empty. If the call makes a round trip to ZooKeeper, `answers` has
-        the response afterwards, and the outcome is stored for this response only. `kept` is the event of a call that puts it into
-        a queue, else None: the outcome refers to it, since `key` may have the id() of a dict in the event.
+        `answers` has ZooKeeper's response to the call, or is empty and gets the response.
         """
         memory, journal = self.world.memory, ScratchJournal(_count(self.local.driver))
         client, outbox = RecordingClient(self.client, answers.copy()), RecordingOutbox(journal)
@@ -456,6 +413,8 @@ class MemoDriver:
         op(driver)
         assert len(client.asked) <= 1, "one step is one round trip"
         contexts = None if any(record.kind in LEARNING for record in journal.records) else self.local.contexts
+        # `kept` is the event of a call that queues an event: the outcome refers to it, since `key` may have the id() of a dict
+        # in it.
         outcome = Outcome(outbox.calls, journal.records, memory.local(driver, contexts) if outbox.can_wait else None, kept)
         if client.asked:
             method, args, answer = client.asked[0]
@@ -468,13 +427,12 @@ class MemoDriver:
         return outcome
 
     def _run(self, op: Run, answers: list[Any]) -> None:
-        """Run a call of the driver whose broker sends itself a request and goes on after the response.
+        """Run `op`, a call of the driver in which the broker sends a request to itself; its outcome is not stored.
 
-        Normally the requests and responses of a call are stored, and the world performs them after the call. Here the world
-        performs each of them at once, since the request to itself calls this driver again. The outcome is not stored.
-        `op` is the function that calls the driver; `answers` has ZooKeeper's response, or is empty.
+        `answers` has ZooKeeper's response, or is empty.
         """
         journal = ScratchJournal(_count(self.local.driver))
+        # The world sends each request at once, since the request to itself calls this driver again.
         client = RecordingClient(self.client, answers.copy())
         self._running = self.world.memory.copy(self.local, client, journal, ForwardingOutbox(self))
         try:
@@ -486,10 +444,7 @@ class MemoDriver:
 
 
 class ForwardingOutbox:
-    """The outbox of a running driver, to which handlers pass requests and responses: it passes each of them to the world at once.
-
-    It calls the method of the world that has the method's name, with the MemoDriver, in place of the driver, as the sender.
-    """
+    """The outbox of a broker's running driver in a MemoWorld: each request and response is sent through the world at once."""
 
     def __init__(self, driver: MemoDriver) -> None:
         self.driver = driver

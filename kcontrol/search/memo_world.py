@@ -68,11 +68,9 @@ class MemoWorld(World):
         return memoized
 
     def fork(self, *, keep_replay_logs: bool = True) -> MemoWorld:
-        """Return an independent copy of this world, which shares all immutable values with it.
-
-        `keep_replay_logs`, an argument of `World.fork` about the copies of suspended handlers, has no effect: handlers belong to
-        the DriverStates, which all copies share.
-        """
+        """Return an independent copy of this world; `keep_replay_logs` has no effect."""
+        # `keep_replay_logs` has no effect: handlers belong to the states of drivers, which all copies share.
+        # The copy shares all immutable values with this world.
         forked = MemoWorld.__new__(MemoWorld)
         forked.__dict__.update(self.__dict__)
         forked.journal, forked.network, forked.done = self.journal.copy(), self.network.copy(), self.done.copy()
@@ -115,10 +113,9 @@ class MemoWorld(World):
                 self.memory.steps[key] = Step(next, self._stored, self._delivered, own)
 
     def _key(self, action: Action) -> Any:
-        """Return a key of all values on which the outcome of the action depends; None for an action that is not memoized.
+        """Return the key under which the outcome of an action is stored, from all values on which the outcome depends.
 
-        The actions in OWN_STEPS and ADMIN_ACTIONS are memoized: those of one process, such as "deliver", which depend on this
-        process and on ZooKeeper, and those of outside clients, such as "set", which depend on ZooKeeper alone.
+        None stands for an action whose outcome is not stored.
         """
         if action[0] in ADMIN_ACTIONS:
             return str(action), self._stored
@@ -166,12 +163,8 @@ class MemoWorld(World):
         return MemoAdminClient(self)
 
     def call_zookeeper(self, call: ZooKeeperCall, session: int) -> ZooKeeperAnswer:
-        """Return ZooKeeper's answer to a driver's call in this session.
-
-        If the current step works on its own copy of ZooKeeper, perform the call there. Otherwise take the stored answer of an
-        equal call in an equal state, or perform and store the call; ZooKeeper's next state and the watch events then become those
-        of this world.
-        """
+        """Return ZooKeeper's response to a driver's call in this session."""
+        # The present step works on its own copy of ZooKeeper.
         if self._own is not None:
             value = call_client(self._own.client(session), call.method, call.args)
             return ZooKeeperAnswer(value, answer_key(value), self._stored, [])
@@ -227,8 +220,5 @@ def why_plain(world: World) -> str | None:
 
 
 def fork_for_search(world: World) -> World:
-    """Return a fork to search from: a MemoWorld, or a plain World if a MemoWorld does not support the world's settings.
-
-    `why_plain` has these settings: a controller whose threads share a lock, brokers that store records (`data`), and consumers.
-    """
+    """Return a copy of the world for a search: a MemoWorld, or a World if a MemoWorld does not support the settings."""
     return world.fork(keep_replay_logs=True) if why_plain(world) else MemoWorld.of(world)

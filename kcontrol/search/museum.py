@@ -1,8 +1,6 @@
-"""MUSEUM: published bugs of Kafka, each restored by the value of one rule, with a search that finds it.
+"""MUSEUM: published bugs of Kafka, each restored by the value of one rule, with a search that finds the bug.
 
-A row names the rule and the value with which Kafka has the bug; the releases with the bug and the release of its fix are the rows
-of this rule (`core/controller_rules.py`, `group/group_rules.py`), and stand nowhere else. `begin` makes a small cluster of 2.8 in
-which the search begins, a moment before the bug can show; all other rules are those of 2.8.
+The table of the rule (`core/controller_rules.py`, `group/group_rules.py`) has the releases with the bug and its fix.
 """
 
 from __future__ import annotations
@@ -24,17 +22,14 @@ DECLARED: Mapping[str, Rule] = {**declared(Rules), **declared(GroupRules)}
 
 
 class Exhibit(NamedTuple):
-    """One published bug: the rule that restores it with the value `restored`, and the invariant that it breaks.
-
-    `begin` takes a dict with the rules, by name, that differ from 2.8, and returns the world in which the search begins. `budget`
-    bounds the search.
-    """
+    """One published bug of Kafka: the rule that restores it with the value `restored`, and the invariant that it breaks."""
 
     ticket: str
     rule: str
     restored: Any
     invariant: str
     bug: str
+    # From the rules that differ from 2.8, by name, to the world in which the search begins.
     begin: Callable[[Mapping[str, Any]], World]
     budget: Budget
     source: str
@@ -51,7 +46,7 @@ class Exhibit(NamedTuple):
         return always(self.invariant)
 
     def world(self, *, restored: bool = True) -> World:
-        """Return the world in which the search begins: with `restored` with the bug, without it as 2.8 is."""
+        """Return the world in which the search begins: if `restored`, 2.8 with the bug, else 2.8 unchanged."""
         return self.begin({self.rule: self.restored} if restored else {})
 
     def search(self, *, restored: bool = True) -> SearchResult:
@@ -59,9 +54,9 @@ class Exhibit(NamedTuple):
 
 
 def _quiet(rule_changes: Mapping[str, Any], faults: tuple[str, ...], brokers: tuple[int, ...] = (1, 2), **more: Any) -> World:
-    """Return a cluster of 2.8 at rest whose requests are delivered at once and whose followers do not fetch.
+    """Return a cluster of 2.8 at rest whose requests arrive at once; `faults` are the kinds of faults in the search.
 
-    `rule_changes` has the rules that differ from 2.8, `faults` the kinds of faults in the search, and `more` further Settings.
+    `rule_changes` has the rules that differ from 2.8.
     """
     world = World(
         Settings(RELEASE, brokers, faults=faults, instant_requests=True, followers=False, rule_changes=rule_changes, **more)
@@ -78,9 +73,8 @@ def _after(world: World, *actions: Action) -> World:
 
 
 def _creation(fault: str) -> Callable[[Mapping[str, Any]], World]:
-    """Return the function `begin` of an Exhibit: two brokers, and a topic that broker 1, the controller, has still to see.
+    """Return the function `begin` of an Exhibit: two brokers, and a topic whose creation the controller has not handled.
 
-    `begin` takes rules by name with the values that replace the release's, and returns the world in which the search begins.
     `fault` is the kind of faults that the search tries.
     """
 

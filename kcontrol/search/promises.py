@@ -1,7 +1,6 @@
 """Promises about a cluster, which a search tries to break: `always`, `never` and `comes_to_rest_with`.
 
-A promise is about one state of a run at a time, so a search can show that it is broken, by one run. A search that finds no such
-run has not proved the promise: it has looked only at the runs within its bounds.
+A search that breaks no promise has proved nothing about runs beyond its bounds.
 """
 
 from __future__ import annotations
@@ -85,13 +84,13 @@ Condition = Callable[[SearchedState], Any]
 
 @dataclass(frozen=True)
 class Promise:
-    """One promise: its kind, and the condition, which is an invariant of INVARIANTS or a user's function of the state.
+    """One promise of a search: its kind (always, never, or comes to rest with) and its condition.
 
-    Called with a world it returns the sentence of a violation, None if its state keeps the promise. Raises UserError if the
-    user's function raises an error.
+    Called with a world, it returns the sentence of a violation, or None. Raises UserError if the condition raises an error.
     """
 
     kind: str
+    # An invariant of INVARIANTS, or a user's function of the state.
     condition: Invariant | Condition
 
     def __str__(self) -> str:
@@ -127,9 +126,8 @@ NAMES: Mapping[str, Invariant] = {row.name: row for row in INVARIANTS}
 def always(condition: str | Condition) -> Promise:
     """Return the promise that a condition holds in every state.
 
-    `condition` is the name of an invariant of `lab.tables.invariants()`, or a function of the state (`SearchedState`) that
-    returns True while it holds. An invariant "at quiet" is checked only while the cluster is at rest. Raises UserError, which
-    lists the names, for any other value.
+    `condition` is a function that returns True while it holds, or the name of an invariant of `lab.tables.invariants()`. Raises
+    UserError, which lists the names, for any other value.
     """
     return Promise(ALWAYS, _condition(condition))
 
@@ -145,9 +143,9 @@ def never(condition: Condition) -> Promise:
 
 
 def comes_to_rest_with(condition: str | Condition) -> Promise:
-    """Return the promise that a condition holds whenever the cluster is at rest: it has no action to perform by itself.
+    """Return the promise that a condition holds whenever the cluster has no action to perform by itself.
 
-    `condition` is as for `always`. Raises UserError, which lists the names, for any other value.
+    Raises UserError, which lists the invariants, for a value that is no condition.
     """
     found = _condition(condition)
     if isinstance(found, Invariant) and found.when != QUIET:

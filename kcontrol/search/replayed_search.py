@@ -1,7 +1,6 @@
-"""The part of a search that other processes do: they play a run again up to a state, and return the state's successors.
+"""The part of a search that other processes do: they play a run again up to a state, and return the states after it.
 
-A world with suspended handlers cannot be pickled, but settings and actions determine it. So a process gets the actions that lead
-to a state. The runs of one list of states share their beginnings, and an Explorer keeps the worlds along the last run.
+A suspended handler, a generator, cannot be sent to a process, but the actions that lead to a state can.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ Answer = list[Successor | str]
 
 
 class Start(NamedTuple):
-    """What determines a search: the settings and actions of its first state, its budget, and the properties."""
+    """What determines a search: its first state (settings and past actions), its budget, and the properties to check."""
 
     settings: Settings
     past: tuple[Action, ...]
@@ -34,7 +33,7 @@ class Start(NamedTuple):
 
 
 class Explorer:
-    """Performs actions from any state of one search."""
+    """One process's part of a search: plays a run up to a state, and returns the successors of this state."""
 
     def __init__(self, start: Start) -> None:
         world = World(start.settings)
@@ -53,7 +52,9 @@ class Explorer:
         return found
 
     def _world(self, path: tuple[Action, ...]) -> World:
-        """Return the world after the actions of `path`; play the actions that the last path does not begin with."""
+        """Return the world after the actions of `path`, from the start of the search."""
+        # The worlds of the last path are used again as far as both paths begin with equal actions; only the rest of `path` is
+        # played.
         shared = len(list(takewhile(lambda pair: eq(*pair), zip(path, self._path, strict=False))))
         del self._worlds[shared + 1 :]
         for action in path[shared:]:
@@ -66,12 +67,16 @@ class Explorer:
 
 @lru_cache(maxsize=1)
 def explorer(start: bytes) -> Explorer:
-    """Return the Explorer of a pickled Start. It is kept until the next search, since what it has learned makes it faster."""
+    """Return the Explorer of a pickled Start; the last call's Explorer is kept, with the worlds that it has reached."""
     return Explorer(pickle.loads(start))  # noqa: S301 # the driver's own data
 
 
 def answers(start: bytes, nodes: Sequence[FrontierState]) -> list[Answer]:
-    """Return the answer for each state; after a violation or an error the other answers are empty, since they are not needed."""
+    """Return a list of successors for each state; `start` is the pickled Start of the search.
+
+    The sentence of a UserError ends a list. After a UserError or a violation all further lists are empty.
+    """
+    # The search ends at the first violation or error, so it needs no further lists.
     found: list[Answer] = []
     with without_collection():
         for node in nodes:

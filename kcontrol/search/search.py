@@ -25,7 +25,7 @@ their steps and because of their faults, the end is "steps"."""
 
 
 class Budget(NamedTuple):
-    """The bounds of a search: at most `steps` per run, `faults` of them faults, `states` known states, and `seconds` of time."""
+    """The bounds of a search: actions of a run (`steps`), faults among these actions, known states, and seconds."""
 
     steps: int
     faults: int
@@ -35,18 +35,16 @@ class Budget(NamedTuple):
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The number of states that a search has reached, and a shortest run that breaks a property, if the search has found one.
-
-    `violation` is the sentence of the violation, or None. `past` are the actions of the world before the search, and `actions`
-    the actions from there to the violation; both are empty without a violation. `ended_by` is one of ENDS: the violation, the
-    bound of the Budget that was reached, or that every state is known.
-    """
+    """The number of states that a search has reached, and a shortest run that breaks a property, if there is one."""
 
     states: int
     settings: Settings
+    # The sentence of the violation.
     violation: str | None = None
+    # The actions before the search; `actions` are those from there to the violation.
     past: tuple[Action, ...] = ()
     actions: tuple[Action, ...] = ()
+    # One of ENDS: the violation, the bound that was reached, or that every state is known.
     ended_by: str = NOTHING_LEFT
 
     def scenario(self) -> str:
@@ -68,26 +66,22 @@ class SearchResult:
 
 
 class FrontierState(NamedTuple):
-    """A state whose next actions are still to be searched; `world` is None if other processes perform its actions.
-
-    `path` has the actions from the start of the search to this state, `faults` the number of faults among them.
-    """
+    """A state whose next actions are still to be searched; `world` is None if other processes perform these actions."""
 
     world: World | None
+    # The actions from the begin of the search to this state; `faults` counts the faults among them.
     path: tuple[Action, ...]
     faults: int
 
 
 class Successor(NamedTuple):
-    """The state after one more action of a state; `cost` is 1 if the action is a fault, else 0.
-
-    `violation` is the sentence of a broken property, or None. `mark` is the fingerprint of the state; it is None if the state is
-    not searched further, because of a violation or a bound of the budget.
-    """
+    """The state after one more action; `cost` is 1 if the action is a fault, such as a kill, else 0."""
 
     action: Action
     cost: int
+    # The sentence of a broken property.
     violation: str | None = None
+    # The fingerprint of the state; None if the search ends here, at a violation or a bound.
     mark: str | None = None
     world: World | None = None
 
@@ -98,10 +92,9 @@ Expand = Callable[[deque[FrontierState]], Expansion]
 
 
 def search(world: World, depth: int, faults: int, properties: tuple[Property, ...] = ALWAYS) -> SearchResult:
-    """Search all runs from `world` with at most `depth` steps, at most `faults` of them faults, for a violation of a property.
+    """Search all runs from `world` with at most `depth` steps and `faults` faults for a shortest one that breaks a property.
 
-    A fault is an action of `actions.fault_actions`. A property is a function that returns the sentence of a violation, or None.
-    The result has a shortest run with a violation, or no violation. `world` does not change.
+    A property is a function that returns the sentence of a violation, or None.
     """
     return search_within(world, Budget(depth, faults), properties)
 
@@ -123,13 +116,13 @@ def _explore(world: World, root: World, budget: Budget, properties: tuple[Proper
 
 
 def explore(world: World, root: World, budget: Budget, expand: Expand) -> SearchResult:
-    """Search from `world`, level by level, with the successors that `expand` yields.
+    """Search level by level from `root`, a copy of `world`; `expand` yields the successors of a level's states.
 
-    A level has the states with equal numbers of actions, in the order in which they were reached, so the result does not depend
-    on the processes that perform the actions. The search begins at `root`, a fork of `world` for searching, and ends with a level
-    without successors, with a broken promise or at a bound of `budget`; `world` itself takes no step.
+    The search ends at a violation, at a bound of `budget`, or without new states.
     """
     seen, cut = {(root.fingerprint(), -1)}, NOTHING_LEFT
+    # `root` is a fork of `world`, which itself takes no step. States of a level keep their order, so the result does not depend
+    # on the processes that expand them.
     level, ends_s = deque([FrontierState(root, (), 0)]), time.monotonic() + budget.seconds
     while level:
         following = deque[FrontierState]()
@@ -152,12 +145,10 @@ def explore(world: World, root: World, budget: Budget, expand: Expand) -> Search
 
 
 def successors(world: World, node: FrontierState, budget: Budget, properties: tuple[Property, ...]) -> Iterator[Successor]:
-    """Yield the successor of a state by each action that is possible in it; `world` is in this state and does not change.
-
-    An action beyond the bound of faults is not performed, and its successor has no world.
-    """
+    """Yield the state after each action that is possible in the state `node`; `world` is in this state and does not change."""
     for action, cost in _following(world):
         if node.faults + cost > budget.faults:
+            # Beyond the bound of faults the action is not performed.
             yield Successor(action, cost)
             continue
         successor = world.fork(keep_replay_logs=True)

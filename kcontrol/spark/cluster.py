@@ -37,9 +37,9 @@ def check_master(master: str) -> None:
 
 
 def is_on_loopback(master: str) -> bool:
-    """Return whether Spark needs no address of this machine but LOOPBACK.
+    """Return whether `master` is a local Spark, such as "local[2]", or a standalone master on the loopback address.
 
-    Return True if `master` is no address of a master, such as "local[2]", and if the master is on the loopback address.
+    Spark then needs no address of this machine but LOOPBACK.
     """
     host = master.removeprefix(STANDALONE).rpartition(":")[0]
     return not master.startswith(STANDALONE) or host == "localhost" or host.startswith("127.")

@@ -1,7 +1,6 @@
-"""Spark for this process: kcontrol starts its Java, which ends with this process and logs to a file.
+"""Starts the Java with Spark for this process; this Java ends with the process and logs to a file.
 
-Spark's own launcher needs a Java module that small runtimes lack, needs bash, and starts another Java first. Spark's gateway
-needs none of these, and PySpark can connect to a running gateway.
+Spark's own launcher needs bash and a Java module that small runtimes lack; PySpark can connect to a gateway that runs.
 """
 
 import contextlib
@@ -143,7 +142,7 @@ def needs_own_gateway(master: str) -> bool:
 
 
 def forget() -> None:
-    """Remove PySpark's references to an ended Java; as long as it has them, it cannot start again in this process."""
+    """Remove PySpark's references to a Java process that has ended, so that Spark can start again in this process."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 

@@ -24,6 +24,7 @@ from kcontrol.core.errors import UserError
 from kcontrol.spark import spark_views
 from kcontrol.spark.run_files import JournalOfRun, Refused, in_time, journals_of, record_count
 from kcontrol.spark.sources import journal_lines
+from kcontrol.views.text import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,25 +41,22 @@ Report = Callable[[str, int, int], None]
 
 
 class Written(NamedTuple):
-    """The outcome of `write_runs`: the number of runs that were read, and the number of rows in each table.
-
-    `refused` has the files that were not read, and the files with damaged lines, each with a reason.
-    """
+    """The result of `write_runs`: the number of runs that were read, and the number of rows in each table."""
 
     runs: int
+    # Files that were not read, and files with damaged lines, each with a reason.
     refused: list[Refused]
     rows: dict[str, int]
 
 
 class Chosen(NamedTuple):
-    """Which runs are read, and which rows are written.
+    """The runs and rows that `--from`, `--to` and `--topic` choose; None stands for no limit."""
 
-    A run is read if it began at `since` or later, and before `until`. A row about a partition or topic is written only if it is
-    about `topic`; other rows are always written. None stands for no limit, or for all topics.
-    """
-
+    # Runs that began at this time or later.
     since: datetime | None = None
+    # Runs that began before this time.
     until: datetime | None = None
+    # Of the rows about a partition or a topic, those about this topic; other rows are always written.
     topic: str | None = None
 
 
@@ -68,23 +66,21 @@ ALL = Chosen()
 def write_runs(
     spark: SparkSession, paths: Sequence[Path], out: Path, report: Report = lambda *_: None, chosen: Chosen = ALL
 ) -> Written:
-    """Write the tables of the runs in files and folders, and of the runs that `out` has already, as Parquet into `out`.
+    """Write the tables of the runs in `paths`, and of the runs that `out` has already, as Parquet into `out`.
 
-    `report` is called before each table is written, with its name, the number of finished tables and the number of all tables.
-    Nothing is written if every journal has fewer records than `out` has of its run, and the tables in `out` were written with the
-    chosen topic. Raises UserError for a path without a journal, if no file can be read, if no run began in the chosen time, and
-    for a folder `out` with other files than tables of this pipeline.
+    Raises UserError if `paths` have no readable journal of the chosen time, or `out` holds other files.
     """
     found, refused = journals_of(paths)
     if not found:
         raise UserError(refused[0].reason)
     journals = in_time(found, chosen.since, chosen.until)
     if not journals:
-        raise UserError(f"None of the {len(found)} runs began in this time: choose other values of --from and --to.")
+        raise UserError(f"No run began in this time, of {counted(len(found), 'run')}: choose other values of --from and --to.")
     claim(out)
     with sentences(out):
         former = _former(spark, out)
         longer = _at_least_as_long(journals, former)
+        # `out` has all records of these runs already.
         if former is not None and not longer and _mark(out).get("topic", False) == chosen.topic:
             return Written(len(journals), refused, {name: _read(spark, out / name).count() for name in spark_views.TABLES})
         rows = _write(spark, longer, former, out, report, chosen.topic)
@@ -96,14 +92,11 @@ def write_runs(
 
 
 def _damaged(spark: SparkSession, journals: Sequence[JournalOfRun]) -> list[Refused]:
-    """Return the journals that have damaged lines, each with a message that has the number of these lines.
-
-    A damaged line ends with a line break but is not a record; the tables leave it out.
-    """
+    """Return the journals with lines that end with a line break and are no record, each with the number of these lines."""
     counts = {row["run"]: row["count"] for row in spark.table("journal").groupBy("run").count().collect()}
-    lost = [(journal, record_count(journal.path) - counts.get(journal.run, 0)) for journal in journals]
-    words = "{} has {} damaged lines: the tables leave them out."
-    return [Refused(journal.path, words.format(journal.path, number)) for journal, number in lost if number > 0]
+    lost = [(journal.path, record_count(journal.path) - counts.get(journal.run, 0)) for journal in journals]
+    said = [(path, counted(number, "damaged line")) for path, number in lost if number > 0]
+    return [Refused(path, f"The tables leave out {number} of {path}.") for path, number in said]
 
 
 @contextlib.contextmanager
@@ -136,10 +129,9 @@ def _refusal(out: Path, reason: str) -> UserError:
 
 
 def claim(out: Path, tables: Sequence[str] = spark_views.TABLES, content: Mapping[str, Any] = FORMAT) -> None:
-    """Create the folder `out` for `tables`, with a file MARK that has `content` as JSON.
+    """Create the folder `out` for `tables`, or undo the unfinished work of a killed process there.
 
-    In an existing folder of tables, undo what a killed process left unfinished, and ignore `content`. Raises UserError if
-    `out` is a file, or a folder with files that are neither of `tables` nor left by an earlier call.
+    `content` is written to a new file MARK. Raises UserError if `out` is a file or holds other files.
     """
     if out.exists() and not out.is_dir():
         raise UserError(f"{out} is a file: name a new or empty folder for the tables.")
@@ -152,6 +144,7 @@ def claim(out: Path, tables: Sequence[str] = spark_views.TABLES, content: Mappin
     if others := [name for name in held if name not in known and not name.startswith(MARK)]:
         raise UserError(f"{out} holds {others[0]} beside the tables: move it, or name a new or empty folder.")
     with sentences(out):
+        # The file MARK has `content` as JSON; that of an earlier call stays.
         if MARK not in held:
             _write_mark(out, content)
         _repair(out, tables[0])
@@ -204,11 +197,9 @@ def publish(out: Path, tables: Sequence[str] = spark_views.TABLES) -> None:
 def _write(
     spark: SparkSession, journals: Sequence[JournalOfRun], former: DataFrame | None, out: Path, report: Report, topic: str | None
 ) -> dict[str, int]:
-    """Write all tables into the folder `out/_new`; return a dict from the table's name to its number of rows.
+    """Write all tables into the folder `out/_new`; return the number of rows of each table by its name.
 
-    `former` has the rows of the table `journal` that `out` has already, or is None. The records of `journals` replace the rows of
-    these runs in it. `report` is called before each table (see Report). Rows about a topic other than `topic` are left out,
-    unless `topic` is None.
+    The records of `journals` replace the rows of these runs in `former`, the rows of the table `journal` that `out` has.
     """
     days = spark.createDataFrame([(journal.run, journal.day) for journal in journals], "run STRING, day STRING")
     kept = former.join(days.select("run"), "run", "left_anti") if former is not None else None
@@ -244,9 +235,9 @@ def _read(spark: SparkSession, folder: Path) -> DataFrame:
 
 
 def _at_least_as_long(journals: Sequence[JournalOfRun], former: DataFrame | None) -> list[JournalOfRun]:
-    """Return the journals that have at least as many records as `former`, the table `journal` until now, has of their runs.
+    """Return the journals that have as many records of their run as the earlier table `former`, or more.
 
-    All journals are returned if `former` is None.
+    `former` is the table `journal` written before; without this table (None) all journals are returned.
     """
     counts = {row["run"]: row["count"] for row in former.groupBy("run").count().collect()} if former is not None else {}
     return [journal for journal in journals if record_count(journal.path) >= counts.get(journal.run, 0)]

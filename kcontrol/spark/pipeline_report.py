@@ -24,17 +24,27 @@ from kcontrol.spark.report.sections import sections
 from kcontrol.spark.report.summary import print_summary
 from kcontrol.spark.report.tables import read_tables
 from kcontrol.spark.run_files import journal_files
+from kcontrol.views.text import counted
 
 Say = Callable[[str], None]
 
 
 TIMES = "such as 2026-01-31 or 2026-01-31T09:30"
+MEASURED_COUNT = 100_000
+
+
+def per_second(count: int, seconds: float, what: str) -> str:
+    """Return the text of a rate, such as " (20,000 lines per second)", or "" for a `count` below MEASURED_COUNT.
+
+    With fewer lines or records most of the `seconds` are those of Spark's start, so that a rate says nothing about the count.
+    """
+    return f" ({count / seconds:,.0f} {what} per second)" if count >= MEASURED_COUNT else ""
 
 
 def time_of(option: str, value: str | None) -> datetime | None:
-    """Return the time, without a zone, in the value of a command's option, such as "2026-01-31T09:30"; None if `value` is None.
+    """Return the time in the value of an option such as --from, for example "2026-01-31T09:30"; None if `value` is None.
 
-    Raises UserError, which names the `option`, for a text that is no date or time, and for a time with a zone.
+    Raises UserError for a text that is no date or time, and for a time with a zone.
     """
     try:
         found = datetime.fromisoformat(value) if value is not None else None
@@ -46,11 +56,9 @@ def time_of(option: str, value: str | None) -> datetime | None:
 
 
 def runs(paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen, master: str | None = None) -> bool:
-    """Write the tables of the runs in `paths`, files and folders, to `out`; return whether all files are undamaged journals.
+    """Write the tables of the runs in `paths` to `out`; return whether all files are undamaged journals.
 
-    `say` is called with each line of text: the tables, the refused files and the result. `chosen` says which runs are read, and
-    which rows written. `master` is the address of a Spark cluster; None stands for Spark on this machine. Raises UserError for a
-    path without a journal, for a folder `out` that holds other files, if Spark is missing, and if the cluster cannot be used.
+    `say` prints a line of text. Raises UserError for wrong `paths`, for an `out` that holds other files, and without Spark.
     """
     _check(master)
     for path in paths:
@@ -64,8 +72,10 @@ def runs(paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen, ma
         stop_spark()
     for refused in written.refused:
         say(refused.reason)
-    records, seconds = written.rows["journal"], time.monotonic() - begin
-    say(f"{written.runs} runs were read; {out} has {records:,} records of all runs ({records / seconds:,.0f} per second).")
+    records = written.rows["journal"]
+    rate = per_second(records, time.monotonic() - begin, "records")
+    read = counted(written.runs, "run was", "runs were")
+    say(f"{read} read; {out} has {counted(records, 'record')} of all runs{rate}.")
     return not written.refused
 
 
@@ -77,13 +87,9 @@ def logs(
     master: str | None = None,
     redact: Sequence[str] = (),
 ) -> bool:
-    """Write the tables of the broker logs in `paths`, files and folders, to `out`; return whether all files are logs of Kafka.
+    """Write the tables of the broker logs in `paths` to `out`; return whether all files are logs of Kafka.
 
-    `say` is called with each line of text: the steps, the refused files and the result.
-    `chosen` says which records are written. `master` is the address of a Spark cluster; None stands for Spark on this machine.
-    `redact` are the kinds of names that stable names replace in every table (`redaction.kinds_of`).
-    Raises UserError for a path without a log, for a folder `out` that holds other files, if Spark is missing, and if the cluster
-    cannot be used.
+    `say` prints a line of text. Raises UserError for wrong `paths`, for an `out` that holds other files, and without Spark.
     """
     log_files(paths)
     _check(master)
@@ -100,30 +106,27 @@ def logs(
         stop_spark()
     for refused in written.refused:
         say(refused.reason)
-    rate = written.lines / (time.monotonic() - begin)
-    say(_lines_of(written, chosen))
-    say(f"{rate:,.0f} lines per second.")
+    say(_lines_of(written, chosen) + per_second(written.lines, time.monotonic() - begin, "lines") + ".")
     if not written.facts + written.other:
         say("No line is a line of a Kafka broker's log: see the table rejected.")
     return not written.refused and written.facts + written.other > 0
 
 
 def _lines_of(written: log_tables.Written, chosen: pipeline.Chosen) -> str:
-    return (
-        f"{written.files} files were read: {written.lines:,} lines = {written.facts:,} with facts "
-        f"+ {written.other:,} other records + {written.continuations:,} continuations + {written.rejected:,} rejected"
-        + (f" + {written.left_out:,} of records that were not chosen." if chosen != pipeline.ALL else ".")
-    )
+    read, lines = counted(written.files, "file was", "files were"), counted(written.lines, "line")
+    other, more = counted(written.other, "other record"), counted(written.continuations, "continuation")
+    left_out = f" + {written.left_out:,} of records that were not chosen" if chosen != pipeline.ALL else ""
+    return f"{read} read: {lines} = {written.facts:,} with facts + {other} + {more} + {written.rejected:,} rejected{left_out}"
 
 
 def follow_logs(
     paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen = pipeline.ALL, master: str | None = None,
     *, once: bool = False,
 ) -> bool:  # fmt: skip
-    """Write the tables of the broker logs in `paths` to `out`, and write them again when the logs have grown, until Ctrl-C.
+    """Write the tables of the broker logs in `paths` to `out`, and again whenever the logs have grown, until Ctrl-C.
 
-    Return True after Ctrl-C. With `once`, end as soon as all lines are in the tables, and return whether all files are logs of
-    Kafka. `say`, `chosen`, `master` and the errors are those of `logs`; UserError too if `out` follows other paths.
+    With `once`, end when all lines are in the tables. Return whether all files are logs of Kafka, True after Ctrl-C. Raises
+    UserError.
     """
     _check(master)
     begin, last = time.monotonic(), "No table was written."
@@ -135,7 +138,7 @@ def follow_logs(
                 for written in follow(asked, checkpoint, once=once, wait=lambda: time.sleep(LOOK_S)):
                     for refused in written.refused:
                         say(refused.reason)
-                    last = _lines_of(written, chosen)
+                    last = _lines_of(written, chosen) + "."
                     say(last)
             finally:
                 stop_spark()
@@ -148,9 +151,7 @@ def follow_logs(
 def offsets(paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen) -> bool:
     """Write the tables of the segments of `__consumer_offsets` in `paths` to `out`; return whether all files are segments.
 
-    `paths` are files and folders. The tables are commits, group_metadata, tombstones and rejected. `say` is called with each line
-    of text: the steps, the refused files and the result. `chosen` says which records are written. Raises UserError for a path
-    without a segment, for a folder `out` that holds other files, and if Spark is missing.
+    `say` prints a line of text. Raises UserError for wrong `paths`, for an `out` that holds other files, and without Spark.
     """
     segments(paths)
     pipeline.claim(out, offset_tables.TABLES, offset_tables.FORMAT)
@@ -164,16 +165,17 @@ def offsets(paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen)
     for reason in written.refused:
         say(reason)
     rows = ", ".join(f"{count:,} in {name}" for name, count in written.rows.items())
-    rate = written.records / (time.monotonic() - begin)
-    say(f"{written.segments} segments were read: {written.records:,} records, {written.markers:,} of them ends of transactions.")
-    say(f"The tables have these rows: {rows} ({rate:,.0f} records per second).")
+    rate = per_second(written.records, time.monotonic() - begin, "records")
+    read, markers = counted(written.segments, "segment was", "segments were"), counted(written.markers, "end", "ends")
+    say(f"{read} read: {counted(written.records, 'record')}, with {markers} of transactions.")
+    say(f"The tables have these rows: {rows}{rate}.")
     return not written.refused
 
 
 def report(folder: Path, out: Path, console: Console) -> None:
-    """Write the report about a folder of tables of runs to the page `out`, and print the numbers of rows of its sections.
+    """Write a report page about the tables in `folder` to `out`, and print a summary.
 
-    Raises UserError for a folder without these tables, for a file `out` that is no report, and if `out` cannot be written.
+    Raises UserError if `folder` has no tables of runs, or `out` is a file that is no report or cannot be written.
     """
     tables = read_tables(folder)
     found = sections(tables)

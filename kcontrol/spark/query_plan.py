@@ -17,10 +17,9 @@ IN_MEMORY = "InMemoryRelation"
 
 
 def operators(query: Any) -> str:
-    """Return one operator per line; each stands below and to the right of the operator that reads its rows.
+    """Return the physical plan of a DataFrame with one operator per line, the last operator first; without projections.
 
-    Projections are left out, and so is the plan by which a table in memory was made. Raises UserError for a value that is no
-    DataFrame.
+    Raises UserError for a value that is no DataFrame.
     """
     if not hasattr(query, "_jdf"):
         raise UserError("The plan of a query is that of a DataFrame: write plan(spark.sql(...)).")
@@ -28,11 +27,7 @@ def operators(query: Any) -> str:
 
 
 def tree(plan: str) -> str:
-    """Return a physical plan, given as Spark prints it, as one operator's name per line, without projections.
-
-    Each operator stands below and to the right of the operator that reads its rows. An exchange has its columns, such as
-    "Exchange hashpartitioning(day)".
-    """
+    """Return a physical plan, given as Spark prints it, with one operator's name per line, without projections."""
     return "\n".join(_lines(plan))
 
 

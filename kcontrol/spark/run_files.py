@@ -1,8 +1,4 @@
-"""The journals of many runs: their files, and the name, day and clock of each run.
-
-A run has the name of its file. Files of one name in several folders are one run if each is a copy or the beginning of the
-longest; then the longest is read. Otherwise they are several runs, and the name of each run begins with its folder.
-"""
+"""The journal files of many runs, and each run's name, day and clock ("virtual", "wall" or "none")."""
 
 from __future__ import annotations
 
@@ -28,17 +24,15 @@ CHUNK_BYTES = 2**20
 
 
 class JournalOfRun(NamedTuple):
-    """The file of a run's journal, the name `run` of the run, the journal's version, and the clock of its times.
-
-    `clock` is "virtual" (simulated time), "wall", or "none" (a recording of brokers). `began` is the time at which the run began:
-    from a date in the file's name, in the zone of the machine that wrote it, else from the first record of a "wall" journal, in
-    UTC; None if the name has no date and the clock is not "wall".
-    """
+    """A run's journal file, with the run's name, the version of the journal's format, and the run's clock."""
 
     path: Path
     run: str
     version: int
+    # "virtual" (simulated time), "wall", or "none" (a recording of brokers).
     clock: clock.Clock
+    # The time in the file's name, in the zone of the machine that wrote the file; else the time of the first record of a "wall"
+    # journal, in UTC.
     began: datetime | None
 
     @property
@@ -61,9 +55,9 @@ class _First(msgspec.Struct):
 
 
 def journal_files(path: Path) -> list[Path]:
-    """Return [path] for a file, and for a folder its files `*.jsonl` (not those of folders in it), sorted, as absolute paths.
+    """Return [path] for a file, and for a folder the absolute paths of its files `*.jsonl`, sorted.
 
-    Raises UserError if the path does not exist, and for a folder without such a file.
+    Raises UserError if the path does not exist, or the folder has no such file.
     """
     if path.is_file():
         return [path.resolve()]
@@ -74,10 +68,9 @@ def journal_files(path: Path) -> list[Path]:
 
 
 def journals_of(paths: Sequence[Path]) -> tuple[list[JournalOfRun], list[Refused]]:
-    """Return the journals in files and folders, sorted by run, and the files that are refused, each with its reason.
+    """Return the journals in files and folders, sorted by run, and the files that cannot be read as journals, with reasons.
 
-    A file is refused that cannot be read, is no journal, or has a later version of journals. Raises UserError for a path without
-    a journal.
+    Raises UserError for a path without a journal.
     """
     files = sorted({file for path in paths for file in journal_files(path)})
     found = [_opened(file) for file in files]
@@ -114,20 +107,19 @@ def _began(path: Path, measured: clock.Clock, at_ms: int) -> datetime | None:
 
 
 def in_time(journals: Sequence[JournalOfRun], since: datetime | None, until: datetime | None) -> list[JournalOfRun]:
-    """Return the journals of runs that began at `since` or later and before `until`; None stands for no limit.
-
-    All times are without a zone, and are compared with `JournalOfRun.began`. With a limit, a run without this time is left out.
-    """
+    """Return the journals of runs that began at `since` or later and before `until`; None stands for no limit."""
     if since is None and until is None:
         return list(journals)
+    # With a limit, a run whose begin is unknown is left out.
     known = ((journal, journal.began) for journal in journals if journal.began is not None)
     return [j for j, began in known if (since is None or began >= since) and (until is None or began < until)]
 
 
+# Files with one name in several folders are one run if each is a copy or the beginning of the longest file.
 def _named(journals: Iterable[JournalOfRun]) -> Iterable[JournalOfRun]:
-    """Yield one journal per run: of files with one name the longest, if each other file is a copy or the beginning of it.
+    """Yield one journal per run: files with one name are one run if all are copies or beginnings of the longest.
 
-    Otherwise the files are several runs, named by their folder and file.
+    Otherwise the files are several runs, named by folder and file.
     """
     by_name: dict[str, list[JournalOfRun]] = defaultdict(list)
     for journal in journals:
@@ -137,6 +129,7 @@ def _named(journals: Iterable[JournalOfRun]) -> Iterable[JournalOfRun]:
         if all(is_beginning(j.path, longest.path) for j in found):
             yield longest
         else:
+            # Otherwise the files are several runs, named by folder and file.
             yield from (j._replace(run=f"{j.path.parent.name}/{j.run}") for j in _different(found))
 
 
@@ -153,7 +146,10 @@ def _different(found: Sequence[JournalOfRun]) -> list[JournalOfRun]:
 
 
 def content_bytes(path: Path) -> int:
-    """Return the number of bytes of a journal file without the last line, which has the number of records, if it is there."""
+    """Return the number of bytes of a journal file without the last line that has the number of records.
+
+    For a file without such a line, return the size of the file.
+    """
     size = path.stat().st_size
     with path.open("rb") as file:
         file.seek(max(0, size - 64))

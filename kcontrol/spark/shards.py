@@ -15,8 +15,6 @@ def parallelism(spark: SparkSession) -> int:
 
 
 def flat_mapped(spark: SparkSession, function: Callable[[Any], Iterable[Any]], parts: Sequence[Any]) -> list[Any]:
-    """Return the results of `function` for all parts, in the order of the parts; each part is one task of Spark.
-
-    The function and the parts are sent by cloudpickle, so the function may be defined in a notebook.
-    """
+    """Return the results of `function` for all parts, in the order of the parts; each part is one task of Spark."""
+    # Spark sends the function and the parts by cloudpickle, so a notebook may define the function.
     return list(spark.sparkContext.parallelize(parts, len(parts)).flatMap(function).collect()) if parts else []

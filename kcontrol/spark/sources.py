@@ -37,24 +37,23 @@ LONGEST_LINE = "mapreduce.input.linerecordreader.line.maxlength"
 """The option of Hadoop's LineRecordReader for the length above which a line is skipped, and is never whole in memory."""
 
 FILES = "path STRING, run STRING, version INT, clock STRING"
-PATH = "regexp_replace(url_decode(replace(_metadata.file_path, '+', '%2B')), '^file:/*', '/')"
+PATH = "regexp_replace(url_decode(replace({}, '+', '%2B')), '^file:/*', '/')"
 
 
 def journal_lines(spark: SparkSession, journals: Sequence[JournalOfRun]) -> DataFrame:
-    """Return one row per record of these journals: run, clock, the position `n` in its file from 1, and the columns of LINE.
+    """Return one row per journal record: run, clock, the number `n` of the record from 1, and the columns of LINE.
 
-    `clock` is "virtual", "wall" or "none". The columns of LINE are id, kind, cause, at_ms and fields (JSON), with the names of
-    the present version of journals. A line that is not a record, such as the last line of a run that was killed, is left
-    out; so is a line of LONGEST_LINE_BYTES or more.
+    Kinds and fields of records in earlier journal versions get the names of the latest version.
     """
     from pyspark.sql import functions as sql
 
     files = spark.createDataFrame([(str(j.path), j.run, j.version, j.clock) for j in journals], FILES)
     text = spark.read.option(LONGEST_LINE, str(LONGEST_LINE_BYTES)).text([literal(j.path) for j in journals])
     placed = text.select(
-        sql.expr(PATH).alias("path"),
+        sql.expr(path_of("_metadata.file_path")).alias("path"),
         sql.expr("_metadata.file_block_start").alias("block"),
         sql.monotonically_increasing_id().alias("place"),
+        # A line that is no record, such as the last line of a killed run, has no id and is left out.
         sql.from_json("value", LINE).alias("record"),
     ).where("record.id IS NOT NULL")
     numbered = placed.join(sql.broadcast(files), "path").selectExpr(
@@ -65,10 +64,8 @@ def journal_lines(spark: SparkSession, journals: Sequence[JournalOfRun]) -> Data
 
 
 def _upgraded_fields() -> str:
-    """Return the SQL expression that gives a record's fields the names of the present version of journals.
-
-    It uses the column `kind`, whose values must still be the names of kinds in the journal's own version.
-    """
+    """Return a SQL expression that gives the JSON in the column `fields` the field names of the latest journal version."""
+    # The keys are kinds in the journal's own version, so the column `kind` must not be upgraded yet.
     named = NAMED.format(fields=_map({f"{kind}.{old}": new for (kind, old), new in FIELDS_3.items()}))
     upgraded = IN_VALUES.format(named=named, version=JOURNAL_VERSION, contexts=_map(CONTEXT_FIELDS_3))
     return UPGRADED_FIELDS.format(version=JOURNAL_VERSION, upgraded=upgraded)
@@ -82,3 +79,8 @@ def _map(names: Mapping[str, str]) -> str:
 def literal(path: Path) -> str:
     """Return a path with the characters of Spark's path patterns, such as `*`, escaped, so that Spark reads this path alone."""
     return re.sub(r"([\\{}\[\]*?])", r"\\\1", str(path))
+
+
+def path_of(uri: str) -> str:
+    """Return the SQL expression for the path of a file on this machine from its URI, which the expression `uri` gives."""
+    return PATH.format(uri)

@@ -1,7 +1,6 @@
-"""The tables of runs as Spark views; the SQL text of each is a file in `sql/`.
+"""The tables of runs as Spark views; the SQL text of each table in `TABLES` is a file in `sql/`.
 
-`TABLES` has the names of the tables. The SQL text of a table may use the tables before it in `TABLES`, and the view `lines`: the
-records of the journals (`sources.journal_lines`).
+A SQL text may use the tables before it in `TABLES`, and the view `lines`, the journal records of all runs.
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ def table_sql(name: str) -> str:
 
 
 def register(spark: SparkSession, *paths: str | Path, last: str = TABLES[-1]) -> None:
-    """Create a Spark view for each table of TABLES, up to the table `last`, of the runs in these files and folders.
+    """Create a Spark view for each table of TABLES up to the table `last`, with the rows of the runs in `paths`.
 
-    Raises UserError for a path without a journal, and for a file that is not a readable journal.
+    Raises UserError for a path without a journal, and for a file that is no journal.
     """
     journals, refused = journals_of([Path(path) for path in paths])
     if refused:
@@ -53,24 +52,26 @@ def register_journals(spark: SparkSession, journals: Sequence[JournalOfRun], las
 
 
 def journal_table(spark: SparkSession, path: str | Path) -> DataFrame:
-    """Return one row per record of a journal, or of every journal in a folder.
+    """Return one row per journal record of a journal, or of all journals in a folder, in no order.
 
-    Columns: run, n, id, at, at_ms, time_ms, node, incarnation, seq, kind, cause, and fields, the rest of the record as JSON. `at`
-    is the time of a wall clock, in UTC, NULL in a run without a wall clock; `at_ms` is the virtual time of a simulated run, NULL
-    in any other run; `time_ms` is either, NULL in a recording. `node` is the broker that wrote the record, NULL if no broker
-    wrote it; `incarnation` and `seq` are the two other parts of its RecordId. Rows have no order. Raises UserError if there is no
-    journal.
+    Columns:
+        run, n, id, kind, cause: the run, the record's line, its id and kind, and the id of its cause.
+        at: the time of a wall clock in UTC, NULL in a run without a wall clock.
+        at_ms: the virtual time of a simulated run, NULL in any other run.
+        time_ms: the one of both times that the run has.
+        node, incarnation, seq: the parts of the id; `node` is NULL if no broker wrote the record.
+        fields: the rest of the record as JSON.
+
+    Raises UserError if there is no journal.
     """
     register(spark, path, last="journal")
     return spark.table("journal")
 
 
 def leadership_table(spark: SparkSession, path: str | Path) -> DataFrame:
-    """Return one row for each write that changes the leader of a partition in ZooKeeper; -1 means no leader.
+    """Return one row for each write that changes the leader of a partition in ZooKeeper; leader -1 means no leader.
 
-    Columns: run, n (the record's position in the journal), record (its id), at, at_ms, time_ms (all three as in `journal_table`),
-    zxid, partition, leader, leader_epoch and controller_epoch. `path` is a journal, or a folder of journals. Raises UserError if
-    there is no journal.
+    `path` is a journal or a folder of journals. Raises UserError if there is no journal.
     """
     register(spark, path, last="leaderships")
     return spark.table("leaderships")

@@ -1,10 +1,4 @@
-"""The matrix of a group's assignment: members x partitions, as SVG and as text; matrices of several runs stand side by side.
-
-A square says that the partition is assigned to the member of its row; it has the colour and the letter of the member, A for the
-first member that joined, as in the picture of `group_strip.py`. A star marks a partition that another member had before. A move
-is a change of the owner from one Stable group to the next Stable group in which the partition has an owner; a partition without
-an owner between two rounds of a cooperative rebalance moves once.
-"""
+"""The matrix of a group's assignment, members x partitions, as SVG and as text; matrices of several runs stand side by side."""
 
 from __future__ import annotations
 
@@ -24,16 +18,14 @@ STABLE = "Stable"
 
 
 class Matrix(NamedTuple):
-    """The assignment of one Stable group: its title, the clients, the client that owns each partition, and the moves.
-
-    `owners` maps a partition such as "t-0" to its client. `moved` has the number of moves of each partition that has moved: the
-    changes of its owner between two Stable groups of the run. `partitions` has every partition that ever had an owner.
-    """
+    """The assignment of one Stable group: its title, its clients, and the client that owns each partition."""
 
     title: str
     clients: tuple[str, ...]
     owners: Mapping[str, str]
+    # Partition to the number of changes of its owner between two Stable groups; partitions that have not moved are left out.
     moved: Mapping[str, int]
+    # Every partition that ever had an owner.
     partitions: tuple[str, ...]
 
     @property
@@ -52,16 +44,13 @@ class Matrix(NamedTuple):
 
 
 def matrix(records: Sequence[Record], group_id: str, title: str = "") -> Matrix:
-    """Return the assignment of a group at the last time it was Stable.
-
-    If it never was Stable, or the journal has no such group, the matrix has no clients. Without `title` the title is the assignor
-    that the group used then (its protocol), or "not Stable yet".
-    """
+    """Return the Matrix of a group's last Stable assignment; the Matrix of a group that was never Stable is empty."""
     stable = [m.group for m in group_moments.moments(records, group_id) if m.group and m.group["state"] == STABLE]
     held = [_owners(group) for group in stable]
     partitions = sorted({name for owners in held for name in owners}, key=_by_number)
     moved = {name: number for name in partitions if (number := _moves([o[name] for o in held if name in o]))}
     clients = tuple(dict.fromkeys(_name(member) for member in stable[-1]["members"].values())) if stable else ()
+    # The group's assignor is the title if none is given.
     said = title or (str(stable[-1]["protocol"]) if stable else "not Stable yet")
     return Matrix(said, clients, held[-1] if held else {}, moved, tuple(partitions))
 
@@ -75,6 +64,7 @@ def _name(member: Mapping[str, Any]) -> str:
     return str(member["instance_id"] or member["client_id"])
 
 
+# A partition without an owner between two rounds of a cooperative rebalance moves once.
 def _moves(owners: Sequence[str]) -> int:
     return sum(before != after for before, after in pairwise(owners))
 
@@ -85,7 +75,7 @@ def _by_number(partition: str) -> tuple[str, int]:
 
 
 class AssignmentMatrix:
-    """Matrices side by side, as a picture (SVG) and as text; a notebook gets both."""
+    """The assignments of a group in several runs, as matrices of members x partitions side by side: a picture (SVG) and text."""
 
     def __init__(self, matrices: Sequence[Matrix]) -> None:
         self.matrices = matrices

@@ -18,9 +18,9 @@ CLOCKS: dict[str, Clock] = {"simulated": "virtual", "recorded group": "virtual",
 
 
 def of_world(world: str) -> Clock:
-    """Return the clock of a run by the `world` in its first journal record: "virtual" for "simulated" and "recorded group".
+    """Return the clock of a run; `world` is the field of the run's first journal record.
 
-    For "recorded" (a recording of brokers) the clock is "none", for any other world "wall".
+    The clock is "virtual" for "simulated" and "recorded group", "none" for "recorded" (a recording of brokers), else "wall".
     """
     return CLOCKS.get(world, "wall")
 
@@ -31,10 +31,9 @@ def of_run(records: Sequence[Record]) -> Clock:
 
 
 def stamp(at_ms: int, clock: Clock) -> str:
-    """Return a time as the beginning of a line in one of Kafka's log files, by the kind of `clock`.
+    """Return a time as the beginning of a line in one of Kafka's log files, such as "[2015-11-24 10:00:00,087] ".
 
-    For "wall" `at_ms` counts from 1970 and the text is a date in UTC, "[2015-11-24 10:00:00,087] "; for "virtual" it counts from
-    the begin of the run, and the text is such as "[87 ms] "; for "none" the text is "".
+    For the clock "wall" `at_ms` counts from 1970 (UTC), for "virtual" from the begin of the run ("[87 ms] "); "none" gives "".
     """
     if clock == "none":
         return ""
@@ -46,9 +45,7 @@ def stamp(at_ms: int, clock: Clock) -> str:
 
 
 def duration(length_ms: int) -> str:
-    """Return a length of time as text: in minutes from 60,000 ms on, in seconds from 1,000 ms on, else in ms.
-
-    Minutes and seconds are rounded to one decimal place.
+    """Return a length of time as text in minutes, seconds or ms.
 
     >>> [duration(n) for n in (0, 87, 2_500, 10_003, 300_087)]
     ['0 ms', '87 ms', '2.5 s', '10 s', '5 min']

@@ -1,8 +1,4 @@
-"""Functions for the second run that the viewer and the HTML page show beside the first run.
-
-They return the values of the viewer's traits for the second run, which are sent to the browser, and one picture of the consumer
-groups of both runs.
-"""
+"""Functions for the second run that the viewer and the HTML page show beside the first run."""
 
 from __future__ import annotations
 
@@ -18,11 +14,9 @@ ComparedRun = tuple[str, Iterable[Record], int]
 
 
 def traits(beside: ComparedRun | None) -> dict[str, Any]:
-    """Return the values of the viewer's traits for `beside`, the run that is shown beside the viewer's own run.
+    """Return the values of the viewer's traits `other_name`, `other`, `parted` and `other_strips` for a second run.
 
-    `other_name` is the name of the run `beside`; `other` has its rows, which are one dict per journal record; `other_strips` has
-    the pictures of its consumer groups; `parted` is the index of the first record that differs, or -1 if no record differs. If
-    `beside` is None, the values are "", [], [] and -1.
+    If `beside` is None, the values are "", [], -1 and [].
     """
     name, records, parted = beside or ("", (), -1)
     others = list(records)

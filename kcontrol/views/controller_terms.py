@@ -13,17 +13,14 @@ BY_CLIENT = A_CLIENT.lower()
 
 
 class ControllerTerm(NamedTuple):
-    """The time during which `/controller` has one value; `id` is the id of the journal record that wrote the value.
-
-    `broker` is the broker in the value, None if the value cannot be decoded. `controller_epoch` is the value of
-    `/controller_epoch` when the term begins, None if no record has written it. `begun_by` and `ended_by` are the causes in words,
-    such as "broker 1" and "the end of the session of broker 1"; `ended_by` is None for the last value, unless it was
-    deleted.
-    """
+    """The time during which `/controller` has one value; `id` is the journal record that wrote the value."""
 
     id: str
+    # None if the value cannot be decoded.
     broker: int | None
+    # The value of `/controller_epoch` when the term begins.
     controller_epoch: int | None
+    # The causes in words, such as "the end of the session of broker 1"; `ended_by` is None for the last term.
     begun_by: str
     ended_by: str | None
 

@@ -34,11 +34,7 @@ class CoordinatorStrip(GroupStrip):
         return OFFSETS_TOPIC if number is None else f"{OFFSETS_TOPIC}-{number}"
 
     def lines(self) -> list[str]:
-        """Return a line for the partition of the offsets topic that stores the group, then the lines of the group.
-
-        The first line is such as "__consumer_offsets-3: leader 2, broker 2 owns." and has the leader, and the brokers that load
-        or own the partition, at the end of the run.
-        """
+        """Return a line such as "__consumer_offsets-3: leader 2, broker 2 owns.", then the lines of the group."""
         now = self._places[-1] if self.moments else NO_PLACE
         sets = [f"broker {n} {word}" for n in self._brokers() if (word := _condition(now, n))]
         words = [_leader(now), *sets] if now.number is not None else sets

@@ -1,8 +1,7 @@
 """Functions that find the decisions in journal records, for the viewer's headline and for comparisons of runs.
 
-A decision about a partition is a new content of its state znode (leader, ISR and leader epoch), an election that finds no leader,
-or the deletion of the partition. The controller makes most decisions; up to 2.6 a partition's leader also writes its ISR itself.
-A decision about the controller is its election.
+A decision is a new content of a state znode, an election without a leader, a deletion of a partition, a controller's
+election, or a new state of a consumer group.
 """
 
 from __future__ import annotations
@@ -27,22 +26,17 @@ DELETED = ("deleted",)
 
 
 class Decision(NamedTuple):
-    """A decision about `partition`: a new leader, ISR or leader epoch, an election without a leader, or the deletion.
-
-    `outcome` is the value by which two runs are compared: a flat tuple of the leader, each member of the ISR and the leader
-    epoch, or ("no leader elected",), or ("deleted",). `words` is the decision as text, such as "t-1 is deleted".
-    """
+    """A decision about a partition: a new leader, ISR or leader epoch, an election without a leader, or the deletion."""
 
     partition: str
+    # For comparisons: the leader, each member of the ISR and the leader epoch, or ("no leader elected",), or ("deleted",).
     outcome: tuple[Any, ...]
+    # The decision as text, such as "t-1 is deleted".
     words: str
 
 
 def about_partitions(record: Record) -> list[Decision]:
-    """Return the decisions in a journal record, at most one per partition; [] for most records.
-
-    A decision is a new content of the partition's state znode, an election that finds no leader, or the partition's deletion.
-    """
+    """Return the decisions about partitions in a journal record, at most one per partition; [] for most records."""
     if record.kind not in ("change", "write", "failed_change"):
         return []
     r = record.to_json()
@@ -62,13 +56,20 @@ def _led(partition: str, value: dict[str, Any]) -> Decision:
 
 
 def decision(record: Record) -> str:
-    """Return the decisions in a journal record as text: the election of a controller, new leaders and ISRs of partitions.
+    """Return the decisions in a journal record as text, such as `t-1: broker 2 leads, leader epoch 2, ISR [2, 3]`.
 
-    The text is such as `t-1: broker 2 leads, leader epoch 2, ISR [2, 3]` or `broker 1 is controller, controller epoch 1`, with
-    "; " between decisions, and "" for a record without a decision.
+    The text about a group is such as `group billing: Stable, generation 3`. Return "" for a record without a decision.
     """
     found = [decided.words for decided in about_partitions(record)]
-    return text.clean("; ".join([*_elected(record), *found]))
+    return text.clean("; ".join([*_elected(record), *found, *_moved(record)]))
+
+
+def _moved(record: Record) -> Iterator[str]:
+    if record.kind == "group":
+        fields = record.to_json().fields
+        group = fields["group_metadata"]  # None for a group that becomes Dead
+        generation = f", generation {group['generation']}" if group else ""
+        yield f"group {fields['group_id']}: {fields['to']}{generation}"
 
 
 def _elected(record: Record) -> Iterator[str]:
@@ -86,11 +87,9 @@ def _elected(record: Record) -> Iterator[str]:
 
 
 def written(record: Record) -> dict[str, dict[str, Any]]:
-    """Return the contents that a journal record writes to state znodes, by partition: dicts such as {"leader": 1, "isr": [1, 2]}.
+    """Return what a journal record writes to state znodes, by partition: dicts such as {"leader": 1, "isr": [1, 2]}.
 
-    They have the leader epoch and the controller epoch too, if the written data has them.
-
-    Contents without a leader or an ISR are left out. Return an empty dict for a record that writes no state znode.
+    Contents without a leader or an ISR are left out.
     """
     if record.kind not in ("change", "write"):
         return {}
@@ -108,9 +107,9 @@ def _is_whole(stored: dict[str, Any]) -> bool:
 
 
 def leadership(r: Record, partition: str) -> dict[str, Any] | None:
-    """Return the content that the journal record `r` writes to a partition's state znode; None if it does not write it.
+    """Return the content that a journal record, with fields in JSON's types, writes to a partition's state znode, or None.
 
-    `r` has fields in JSON's types. The content is an empty dict if a client has written data that is no JSON object.
+    The content is {} if a client has written data that is no JSON object.
     """
     f = r.fields
     if r.kind == "change" and f["write"] and f["subject"].partition("@")[0] == partition:

@@ -25,47 +25,42 @@ TRIES = {1: "first try", 2: "second try"}
 
 
 class Place(NamedTuple):
-    """A slot of a timing wheel that has an operation's timer task from `at_ms` on.
-
-    `tick_ms` is the tick of the wheel, which is the length of a slot; `slot` is the number of the slot, and `begins_ms` the time
-    at which the slot begins.
-    """
+    """A slot of a timing wheel that has an operation's timer task from `at_ms` on."""
 
     at_ms: int
+    # The length of a slot.
     tick_ms: int
+    # The number of the slot, which begins at `begins_ms`.
     slot: int
     begins_ms: int
 
 
 @dataclass(slots=True, eq=False)
 class Operation:
-    """One delayed operation of a coordinator, such as a DelayedJoin.
-
-    `key` is the key of its watch list, `timer` the name of its timer, and `begun` the id of the journal record of its first try.
-    `steps` has the steps of its begin, in order: "try", "watch", "try again", "timer". `places` are the slots of timing wheels
-    that have had its timer task; `left_wheel_ms` is the time at which the task has expired, None if it has not expired.
-    `completed_by` is "first try", "second try", "a check", "its timer", or "" while the operation waits.
-    """
+    """One delayed operation of a coordinator, such as a DelayedJoin, with the key of its watch list and its timer."""
 
     operation: str
     purgatory: str
     key: str
     timer: str
+    # The journal record of the first try to complete the operation.
     begun: RecordId
     begun_ms: int
+    # The steps of its begin: "try", "watch", "try again", "timer".
     steps: list[str] = field(default_factory=list)
     deadline_ms: int | None = None
+    # The slots of timing wheels that have had its timer task, until it expired at `left_wheel_ms`.
     places: list[Place] = field(default_factory=list)
     left_wheel_ms: int | None = None
+    # "first try", "second try", "a check", "its timer", or "" while the operation waits.
     completed_by: str = ""
     completed_ms: int | None = None
 
 
 class Purgatory:
-    """One purgatory of one broker process: its delayed operations, its watch lists, and its timer with the timing wheels.
+    """One purgatory of one broker process: its delayed operations, its watch lists, and its timing wheels.
 
-    A method is called for each journal record of a kind: `try_complete`, `watch`, `check`, `start_timer` and `fire`. `advance`
-    moves the timing wheels to a time.
+    A method is called for each journal record of a kind, such as `try_complete`; `advance` moves the wheels to a time.
     """
 
     def __init__(self, name: str, start_ms: int) -> None:
@@ -96,12 +91,9 @@ class Purgatory:
     # ---------------------------------------------------------------- records
 
     def try_complete(self, r: Record) -> None:
-        """Read a `try_complete` record, one of the two tries of tryCompleteElseWatch; complete the operation if it succeeds.
-
-        The first try adds the operation, and the word "try" to its `steps`; the second try adds "try again". Later tries of
-        checkAndComplete have journal records of another kind.
-        """
+        """Read a `try_complete` record, one of the two tries of tryCompleteElseWatch; complete the operation if it succeeds."""
         f = r.fields
+        # Later tries, by checkAndComplete, are journal records of another kind.
         if f["attempt"] == 1:
             begun = Operation(f["operation"], f["purgatory"], f["key"], f["timer"], r.id, r.at_ms)
             self.operations.append(begun)
@@ -136,20 +128,17 @@ class Purgatory:
         self._place(found, self.wheel_timer.add(task, found.deadline_ms), r.at_ms)
 
     def fire(self, r: Record) -> None:
-        """Complete the operation whose timer has fired by the `timer_fired` record; it stays on its watch list."""
+        """Complete the operation whose timer the `timer_fired` record names; the operation stays on its watch list."""
         self._complete(r.fields["timer"], "its timer", r.at_ms)
 
     def advance(self, now_ms: int) -> None:
-        """Advance the timing wheels to `now_ms`: tasks of due buckets move to a wheel with a smaller tick, or leave the wheels.
-
-        If the time has changed and Kafka's estimate of the complete operations on watch lists is above PURGE_INTERVAL, the
-        complete operations are removed from the watch lists.
-        """
+        """Advance the timing wheels to `now_ms`: tasks of due buckets move to a wheel with a smaller tick, or expire."""
         timer = self.wheel_timer
         while timer.next_ms is not None and timer.next_ms <= now_ms:
             for move in timer.advance(now_ms):
                 bucket = timer.bucket_of(move.task)
                 self._place(self._tasks[move.task], bucket, move.expiration_ms)
+        # Kafka's reaper removes complete operations from the watch lists when their estimated number is above PURGE_INTERVAL.
         if now_ms > self._now_ms and self._estimated_total - self.delayed > PURGE_INTERVAL:
             self._estimated_total = self.delayed
             for key in list(self.watch_lists):

@@ -57,13 +57,13 @@ class Diagram(graphviz.Digraph):  # type: ignore[misc]
         return "\n".join(self.said)
 
     def add_node(self, key: str, lines: Sequence[str], tooltip: str = "", css: str = "") -> None:
-        """Add a node with these lines of text, escaped. Edges name the node by `key`.
+        """Add a node with these lines of text, escaped; edges name the node by `key`.
 
-        The outline has the tooltip of the node. If `tooltip` is "", the tooltip is the first line, and the outline has all lines.
         `css` is the class of the node: "full" or "current" for a highlighted node, else "".
         """
         attributes = {"class": css} if css else {}
         self.node(key, _literal(lines), tooltip=_literal([tooltip or lines[0]]), **attributes)
+        # The outline in words has the tooltip; without a tooltip it has all lines.
         self.said = (*self.said, tooltip or " ".join(lines))
 
     def add_edge(self, source: str, target: str, line: str, tooltip: str = "", label: str = "") -> None:
@@ -92,12 +92,13 @@ def machine(
     counts: Mapping[Any, int] | None = None,
     names: Mapping[str, str] | None = None,
 ) -> Diagram:
-    """Draw a transition table: a node for each state, and an edge for each transition.
+    """Draw a transition table: a node for each state, and an edge for each transition with its function.
 
-    The label of an edge is the name of the function that performs the transition, so that a user's own function is visible; its
-    tooltip is the sentence that the table has about the transition. `counts` has numbers to show in the nodes, by state, such as
-    the number of partitions in the state. The state `current` is highlighted. `names` has a release's names of the states: states
-    without a name are left out; if `names` is None, every state has the name in the table.
+    Args:
+        table: the transition table.
+        current: the state that is highlighted.
+        counts: numbers to show in the nodes, such as the partitions in each state.
+        names: a release's names of the states; states without a name are left out.
     """
     towards = "LR" if len(table.states) <= WIDEST else "TB"  # seven states side by side are wider than a page
     diagram = _diagram(
@@ -125,13 +126,9 @@ def _decider(row: Transition) -> str:
 
 
 def _through_its_partition(records: Sequence[Record], chain: list[Record]) -> list[Record]:
-    """Return a chain of causes, the last record first, in which a batch's cause is about the partition that a broker loads.
+    """Return `chain` so that the cause of the `send` record is the transition of the loaded or unloaded partition.
 
-    `records` is the whole journal. The batch has the controller's requests that led to the event PartitionElected (load) or
-    PartitionResigned (unload) in `chain`. The journal names the last transition of the controller's handler as the batch's
-    cause, which may be about another partition. The handler's last transition of the event's partition, and its causes, replace
-    the batch's cause and what comes after it in `chain`. A chain without these events, without a batch, or whose handler has no
-    such transition is returned as it is.
+    Only the chain of a coordinator's load or unload changes. `records` is the whole journal.
     """
     events = [record.to_json().fields["event"] for record in chain if record.kind == "enqueue"]
     numbers = [event["partition"] for event in events if event["event"] in OF_COORDINATOR]
@@ -140,16 +137,14 @@ def _through_its_partition(records: Sequence[Record], chain: list[Record]) -> li
         return chain
     begun, last = (r.id for r in (next(r for r in chain[sent:] if r.kind == "begin"), chain[sent]))
     changes = (r for r in records if r.kind == "change" and begun < r.id < last and r.id[:2] == last[:2])
+    # The journal names the last transition of the handler as the cause of a batch, which may be about another partition.
     own = [r.id for r in changes if str(r.fields["subject"]) == f"{OFFSETS_TOPIC}-{numbers[0]}"]
     return chain[: sent + 1] + journal.why(records, own[-1]) if own else chain
 
 
 def why(records: Iterable[Record], id: RecordId | None) -> Diagram:
-    """Draw a journal record and the chain of its causes, the first cause at the top.
+    """Draw a journal record and the chain of its causes, the first cause at the top; an empty diagram if `id` is None.
 
-    A node has the record's sentence, for a `change` record the transition with its reason, for a `begin` record the reason of the
-    event, and the method and file of Kafka behind the record, if there is one. If a batch of requests is the cause of a load or
-    unload, the transition above the batch is that of the partition which was loaded. If `id` is None, the diagram is empty.
     Raises KeyError for an id that `records` does not have.
     """
     diagram = _diagram("why", rankdir="TB", nodesep="0.2", ranksep="0.25")

@@ -1,7 +1,6 @@
 """A replacement of Graphviz's `dot`, so that the graphviz package works on a machine without Graphviz.
 
-It takes the arguments that the graphviz package passes (`-Kdot -Tsvg -O FILE`, `-Tsvg` from stdin to stdout, `-V`). If another
-`dot` is on PATH, it runs that `dot` instead.
+If another `dot` is on PATH, the replacement runs that `dot`.
 """
 
 import os
@@ -20,10 +19,8 @@ class UsageError(Exception):
 
 
 def other_dot() -> str | None:
-    """Return the first `dot` on PATH that is not this script; None if there is none, or if another such script has called it.
-
-    The second case prevents that two copies of this script on PATH call each other without end.
-    """
+    """Return the first `dot` on PATH that is not this script, None if there is none."""
+    # Two copies of this script on PATH must not call each other without end.
     if os.environ.get(CALLED):
         return None
     own = Path(sys.argv[0]).resolve()
@@ -57,8 +54,7 @@ def graphviz_version() -> str:
 def draw(source: str, engine: str, image_format: str, attributes: list[tuple[str, str]]) -> bytes:
     """Return the picture of a graph in the DOT language, laid out by `engine` ("dot") in `image_format` ("svg").
 
-    `attributes` are pairs such as ("G", "rankdir=LR"), with G for the graph, N for nodes and E for edges. Raises ValueError,
-    with Graphviz's text, for a source that is not a graph, and for an unknown engine or format.
+    `attributes` are pairs such as ("G", "rankdir=LR"). Raises ValueError for a source that is no graph.
     """
     import pygraphviz
 
@@ -67,6 +63,7 @@ def draw(source: str, engine: str, image_format: str, attributes: list[tuple[str
             graph = pygraphviz.AGraph(string=source)
             for option, setting in attributes:
                 name, _, value = setting.partition("=")
+                # G is the graph, N are its nodes and E its edges.
                 {"G": graph.graph_attr, "N": graph.node_attr, "E": graph.edge_attr}[option][name] = value or "true"
             picture = graph.draw(format=image_format, prog=engine)
     except TypeError as problem:  # for an unknown format, pygraphviz reads Graphviz's status code as a picture
@@ -77,11 +74,9 @@ def draw(source: str, engine: str, image_format: str, attributes: list[tuple[str
 
 
 def parse(arguments: list[str]) -> tuple[dict[str, str], list[tuple[str, str]], list[str]]:
-    """Return (options, attributes, files) of a command line of `dot`; `arguments` has no program name.
+    """Return (options, attributes, files) of a command line of `dot`, such as ({"K": "dot", "T": "svg"}, [], ["a.gv"]).
 
-    `options` maps a letter to its value, such as {"K": "dot", "T": "svg", "O": "yes"}; "yes" stands for an option without a
-    value, and the default of K and T is "dot". `attributes` are pairs such as ("G", "rankdir=LR"), with G for the graph, N for
-    nodes and E for edges. `files` are all other arguments, "-" for stdin. Raises UsageError for an unknown option.
+    Raises UsageError for an unknown option.
     """
     options, attributes, files = {"K": "dot", "T": "dot"}, [], []
     rest = iter(arguments)
@@ -94,6 +89,7 @@ def parse(arguments: list[str]) -> tuple[dict[str, str], list[tuple[str, str]], 
         elif letter in "GNE" and letter:
             attributes.append((letter, argument[2:]))
         elif argument in {"-O", "-V", "-?"}:
+            # An option without a value.
             options[letter] = "yes"
         elif letter != "q":
             raise UsageError(f"dot: option {argument} unrecognized\n{USAGE}")
@@ -101,11 +97,11 @@ def parse(arguments: list[str]) -> tuple[dict[str, str], list[tuple[str, str]], 
 
 
 def write(picture: bytes, source_file: str, options: dict[str, str]) -> None:
-    """Write the picture to a file or to stdout, as `options` says, which `parse` has returned.
+    """Write the picture to the file that an option -O or -o determines, else to stdout.
 
-    With `-O` the file is `source_file` with the format as a suffix (`a.gv.svg`), without `-O` it is the file that `-o` names.
-    Without both options the picture is written to stdout.
+    `options` are the options as `parse` returns them.
     """
+    # With -O the file is the source file with the format as a suffix, such as a.gv.svg.
     if "O" in options:
         Path(".".join([source_file, *reversed(options["T"].split(":"))])).write_bytes(picture)
     elif "o" in options:
@@ -115,12 +111,8 @@ def write(picture: bytes, source_file: str, options: dict[str, str]) -> None:
 
 
 def main() -> int:
-    """Run the command `dot` with the arguments of this process; return the exit status: 0 for success, 1 for an error.
-
-    If another `dot` is on PATH, it replaces this process. Otherwise draw the graph in each file of the arguments, or in stdin if
-    the arguments have no file. With `-V` only the version is printed, with `-?` only the usage. The text of an error is printed
-    to stderr.
-    """
+    """Run the command `dot` with the arguments of this process; return the exit status: 0 for success, 1 for an error."""
+    # Another `dot` replaces this process.
     if other := other_dot():
         os.execve(other, ["dot", *sys.argv[1:]], os.environ | {CALLED: "1"})
     try:

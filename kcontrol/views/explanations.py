@@ -1,7 +1,6 @@
 """Functions that explain journal records: why an event or a transition happens, and which method of Kafka does it.
 
-The texts are in `static/meanings.json`, one table for Python and for the viewer's JavaScript. The transition tables of the three
-state machines are added to it: their states, and for each transition a sentence, which is called the note of the transition.
+The texts are in `static/meanings.json`, one table for Python and for the viewer's JavaScript, and in the transition tables.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ TABLES = tuple(table.for_(LAST_RELEASE) for table in (PARTITION_TRANSITIONS, REP
 
 
 def _machine(table: TransitionTable, method: str) -> dict[str, Any]:
-    """Return a transition table as a dict for the viewer: `source`, `method`, `states` and `rows`.
+    """Return a transition table as a dict for the viewer: its file and method in Kafka, its states, and its rows.
 
-    `source` and `method` are its file and method in Kafka. A row is [state before, state after, sentence about the transition].
+    A row is [state before, state after, sentence about the transition].
     """
     rows = [[str(row.source), str(row.target), row.note] for row in table]
     return {"source": table.source.partition(" ")[0], "method": method, "states": list(map(str, table.states)), "rows": rows}
@@ -41,12 +40,10 @@ MEANINGS: dict[str, Any] = _meanings()
 
 
 def rule(record: Record) -> str:
-    """Return in words why the event of a `begin` record of the journal, or the transition of a `change` record, happens.
-
-    Return "" for a record of any other kind, for an event without an entry in `meanings.json`, and for an illegal transition
-    without a rule.
-    """
+    """Return in words why the event of a `begin` record, or the transition of a `change` or `group` record, happens; else ""."""
     fields, entry = record.fields, None
+    if record.kind == "group":
+        return str(fields["rule"])
     if record.kind == "begin":
         entry = MEANINGS["events"].get(fields["event"])
     elif record.kind == "change" and fields["rule"]:
@@ -57,20 +54,16 @@ def rule(record: Record) -> str:
 
 
 def note(machine: str, source: str, target: str) -> str:
-    """Return the sentence that the transition table of a state machine has about a transition.
+    """Return the sentence that a state machine's table has about a transition, "" for an illegal one.
 
-    `machine` is "partition", "replica" or "group"; `source` and `target` are kcontrol's names of the states. Return "" if the
-    transition is illegal. Raises KeyError for any other machine.
+    `machine` is "partition", "replica" or "group". Raises KeyError for any other machine.
     """
     rows = MEANINGS["machines"][machine]["rows"]
     return next((str(row[2]) for row in rows if row[:2] == [source, target]), "")
 
 
 def row_of(record: Record) -> str:
-    """Return the transition of a `change` record of the journal as "A -> B: sentence".
-
-    The sentence is that of the transition table, "" for an illegal transition. Return "" for a record of any other kind.
-    """
+    """Return the transition of a `change` record of the journal as "A -> B: sentence", "" for any other record."""
     fields = record.fields
     if record.kind != "change":
         return ""
@@ -81,8 +74,7 @@ def row_of(record: Record) -> str:
 def decided(record: Record, release: str = "") -> list[str]:
     """Return the lines that explain a journal record: its transition, the reason, and its method and file in Kafka.
 
-    A line that the record does not have is left out; the list is empty for a record without an explanation. `release` is the
-    run's release, by which the place in Kafka is chosen; with "" the place is that of the release named in `meanings.json`.
+    For a record without a transition or a reason that line is left out. `release` is the run's release.
     """
     row, why, where = row_of(record), rule(record), kafka_source(record, release)
     if row.endswith(f": {why}"):
@@ -91,13 +83,9 @@ def decided(record: Record, release: str = "") -> list[str]:
 
 
 def kafka_source(record: Record, release: str = "") -> str:
-    """Return the method and file of Kafka behind a journal record, and in parentheses the release that has them.
-
-    Return "" if Kafka has no counterpart.
-
-    The place is that of `release`, the run's release, if `meanings.json` has it, else that of the release named there.
-    """
+    """Return the method and file of Kafka behind a journal record, and in parentheses their release; "" without any."""
     section, key = _entry(record)
+    # The place in the run's release, if the table has it.
     for line, table in MEANINGS["earlier"].items():
         if f"{release}.".startswith(f"{line}.") and key in table[section]:
             return f"{table[section][key]} ({line})" if table[section][key] else ""
@@ -106,11 +94,9 @@ def kafka_source(record: Record, release: str = "") -> str:
 
 
 def _entry(record: Record) -> tuple[str, str]:
-    """Return the section and the key under which `meanings.json` has the method and file of Kafka behind a journal record.
+    """Return the section and the key of `meanings.json` with the method of Kafka behind a journal record.
 
-    They are "events" and the event for a `begin` record, "kinds" and the kind for a record that is no `change`. For a `change`
-    record they are "rules" and its rule if `meanings.json` has the rule, else "machines" and its machine. If Kafka has no
-    counterpart of the record, the section does not have the key.
+    Examples: ("events", "TopicChange"), ("kinds", "write"), ("machines", "partition").
     """
     fields = record.fields
     if record.kind == "begin":

@@ -25,14 +25,12 @@ State = dict[str, Any]
 
 
 class Partition(NamedTuple):
-    """A partition as ZooKeeper stores it: replicas in the order of the assignment, and the content of its state znode.
-
-    `leader` is None for a partition without a state znode, and -1 for a partition without a leader.
-    """
+    """A partition as ZooKeeper stores it: its assigned replicas, and the content of its state znode."""
 
     topic: str
     number: int
     replicas: tuple[int, ...]
+    # None without a state znode, -1 without a leader.
     leader: int | None
     isr: tuple[int, ...]
     leader_epoch: int
@@ -45,9 +43,9 @@ class Partition(NamedTuple):
 
 
 def controller(state: State) -> tuple[int, int] | None:
-    """Return the broker that `/controller` names and its controller epoch, None without a broker.
+    """Return (broker, controller epoch) for the broker that `/controller` names; None if no broker is named.
 
-    The epoch is that of the broker's memory; if the broker has none, that of `/controller_epoch`, 0 without it.
+    The epoch is from the broker's memory, else from `/controller_epoch`, else 0.
     """
     found = state["znodes"].get(CONTROLLER)
     try:
@@ -77,7 +75,7 @@ def partitions(state: State) -> list[Partition]:
 def partitions_of(topic: str, znodes: State) -> list[Partition]:
     """Return the assigned partitions of a topic by number; [] if its topic znode is missing or cannot be decoded.
 
-    `znodes` is the part "znodes" of a state that `journal.fold` returns: [data, version, owner] by path.
+    `znodes` maps a path to [data, version, owner].
     """
     try:
         assigned = decode_topic(znodes[f"{TOPICS}/{topic}"][0].encode()).partitions
@@ -87,14 +85,11 @@ def partitions_of(topic: str, znodes: State) -> list[Partition]:
 
 
 def partition(topic: str, number: int, replicas: tuple[int, ...], znodes: State) -> Partition:
-    """Return a partition with its `replicas` and the content of its state znode in `znodes`.
-
-    A state znode that cannot be decoded counts as missing. `znodes` is the part "znodes" of a state that `journal.fold` returns:
-    [data, version, owner] by path.
-    """
+    """Return a partition with its `replicas` and the content of its state znode in `znodes`: path to [data, version, owner]."""
     stored = znodes.get(f"{TOPICS}/{topic}/partitions/{number}/state")
     try:
         value = decode_state(stored[0].encode(), stored[1]) if stored else None
+    # A state znode that cannot be decoded counts as missing.
     except MalformedZnode:
         value = None
     if value is None:
@@ -104,11 +99,7 @@ def partition(topic: str, number: int, replicas: tuple[int, ...], znodes: State)
 
 
 def condition(partition: Partition, state: State) -> str:
-    """Return "being deleted", "new", "online" or "offline".
-
-    A partition whose topic's deletion is requested is being deleted. Another partition is new without a state znode, online with
-    a running leader, and offline without a running leader.
-    """
+    """Return "being deleted", "new" (no state znode), "online" (its leader runs) or "offline"."""
     if delete_topic_path(partition.topic) in state["znodes"]:
         return "being deleted"
     if partition.leader is None:
@@ -117,12 +108,9 @@ def condition(partition: Partition, state: State) -> str:
 
 
 def subject(action: Sequence[Any], state: State) -> str:
-    """Return the event, path or API that an action of the cluster is about; else "".
+    """Return the event, path or API that an action of the cluster, such as ("deliver", 1), is about; else "".
 
-    `action` is a tuple or list that begins with the kind of action, such as ("deliver", 1). For a step of a broker's thread
-    return the name of the event that the thread handles or begins to handle, for a watch notification that is delivered its
-    path, for a request between brokers its API.
-    `state` is the folded state before the action.
+    `state` is the state of the cluster before the action.
     """
     kind, who = action[0], str(action[1]) if len(action) > 1 else ""
     node = state["nodes"].get(who, {})

@@ -25,10 +25,9 @@ class Arrow(NamedTuple):
 
 
 def graph(name: str, boxes: Iterable[Box], arrows: Iterable[Arrow], rankdir: str = "LR") -> Diagram:
-    """Return a diagram of boxes and arrows, added in this order; the outline, its text, names boxes by their first lines.
+    """Return a diagram of boxes and arrows, added in this order; `rankdir` is "LR" (left to right) or "TB" (top to bottom).
 
-    `rankdir` is Graphviz's direction: "LR" from left to right, "TB" from top to bottom. Raises KeyError for an arrow with an
-    unknown key.
+    Raises KeyError for an arrow with an unknown key.
     """
     spacing = {"nodesep": "0.18", "ranksep": "0.45"}
     diagram = Diagram(name, graph_attr={"bgcolor": "transparent", "rankdir": rankdir, **spacing}, node_attr=SHAPE)

@@ -34,14 +34,12 @@ class Deadline(NamedTuple):
 
 
 class Place(NamedTuple):
-    """The partition of the offsets topic that stores a group: its number, and the leader in its state znode.
+    """The partition of the offsets topic that stores a group: its number, and the leader in its state znode."""
 
-    `loading` has the brokers whose coordinators load the partition, `owned` those whose coordinators own it. `number` is None in
-    a recording, which has no znodes; then both have the brokers that load or own any partition.
-    """
-
+    # None in a recording, which has no znodes; then `loading` and `owned` are about any partition.
     number: int | None = None
     leader: int | None = None
+    # The brokers whose coordinators load the partition; `owned`: those whose coordinators own it.
     loading: tuple[int, ...] = ()
     owned: tuple[int, ...] = ()
 
@@ -50,18 +48,15 @@ NO_PLACE = Place()
 
 
 class Moment(NamedTuple):
-    """The group after the journal record with the index `record`: its coordinator, and the group in the coordinator's cache.
-
-    Both are None if no broker has the group. `deadlines` are its timers, and `fired` has the member id of each timer that fires
-    at this record, None for a timer of the whole group. `place` is the partition of the offsets topic that stores the group, or
-    None if `moments` was called without `places`.
-    """
+    """The group after the journal record with the index `record`, as its coordinator has it in the cache."""
 
     record: int
     at_ms: int
+    # None, and no group, if no broker has the group.
     coordinator: int | None
     group: Mapping[str, Any] | None
     deadlines: tuple[Deadline, ...]
+    # The member id of each timer that fires at this record, None for a timer of the whole group.
     fired: tuple[str | None, ...]
     place: Place | None = None
 
@@ -80,11 +75,9 @@ def groups(state: Mapping[str, Any]) -> list[str]:
 
 
 def moments(records: Iterable[Record], group_id: str, *, places: bool = False) -> list[Moment]:
-    """Return a Moment for each journal record that changes a group's coordinator, state, generation, members or assignments.
+    """Return a Moment for each journal record that changes a group, or fires one of its timers; [] for an unknown group.
 
-    A record that fires a timer of the group is a moment too. If `places` is True, so is a record that changes the leader, or the
-    brokers that load and own the partition of the offsets topic that stores the group. Records that contradict earlier records
-    are skipped; the list is empty for a group that no coordinator ever had.
+    With `places`, a change of the partition of the offsets topic that stores the group is a moment too.
     """
     fold, found = Fold(), list[Moment]()
     for index, record in enumerate(records):
@@ -106,10 +99,9 @@ def moments(records: Iterable[Record], group_id: str, *, places: bool = False) -
 
 
 def _concerns(path: Sequence[Any], places: bool) -> bool:
-    """Return whether a change at this path of the folded state can concern a group: its coordinator, its members or its timers.
+    """Return whether a change at a path of the cluster's state, such as ("nodes", "1", "group"), can concern a group.
 
-    `path` has keys, such as ("nodes", "1", "group"). If `places` is True, a change of a znode of the offsets topic can concern
-    a group too.
+    With `places`, a change of the offsets topic's znodes can too.
     """
     if path[0] == "znodes":
         return places and (len(path) < 2 or str(path[1]).startswith(OFFSETS_ZNODES))
@@ -129,16 +121,14 @@ def _place(state: Mapping[str, Any], group_id: str) -> Place:
 
 
 def _visible(moment: Moment) -> Any:
-    """Return the values that one column of the group strip shows: coordinator, state, generation, members and `place`.
+    """Return the values in one column of the group strip: coordinator, state, generation, members and `place`.
 
-    The members have their assignments. `place` is the partition of the offsets topic that stores the group, with its leader and
-    the brokers that load or own it. Without a group the values are the coordinator and `place`.
-
-    Timers are left out: they are flags at the end of the picture (`group_strip.py`), so a timer that is set again needs no
-    column.
+    `place` is the partition of the offsets topic that stores the group.
     """
     if moment.group is None:
+        # No coordinator has the group in its cache.
         return moment.coordinator, moment.place
+    # Timers are left out: a timer that is set again needs no column.
     members = {id: (kind(member), member["assignment"]) for id, member in moment.members.items()}
     return moment.coordinator, moment.group["state"], moment.group["generation"], members, moment.place
 
@@ -175,37 +165,29 @@ def _deadlines(timers: Mapping[str, Any], group_id: str) -> Iterator[Deadline]:
 
 
 class Bar(NamedTuple):
-    """One bar of a member in the group strip, from the moment with the index `first` to that with the index `last`.
-
-    A moment is a journal record that changes the group. `kind` is "member" (in the generation), "join" or "sync" (the coordinator
-    has parked its JoinGroup or SyncGroup), or "unknown" (no coordinator has loaded the group).
-    """
+    """One bar of a member in the group strip, from the column with the index `first` to that with the index `last`."""
 
     first: int
     last: int
+    # "member" (in the generation), "join" or "sync" (a parked JoinGroup or SyncGroup), or "unknown" (no coordinator has loaded
+    # the group).
     kind: str
     generation: int
 
 
 class Lane(NamedTuple):
-    """One row of the group strip, the picture of a group's history: one member id, and its bars in the order of time.
-
-    `letter` stands for the member in the picture: "A" for the first member id, then "B" and so on. A bar (`Bar`) is a time in
-    which the member waits for a response, or is in one generation. `name` is the group.instance.id or the client id, with a
-    number for the client's second member id, such as "anna (2)".
-    """
+    """One row of the group strip: a member id with its bars in the order of time."""
 
     member_id: str
+    # "A" for the first member id, then "B" and so on.
     letter: str
+    # The group.instance.id or the client id; a client's second member id is "anna (2)".
     name: str
     bars: tuple[Bar, ...]
 
 
 def lanes(found: Sequence[Moment]) -> tuple[Lane, ...]:
-    """Return a Lane (a row of the group strip) for each member id in the moments `found`, in the order of its first moment.
-
-    A client's second member id has a number in its name, such as "anna (2)".
-    """
+    """Return a Lane, a row of the group strip, for each member id, in the order of its first moment."""
     clients: dict[str, str] = {}
     for moment in found:
         for id, member in moment.members.items():

@@ -27,11 +27,9 @@ CONSUMER_ACTS = {
 
 
 def consumer_act(kind: str, subject: Sequence[Any]) -> str:
-    """Return an action on a consumer or on the virtual clock as a sentence; "" for actions of any other kind.
+    """Return an action on a consumer or on the virtual clock as a sentence, such as "Consumer anna sends JoinGroup."; else "".
 
-    A sentence is such as "Consumer anna sends JoinGroup.".
-
-    `kind` and `subject` are the action's first element and its arguments.
+    `kind` is the action's first element, `subject` has its arguments.
     """
     if kind in CONSUMER_ACTS:
         duration = f" for {subject[1]} ms" if len(subject) > 1 and kind == "freeze_consumer" else ""
@@ -44,14 +42,13 @@ def consumer_act(kind: str, subject: Sequence[Any]) -> str:
 def consumer(f: Fields) -> str:
     """Return the state of a consumer as a sentence, such as "Consumer anna sends a request to broker 1.".
 
-    If no request is pending, the sentence has the consumer's generation, and then the first of these that there is: the
-    exception that its last poll has thrown, the condition of a process that does not poll, such as "frozen", its last
-    response. `f` has the fields of a `consumer` record.
+    `f` has the fields of a `consumer` record.
     """
     me = f["now"]._asdict() if hasattr(f["now"], "_asdict") else f["now"]
     if me["asked"]:
         return f"Consumer {f['name']} sends a request to broker {me['asked'][0]}."
-    said = f"Consumer {f['name']} is in generation {me['generation']} of group {me['group']}"
+    generation = f"generation {me['generation']}" if me["generation"] >= 0 else "no generation"
+    said = f"Consumer {f['name']} is in {generation} of group {me['group']}"
     if me["error"].endswith("Exception"):
         return f"{said}; its poll has thrown {me['error']}."
     if me.get("condition", POLLING) != POLLING:
@@ -60,10 +57,9 @@ def consumer(f: Fields) -> str:
 
 
 def appended(f: Fields) -> str:
-    """Return in words what a coordinator appends to the offsets topic, such as "the offsets t-0 5 of group g" or "2 tombstones".
+    """Return in words what a coordinator appends to the offsets topic, such as "the offsets t-0 5 of group g".
 
-    It is the committed offsets, the assignment of a generation, or the new id of a static member; for any other append it is the
-    number of records. `f` has the fields of an `append` record of the journal.
+    `f` has the fields of an `append` record of the journal.
     """
     completion, values = f["completion_event"], [value for _, value in f["records"]]
     if completion is None:

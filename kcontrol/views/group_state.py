@@ -17,14 +17,12 @@ State = Mapping[str, Any]
 
 
 class Member(NamedTuple):
-    """One member of a group, as the coordinator has it in its cache; `leads` is True for the leader of the group.
-
-    `waits_for` is the request of the member that the coordinator has parked: "join", "sync" or "" if it has parked none.
-    """
+    """One member of a group, as the coordinator has it in its cache; `leads` is True for the leader of the group."""
 
     member_id: str
     client: str
     leads: bool
+    # The member's parked request: "join", "sync" or "".
     waits_for: str
     partitions: list[str]
 
@@ -40,16 +38,14 @@ WAITS = {"join": "JoinGroup", "sync": "SyncGroup"}
 
 
 class Group(NamedTuple):
-    """One group in the memory of a coordinator; `group` is the group id, and `coordinator` the coordinator's broker id.
-
-    `state` has the name in the run's release. `held` has all fields of the group as the journal has them.
-    """
+    """One group in the memory of a coordinator, with the name of its state in the run's release."""
 
     group: str
     coordinator: int
     state: str
     generation: int
     members: list[Member]
+    # All fields of the group as the journal has them.
     held: Mapping[str, Any]
 
     @property
@@ -59,11 +55,7 @@ class Group(NamedTuple):
 
 
 def state_name(state: str, release: str) -> str:
-    """Return the name that a group state has in a release; `state` is kcontrol's name, which is that of the last release.
-
-    Only CompletingRebalance had another name, AwaitingSync, in earlier releases. For a release without group coordinators return
-    `state`.
-    """
+    """Return the name of a group's state in a release, such as AwaitingSync for CompletingRebalance in 0.9."""
     if state != group_rules(LAST_RELEASE).completing_rebalance_name:
         return state
     try:
@@ -73,9 +65,9 @@ def state_name(state: str, release: str) -> str:
 
 
 def state_names(table: TransitionTable, release: str) -> dict[str, str]:
-    """Return the release's name, such as "AwaitingSync", of each group state with a transition in `table`, by kcontrol's name.
+    """Return Kafka's names of group states, by kcontrol's names: `{"CompletingRebalance": "AwaitingSync"}`.
 
-    `table` is the transition table of groups in this release.
+    `table` is the transition table of groups in this release; a state without a transition is left out.
     """
     found = {str(state) for row in table for state in row[:2]}
     return {str(state): state_name(str(state), release) for state in table.states if str(state) in found}

@@ -48,7 +48,7 @@ STRIP_STYLE = """
 class GroupStrip:
     """The history of one group of a journal, as a picture (SVG) and as text; a notebook gets both.
 
-    `beside` are the strips of other runs, which stand below this strip; `name` is the name of the run, before the title.
+    `beside` are the strips of other runs, which stand below this strip.
     """
 
     places, most = False, MOST
@@ -69,11 +69,8 @@ class GroupStrip:
         return {"image/svg+xml": self.svg(), "text/plain": repr(self)}
 
     def to_json(self) -> dict[str, Any]:
-        """Return the strip for the viewer as a dict: `group` (its id), `svg`, `text` and `marks`.
-
-        `marks` has, for each column, the index of its journal record, and where the column ends as a share of the picture's
-        width.
-        """
+        """Return the strip for the viewer: {"group": "billing", "svg": ..., "text": [...], "marks": [...]}."""
+        # A mark has, for a column, the index of its journal record, and its end as a share of the picture's width.
         return {"group": self.group_id, "svg": self.svg(), "text": self.lines(), "marks": self.marks()}
 
     def marks(self) -> list[tuple[int, float]]:
@@ -87,10 +84,7 @@ class GroupStrip:
 
     @property
     def title(self) -> str:
-        """A sentence such as "Group g: Stable, generation 2, coordinator broker 1.", after the last moment.
-
-        It begins with the run's name if the strip has a name, and says if no coordinator has the group in its cache.
-        """
+        """A sentence such as "Group g: Stable, generation 2, coordinator broker 1." about the end of the run."""
         now = self.moments[-1] if self.moments else None
         head = f"{text.clean(self.name)} \u00b7 Group" if self.name else "Group"
         if now is None or now.group is None:
@@ -99,12 +93,9 @@ class GroupStrip:
         return f"{head} {text.clean(self.group_id)}: {state}, generation {generation}, coordinator broker {now.coordinator}."
 
     def lines(self) -> list[str]:
-        """Return the title and a line for each member id: what it waits for, its partitions and its deadline.
-
-        For a recording the next line says how many requests and responses it has, and how many states of the group are inferred.
-        The lines of `beside` come last.
-        """
+        """Return the title and a line for each member id: what the member waits for, its partitions and its deadline."""
         own = [self.title, *(f"  {lane.letter} {text.clean(lane.name)}: {self._condition(lane)}" for lane in self.lanes)]
+        # For a recording, the numbers of requests and responses, and of inferred states.
         own += [f"  {self.evidence.line()}"] if self.evidence else []
         return [*own, *(line for strip in self.beside for line in strip.lines())]
 
@@ -159,7 +150,7 @@ class GroupStrip:
         )
 
     def _drawn(self) -> tuple[list[str], float]:
-        """Return the SVG elements of this strip, without the strips of `beside`, and its height in pixels."""
+        """Return (SVG elements, height in pixels) of this strip, without the strips of other runs below (`beside`)."""
         parts, top = [label(MARGIN, 22, self.title, "ink", 14), *self._states(), *self._flags()], TOP + STATE + GAP
         if self.left_out:
             parts.append(label(self.width - MARGIN, 22, f"{self.left_out} earlier moments are not drawn", "dim", 11, "end"))
@@ -230,12 +221,10 @@ class GroupStrip:
         return parts
 
     def _times(self, y: float) -> list[str]:
-        """Return the times below the columns as SVG text elements, at the height `y` in pixels.
-
-        A column is a journal record that changes the group. Its time is left out if the nearest time to its left takes the room.
-        """
+        """Return the times below the columns as SVG text elements, at the height `y` in pixels."""
         parts, free = [], 0.0
         for place, moment in enumerate(self.moments):
+            # A time without enough room is left out.
             if self.x(place) >= free:
                 parts.append(label(self.x(place), y, clock.duration(moment.at_ms - self._begin_ms), "dim", 10))
                 free = self.x(place) + 52
@@ -280,9 +269,9 @@ def _state(x: float, width: float, css: str, words: str) -> list[str]:
 
 
 def _is_consuming(moment: Moment, member: Mapping[str, Any]) -> bool:
-    """Return whether a member may read the partitions of its assignment in the coordinator's cache.
+    """Return whether a member consumes, by the group in the coordinator's cache.
 
-    It may if the coordinator has parked no request of the member and the generation has been assigned.
+    True if the coordinator has parked no request of the member, and the group is not in CompletingRebalance.
     """
     return group_moments.kind(member) == "member" and moment.group is not None and moment.group["state"] != COMPLETING
 
@@ -297,22 +286,18 @@ def _by_number(partition: str) -> tuple[str, int]:
 
 
 def strips(records: Sequence[Record], state: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return for each consumer group of a journal, by group id, a dict for the viewer: `group`, `svg`, `text` and `marks`.
+    """Return the group strip of each consumer group of a journal as a dict for the viewer, as `GroupStrip.to_json` makes it.
 
-    `state` is the state that `journal.fold` returns for all records. `marks` has, for each column of the picture, the index of
-    its journal record, and where the column ends as a share of the picture's width.
+    `state` is the state of the cluster after all records.
     """
     return [GroupStrip(records, group_id).to_json() for group_id in group_moments.groups(state)]
 
 
 def strips_of(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """Return for each consumer group of a journal a dict for the viewer: `group` (its id), `svg`, `text` and `marks`.
-
-    `text` says in words what `svg` shows. `marks` has a pair for each column of the picture: the index of its journal record, and
-    the column's end as a share of the picture's width. Records that contradict earlier records are skipped.
-    """
+    """Return the group strip of each consumer group of a journal as a dict for the viewer, as `GroupStrip.to_json` makes it."""
     followed = Fold()
     for record in records:
+        # Records that contradict earlier records are skipped.
         with suppress(*WRONG):
             followed.add(record)
     return strips(records, followed.state)

@@ -20,9 +20,9 @@ Line = tuple[str, dict[str, Any]]
 
 
 class BrokerWords:
-    """Follows the registrations of brokers in one journal, to say what Kafka's brokers and controllers log about them.
+    """Follows the registrations of brokers in a journal, to say what Kafka's brokers and controllers log about them.
 
-    `lines`, called for each record in order, yields log lines as (kind, values): a row of `kafka_words.tsv` and its values.
+    `lines`, called for each record in order, yields (kind, values): a row of `kafka_words.tsv` and its values.
     """
 
     def __init__(self) -> None:
@@ -60,9 +60,9 @@ class BrokerWords:
                     yield from [("started", {"id": broker})] if broker == r.id.broker else ()
 
     def _changed(self, controller: int) -> dict[str, Any]:
-        """Return the values of the line about changed brokers: `added`, `deleted`, `bounced` and `live`, texts such as "1,2".
+        """Return the ids in the line about changed brokers: `added`, `deleted`, `bounced` and `live`, texts such as "1,2".
 
-        They are the registrations, compared with the broker epochs that the controller knows.
+        The brokers registered now are compared with the brokers and broker epochs that `controller` knows.
         """
         now, known = self._registered, self._known[controller]
         bounced = [b for b in now if b in known and 0 <= known[b] < now[b]]

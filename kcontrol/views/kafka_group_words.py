@@ -34,11 +34,7 @@ NO_REASON = "not provided"
 
 
 class GroupWords:
-    """The converter of journal records into lines of a group coordinator's log; `lines` is called for each record in order.
-
-    It stores what later lines need: the events that handlers handle, the groups, and the number of partitions of the offsets
-    topic.
-    """
+    """Converts journal records into lines of a group coordinator's log; `lines` is called for each record in order."""
 
     def __init__(self) -> None:
         self.events: dict[RecordId, Mapping[str, Any]] = {}  # record -> the event that its handler handles
@@ -145,9 +141,9 @@ def _sizes(held: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _joined(group: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Line]:
-    """Yield the line about the member id that a JoinGroup without a member id gets, as (kind, values).
+    """Yield the log line, as (kind, values), about the member id that a JoinGroup has added to the group.
 
-    `before` and `now` are the values of the group before and after the JoinGroup; nothing is yielded if it adds no member id.
+    `before` and `now` are the group before and after the JoinGroup.
     """
     about = {"group": group, "state": before["state"]}
     for member_id in (id for id in now["pending_members"] if id not in before["pending_members"]):
@@ -168,12 +164,11 @@ def _option(value: str | None) -> str:
 
 
 def _reason(f: Mapping[str, Any], held: Mapping[str, Any], event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values by name for a log line about the reason of a rebalance; {} if the event gives no reason.
+    """Return the values by name for the reason of a rebalance in a log line; {} if the event gives no reason.
 
-    The value of the key `reason` names a text in `kafka_words.tsv`, such as "reason.left"; the other values fill the placeholders
-    of this text. `f` has the fields of the `group` record, `held` is the group after it, and `event` the event whose handler made
-    the record.
+    `f` has the fields of the `group` record, `held` is the group after it, and `event` the coordinator's event.
     """
+    # The value of `reason` names a text in `kafka_words.tsv`; the other values fill its placeholders.
     kind, member = event.get("event"), event.get("member_id")
     if kind == SESSION:
         return {"reason": "reason.expired", "member": member}

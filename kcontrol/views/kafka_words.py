@@ -45,10 +45,9 @@ TABLE = files("kcontrol.views") / "kafka_words.tsv"
 
 @cache
 def rows(kind: str) -> tuple[tuple[str, ...], ...]:
-    """Return the rows of `kafka_words.tsv` for a kind of line, such as "partition.new", oldest first.
+    """Return the rows of `kafka_words.tsv` for a kind of log line, such as "partition.new", the oldest first.
 
-    A row is (first release that logs this text, level, logger, message). A row with the message "" says that from this release on
-    no such line is logged.
+    A row is (first release, level, logger, message); the message "" says that the line exists no longer.
     """
     lines = [line.split("\t") for line in TABLE.read_text().splitlines()[1:]]
     return tuple(tuple(columns) for name, *columns in lines if name == kind)
@@ -88,7 +87,7 @@ def picked(kind: str, release: str) -> tuple[str, ...] | None:
 
 
 class KafkaWords:
-    """The log lines of one journal: `lines`, called for each journal record in order, returns Kafka's lines at the record."""
+    """Converts a journal into Kafka's log lines: `lines`, called for each record in order, returns the record's lines."""
 
     def __init__(self, release: str, world: str = "simulated") -> None:
         self.release, self.clock, self.recorded = release, clock.of_world(world), world == "recorded"
@@ -108,9 +107,9 @@ class KafkaWords:
         return found + [line for kind, facts in self.groups.lines(r) for line in self._group_line(r, kind, facts)]
 
     def _group_line(self, r: Record, kind: str, facts: dict[str, Any]) -> Iterator[LogLine]:
-        """Yield the line of a coordinator, unless the journal lacks one of its values, or the release does not log it.
+        """Yield the log line `kind` of a coordinator, unless the journal lacks a value, or the release does not log the line.
 
-        `kind` is the kind of the line in `kafka_words.tsv`, and `facts` has the values that the journal has, by name.
+        `facts` has the values that the journal has, by name.
         """
         if (why := facts.get("reason")) is not None and (row := picked(why, self.release)) is not None:
             facts = facts | {"reason": row[-1].format(**facts)}
@@ -240,10 +239,10 @@ class KafkaWords:
     def _note_topic(self, kind: str, path: str, text: str) -> dict[str, ReplicaAssignment]:
         """Store the assignments in a topic znode; return the partitions whose assignment has changed, with the new assignment.
 
-        `kind` is "create", "set" or another kind of operation on a znode, `path` the path of the znode, and `text` its new data.
-        For a path of no topic, for any other kind, and for malformed data store nothing and return {}.
+        `kind`, `path` and `text` are those of the write to the znode.
         """
         topic = path.removeprefix(f"{TOPICS}/")
+        # No topic znode, or no new data.
         if topic == path or "/" in topic or kind not in ("create", "set"):
             return {}
         try:
@@ -277,9 +276,9 @@ WRITERS: dict[str, Callable[[KafkaWords, Record], Iterator[LogLine]]] = {
 
 
 def in_kafkas_words(records: Iterable[Record], *, dated: bool = False) -> Iterator[list[LogLine]]:
-    """Yield, for each record of a journal, the lines that the run's release of Kafka logs; most records have none.
+    """Yield, for each journal record, the lines that the run's release of Kafka logs; most records have none.
 
-    If `dated` is True every line has a date, as in Kafka's files, and the times of any run count from 1970-01-01 00:00 UTC.
+    If `dated`, every line has a date, as in Kafka's files.
     """
     words = KafkaWords("")
     for record in records:

@@ -1,8 +1,4 @@
-"""A partition of the offsets topic as rows of squares: the log, the coordinator's cache, and the result of a load of the log.
-
-Each square of the log is a record; below it is its key. The two other rows have a column for each key: a dashed square says that
-the key is absent. The name of a key is its group, and for an offset also the partition.
-"""
+"""A partition of the offsets topic as rows of squares: the log, the coordinator's cache, and the result of a load."""
 
 from __future__ import annotations
 
@@ -19,23 +15,21 @@ SIGNS = {"tombstone": "\u2715"}
 
 
 class Square(NamedTuple):
-    """A record of the log: the name of its key, its value in words, its offset, and whether a later record has its key.
-
-    The name of a key is its group and, for a committed offset, the partition. The value is such as "offset 5" or "tombstone".
-    `is_faded` is True if a later record has the key.
-    """
+    """A record of the log in the picture: its key, such as "billing t-0", and its value in words, such as "offset 5"."""
 
     key: str
     value: str
     offset: str
+    # A later record has the key.
     is_faded: bool = False
+    # What follows the value of a record in a compressed batch: ", in a gzip batch of 130 bytes".
+    batch: str = ""
 
 
 class OffsetsTopicPicture:
-    """A partition of the offsets topic as SVG and as text: its log, the coordinator's cache, and the result of a load of the log.
+    """A partition of the offsets topic as SVG and as text: its log, the coordinator's cache, and the cache after a load.
 
-    `load` is the cache that a coordinator would get if it loaded this log. `cache` and `load` map the name of a key to its value
-    in words, as "billing t-0" to "offset 5". `broker` is the coordinator, None without a coordinator.
+    `cache` and `load` map a key, such as "billing t-0", to its value in words, such as "offset 5".
     """
 
     def __init__(
@@ -63,29 +57,27 @@ class OffsetsTopicPicture:
     def lines(self) -> list[str]:
         """Return the picture as lines: the title, one line per record of the log, then the cache and the load, one line each."""
         faded = {square.offset: ", which compaction drops" for square in self.squares if square.is_faded}
-        log = (f"  {s.offset} {text.clean(s.key)}: {s.value}{faded.get(s.offset, '')}" for s in self.squares)
+        log = (f"  {s.offset} {text.clean(s.key)}: {s.value}{s.batch}{faded.get(s.offset, '')}" for s in self.squares)
         rows = {f"cache{self._at}": self.cache, "a load now finds": self.load}
         return [f"{self.title}; log{self._at}:", *log, *(f"{name}: {_listed(held)}" for name, held in rows.items())]
 
     # ---------------------------------------------------------------- picture
 
     def svg(self) -> str:
-        """Return the picture as SVG: a row of squares for the log's records, and rows for the keys in the cache and after a load.
-
-        Of more than MOST records the last are drawn, and of more than MOST keys the first.
-        """
+        """Return the picture as SVG: squares for the records of the log, and for the keys in the cache and after a load."""
+        # The last records, and the first keys.
         shown, keys = self.squares[-MOST:], self.keys[:MOST]
         width = MARGIN + NAME + max(5, len(shown), len(keys)) * STEP + MARGIN
         parts = [label(MARGIN, 24, self.title, "ink", 14)]
         earlier = f", {len(self.squares) - len(shown)} earlier" if len(shown) < len(self.squares) else ""
-        parts += _names(TOP, f"log{self._at}", f"{len(self.squares)} record{'s' * (len(self.squares) != 1)}{earlier}")
+        parts += _names(TOP, f"log{self._at}", text.counted(len(self.squares), "record") + earlier)
         for place, square in enumerate(shown):
             x = MARGIN + NAME + place * STEP
-            parts += self._square(x, TOP, square.key, square.value, is_faded=square.is_faded)
+            parts += self._square(x, TOP, square.key, square.value, square.batch, is_faded=square.is_faded)
             parts.append(label(x + BOX / 2, TOP - 6, square.offset, "dim", 11, "middle"))
         for line, (name, held) in enumerate(((f"cache{self._at}", self.cache), ("a load now finds", self.load)), 1):
             top = TOP + line * ROW
-            parts += _names(top, name, f"{len(held)} key{'s' * (len(held) != 1)}")
+            parts += _names(top, name, text.counted(len(held), "key"))
             for place, key in enumerate(keys):
                 parts += self._square(MARGIN + NAME + place * STEP, top, key, held.get(key))
         legend = "pale: a later record has its key, so compaction drops it \u00b7 \u2715: tombstone \u00b7 dashed: absent"
@@ -99,7 +91,7 @@ class OffsetsTopicPicture:
             f'font-family="system-ui,sans-serif"><style>{STYLE}{STRIP_STYLE}</style>{"".join(parts)}</svg>'
         )
 
-    def _square(self, x: float, top: float, key: str, value: str | None, *, is_faded: bool = False) -> list[str]:
+    def _square(self, x: float, top: float, key: str, value: str | None, batch: str = "", *, is_faded: bool = False) -> list[str]:
         frame = f'<rect x="{x}" y="{top}" width="{BOX}" height="{HEIGHT}" rx="4"'
         group, _, partition = key.partition(" ")
         below = label(x + BOX / 2, top + HEIGHT + 14, text.clean(partition or group, 8), "dim", 11, "middle")
@@ -107,7 +99,7 @@ class OffsetsTopicPicture:
             return [f'{frame} class="absent"/>', below]
         colour = COLOURS[self.keys.index(key) % len(COLOURS)]
         pale = ' fill-opacity="0.25"' if is_faded else ""
-        hint = f"<title>{escape(text.clean(f'{key}: {value}'))}</title>"
+        hint = f"<title>{escape(text.clean(f'{key}: {value}{batch}'))}</title>"
         css = "ink" if is_faded else on_bar(colour)
         inside = label(x + BOX / 2, top + 19, _sign(value), css, 13, "middle")
         return [f'{frame} fill="{colour}"{pale}>{hint}</rect>', inside, below]
@@ -118,10 +110,7 @@ def _names(top: float, name: str, amount: str) -> list[str]:
 
 
 def _sign(value: str) -> str:
-    """Return the short form, at most six characters, of a value in words, for the square of the value in the picture.
-
-    The value is "offset 5", with the short form "5"; "generation 3, 2 members", with "gen 3"; or "tombstone", with "\u2715".
-    """
+    r"""Return a value in at most six characters, such as "5" for "offset 5" and "gen 3" for "generation 3, 2 members"."""
     words = value.split()
     return SIGNS.get(value) or text.clean(f"gen {words[1].rstrip(',')}" if words[0] == "generation" else words[1], 6)
 

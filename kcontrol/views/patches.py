@@ -51,11 +51,9 @@ def is_shown(path: Sequence[str]) -> bool:
 
 
 class Patches:
-    """The converter of the changes of state by each journal record into a patch, by which the browser repeats them on its copy.
+    """Converts the changes of state by each journal record into a patch, which the browser applies to its copy of the state.
 
-    A row is the viewer's dict of one record. A form is a patch in which each value that the row has is replaced by its place in
-    the row, such as "$fields.subject". Equal forms, and equal long texts, are sent once; later rows have the number of the form
-    or text, counted from 0 in the order of their first use.
+    Equal patches, and equal long texts, are sent once.
     """
 
     def __init__(self) -> None:
@@ -63,13 +61,9 @@ class Patches:
         self._texts: dict[str, int] = {}
 
     def of(self, row: Row, changes: Iterable[Change]) -> Row:
-        """Return the entries `patch`, `texts` and `with` of `row`, the viewer's dict of one journal record.
+        """Return the entries `patch`, `texts` and `with` of a record's row; {} if no panel draws a changed part.
 
-        `changes` are the changes of the state by the record. `patch` is the list of these changes, or the number of an equal list
-        in an earlier row. In the list a value that the row has is replaced by its place in the row, such as "$fields.subject".
-        Other texts over SHORT characters are moved to `texts`, other numbers, long lists and long objects to `with`; the list has
-        their places, such as "$texts.0". `texts` has a text's number if an earlier row has the text. An empty entry is left out.
-        Return {} if no panel draws a changed part.
+        `changes` are the changes of the state by the record; the module's docstring describes the entries.
         """
         shown = [change for change in changes if is_shown(change[1])]
         if not shown:
@@ -92,11 +86,9 @@ class Patches:
 
 
 class _FormMaker:
-    """The converter of one record's changes of the viewer's state into a form: values of the record become places in its row.
+    """Converts one record's changes of state into a form: values that the row has become places, such as "$fields.subject".
 
-    The browser puts the values back when it applies the form as a patch. The row is the viewer's dict of the record, and a place
-    is a text such as "$fields.subject". `texts` collects long texts, and `literals` other values that the row does not have;
-    their places are "$texts.0" and "$with.0". So similar records have equal forms.
+    So similar records have equal forms. `texts` and `literals` collect the other values.
     """
 
     def __init__(self, row: Row) -> None:
@@ -123,22 +115,19 @@ class _FormMaker:
                     self._note(item, f"{place}.{number}", deep - 1)
 
     def key(self, part: str) -> Any:
-        """Return `part`, a key in the path of a change, as it stands in a patch.
+        """Return `part`, a key in a change's path, as a place in the row, such as "$id.0" for the broker's id.
 
-        If a number in the row (the viewer's dict of the record) has this text, return the number's place in the row: "$id.0" for
-        "3" if the row's `id` begins with 3. Else return what `form` returns for a text.
+        A key without a place in the row is converted like a value (`form`).
         """
         return self._numbers.get(part) or self.form(part)
 
     def form(self, part: Any) -> Any:
-        """Return `part`, a value of a change, as it stands in a patch: values that the row has are replaced by their places.
+        """Return the form of a changed value: a place in the row, such as "$fields.subject", if the row has the value.
 
-        The row is the viewer's dict of the record, and a place is a text such as "$fields.subject". A long text that the row does
-        not have is added to `texts`, and a number or a long list or object to `literals`; its place there is returned. A short
-        list or object becomes a tuple of its forms that begins with "list" or "object". None, True, False and short texts
-        remain. A form has no numbers, because 1 and True are equal in Python.
+        Other values stay, such as None and a short text, or are stored in `texts` or `literals`.
         """
         kind = type(part)
+        # A form has no numbers, because 1 and True are equal in Python.
         if part is None or kind is bool:
             return part
         place = self._scalars.get(part) if kind is str or kind is int else self._things.get(id(part))
@@ -147,6 +136,7 @@ class _FormMaker:
         if kind is str:
             return part if len(part) <= SHORT and not part.startswith("$") else self._text(part)
         if kind is list and len(part) <= MOST:
+            # A short list or object becomes a tuple that begins with its kind.
             return ("list", *map(self.form, part))
         if kind is dict and len(part) <= MOST:
             return ("object", *((key, self.form(value)) for key, value in part.items()))
@@ -160,10 +150,9 @@ class _FormMaker:
 
 
 def _as_json(form: Any) -> Any:
-    """Return a form, which is nested tuples, in JSON's types.
+    """Convert `form`, a patch or a part of a patch as nested tuples, into lists and dicts.
 
-    A tuple that begins with "object" becomes a dict of its pairs, one that begins with "list" a list of its other values, and any
-    other tuple a list.
+    `("list", 1, 2)` becomes `[1, 2]`, and `("object", ("a", 1))` becomes `{"a": 1}`.
     """
     if not isinstance(form, tuple):
         return form

@@ -1,7 +1,6 @@
-"""The state that pictures show in addition to that of `journal.fold`.
+"""The state that pictures show in addition to that of `journal.fold`, such as partitions, sessions and transitions.
 
-It has partitions, sessions, zxids, requests in handlers, transitions, and lost records of logs. Its changes are listed like those
-of the state of `journal.fold`, and are sent to the browser with them.
+Its changes are sent to the browser like those of the state of `journal.fold`.
 """
 
 from __future__ import annotations
@@ -16,26 +15,21 @@ from kcontrol.views import folded_state
 
 
 class Seen(Changes):
-    """The state that pictures show in addition to that of `journal.fold`; like `Fold`, it is computed record by record.
-
-    The state has `partitions` (name to the fields of `folded_state.Partition`), `sessions` (id to [broker, whether its process
-    runs]), `czxid` and `mzxid` (by path), `moves` (state machine to the id of the journal record of its last transition), `taken`
-    ("sender>receiver" of received requests without a response), `cuts` (broker to partition to the last truncation: [id of its
-    journal record, offset, removed log records]) and `lost` (partition to the fields of its `record_lost` records). A zxid is
-    that of the write that created (`czxid`) or last changed (`mzxid`) the znode.
-    """
+    """The state that pictures show in addition to that of `journal.fold`; like `Fold`, it is computed record by record."""
 
     def __init__(self) -> None:
+        # partitions: name to fields of `folded_state.Partition`; sessions: id to [broker, whether its process runs]; czxid,
+        # mzxid: path to zxid; moves: state machine to the record of its last transition; taken: "sender>receiver" of requests
+        # without a response; cuts: broker to partition to the last truncation; lost: partition to its `record_lost` records.
         parts = ("partitions", "sessions", "czxid", "mzxid", "moves", "taken", "cuts", "lost")
         super().__init__({part: {} for part in parts})
         self._znodes: dict[str, Any] = {}  # below /brokers/topics
         self._numbers: dict[str, set[int]] = {}  # the partitions of each topic
 
     def add(self, record: Record, changes: Iterable[Change]) -> None:
-        """Change the state by the next record, whose fields are in JSON's types, and list these changes in `noted`.
+        """Change this state by the next journal record, and list the changes of this state in `noted`.
 
-        `changes` are the changes that this record has made in the state of `journal.fold`; `noted` has the same form, and only
-        the changes of this record.
+        `changes` are what the record changes in the state of `journal.fold`; the record's fields have JSON's types.
         """
         self.noted = []
         if (note := NOTES.get(record.kind)) is not None:
@@ -51,7 +45,7 @@ class Seen(Changes):
     def _topic_znode(self, path: str, value: Any) -> None:
         """Bring `partitions` up to date after a change of a topic's znode or of a partition's state znode.
 
-        `value` is [data, version, owner] of the znode after the change, or None if the znode was deleted.
+        `value` is [data, version, owner] after the change, None after a deletion.
         """
         if value is None:
             self._znodes.pop(path, None)

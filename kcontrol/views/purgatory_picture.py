@@ -16,17 +16,20 @@ from typing import TYPE_CHECKING, Any
 
 from kcontrol.views import clock, text
 from kcontrol.views.delayed_operations import Operation, Place, Purgatory
-from kcontrol.views.still_picture import MARGIN, STYLE, WIDTH, label
+from kcontrol.views.still_picture import MARGIN, STYLE, label
 
 if TYPE_CHECKING:
     from kcontrol.group.timing_wheel import Wheel
 
-ROW, SQUARE, TOP = 28, 22, 44
-CENTRE_X, HUB, RING = 590, 26, 27  # of the wheel: its centre, the hole in it, and the breadth of a ring
+WIDTH = 390  # the wheel stands below the watch lists, so that a narrow column shows both
+ROW, SQUARE, TOP, LINE = 28, 22, 62, 17
+HUB, RING = 26, 27  # of the wheel: the hole in it, and the breadth of a ring
 MOST_KEYS, MOST = 10, 26
+Point = tuple[float, float]  # x and y in pixels
 LEGEND = (
-    "crossed: complete, not removed yet \u00b7 filled slot: has tasks \u00b7 thick border: the clock of the ring \u00b7 "
-    "dotted: the fall of a task"
+    "crossed: complete, not removed yet",
+    "filled slot: has tasks \u00b7 dotted: the fall of a task",
+    "thick border: the clock of the ring",
 )
 WHEEL_STYLE = """
 .slot{fill:none;stroke:#c4cad1}.full{fill:#ffd79a;stroke:#b87f00}.now{fill:none;stroke:#0072b2;stroke-width:3}
@@ -61,10 +64,7 @@ class PurgatoryPicture:
         return f"Purgatory {self.purgatory.name} of broker {self.broker} at {self.now_ms:,} ms: {counters}."
 
     def lines(self) -> list[str]:
-        """Return the title, the rings with their clocks, and one line for each operation that is drawn.
-
-        Drawn are the operations that wait or are still on a watch list, and the operation that began last; at most 26.
-        """
+        """Return the title, the rings with their clocks, and one line for each operation in the picture."""
         rings = ", ".join(f"{clock.duration(ring.tick_ms)} (clock {ring.now_ms:,} ms)" for ring in self.purgatory.rings())
         return [self.title, f"  rings: {rings}", *(f"  {self._condition(o, letter)}" for o, letter in self.letters.items())]
 
@@ -80,18 +80,20 @@ class PurgatoryPicture:
     # ---------------------------------------------------------------- picture
 
     def svg(self) -> str:
-        """Return the picture as SVG: watch lists left, the wheel right."""
+        """Return the picture as SVG: watch lists above, the wheel below them, both at the left edge."""
         rings, lists = self.purgatory.rings(), list(self.purgatory.watch_lists.items())
-        radius = HUB + RING * len(rings)
-        height = max(TOP + 2 * radius + 56, TOP + 30 + ROW * (min(len(lists), MOST_KEYS) + 2))
-        centre_y = TOP + radius + 14
-        parts = [label(MARGIN, 22, self.title, "ink", 14), *self._watch_lists(lists)]
+        radius, above = HUB + RING * len(rings), TOP + LINE + 16 + ROW * min(len(lists), MOST_KEYS + 1)
+        centre = (MARGIN + radius, above + radius)
+        place, counters = self.title.split(": ")
+        parts = [label(MARGIN, 22, f"{place}:", "ink", 14), label(MARGIN, 22 + LINE, counters, "ink", 14)]
+        parts += self._watch_lists(lists)
         for number, ring in enumerate(rings):
-            parts += self._ring(ring, HUB + RING * number, centre_y)
+            parts += self._ring(ring, HUB + RING * number, centre)
         for operation in self.letters:
-            parts += self._fall(operation, centre_y)
-        parts.append(label(MARGIN, height - 10, LEGEND, "dim", 11))
-        size = f'width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}"'
+            parts += self._fall(operation, centre)
+        height = centre[1] + radius + 10 + LINE * (len(LEGEND) + 1)
+        parts += [label(MARGIN, height - 10 - LINE * number, words, "dim", 12) for number, words in enumerate(LEGEND[::-1])]
+        size = f'width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" class="purgatory"'
         name = escape(" ".join(self.lines()), quote=True)
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{name}" font-family="system-ui,sans-serif">'
@@ -118,35 +120,32 @@ class PurgatoryPicture:
         if operation.completed_by:
             yield f'<path d="M{x + 3} {y + SQUARE - 3}L{x + SQUARE - 3} {y + 3}" class="strike"/>'
 
-    def _ring(self, ring: Wheel, inner: float, y: float) -> Iterator[str]:
+    def _ring(self, ring: Wheel, inner: float, centre: Point) -> Iterator[str]:
         for bucket in ring.buckets:
             letters = [letter for o, letter in self.letters.items() if str(o.begun) in bucket.tasks]
             words = f"ring {clock.duration(ring.tick_ms)}, slot {bucket.index}: {', '.join(letters) or 'empty'}"
-            path = _sector(inner, inner + RING, bucket.index, ring.size, y)
+            path = _sector(inner, inner + RING, bucket.index, ring.size, centre)
             yield f'<path d="{path}" class="{"full" if bucket.tasks else "slot"}"><title>{escape(words)}</title></path>'
             if bucket.tasks:
-                x_letter, y_letter = _point(inner + RING / 2, bucket.index + 0.5, ring.size, y)
-                yield label(x_letter, y_letter + 4, "".join(letters)[:3] or str(len(bucket.tasks)), "ink", 12, "middle")
+                x_letter, y_letter = _point(inner + RING / 2, bucket.index + 0.5, ring.size, centre)
+                yield label(x_letter, y_letter + 4, _tasks(letters, len(bucket.tasks)), "ink", 12, "middle")
         at = ring.now_ms // ring.tick_ms % ring.size
-        yield f'<path d="{_sector(inner, inner + RING, at, ring.size, y)}" class="now"/>'
-        x_name, y_name = _point(inner + RING / 2, -0.02, ring.size, y)
-        yield label(x_name - 3, y_name + 4, clock.duration(ring.tick_ms), "dim", 10, "end")
+        yield f'<path d="{_sector(inner, inner + RING, at, ring.size, centre)}" class="now"/>'
+        x_name, y_name = _point(inner + RING / 2, -0.02, ring.size, centre)
+        yield label(x_name - 3, y_name + 4, clock.duration(ring.tick_ms), "dim", 12, "end")
 
-    def _fall(self, operation: Operation, y: float) -> Iterator[str]:
-        """Yield SVG elements: a dotted line through the slots of an operation's task, in the order in which the task had them.
-
-        If the task has left the wheels, the line ends in their centre, and a circle with the operation's letter comes first.
-        `y` is the height of the wheel's centre.
-        """
+    def _fall(self, operation: Operation, centre: Point) -> Iterator[str]:
+        """Yield SVG elements: a dotted line through the slots that an operation's task has had."""
         ticks = {ring.tick_ms: (number, ring.size) for number, ring in enumerate(self.purgatory.rings())}
         points = []
         for place in operation.places:
             number, size = ticks[place.tick_ms]
-            points.append(_point(HUB + RING * (number + 0.5), place.slot + 0.5, size, y))
+            points.append(_point(HUB + RING * (number + 0.5), place.slot + 0.5, size, centre))
+        # A task that has left the wheels: the line ends in their centre.
         if operation.left_wheel_ms is not None:
-            points.append((CENTRE_X, y))
-            yield f'<circle cx="{CENTRE_X}" cy="{y}" r="11" class="left"/>'
-            yield label(CENTRE_X, y + 4, self.letters[operation], "ink", 12, "middle")
+            points.append(centre)
+            yield f'<circle cx="{centre[0]}" cy="{centre[1]}" r="11" class="left"/>'
+            yield label(centre[0], centre[1] + 4, self.letters[operation], "ink", 12, "middle")
         if len(points) > 1:
             yield f'<path d="M{"L".join(f"{px:.1f} {py:.1f}" for px, py in points)}" class="fall"/>'
 
@@ -155,20 +154,27 @@ def _is_watched(purgatory: Purgatory, operation: Operation) -> bool:
     return operation in purgatory.watch_lists.get(operation.key, ())
 
 
+def _tasks(letters: list[str], number: int) -> str:
+    """Return what a slot with `number` tasks shows: their letters, or the first letter and the number of the other tasks."""
+    if not letters:
+        return str(number)
+    return "".join(letters) if number <= 3 else f"{letters[0]}+{number - 1}"
+
+
 def _when(place: Place) -> str:
     return f"from {place.at_ms:,} ms"
 
 
-def _point(radius: float, slot: float, size: int, y: float) -> tuple[float, float]:
-    """Return the point at a radius and a slot of a ring with `size` slots, whose centre has the height `y`.
+def _point(radius: float, slot: float, size: int, centre: Point) -> Point:
+    """Return the point at a radius around `centre` and at a slot of a ring with `size` slots.
 
     Slot 0 begins at twelve o'clock, and the slots run clockwise.
     """
     angle = 2 * pi * slot / size - pi / 2
-    return round(CENTRE_X + radius * cos(angle), 1), round(y + radius * sin(angle), 1)
+    return round(centre[0] + radius * cos(angle), 1), round(centre[1] + radius * sin(angle), 1)
 
 
-def _sector(inner: float, outer: float, slot: int, size: int, y: float) -> str:
-    (ax, ay), (bx, by) = _point(inner, slot, size, y), _point(outer, slot, size, y)
-    (cx, cy), (dx, dy) = _point(outer, slot + 1, size, y), _point(inner, slot + 1, size, y)
+def _sector(inner: float, outer: float, slot: int, size: int, centre: Point) -> str:
+    (ax, ay), (bx, by) = _point(inner, slot, size, centre), _point(outer, slot, size, centre)
+    (cx, cy), (dx, dy) = _point(outer, slot + 1, size, centre), _point(inner, slot + 1, size, centre)
     return f"M{ax} {ay}L{bx} {by}A{outer} {outer} 0 0 1 {cx} {cy}L{dx} {dy}A{inner} {inner} 0 0 0 {ax} {ay}Z"

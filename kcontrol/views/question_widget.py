@@ -1,8 +1,4 @@
-"""A question as a widget: one button for each option; a click sends the learner's answer to Python.
-
-Traits that are sent to the browser: `question` and `options` as text, `chosen` as the number of the answer (0 for none), `marks`
-with one sign for each option ("", "✓" or "✗"), `said` as the sentence below. The browser sends `{"choose": number}`.
-"""
+"""A question as a widget: one button for each option; a click sends the learner's answer to Python."""
 
 from __future__ import annotations
 
@@ -22,6 +18,8 @@ class QuestionForm(anywidget.AnyWidget):
     _esm = (STATIC / "question.js").read_text(encoding="utf-8")
     _css = (STATIC / "question.css").read_text(encoding="utf-8")
 
+    # Sent to the browser; `marks` has one sign for each option ("", "\u2713" or "\u2717"). The browser sends {"choose":
+    # number}.
     question = traitlets.Unicode("").tag(sync=True)
     options: traitlets.List[str] = traitlets.List().tag(sync=True)
     chosen = traitlets.Int(0).tag(sync=True)

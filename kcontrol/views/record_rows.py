@@ -1,7 +1,6 @@
-"""Functions that make the viewer's rows: one dict per journal record, which is sent to the viewer's JavaScript.
+"""Makes the viewer's rows: one dict per journal record, which is sent to the viewer's JavaScript.
 
-A row has the record's values, its sentence, its importance (2 for an action from outside, 1 for a changed state or a message, 0
-for a step inside a broker), and its changes of the viewer's state.
+A row has the record's values, its sentence, its importance (0 to 2), and its changes of the viewer's state.
 """
 
 from __future__ import annotations
@@ -31,13 +30,9 @@ class Rows:
         self._explanations: dict[tuple[str, ...], int] = {}
 
     def add(self, record: Record, changes: Iterable[Change]) -> None:
-        """Add the row of the next journal record to `made`; the record's fields are in JSON's types.
+        """Add the row of the next journal record, with fields in JSON's types, to `made`.
 
-        `changes` are the changes by the record of the state that `journal.fold` computes. Each row has the record's `id`, `kind`,
-        `cause`, `at_ms` and `fields`, its sentence `say` and its importance `weight`. If the record changes a part of the state
-        that a panel draws, `patch`, `texts` and `with` have this change; if it decides about a partition or the controller,
-        `decides` has the decision as text and `rule` the reason. `explained` has the lines that explain the record, or their
-        number, counted from 0, if an earlier row has equal lines.
+        `changes` are the record's changes of the state of `journal.fold`.
         """
         fields = record.fields
         if (session := fields.get("session")) is not None:
@@ -52,8 +47,11 @@ class Rows:
             "say": text.sentence(record),
             "weight": text.importance(record),
         }
+        # A decision about a partition or the controller as text, and its reason.
         row |= {"decides": decided, "rule": explanations.rule(record)} if (decided := decision(record)) else {}
+        # The lines that explain the record, or their number if an earlier row has equal lines.
         row |= self._explained(record)
+        # The record's changes of the parts of the state that a panel draws.
         self.made.append(row | self._patches.of(row, [*changes, *self._seen.noted]))
 
     def _explained(self, record: Record) -> Row:
@@ -68,17 +66,14 @@ class Rows:
 
 
 def rows(records: Iterable[Record]) -> list[Row]:
-    """Return one row per journal record of a run: the viewer's dict with the record's values, sentence and importance.
-
-    `patch` in a row is the change of the viewer's state by the record, if there is any. A record that contradicts an earlier
-    record changes nothing; its row has the reason in `broken`.
-    """
+    """Return one row per journal record of a run: the viewer's dict with the record's values, sentence and importance."""
     found, fold = Rows(), Fold()
     for record in records:
         plain, broken = record.to_json(), {}
         try:
             fold.add(plain)
         except WRONG as problem:
+            # A record that contradicts an earlier record changes nothing.
             broken = {"broken": f"{type(problem).__name__}: {problem}"}
         found.add(plain, [] if broken else fold.noted)
         found.made[-1] |= broken
@@ -86,12 +81,8 @@ def rows(records: Iterable[Record]) -> list[Row]:
 
 
 def about_run(found: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return a dict with `brokers`, `release`, `world` and `clock` of a run, from the first of its rows `found`.
-
-    `brokers` has their ids, `world` is such as "simulated" or "recorded", `clock` is the clock of the world (`clock.py`).
-    A row is the viewer's dict of one journal record. If there is no row, or the first row is not of kind `run`, `brokers` is [],
-    `release` and `world` are "", and `clock` is "virtual".
-    """
+    """Return {"brokers": [1, 2], "release": "2.8", "world": "simulated", "clock": "virtual"} from the first row of a run."""
+    # A damaged journal may lack the record `run`.
     first = found[0]["fields"] if found and found[0]["kind"] == "run" else {}
     world = str(first.get("world", ""))
     about = {"brokers": first.get("brokers", []), "release": str(first.get("release", "")), "world": world}

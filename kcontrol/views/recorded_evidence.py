@@ -26,9 +26,9 @@ HEIGHT = 4 * ROW + 4
 
 
 class Evidence:
-    """The numbers of recorded requests and responses from each moment of a journal to the next, and which moments are inferred.
+    """The evidence for a GroupStrip: the recorded requests and responses per column, and the inferred columns.
 
-    A moment is a record that changes the group. `bool()` of the object is False if no record of the journal is inferred.
+    `bool()` of the object is False if no record of the journal is inferred.
     """
 
     def __init__(self, records: Sequence[Record], moments: Sequence[Moment]) -> None:
@@ -50,10 +50,9 @@ class Evidence:
         return f"{said}; inferred: {inferred} of {len(self.columns)} states of the group"
 
     def drawn(self, x: Callable[[int], float], top: float) -> list[str]:
-        """Return the SVG elements of the three rows requests, responses and inferred, and of their legend.
+        """Return the SVG elements of the rows requests, responses and inferred, and of their legend.
 
-        `x` takes the index of a column of the strip and returns its left edge; `top` is the upper edge of the rows. Both are in
-        pixels.
+        `x` returns the left edge of a column by its index; `top` is the upper edge of the rows. Both are in pixels.
         """
         names = [*ROWS.values(), "inferred"]
         parts = [label(MARGIN, top + ROW * row + 11, name, "dim", 11) for row, name in enumerate(names)]

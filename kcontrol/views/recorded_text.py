@@ -15,10 +15,9 @@ MARKS = {"record": "inferred", "time": "its time is inferred"}
 
 
 def begins(run: Mapping[str, Any]) -> str:
-    """Return the sentence for the first record of a journal of a recording or of broker logs, such as "Broker logs begin: ...".
+    """Return the sentence for the first record of a journal that was made from a recording or from broker logs.
 
-    The sentence has the release and, by what was recorded, the scenario, the brokers or the time zone. `run` has the record's
-    fields. Return "" for the journal of any other run.
+    `run` has the fields of this record. Return "" for any other journal.
     """
     what = f"Kafka {run['release']}"
     if run["world"] == "recorded group":
@@ -31,21 +30,22 @@ def begins(run: Mapping[str, Any]) -> str:
 
 
 def entry(do: Mapping[str, Any]) -> str:
-    """Return a step of a recorded group coordinator as text: the name of its event, or its request, as "A sends JoinGroup".
+    """Return an entry of a recorded coordinator as text: "broker stopped", or "A sends JoinGroup" for a request; else "".
 
-    `do` has the fields of the step. Return "" if it has neither an `event` nor an `api`, as in recordings of brokers.
+    The client "-" is an admin client.
     """
-    return str(do["event"]) if "event" in do else f"{do['client']} sends {do['api']}" if "api" in do else ""
+    if "event" in do:
+        return str(do["event"])
+    return f"{'an admin client' if do['client'] == '-' else do['client']} sends {do['api']}" if "api" in do else ""
 
 
 def mark(fields: Mapping[str, Any]) -> str:
-    """Return the end of a journal record's sentence: what is inferred, the line of the log, and why it does not fit; else "".
+    """Return the text in parentheses after a journal record's sentence, "" if there is none.
 
-    The field `inferred` is "record" or "time" for a whole record or its time, else the names of values. `line` is the place of
-    the line that the record was made from. `mismatch` says why its transition contradicts the state machine or an earlier line.
-    A field that is missing adds no text.
+    The text has the values of the record's fields `inferred`, `line` and `mismatch`, in words.
     """
     inferred = str(fields.get("inferred", ""))
+    # `inferred` is "record", "time" or the names of values.
     words = (MARKS.get(inferred, inferred and f"inferred: {inferred}"), fields.get("line"), fields.get("mismatch"))
     said = "; ".join(str(word) for word in words if word)
     return f" ({said})." if said else ""

@@ -26,10 +26,7 @@ class Candidate(NamedTuple):
 
 
 def svg(title: str, candidates: Sequence[Candidate]) -> str:
-    """Return the picture as SVG text: a square per replica, in the order of `candidates`, with the reason why it may lead or not.
-
-    The leader is filled, the ISR tinted, other replicas dashed, dead replicas struck through.
-    """
+    """Return an SVG picture of a partition's replicas, in the order of `candidates`, with the reason why each may lead or not."""
     parts = [label(MARGIN, 28, title, "ink", 15)]
     for place, candidate in enumerate(candidates):
         parts += _square(MARGIN + place * STEP, candidate)

@@ -1,8 +1,6 @@
-"""The picture of many runs: one line per run, as SVG and as text.
+"""The picture of many runs, one line per run, as SVG and as text.
 
-The bar of a line shows the terms of controllers, each in the colour and with the number of its broker. A cross is a kill. The
-stripe below the bar shows the times in which at least one partition had no running leader. Each line is as wide as the picture;
-the words at its right end give the length of the run.
+A line shows the terms of controllers, kills as crosses, and the times in which a partition had no running leader.
 """
 
 from __future__ import annotations
@@ -15,23 +13,21 @@ from kcontrol.views import clock, text
 from kcontrol.views.group_strip import COLOURS, FITS, STRIP_STYLE, on_bar
 from kcontrol.views.still_picture import MARGIN, STYLE, WIDTH, label
 
-LEFT, RIGHT, TOP, ROW, BAR, STRIPE = 196, 66, 44, 26, 15, 4
+LEFT, RIGHT, TOP, ROW, BAR, STRIPE = 196, 78, 44, 26, 15, 4
 NARROWEST, NUMBERED = 3, 12  # the least width of a term, and of a term with its number
 
 
 class RunLine(NamedTuple):
-    """One run, drawn as one line: terms of controllers as (begin, end, broker), times of kills, and (begin, end) of outages.
-
-    In an outage (`offline`) at least one partition has no running leader. All times are from 0 to `length`; they are in ms if
-    `has_times` is True. A recording has no times, so a time there is the number of a journal record. The broker of a term is None
-    if it is unknown.
-    """
+    """One run, drawn as one line; all times are from 0 to `length`."""
 
     name: str
     length: int
+    # Times are in ms; in a recording they are numbers of journal records.
     has_times: bool
+    # (begin, end, broker) of controllers; the broker is None if it is unknown.
     terms: Sequence[tuple[int, int, int | None]]
     kills: Sequence[int]
+    # (begin, end) of times in which at least one partition has no running leader.
     offline: Sequence[tuple[int, int]]
 
     @property
@@ -44,8 +40,8 @@ class RunLine(NamedTuple):
         """The line as a sentence, such as "main: controllers 1, 2; 1 kill; 3 s without a leader; 40 s"."""
         controllers = ", ".join("?" if broker is None else str(broker) for _, _, broker in self.terms) or "none"
         without = sum(end - begin for begin, end in self.offline)
-        unit = clock.duration(without) if self.has_times else f"{without:,} records"
-        kills = f"{len(self.kills)} kill{'s' if len(self.kills) != 1 else ''}"
+        unit = clock.duration(without) if self.has_times else text.counted(without, "record")
+        kills = text.counted(len(self.kills), "kill")
         return f"{self.name}: controllers {controllers}; {kills}; {unit} without a leader; {self.size}"
 
 
@@ -63,7 +59,7 @@ class RunLines:
         return {"image/svg+xml": self.svg(), "text/plain": repr(self)}
 
     def svg(self) -> str:
-        """Return the picture of all lines as SVG text."""
+        """Return the picture of all runs as SVG text, with one line for each run."""
         brokers = sorted({broker for line in self.lines for _, _, broker in line.terms if broker is not None})
         colours = {broker: COLOURS[place % len(COLOURS)] for place, broker in enumerate(brokers)}
         parts = [label(MARGIN, 26, self.headline, "ink", 14)]

@@ -1,7 +1,6 @@
-"""The picture of a run that a search has found: one column per step, one lane per broker, and one for the rest.
+"""The picture of a run that a search has found: one column per step, one lane per broker, and one for clients.
 
-The rest are faults and requests of consumers. The last column, the step that breaks the searched condition (the promise), is red.
-A step that elects a controller, writes a state znode or changes a group's state has a text, such as "writes t-0".
+The last column is red: its step breaks the searched promise, a condition on the states of a cluster.
 """
 
 from __future__ import annotations
@@ -20,13 +19,11 @@ OUTSIDE = "outside"
 
 
 class StripStep(NamedTuple):
-    """One step: the lane (a broker's id, or OUTSIDE), the action in words, and its effect, such as "writes t-0".
-
-    `effect` is "" unless the step elects a controller, writes a state znode or changes a group's state.
-    """
+    """One step: the lane (a broker's id, or OUTSIDE), the action in words, and its effect."""
 
     lane: str
     action: str
+    # Such as "writes t-0"; "" unless the step elects a controller, writes a state znode or changes a group's state.
     effect: str = ""
 
 

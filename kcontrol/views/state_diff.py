@@ -55,15 +55,12 @@ def _znode(state: State, path: str) -> tuple[Any, ...] | None:
 
 
 def differences(one: State, other: State) -> dict[str, Any]:
-    """Return the differences as a dict with the keys `brokers`, `partitions` and `znodes`.
-
-    `brokers` maps a broker to its status in both states, such as "alive" and "dead", `partitions` a partition to the names of the
-    fields that differ; `znodes` lists the paths. Equal brokers, partitions and znodes are left out; timestamps do not count.
-    """
+    """Return the differences of two states, such as {"brokers": {"1": ("alive", "dead")}, "partitions": {}, "znodes": []}."""
     pair = (one, other)
     paths = sorted({*one["znodes"], *other["znodes"]})
     return {
         "brokers": {broker: said for broker, said in _brokers(pair) if said[0] != said[1]},
+        # Partition to the names of the fields that differ.
         "partitions": {name: fields for name, _, fields in _partitions(pair) if fields},
         "znodes": [path for path in paths if _znode(one, path) != _znode(other, path)],
     }
@@ -117,10 +114,9 @@ def _rows(pair: Sequence[State]) -> Iterator[tuple[str, bool]]:
 
 
 def html(names: Sequence[str], states: Sequence[State]) -> str:
-    """Return a table with a column for each of two states: the brokers and partitions that differ, with the sign ≠.
+    """Return an HTML table with a column for each of two states: the brokers and partitions that differ, with the sign ≠.
 
-    `names` are the heads of the columns. Differing values are marked. Two parts that a click opens follow: brokers and partitions
-    that are equal, and the znodes that differ.
+    `names` are the heads of the columns.
     """
     rows, paths = list(_rows(states)), differences(states[0], states[1])["znodes"]
     differing, equal = ([row for row, differs in rows if differs == wanted] for wanted in (True, False))

@@ -25,9 +25,9 @@ STYLE = """
 
 
 def label(x: float, y: float, words: str, css: str = "ink", size: int = 13, anchor: str = "start") -> str:
-    """Return a line of text as an SVG element at (x, y), escaped, with characters that cannot be printed replaced.
+    """Return a line of text as an SVG element at (x, y), escaped; `size` is the font size in pixels.
 
-    `css` is its class, `size` its font size in pixels, and `anchor` is "start", "middle" or "end".
+    `anchor` is "start", "middle" or "end".
     """
     return f'<text x="{x}" y="{y}" class="{css}" font-size="{size}" text-anchor="{anchor}">{escape(text.clean(words))}</text>'
 
@@ -65,10 +65,9 @@ def _partition(partition: folded_state.Partition, y: float, state: dict[str, Any
 
 
 def group_lines(state: dict[str, Any], release: str) -> list[str]:
-    """Return the consumer groups as lines: one for each group, such as "group g: Stable, generation 2, coordinator 1".
+    """Return a line for each consumer group in coordinators' memory, such as "group g: Stable, generation 2, coordinator 1".
 
-    A line for each of its members follows. Groups and members are those in coordinators' memory; states have the names of the
-    `release`.
+    A line for each of its members follows.
     """
     found = group_state.groups(state, release)
     return [line for group in found for line in (group.words, *(member.words for member in group.members))]
@@ -77,9 +76,7 @@ def group_lines(state: dict[str, Any], release: str) -> list[str]:
 def svg(state: dict[str, Any], brokers: Iterable[int] = (), title: str = "", headline: str = "", release: str = "") -> str:
     """Return as SVG text the picture of the brokers, controller first, of the partitions, and of the consumer groups.
 
-    `title` and `headline`, unless "", are the lines above. `brokers` are all brokers of the run; brokers of the state are drawn
-    too. A partition's leader is filled, its ISR is tinted, and dead replicas are struck through. A group has one line, with one
-    line for each member; its state has the name of the `release`.
+    `title` and `headline` are the lines above; `brokers` are all brokers of the run.
     """
     ruler, partitions = folded_state.controller(state), folded_state.partitions(state)
     every = sorted({*map(str, brokers), *state["nodes"]}, key=lambda n: (ruler is None or int(n) != ruler[0], int(n)))

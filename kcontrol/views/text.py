@@ -20,8 +20,7 @@ OF_COMPACTION = {"segment.bytes": "segment_bytes", "delete.retention.ms": "delet
 LOSSES = frozenset({"record_lost", "tail_lost"})
 INSIDE = frozenset({"run", "open", "read", "update", "apply_request", "end", "respond", "response"})
 UNSEEN = INSIDE | {"controller_response", "set_timer", "cancel_timer", "park", "yield_lock", "try_complete", "watch_operation",
-                   "check_and_complete",
-                   "follower_end", "checkpoint", "log_role", "log_config"}  # fmt: skip
+                   "check_and_complete", "follower_end", "checkpoint", "log_role", "log_config"}  # fmt: skip
 
 
 def clean(text: str, longest: int = LONGEST) -> str:
@@ -33,17 +32,18 @@ def clean(text: str, longest: int = LONGEST) -> str:
     return shown if len(shown) <= longest else shown[: longest - 1] + "…"
 
 
+def counted(number: int, one: str, many: str = "") -> str:
+    """Return a number with its noun, such as "1 run" or "3,000 runs"; `many` is a plural that is not `one` with an -s."""
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+
+
 def short(state: Any) -> str:
     """Return the name of a state without "Partition" or "Replica": `Offline` for `OfflinePartition`."""
     return str(state).replace("Partition", "").replace("Replica", "")
 
 
 def importance(record: Record) -> int:
-    """Return the importance of a journal record: 2 for an action from outside, 1 for a changed state or a message, else 0.
-
-    A lost record of a log has the importance 2 too. The importance 0 is that of a step inside a broker, such as a timer that is
-    set, and of a write of one operation that fails with NodeExists or NoNode.
-    """
+    """Return the importance of a journal record: 2 for an action from outside, 1 for a changed state or a message, else 0."""
     kind, fields = record.kind, record.fields
     if kind in ACTS | LOSSES:
         return 2
@@ -213,11 +213,7 @@ def _response(who: str, f: Fields) -> str:
 
 
 def _respond(who: str, f: Fields) -> str:
-    """Return the sentence about a response of `who`, such as "Broker 1", from the fields `f` of its `respond` record.
-
-    It has the error code, the partitions that failed with their error codes and, in a response to ListPartitionReassignments,
-    the replicas of each partition.
-    """
+    """Return the sentence about a response of `who`, such as "Broker 1", from the fields `f` of its `respond` record."""
     body = f["body"]._asdict() if hasattr(f["body"], "_asdict") else f["body"] or {}
     results = body.get("partitions", {}).items()
     said = [f"{tp} {result}" for tp, result in results if isinstance(result, str) and result != "NONE"]
@@ -274,10 +270,7 @@ def _act(who: str, f: Fields) -> str:
 
 
 def scenario_step(do: Mapping[str, Any]) -> str:
-    """Return a step of a scenario in a few words: `kill 1`, `create t`, `A sends JoinGroup`, `broker stopped`.
-
-    `do` is the step as in the field `do` of a `scenario` record, such as {"kill": 1}.
-    """
+    """Return a step of a scenario, such as {"kill": 1}, in a few words: `kill 1`, `A sends JoinGroup`, `broker stopped`."""
     return recorded_text.entry(do) or "; ".join(f"{word} {_argument(argument)}".rstrip() for word, argument in do.items())
 
 
@@ -439,8 +432,7 @@ LABELS: dict[str, str] = {
 def action_label(action: Sequence[Any], state: dict[str, Any] | None = None) -> str:
     """Return an action in at most 80 characters, such as "freeze broker 1".
 
-    If `state`, the state before the action, is given, the event, path or API that the action is about follows. An unknown action
-    is returned as its words.
+    With the `state` before the action, the event, path or API that the action is about follows.
     """
     words = [to_json(word) for word in action]
     pattern = LABELS.get(words[0]) if words else None
@@ -458,8 +450,7 @@ def action_label(action: Sequence[Any], state: dict[str, Any] | None = None) -> 
 def summary(state: dict[str, Any], brokers: Iterable[int] = ()) -> str:
     """Return a state in one line: `2 of 3 brokers, broker 1 is controller (epoch 1), 2 partitions online`.
 
-    The first number is that of running brokers, the second that of `brokers`, all brokers of the run, and the running ones; if
-    all of them run there is one number, as in `3 brokers`.
+    `brokers` are all brokers of the run.
     """
     living = len(state["nodes"])
     all_of = len({*map(str, brokers), *state["nodes"]})

@@ -84,9 +84,7 @@ class Branching(Protocol):
 class Viewer(anywidget.AnyWidget):
     """The viewer widget: `Viewer(stepper)` shows a cluster and steps it; `Viewer(records=...)` only shows a journal.
 
-    `beside` is another run to show beside the run. Each button has a method with equal effect. Methods that go to a record raise
-    UserError for an unknown record; `click_step` and `click_run` raise the errors of the stepper, and show them in the widget
-    too.
+    Each button has a method with equal effect; a method that goes to an unknown record raises UserError.
     """
 
     _esm = bundle.script()
@@ -154,7 +152,7 @@ class Viewer(anywidget.AnyWidget):
         self.refresh_branches()
 
     def show(self, stepper: Stepper) -> None:
-        """Show the cluster `stepper` from now on, with all records of its journal."""
+        """Show the journal of `stepper`, a cluster, in place of the present run; the viewer then steps this cluster."""
         self._stepper, self.live = stepper, True
         self._start_anew()
         self.refresh()
@@ -205,12 +203,11 @@ class Viewer(anywidget.AnyWidget):
     def click_branch(self, name: str = "", at: int | None = None) -> None:
         """Branch off after the journal record that is shown, or after the record with the index `at`, and show the branch.
 
-        If `name` is "", the branch gets the first free name of "branch 1", "branch 2" and so on.
-
         Raises UserError for a name that a branch has already.
         """
         stepper = self._branching()
         here = self.at if at is None else at
+        # The first free name, if none is given.
         numbers = (f"branch {n}" for n in range(1, len(self.branches) + 2))
         chosen = name or next(free for free in numbers if free not in self.branches)
         stepper.branch(chosen, None if here >= len(self.records) - 1 else here)
@@ -218,10 +215,9 @@ class Viewer(anywidget.AnyWidget):
         self.click_switch(chosen)
 
     def click_without(self, record: int | str | Sequence[int] | None = None) -> None:
-        """Play the run again without the action from outside that caused a journal record; show the result beside this run.
+        """Play the run again without the user's action that caused a journal record; show the result beside this run.
 
-        `record` is an index or id as in `to`; None stands for the record that is shown. Raises UserError for a viewer without
-        branches, which shows a journal only, and if no action from outside caused the record.
+        Raises UserError for a viewer without branches, and if no user's action caused the record.
         """
         at = self.at if record is None else self._index(record)
         found = self._branching().without(at)
@@ -281,12 +277,10 @@ class Viewer(anywidget.AnyWidget):
             self.send({"append": rows[first : first + BATCH_SIZE], "from": start + first})
 
     def _offered(self) -> list[list[Any]]:
-        """Return [action, label, sort] for each possible action; the sort is "routine" if the cluster performs it by itself.
-
-        The sort of any other action is "fault". Return [] if the viewer shows a journal only.
-        """
+        """Return [action, label, "routine" or "fault"] for each possible action; [] if the viewer only shows a journal."""
         if self._stepper is None:
             return []
+        # A routine action is one that the cluster performs by itself.
         state, actions = self._history.state, self._stepper.actions()
         return [[to_json(a), text.action_label(a, state), "routine" if a.routine else "fault"] for a in actions]
 
@@ -297,17 +291,11 @@ class Viewer(anywidget.AnyWidget):
         self.at = self._index(record)
 
     def back(self) -> None:
-        """Show the previous journal record of importance 1 or 2, which is no step inside a broker.
-
-        If `details` is True, show the previous record of any importance. Show the first record if there is no such record.
-        """
+        """Show the previous listed journal record; without `details`, steps inside a broker are not listed."""
         self.at = self._step_by_importance(self._listed(), -1)
 
     def forward(self) -> None:
-        """Show the next journal record of importance 1 or 2, which is no step inside a broker.
-
-        If `details` is True, show the next record of any importance. Show the last record if there is no such record.
-        """
+        """Show the next listed journal record; without `details`, steps inside a broker are not listed."""
         self.at = self._step_by_importance(self._listed(), 1)
 
     def previous_fault(self) -> None:
@@ -327,8 +315,7 @@ class Viewer(anywidget.AnyWidget):
     def why(self, record: int | str | Sequence[int] | None = None) -> list[str]:
         """Show the chain of causes of a journal record; return it as lines, the record first, then its cause, and so on.
 
-        A line has the record's sentence, then the reason of its event or transition and its method in Kafka, if it has them. If
-        `record` is None, the chain is closed and the result is [].
+        None closes the chain.
         """
         if record is None:
             self.asked = []
@@ -366,9 +353,9 @@ class Viewer(anywidget.AnyWidget):
     # ---------------------------------------------------------------- actions
 
     def click_step(self, action: Sequence[Any] | None = None) -> None:
-        """Perform one action, by default the next that the cluster performs by itself; then show the journal's last record.
+        """Perform an action, such as ("kill", 1), or else the cluster's next action; then show the journal's last record.
 
-        `action` is an action of the stepper's `actions`, as a list or a tuple.
+        Raises the errors of the lab.
         """
         self._do(lambda stepper: stepper.step(_as_tuples(action)))
 
@@ -397,11 +384,7 @@ class Viewer(anywidget.AnyWidget):
                 self.busy = False
 
     def _on_message(self, _: Any, message: dict[str, Any], buffers: Any) -> None:
-        """Execute a message of the browser, as the top of this file lists them; `buffers` are not used.
-
-        An error is shown in the widget, where the click was. While an action is not possible (`held`), only "records" and "show"
-        are executed.
-        """
+        """Execute a message of the browser, as the top of this file lists them; an error is shown in the widget."""
         command = message.get("do")
         if command == "records":
             start = int(message["from"])
@@ -412,6 +395,7 @@ class Viewer(anywidget.AnyWidget):
             return
         try:
             if self.held:
+                # No action is possible now.
                 raise UserError(self.held)
             self._execute(message)
         except Exception as problem:
@@ -447,12 +431,7 @@ class Viewer(anywidget.AnyWidget):
         return f"{text.summary(self.state(), self.brokers)}; record {min(self.at + 1, count)} of {count}"
 
     def headline(self) -> str:
-        """Return the sentence of the journal record that is shown, as viewer.js does; "" without records.
-
-        If the last record is shown, has an importance below 2 (no action from outside, no loss of a log record), and the cluster
-        has nothing left to do by itself, return instead the text of the run's last decision about a leader, an ISR or the
-        controller, if there is one.
-        """
+        """Return the sentence of the journal record that is shown, or at the end of a quiet run its last decision."""
         if not self.records:
             return ""
         shown = self.records[min(self.at, len(self.records) - 1)]
@@ -462,16 +441,13 @@ class Viewer(anywidget.AnyWidget):
         return said if goes_on or shown["weight"] > 1 else next(decided, said)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return (data by MIME type, metadata): the widget, and a still picture and text for frontends that show no widgets.
-
-        The picture is the strips of both runs' groups if the viewer was made with a run beside its run. `kwargs` are IPython's,
-        for the widget.
-        """
+        """Return (data by MIME type, metadata): the widget, and a still picture and text for frontends that show no widgets."""
         bundle = super()._repr_mimebundle_(**kwargs)
         data, metadata = bundle or ({}, {})
         state = self.state()
         svg = still_picture.svg(state, self.brokers, self.title, self.headline(), self.release)
         lines = [self.line(), *still_picture.group_lines(state, self.release)]
+        # With a second run the picture is that of both runs' groups.
         if self.other_name and self._strips:
             svg, lines = self._strips.svg(), [*lines, *self._strips.lines()]
         still = {"image/svg+xml": svg, "text/plain": "\n".join(lines)}

@@ -1,7 +1,6 @@
-"""Functions that count watches and ZooKeeper's notifications in a journal.
+"""Counts watches and ZooKeeper's notifications in a journal: those of the run, and those that other watches would cause.
 
-They count those that the run had, and those that its writes would cause if brokers watched other paths: for example if every
-broker watched the topics, and no controller did it for them.
+For example: every broker watches the topics, and no controller does so for them.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ State = dict[str, Any]
 
 
 class Watch(NamedTuple):
-    """A watch at ZooKeeper: `broker` gets one notification of the next change of `path` (kind "data") or of its children.
+    """A watch at ZooKeeper: `broker` gets one notification of the next change.
 
-    For its children the kind is "children".
+    `kind` is "data" for a watch of the znode `path`, "children" for a watch of the names of its children.
     """
 
     broker: int
@@ -42,19 +41,17 @@ class WatchNotification(NamedTuple):
 
 
 def open_watches(records: Iterable[Record]) -> list[Watch]:
-    """Return the watches that are set at ZooKeeper after the last journal record, sorted; an ended broker or session has none.
-
-    A read with a watch sets it, and its notification removes it. `exists` and `read` set a watch of the kind "data", `children`
-    one of the kind "children"; on a missing znode only `exists` sets a watch.
-    """
+    """Return the watches that are set at ZooKeeper after the last journal record, sorted."""
     held: set[Watch] = set()
     for record in records:
         match record.kind:
             case "read" if record.fields["watch"]:
+                # On a missing znode only `exists` sets a watch.
                 held.update(_set(record.to_json()))
             case "notify":
                 held -= set(_fired(record.fields))
             case "stop" | "close":
+                # An ended broker or session has no watch.
                 held = {watch for watch in held if watch.broker != record.fields["broker"]}
     return sorted(held)
 
@@ -110,25 +107,27 @@ Rows = Sequence[tuple[str, str, str]]
 
 
 class Count(NamedTuple):
-    """The costs for ZooKeeper, in one run, of a design: a table of which brokers watch which paths.
+    """The numbers of watches and notifications that a design would need in one run.
 
-    `watches` is the number of watches at the end of the run, `notifications` the number of notifications that ZooKeeper sends
-    from a chosen journal record on.
+    A design is a table in DESIGNS: the watched paths, and the brokers that watch them.
     """
 
+    # The number of watches at the end of the run.
     watches: int
+    # The number of notifications that ZooKeeper sends from a chosen journal record on.
     notifications: int
 
 
 def count(records: Sequence[Record], rows: Rows, since: int = 0) -> Count:
     """Return the watches and notifications that a run's writes would cause if brokers watched the paths of `rows`.
 
-    `rows` are (path pattern, kind "data" or "children", which brokers watch it: ALL, CONTROLLER or REPLICAS). Notifications are
-    counted for the journal records from number `since` on, as if each broker set its watch again before the next write. For two
-    writes in a row a real ZooKeeper may send one notification only, and never sends more than are counted.
+    A row is (path pattern, "data" or "children", ALL, CONTROLLER or REPLICAS). Notifications count from record number `since`
+    on.
     """
     fold, sent = Fold(), 0
     for number, record in enumerate(records):
+        # Each broker sets its watch again before the next write; a real ZooKeeper may send fewer notifications for two writes
+        # in a row.
         found = _notifications(record, fold.state) if number >= since else ()
         sent += sum(len(_receivers(rows, fold.state, notification)) for notification in found)
         fold.add(record)
@@ -137,10 +136,9 @@ def count(records: Sequence[Record], rows: Rows, since: int = 0) -> Count:
 
 
 def _receivers(rows: Rows, state: State, sent: WatchNotification) -> set[int]:
-    """Return the brokers that get the notification `sent` if they watch the paths of `rows`; none for a path that is not watched.
+    """Return the brokers that would get the notification `sent` if brokers watched the paths of `rows`.
 
-    A broker that watches a znode and its children is named once. `rows` are (path pattern, kind of watch, which brokers), `state`
-    is the state before the change.
+    `state` is the state before the change. A broker with a data watch and a child watch gets one notification.
     """
     kinds = {kind for _, _, kind in _fired({"to": 0, "type": sent.type, "path": sent.path})}
     watched = sent.path in state["znodes"] or sent.path in WITHOUT_ZNODE
@@ -153,12 +151,12 @@ def _matches(pattern: str, path: str) -> bool:
 
 
 def _paths(rows: Rows, state: State) -> Iterator[tuple[str, str, str]]:
-    """Yield each of `rows`, with its path pattern such as `/brokers/topics/<topic>` replaced by each matching path of a znode.
+    """Yield (path, kind, who) for each znode whose path matches the path pattern of a row in `rows`.
 
-    A row is (path pattern, kind of watch, which brokers watch). A row whose path is in WITHOUT_ZNODE stays as it is, because
-    brokers watch this path also without a znode.
+    `kind` is "data" or "children", `who` the brokers that watch, such as ALL.
     """
     for pattern, kind, who in rows:
+        # Brokers watch this path also without a znode.
         if pattern in WITHOUT_ZNODE:
             yield pattern, kind, who
         else:

@@ -19,21 +19,21 @@ OF_THE_SERVER = "/zookeeper"  # ZooKeeper's own part of a tree without a chroot;
 
 
 class WriteResult(NamedTuple):
-    """The result of one transaction: all operations were performed at `zxid`, or none was performed because of `error`.
+    """The result of one transaction: all operations were performed at `zxid`, or none because of `error`.
 
-    `error` is None after a success, else ZooKeeper's name of the first failing operation's code (`NodeExists`, `NoNode`,
-    `BadVersion`, `NotEmpty`, `NoChildrenForEphemerals`, `NoAuth`, `InvalidAcl`, `BadArguments`), and `failed_index` the index
-    of that operation, -1 without an error. `versions` has one entry per operation: 0 after a create, the new data version
-    after a set, None otherwise. `paths` has the path of each operation of any kind; in that of a sequential create is the number
-    that ZooKeeper has appended. `stats` has the stat of the znode right after each set, None for every other operation. The three
-    are () after a failed transaction.
+    The three lists have one entry per operation, and are () after a failed transaction.
     """
 
     zxid: int
+    # ZooKeeper's name of the error, such as `NodeExists` or `BadVersion`.
     error: str | None
+    # The index of the operation with the error; -1 after a success.
     failed_index: int
+    # 0 after a create, the new data version after a set, else None.
     versions: tuple[int | None, ...]
+    # The path of each operation; that of a sequential create has the number that ZooKeeper has appended.
     paths: tuple[str, ...]
+    # The Stat of the znode right after each set, else None.
     stats: tuple[Stat | None, ...] = ()
 
 
@@ -45,10 +45,9 @@ class ClosedSession(NamedTuple):
 
 
 class ConnectionLoss(Exception):
-    """The connection was lost before the response: the request may or may not have been performed.
+    """The connection was lost before the response: ZooKeeper may have performed the request or not.
 
-    `answered` has the outcomes of the first transactions of a pipelined `write` whose responses did arrive, so that only the
-    others must be tried again; () for every other call.
+    `answered` has the results of the first transactions of a pipelined `write`, whose responses did arrive.
     """
 
     def __init__(self, message: str = "The connection to ZooKeeper was lost.", answered: Sequence[WriteResult] = ()) -> None:
@@ -57,11 +56,12 @@ class ConnectionLoss(Exception):
 
 
 class Client(Protocol):
-    """One session. Every method is one round trip, however many paths or transactions it carries.
+    """A client's session with ZooKeeper. Every method is one round trip, however many paths or transactions it carries.
 
-    Raises `kcontrol.core.effects.SessionExpired` after the session has ended, `ConnectionLoss` if the response was lost, and
-    ValueError or TypeError, before anything is sent, for values that no server accepts: a path without a leading slash or with
-    a lone surrogate, data that is not bytes.
+    Raises:
+        SessionExpired: the session has ended.
+        ConnectionLoss: the connection was lost before the response.
+        ValueError, TypeError: the request has a value that no server accepts, such as a path without a leading slash.
     """
 
     @property
@@ -97,7 +97,7 @@ class ZooKeeper(Protocol):
         """Open a session and return its client; a real server may grant another timeout."""
 
     def end(self, client: Client) -> ClosedSession:
-        """End the client's session with the effects of its expiry, and return its end; the client's process may still run.
+        """End the client's session as an expiry does, and return the ClosedSession; the client's process may still run.
 
         Raises SessionExpired if the session has ended before.
         """

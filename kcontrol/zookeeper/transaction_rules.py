@@ -1,6 +1,6 @@
 """The effect of one transaction on a tree of znodes, as in a ZooKeeper 3.9 server, and the order of ephemeral deletions.
 
-This module stores nothing: a `Draft` reads a tree and has the changes of its operations. `memory.py` applies them.
+A `Draft` collects the changes of a transaction; `memory.py` applies them to its tree.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ _LEGAL_PATH = re.compile(r"/|(?:/(?!\.\.?(?:/|$))[^/\x00-\x1f\x7f-\x9f\ud800-\uf
 
 
 def is_legal(path: str) -> bool:
-    """Return whether a server accepts this path for a znode, as its PathUtils.validatePath checks it.
+    """Return whether a ZooKeeper server accepts this path for a znode, such as "/" or "/brokers/ids/1".
 
-    A legal path is `/`, or it is absolute and has no empty part, no part "." or "..", no slash at its end, and no control
-    character.
+    Source: PathUtils.validatePath (ZooKeeper 3.9).
     """
     return _LEGAL_PATH.fullmatch(path) is not None
 
@@ -193,10 +192,8 @@ class Ephemerals:
         return copied
 
     def in_order_of_deletion(self, chroot: str, java: int) -> list[str]:
-        """Return the paths in the order in which the server deletes them: the order of a copy of its hash set of full paths.
-
-        A full path begins with `chroot`. `java` is the release of Java that the server runs on.
-        """
+        """Return the paths in the order in which a ZooKeeper server on this release of Java deletes them, below `chroot`."""
+        # The server copies its hash set of full paths, and deletes in the order of the copy.
         count = len(self._paths)
         wanted = -(-count * 4 // 3) if java >= 19 else int(count / 0.75 + 1)
         cloned = 1 << max(0, wanted - 1).bit_length()

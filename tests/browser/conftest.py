@@ -61,6 +61,8 @@ NOTEBOOKS = {
         "Dropdown(options=['roundrobin, range'], description='bert offers')",
         "from IPython.display import Markdown",
         "Markdown('The error is INCONSISTENT_GROUP_PROTOCOL_OF_A_MEMBER, after `group.initial.rebalance.delay.ms` ms.')",
+        "Lab.play('nightly', until='three members').purgatory()",
+        "print('partition ' * 20)",
     ],
     "late.ipynb": [PREPARE, "world.step(('kill', 1))\nviewer.refresh()\nviewer.click_run()\nviewer", "viewer"],
 }

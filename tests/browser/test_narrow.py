@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
+from urllib.parse import unquote
 
 import pytest
 from playwright.sync_api import Locator
@@ -16,7 +18,7 @@ from tests.views.support import cluster
 pytestmark = [pytest.mark.chromium, pytest.mark.serial]
 
 PAGE, COLUMN, WIDE = 600, 300, 1200  # pixels: JupyterLab with its side bar, a page like its notebook, a page with room
-READABLE, READABLE_DIAGRAM = 640, 440  # pixels: a picture that is wider is not drawn smaller
+READABLE, READABLE_DIAGRAM, READABLE_WHEEL = 640, 440, 300  # pixels: a picture that is wider is not drawn smaller
 SIZE = 9  # pixels: a readable font
 
 # The widths of a picture, of the box around it and of what can be scrolled in this box, and the width that the picture asks for.
@@ -75,6 +77,36 @@ def test_a_diagram_keeps_a_size_of_its_own(narrow: Desk) -> None:
     width, box, scrolled, own = output(narrow, 3).locator("img").evaluate(WIDTHS)
     assert box < width == READABLE_DIAGRAM < own
     assert scrolled >= READABLE_DIAGRAM
+
+
+def test_the_timing_wheel_is_in_sight(narrow: Desk) -> None:
+    """The picture of a purgatory in a narrow notebook is readable, and its output shows the whole wheel without scrolling."""
+    picture = output(narrow, 8).locator("img")
+    width, box, _, own = picture.evaluate(WIDTHS)
+    assert width == READABLE_WHEEL < own and 12 * width / own >= SIZE
+    drawn = unquote(picture.get_attribute("src") or "")
+    right = max(float(x) for x in re.findall(r"[ML]([0-9.]+) ", drawn))
+    assert right * width / own <= box
+
+
+def test_a_printed_line_ends_between_words(narrow: Desk) -> None:
+    """A printed line that is longer than a narrow column continues on the next line after a whole word."""
+    widths = (
+        output(narrow, 9)
+        .locator("pre")
+        .evaluate(
+            """(pre) => {
+            const text = pre.firstElementChild?.firstChild ?? pre.firstChild, range = document.createRange(), found = [];
+            for (let at = 0; at + 9 <= text.length; at += 10) {
+                range.setStart(text, at);
+                range.setEnd(text, at + 9);
+                found.push(range.getClientRects().length);
+            }
+            return found;
+        }"""
+        )
+    )
+    assert len(widths) == 20 and set(widths) == {1}
 
 
 def test_an_option_of_a_radio_button_has_several_lines(narrow: Desk) -> None:

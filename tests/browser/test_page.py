@@ -364,6 +364,24 @@ def test_the_headline_at_rest_is_the_last_decision(open_page: Open) -> None:
     assert page.locator(".kc-chain li .kc-id").first.inner_text() == str(chosen.id)
 
 
+def test_a_recorded_coordinator_has_no_panel_of_zookeeper(open_page: Open) -> None:
+    """The page of a recording of one coordinator shows no session, no znode and no state machine; that of brokers shows them."""
+    page = open_page(Lab.open("0.9.0.1/group/leader-leaves").records)
+    assert page.locator(".kc-session").all_inner_texts() == [""]
+    assert not page.locator(".kc-low").is_visible()
+    assert open_page(Lab.open("2.8.2/leader-killed").records).locator(".kc-low").is_visible()
+
+
+def test_a_parent_that_no_record_names_is_not_gone(open_page: Open) -> None:
+    """Where only the state of a partition was written, as in a run of broker logs, no other znode has the sign of a deletion."""
+    begin = Record(RecordId(OUTSIDE, 0, 0), "run", None, 0, {"release": "2.8", "brokers": [1], "world": "logs", "zone": "UTC"})
+    ops = [["create", "/brokers/topics/t/partitions/0/state", '{"leader":1,"leader_epoch":0,"isr":[1]}', -1, False]]
+    fields = {"ops": ops, "error": None, "zxid": 1, "epoch_zk_version": -1}
+    page = open_page([begin, Record(RecordId(OUTSIDE, 0, 1), "write", None, 0, fields)])
+    assert page.locator(".kc-znodes .lit").count() == 1
+    assert page.locator(".kc-znodes .gone").count() == 0
+
+
 def test_no_move_of_a_dead_controller_is_lit(open_page: Open) -> None:
     """Once the controller is dead, and until the next one has moved something, no arrow and no box of a machine is marked."""
     world = cluster()

@@ -57,6 +57,17 @@ def without(world: World, *kinds: str) -> None:
     raise AssertionError("that never comes to rest")
 
 
+def kill_the_only_replica_in_sync(world: World) -> None:
+    """Let the frozen followers 2 and 3 of t-0 leave the ISR, kill the leader 1, and thaw the followers."""
+    for follower in (2, 3):
+        world.step(("shrink", 1, "t-0", follower))
+        world.run()
+    world.step(("kill", 1))
+    for follower in (2, 3):
+        world.step(("thaw", follower))
+    world.run()
+
+
 def lost_by_unclean_election(**settings: Any) -> World:
     """Record 7 is only on the leader when the leader dies; a broker outside the ISR is elected, and the old leader restarts."""
     world = with_logs(config=UNCLEAN, **settings)
@@ -66,13 +77,7 @@ def lost_by_unclean_election(**settings: Any) -> World:
     for follower in (2, 3):
         world.step(("freeze", follower))
     produce(world, "7", acks="1")
-    for follower in (2, 3):
-        world.step(("shrink", 1, "t-0", follower))
-        world.run()
-    world.step(("kill", 1))
-    for follower in (2, 3):
-        world.step(("thaw", follower))
-    world.run()
+    kill_the_only_replica_in_sync(world)
     world.step(("start", 1))
     world.run()
     return world

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import pytest
 
 from kcontrol.broker.context import BrokerContext
 from kcontrol.cluster import actions
 from kcontrol.cluster.run_settings import FAULTS, Settings
+from kcontrol.cluster.snapshot import without_defaults
 from kcontrol.cluster.world import Action, World
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.handlers import design_of
@@ -19,6 +22,7 @@ from kcontrol.core.events import Event
 from kcontrol.core.model import PartitionState, TopicPartition
 from kcontrol.driver.driver import Driver
 from kcontrol.driver.threads import Thread
+from kcontrol.journal.fold import Fold
 from kcontrol.journal.journal import Journal, Record, RecordId, to_line
 from kcontrol.search.invariants import stored as states
 from kcontrol.search.search import SearchResult
@@ -96,6 +100,20 @@ def differences(left: Any, right: Any, path: str = "") -> Iterator[str]:
             yield from differences(left.get(key, "nothing"), right.get(key, "nothing"), f"{path}.{key}")
     elif left != right:
         yield f"{path}: {left!r} is not {right!r}"
+
+
+def check_folds(world: World, steps: Iterable[object]) -> None:
+    """Fail with the places that differ if after one of `steps` the journal does not fold to the state of the world.
+
+    `steps` performs a step of the world for each of its elements.
+    """
+    folded, seen = Fold(), 0
+    for _ in steps:
+        folded.all(world.journal.records[seen:])
+        seen = len(world.journal.records)
+        left, right = without_defaults(folded.state), without_defaults(world.snapshot())
+        if left != right:
+            pytest.fail("\n".join(["the journal folds to something else:", *differences(left, right), scenario(world)]))
 
 
 def full_counts(ctx: ControllerContext) -> tuple[int, int]:

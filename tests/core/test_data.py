@@ -16,6 +16,7 @@ from tests.core.logs import (
     committed_and_not_heard_of,
     fetch,
     high_watermarks,
+    kill_the_only_replica_in_sync,
     log,
     lost_by_unclean_election,
     produce,
@@ -334,13 +335,7 @@ def test_a_clean_cluster_waits_for_its_old_leader() -> None:
     world.step(("freeze", 2))
     world.step(("freeze", 3))
     produce(world, "7")
-    for follower in (2, 3):
-        world.step(("shrink", 1, "t-0", follower))
-        world.run()
-    world.step(("kill", 1))
-    for follower in (2, 3):
-        world.step(("thaw", follower))
-    world.run()
+    kill_the_only_replica_in_sync(world)
     assert stored(world)["t-0"] == (-1, (1,))
     world.step(("start", 1))
     world.run()

@@ -10,12 +10,12 @@ import pytest
 from kcontrol.cluster.snapshot import without_defaults
 from kcontrol.cluster.world import World
 from kcontrol.journal import journal_file
-from kcontrol.journal.fold import Fold, fold
+from kcontrol.journal.fold import fold
 from kcontrol.search.durability import DURABLE, Property, high_watermark_within, replicas_agree
 from kcontrol.search.invariants import violation
 from kcontrol.search.search import search
 from tests.core.logs import UNCLEAN, committed_and_not_heard_of, fetch, lost_by_unclean_election, produce, walk, with_logs
-from tests.core.support import differences, journal_bytes, scenario
+from tests.core.support import check_folds, journal_bytes, scenario
 
 FAULTS = ("kill", "start", "shrink", "produce", "lose", "duplicate", "expire")
 STEPS = 400
@@ -31,14 +31,7 @@ CLEAN, ANY, OLD = start(), start(config=UNCLEAN), start(release="0.8.1")
 
 def follow(world: World, seed: int, steps: int = STEPS) -> None:
     """Random steps; after each of them the journal folds to what the world says of itself."""
-    folded = Fold().all(world.journal.records)
-    seen = len(world.journal.records)
-    for _ in walk(world, seed, steps):
-        folded.all(world.journal.records[seen:])
-        seen = len(world.journal.records)
-        told, found = without_defaults(folded.state), without_defaults(world.snapshot())
-        if told != found:
-            pytest.fail("\n".join(["the journal folds to something else:", *differences(told, found), scenario(world)]))
+    check_folds(world, walk(world, seed, steps))
 
 
 def keeps(world: World, seed: int, properties: tuple[Property, ...], steps: int = STEPS) -> str | None:

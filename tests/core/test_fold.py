@@ -10,22 +10,16 @@ from kcontrol.cluster.run_settings import Settings
 from kcontrol.cluster.snapshot import without_defaults
 from kcontrol.cluster.world import World
 from kcontrol.journal import journal_file
-from kcontrol.journal.fold import Fold, fold
+from kcontrol.journal.fold import fold
 from kcontrol.journal.journal import to_line
-from tests.core.support import ALL_FAULTS, TOPICS, cluster, differences, scenario, walk
+from tests.core.support import ALL_FAULTS, TOPICS, check_folds, cluster, walk
 
 CHUNK = 25
 
 
 def follow(world: World, seed: int, steps: int) -> None:
     """Random steps; after each of them what was journalled so far folds to what the world says of itself."""
-    folded, seen = Fold(), 0
-    for _ in walk(world, seed, steps):
-        folded.all(world.journal.records[seen:])
-        seen = len(world.journal.records)
-        told, found = without_defaults(folded.state), without_defaults(world.snapshot())
-        if told != found:
-            pytest.fail("\n".join(["the journal folds to something else:", *differences(told, found), scenario(world)]))
+    check_folds(world, walk(world, seed, steps))
 
 
 def from_a_quiet_cluster(seed: int) -> World:

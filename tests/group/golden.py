@@ -27,6 +27,21 @@ SLACK_MS = 25
 BY_TIMER = 0
 
 
+def other(value: Any) -> Any:
+    """Return another value of the type of `value`, with one leaf changed; a value without a leaf becomes a dict."""
+    match value:
+        case str():
+            return "ILLEGAL_GENERATION" if value == "NONE" else "NONE" if value.isupper() else "00" if value != "00" else "01"
+        case int():
+            return value + 1_000
+        case dict() if value:
+            key = next(iter(value))
+            return value | {key: other(value[key])}
+        case [first, *rest]:
+            return [other(first), *rest]
+    return {"unknown": "00"}
+
+
 class Replay:
     """One trace: its steps so far, our name of each member, and by which request each answer was released."""
 

@@ -59,7 +59,7 @@ def test_what_the_logs_errors_become() -> None:
 def test_the_defaults_of_a_release(release: str, changed: dict[str, int]) -> None:
     """Settings that are not given have Kafka's defaults. Source: KafkaConfig.scala, OffsetConfig.scala (0.9 to 2.8)."""
     always = {"min_session_timeout_ms": 6_000, "max_size": LARGEST_INT, "metadata_max": 4_096, "check_interval_ms": 600_000}
-    read = {"load_buffer_size": 5 * 1_024 * 1_024, "segment_bytes": 100 * 1_024 * 1_024}
+    read = {"load_buffer_size": 5 * 1_024 * 1_024, "segment_bytes": 100 * 1_024 * 1_024, "compression_codec": 0}
     log = {"partitions": 50, "replication_factor": 3, "commit_timeout_ms": 5_000, "required_acks": -1, **read}
     assert GroupConfig.of(release) == GroupConfig(**always, **changed, **log)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.group.golden import TIMES, Replay, differences
+from tests.group.golden import TIMES, Replay, differences, other
 from tests.originals import notice
 from tests.parts import ROOT
 
@@ -26,21 +26,6 @@ def trace(name: str) -> dict[str, Any]:
 def test_a_trace_of_a_real_coordinator_is_met(name: str) -> None:
     """The same requests at the same times get the same answers, released by the same request or timer, and equal records."""
     assert differences(trace(name)) == []
-
-
-def other(value: Any) -> Any:
-    """Another value, as near to the leaves as possible."""
-    match value:
-        case str():
-            return "ILLEGAL_GENERATION" if value == "NONE" else "NONE" if value.isupper() else "00" if value != "00" else "01"
-        case int():
-            return value + 1_000
-        case dict() if value:
-            key = next(iter(value))
-            return value | {key: other(value[key])}
-        case [first, *rest]:
-            return [other(first), *rest]
-    return {"nobody": "00"}
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -22,18 +22,23 @@ T = TopicPartition(OFFSETS_TOPIC, 0)
 RELEASES = [release for release in PLAYABLE_RELEASES if not release.startswith("0.8")]
 
 
+def started(settings: Settings) -> World:
+    """Return a world at rest with a topic of three partitions, and with the offsets topic on all brokers, led by the first."""
+    world = World(settings)
+    for broker in settings.brokers:
+        world.step(("start", broker))
+        world.run()
+    for topic, assignment in (("t", ((1,), (2,), (1,))), (OFFSETS_TOPIC, (settings.brokers,))):
+        world.step(("create_topic", topic, assignment))
+        world.run()
+    return world
+
+
 def cluster(release: str = "2.8", brokers: tuple[int, ...] = (1, 2), *, required_acks: int = -1, **more: object) -> World:
     """Brokers, a topic of three partitions, the offsets topic on all brokers with broker 1 leading it, and two consumers."""
     config = {"initial_delay_ms": 0, "required_acks": required_acks}
     settings = Settings(release, brokers, consumers={"a": "g", "b": "g"}, group_config=config, **more)  # type: ignore[arg-type]
-    world = World(settings)
-    for broker in brokers:
-        world.step(("start", broker))
-        world.run()
-    for topic, assignment in (("t", ((1,), (2,), (1,))), (OFFSETS_TOPIC, (brokers,))):
-        world.step(("create_topic", topic, assignment))
-        world.run()
-    return world
+    return started(settings)
 
 
 def all_do(world: World, request: str, names: str = "ab") -> None:

@@ -23,7 +23,7 @@ from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
 from kcontrol.group.offsets_topic_records import OffsetsTopicRecord
 from kcontrol.search.durability import DURABLE
 from kcontrol.search.group_invariants import committed_offsets_are_stored
-from tests.group.test_group_world import agrees
+from tests.group.test_group_world import agrees, started
 
 T = TopicPartition(OFFSETS_TOPIC, 0)
 DAY_MS = 86_400_000
@@ -199,14 +199,7 @@ def test_a_full_segment_is_followed_by_a_new_one() -> None:
 def cluster(release: str = "2.8", *, segment_bytes: int = 300, brokers: tuple[int, ...] = (1, 2), **more: int) -> World:
     """Two consumers that are no members, and an offsets topic with small segments on all brokers; broker 1 leads it."""
     config = {"initial_delay_ms": 0, "segment_bytes": segment_bytes, **more}
-    world = World(Settings(release, brokers, consumers={"a": "g", "b": "h"}, group_config=config))
-    for broker in brokers:
-        world.step(("start", broker))
-        world.run()
-    for topic, assignment in (("t", ((1,), (2,), (1,))), (OFFSETS_TOPIC, (brokers,))):
-        world.step(("create_topic", topic, assignment))
-        world.run()
-    return world
+    return started(Settings(release, brokers, consumers={"a": "g", "b": "h"}, group_config=config))
 
 
 def commit(world: World, count: int, chance: random.Random) -> None:

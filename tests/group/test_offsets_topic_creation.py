@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 
 from kcontrol.cluster.run_settings import Settings
+from kcontrol.cluster.sessions import SessionState
 from kcontrol.cluster.snapshot import without_defaults
 from kcontrol.cluster.world import World
 from kcontrol.core.znodes import decode_topic, decode_topic_config, topic_config_path, topic_path
@@ -79,8 +80,7 @@ def test_an_existing_topic_stays_as_it_is() -> None:
         world.step(("start", broker))
     world.run()
     world.step(("create_topic", OFFSETS_TOPIC, ((2,),)))
-    world.step(("find_coordinator", "anna", 1))
-    assert world.consumers["anna"].error == "COORDINATOR_NOT_AVAILABLE"
+    assert writes_nothing(world)
     world.run()
     assert replicas(world) == [1]
 
@@ -94,3 +94,65 @@ def test_the_topic_gets_its_setting() -> None:
     assert (first.id.node, first.fields["ops"][0][1]) == (1, topic_config_path(OFFSETS_TOPIC))
     assert (second.id.node, second.fields["ops"][0][1]) == (1, topic_path(OFFSETS_TOPIC))
     assert first.cause == second.cause
+
+
+# ---------------------------------------------------------------- when a broker writes nothing
+
+
+def started(brokers: int, release: str = "2.8") -> World:
+    """A cluster at rest without an offsets topic; anna has sent no request."""
+    world = World(Settings(release, tuple(range(1, brokers + 1)), consumers={"anna": "billing"}))
+    for broker in range(1, brokers + 1):
+        world.step(("start", broker))
+    world.run()
+    return world
+
+
+def writes_nothing(world: World) -> bool:
+    """Whether FindCoordinator, sent to broker 1, gets COORDINATOR_NOT_AVAILABLE and changes no znode."""
+    before, count = world.snapshot()["znodes"], len(world.journal.records)
+    world.step(("find_coordinator", "anna", 1))
+    assert world.consumers["anna"].error == "COORDINATOR_NOT_AVAILABLE"
+    written = [record for record in world.journal.records[count:] if record.kind == "write"]
+    return world.snapshot()["znodes"] == before and not written
+
+
+@pytest.mark.parametrize(("release", "nothing"), [("0.10.2", False), ("0.11.0", True), ("2.8", True), ("3.9", True)])
+def test_a_refused_creation_writes_nothing(release: str, *, nothing: bool) -> None:
+    """With two live brokers for three replicas FindCoordinator since 0.11 changes no znode, of the topic or of its settings."""
+    assert writes_nothing(started(2, release)) is nothing
+
+
+@pytest.mark.parametrize("release", ["0.10.2", "2.8"])
+def test_too_few_registered_brokers(release: str) -> None:
+    """If the metadata name three live brokers and ZooKeeper two, nothing is created; the topic is created with three again.
+
+    Source: AdminUtils.assignReplicasToBrokers (0.10.2, 2.8), which gets the brokers of ZooKeeper.
+    """
+    world = started(3, release)
+    world.step(("expire", 3))
+    assert len(world.processes[1].driver.broker.live_brokers) == 3 and writes_nothing(world)
+    world.run()
+    assert not writes_nothing(world) and replicas(world) == [3] * len(replicas(world)) != []
+
+
+def test_a_broker_without_a_session_creates_nothing() -> None:
+    """A broker whose session has expired writes nothing until it has registered again, though three brokers are registered."""
+    world = started(4)
+    world.step(("expire", 1))
+    assert (world.processes[1].session, writes_nothing(world)) == (SessionState.EXPIRED, True)
+    world.step(("renew", 1))
+    assert (world.processes[1].session, writes_nothing(world)) == (SessionState.EXPIRING, True)
+    world.run()
+    assert not writes_nothing(world)
+
+
+def test_a_topic_of_the_metadata_is_not_created_again() -> None:
+    """A broker whose metadata have the offsets topic creates nothing, also if an administrator has deleted its znode."""
+    world = asked("2.8", (1, 2, 3))
+    (topic,) = (path for path in world.snapshot()["znodes"] if path == topic_path(OFFSETS_TOPIC))
+    for path in sorted((path for path in world.snapshot()["znodes"] if path.startswith(topic)), key=len, reverse=True):
+        world.step(("delete", path))
+    count = len(world.journal.records)
+    world.step(("find_coordinator", "anna", 1))
+    assert not [record for record in world.journal.records[count:] if record.kind == "write"] and replicas(world) == []

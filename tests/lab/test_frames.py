@@ -25,6 +25,7 @@ LONGEST_PIECE = 28  # characters that stay together: a topic id in JSON is the l
         ("auto.leader.rebalance", ["auto.", "leader.", "rebalance"]),
         ("PartitionReassignmentIsrChange", ["Partition", "Reassignment", "Isr", "Change"]),
         ("2.1.242", ["2.1.242"]),
+        ("104857600", ["104857600"]),
         ("&lt;NA&gt;", ["&lt;NA&gt;"]),
         ("dora-8d6125075c648b06e2a4a4d2f3350d31", ["dora-8d6125075c648b06e2a4a4d2f3350d31"]),
         ("0a" * 17, ["0a" * 17]),
@@ -58,6 +59,13 @@ def test_no_text_is_cut_and_no_piece_is_long(lab: Lab, table: Callable[[Any], pd
     cells = re.findall(r"<t[hd][^>]*>([^<]*(?:<wbr>[^<]*)*)</t[hd]>", shown._repr_html_())
     assert not any(cell.endswith("...") for cell in cells if len(cell) > len("..."))
     assert len(max((piece for cell in cells for piece in re.split(r"<wbr>| ", cell)), key=len)) <= LONGEST_PIECE
+
+
+def test_a_long_number_breaks_in_a_wide_table_only(lab: Lab) -> None:
+    """A number of nine digits may break in the table of all settings, and not in three columns of this table."""
+    settings = lab.tables.config()
+    assert ">10485<wbr>7600<" in settings._repr_html_()
+    assert ">104857600<" in settings[["value", "default", "meaning"]]._repr_html_()
 
 
 def test_a_part_of_a_table_is_shown_as_the_table_is(lab: Lab) -> None:

@@ -365,13 +365,15 @@ def test_a_setting_is_in_force() -> None:
         ("0.9", {"group.max.size": 2}, "group.min.session.timeout.ms"),
         ("2.8", {"group.max.size": 0}, "whole numbers from 1"),
         ("2.8", {"group.max.size": "x"}, "whole numbers from 1"),
-        ("2.8", {"offsets.topic.compression.codec": 1}, "group.max.size"),
+        ("2.8", {"offsets.topic.compression.codec": 2}, "whole numbers from 0 to 1"),
+        ("2.8", {"offsets_topic_compression_codec": 4}, "but a lab has no library for these codecs"),
+        ("2.8", {"offsets.topic.compression.codec": "gzip"}, "Kafka also takes 2 (snappy), 3 (lz4) and, since 2.1, 4 (zstd)"),
         ("2.8", {"offsets.topic.replication.factor": 0}, "whole numbers from 1"),
         ("0.8.2", {"group.max.size": 2}, "none"),
     ],
 )
 def test_settings_that_are_not_possible(release: str, config: dict[str, object], says: str) -> None:
-    """A setting of a later release or without effect, and another value, get one sentence that lists what is legal."""
+    """A setting of a later release, an illegal value, and a codec without a library get one sentence that lists what is legal."""
     with pytest.raises(UserError) as problem:
         Lab(1, release=release, config=config, runs=None)
     assert says in refusal(problem)

@@ -135,6 +135,14 @@ def test_the_picture_is_xml_with_one_frame_for_each_highlighted_line(one: Runs) 
     assert one._repr_mimebundle_()["image/svg+xml"] == one.picture().svg()
 
 
+def test_a_kill_at_the_end_leaves_the_length_readable() -> None:
+    """The cross of a kill at the end of a run ends left of the run's length, which has at most eight characters of 7 pixels."""
+    svg = RunLines([run_line(Lab.play("billing").kill(2).records, "a run")], "one run").svg()
+    (cross,) = re.findall(r'<path d="M([0-9.]+) [0-9.]+l8 [^>]*class="strike"', svg)
+    (right, words) = re.findall(r'<text x="(\d+)"[^>]*text-anchor="end">([^<]*)</text>', svg)[0]
+    assert float(cross) + 8 + 3 <= int(right) - 7 * len(words) and words == "1.1 min"
+
+
 def test_a_name_of_markup_is_text(one: Runs) -> None:
     """The name of a file is escaped in the picture."""
     records = one.open(one.names[-1]).records

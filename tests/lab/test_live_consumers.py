@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
+from itertools import cycle
 from typing import Any
 
 import pytest
 
 from kcontrol.cluster.snapshot import without_defaults
 from kcontrol.core.errors import UserError
+from kcontrol.core.model import TopicPartition
+from kcontrol.group.assignors import Subscription, partitions_of
 from kcontrol.group.offsets_topic_records import decode
 from kcontrol.journal.fold import fold
 from kcontrol.lab.lab import Lab
@@ -137,6 +140,45 @@ def test_times_of_consumers_are_no_state(opened: Opened) -> None:
     for one in (lab, later):
         one.group.heartbeat("anna").run()
     assert later._world.fingerprint() == lab._world.fingerprint()
+
+
+# ---------------------------------------------------------------- a learner's assignor
+
+
+def backwards(partitions: Mapping[str, int], members: Mapping[str, Subscription]) -> dict[str, list[TopicPartition]]:
+    """An assignor that gives the partitions, the last one first, to the members in turn."""
+    every = reversed(partitions_of(partitions, "t"))
+    found: dict[str, list[TopicPartition]] = {id: [] for id in sorted(members)}
+    for id, tp in zip(cycle(found), every, strict=False):
+        found[id].append(tp)
+    return found
+
+
+def test_a_learners_assignor_takes_the_place_of_kafkas(opened: Opened) -> None:
+    """With strategies={"assignor": mine} the group has the assignment of this function, also in a branch that plays it again."""
+    lab = opened(consumers=THREE, topics=TOPICS, strategies={"assignor": backwards}).run(alive=True)
+    assert group_of(lab) == {"anna": ["t-5", "t-2"], "bert": ["t-4", "t-1"], "cleo": ["t-3", "t-0"]}
+    assert group_of(lab.branch(at=lab.records[-1].id)) == group_of(lab)
+    agrees(lab)
+
+
+def test_a_failing_assignor_is_one_sentence_and_no_step(opened: Opened) -> None:
+    """An assignor that raises ends the run in one sentence with its name and line, and the cluster has made no step."""
+
+    def failing(partitions: Any, members: Any) -> Any:
+        return members[7]
+
+    lab = opened(consumers=THREE, topics=TOPICS, strategies={"assignor": failing})
+    sentences, lengths = list[str](), list[int]()
+    for _ in range(2):
+        with pytest.raises(UserError) as refused:
+            lab.run(alive=True)
+        sentences.append(refusal(refused))
+        lengths.append(len(lab.records))
+    number = failing.__code__.co_firstlineno + 1
+    assert sentences == [f"The assignor 'failing' raised KeyError: 7 (line {number}: return members[7])."] * 2
+    assert lengths[0] == lengths[1]
+    agrees(lab)
 
 
 # ---------------------------------------------------------------- settings

@@ -22,10 +22,11 @@ MINUTE = {"offsets.retention.minutes": 1, "offsets.retention.check.interval.ms":
 RECORDED = [name for name in Lab.recordings().index if "/group/" in name]
 
 
-def billing(opened: Opened, release: str, **more: Any) -> Lab:
-    """A group with two members that has committed offset 7 of t-0."""
+def billing(opened: Opened, release: str, codec: int = 0, **more: Any) -> Lab:
+    """A group with two members that has committed offset 7 of t-0; `codec` compresses the batches of the offsets topic."""
+    config = MINUTE | {"offsets.topic.compression.codec": codec}
     topics = {"__consumer_offsets": [[2, 1]], "t": [[1, 2], [2, 1]]}
-    lab = opened(2, release, topics=topics, consumers=dict.fromkeys(("anna", "bert"), "billing"), config=MINUTE, **more)
+    lab = opened(2, release, topics=topics, consumers=dict.fromkeys(("anna", "bert"), "billing"), config=config, **more)
     return lab.run(alive=True).commit("anna", "t-0", 7).run()
 
 
@@ -38,6 +39,44 @@ def test_each_record_has_a_row(opened: Opened, release: str, versions: tuple[int
     ]  # fmt: skip
     group = table[table.kind == "group"].iloc[-1]
     assert (group.key_version, group.value_version, group.value.endswith("2 members")) == (2, versions[0], True)
+
+
+def compressed(opened: Opened, release: str, codec: int) -> Lab:
+    """Two offsets that anna has committed one after the other, and that have expired at once."""
+    lab = billing(opened, release, codec=codec)
+    return lab.commit("anna", "t-1", 9).run().run("121 s", alive=True)
+
+
+@pytest.mark.parametrize("release", ["0.10.2", "1.1"])
+def test_each_record_has_the_codec_and_the_size_of_its_batch(opened: Opened, release: str) -> None:
+    """Both tombstones are in one gzip batch; without a codec 0.10.2 has a message for each, and 1.1 one batch for both."""
+    plain, gzip = (compressed(opened, release, codec).tables.offsets_topic().iloc[-2:] for codec in (0, 1))
+    first = plain.index[0]
+    assert (plain.codec.tolist(), gzip.codec.tolist()) == (["none"] * 2, ["gzip"] * 2)
+    assert gzip.batch.tolist() == [first] * 2 and gzip.batch_bytes.nunique() == 1
+    assert plain.batch.tolist() == ([first, first + 1] if release == "0.10.2" else [first] * 2)
+    sizes = plain.drop_duplicates("batch").batch_bytes
+    assert sizes.tolist() == ([52, 52] if release == "0.10.2" else [111])
+
+
+def test_the_picture_names_compressed_batches(opened: Opened) -> None:
+    """The lines and the hints of compressed records have the codec and the size of their batch; other lines have neither."""
+    plain, gzip = (billing(opened, "2.8", codec=codec) for codec in (0, 1))
+    size = gzip.tables.offsets_topic().batch_bytes.iloc[-1]
+    said = f"billing t-0: offset 7, in a gzip batch of {size} bytes"
+    assert said in repr(gzip.offsets_topic()) and f"<title>{said}</title>" in gzip.offsets_topic().svg()
+    assert " batch of " not in repr(plain.offsets_topic()) + plain.offsets_topic().svg()
+
+
+def test_recorded_batches_have_their_sizes(opened: Opened) -> None:
+    """Records of a recording have no codec, and the size of their message or batch in the format of the release."""
+    old, new = (
+        Lab.open(name).tables.offsets_topic() for name in ("0.9.0.1/group/commit-fetch-expire", "2.8.2/group/leader-leaves")
+    )
+    assert set(old.codec) == set(new.codec) == {"none"}
+    assert (old.batch == old.index).all() and (old.batch_bytes == 26 + old.key_bytes + old.value_bytes.fillna(0)).all()
+    assert new.batch.tolist() == [0, 1, 2, 3, 4, 4]
+    assert new.batch_bytes.tolist()[2] == 61 + 1 + 3 + 1 + 21 + 1 + 24 + 1
 
 
 @pytest.mark.parametrize("release", ["0.9", "2.8"])

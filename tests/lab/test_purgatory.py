@@ -225,6 +225,19 @@ def test_the_picture_names_every_operation(opened: Opened) -> None:
     assert "prefers-color-scheme:dark" in picture.svg() and "DelayedHeartbeat" in picture.svg()
 
 
+def test_a_slot_with_many_tasks_has_their_number(opened: Opened) -> None:
+    """A slot with up to three tasks shows their letters, a slot with more shows one letter and the number of the others."""
+    names = {f"c{number}": "g" for number in range(5)}
+    lab = group(opened, "0.9", consumers=names)
+    for number in range(5):
+        join(lab, f"c{number}")
+    lab.run(alive=True)
+    svg = lab.purgatory().svg()
+    shown = re.findall(r'<path [^>]*class="full">.*?</path><text [^>]*>([^<]*)</text>', svg)
+    waits = [letter for o, letter in lab.purgatory().letters.items() if not o.completed_by]
+    assert f"{waits[0]}+{len(waits) - 1}" in shown and len(waits) == 5
+
+
 def test_hostile_names_are_escaped(opened: Opened) -> None:
     """A group id with markup is text in the picture."""
     lab = opened(1, "0.9", topics={"__consumer_offsets": [[1]]}, runs=None, purgatory=True, consumers={"a": "<script>x</script>"})

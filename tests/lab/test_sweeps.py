@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,19 @@ from typer.testing import CliRunner
 
 from kcontrol import Lab
 from kcontrol.cli import app
-from kcontrol.core.errors import UserError
-from kcontrol.lab.sweeps import processes
+from kcontrol.cluster.consumer_configs import STRATEGY
+from kcontrol.core.errors import UserError, listed
+from kcontrol.group.assignors import Subscription
+from kcontrol.group.model import Group, GroupState
+from kcontrol.group.sticky import ASSIGNORS
+from kcontrol.journal.journal import Record
+from kcontrol.lab.sweeps import processes, scenarios
 from kcontrol.lab.sweeps.intervals import lower_rank, middle_value, proportion
 from kcontrol.lab.sweeps.sweep import Sweep
 from kcontrol.lab.sweeps.timed_run import Cell, Job, Outcome, Task, play
+from kcontrol.views.group_state import partitions
 
-DEATHS = "random deaths"
+DEATHS, COMING = "random deaths", "consumers come and go"
 CELL = Cell(2, False, 6_000)
 LOOPS_IN = 10  # the only one of the first twelve runs of CELL in which all members of an ISR [4] are dead
 AROUND = range(LOOPS_IN - 1, LOOPS_IN + 2)
@@ -53,13 +59,16 @@ def ending(assignment: list[int], isr: list[int], live: list[int]) -> int | None
 
 
 def printing(assignment: list[int], isr: list[int], live: list[int]) -> int | None:
-    os.write(1, b'"ready"\n[5, 5, 5, null]\n')
+    os.write(1, b'"ready"\n[5, 5, 5, 5, null]\n')
     return kafkas(assignment, isr, live)
 
 
 def outcomes(processes_used: int, numbers: range, rule: Callable[..., Any] | None = None, seconds: float = 60) -> list[Outcome]:
     """The outcomes of some runs of CELL on so many processes, in the order of their numbers."""
-    job = Job(DEATHS, "2.8", 1, strategies=rule and {"offline": rule})
+    return played(Job(DEATHS, "2.8", 1, strategies=rule and {"offline": rule}), processes_used, numbers, seconds)
+
+
+def played(job: Job, processes_used: int, numbers: range, seconds: float = 60) -> list[Outcome]:
     parts = processes.shards([Task(CELL, number) for number in numbers], processes_used)
     assert len(parts) == processes_used
     return sorted(processes.outcomes(job, parts, seconds), key=lambda outcome: outcome.task)
@@ -110,6 +119,35 @@ def test_a_failing_rule_costs_one_run(rule: Callable[..., Any], reason: str) -> 
     assert [found[0], found[2]] == [expected[0], expected[2]]
 
 
+QUICK = """
+from kcontrol.lab.sweeps import child, timed_run
+
+def quick(job, task):
+    job.strategies["offline"](task.number)
+    return timed_run.Outcome(task, moved=task.number)
+
+timed_run.outcome = quick
+child.main()
+"""
+
+
+def loops_in_run_500(number: int) -> None:
+    while number == 500:
+        pass
+
+
+def test_a_rule_without_an_end_costs_one_of_a_thousand_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`while True` in one of 1,000 runs gives one failed run, with its number; the other 999 runs have their measures.
+
+    A run is only a call of the rule here, so that the test is quick; the processes are those of every sweep.
+    """
+    monkeypatch.setattr(processes, "COMMAND", (sys.executable, "-c", QUICK))
+    job = Job(DEATHS, "2.8", 1, strategies={"offline": loops_in_run_500})
+    found = Sweep(job, played(job, 2, range(1, 1001), 5))
+    assert found.failures() == ["Run 500 of replication=2 unclean=false session=6000 failed: it did not end within 5 s."]
+    assert found.runs.moved.tolist() == found.runs.number.tolist() == [number for number in range(1, 1001) if number != 500]
+
+
 def test_what_a_rule_prints_is_no_outcome() -> None:
     """Text that a rule writes to the descriptor of standard output reaches no table."""
     assert outcomes(1, AROUND, printing) == expected_around()
@@ -129,15 +167,26 @@ def test_a_rule_that_cannot_be_read_is_refused_in_one_sentence(monkeypatch: pyte
 def test_failed_runs_are_in_no_share() -> None:
     """A cell counts its failed runs, and its shares are those of the other runs."""
     cell = Cell(3, True, 6_000)
-    made = [Outcome(Task(cell, 1), 1, 0, 5), Outcome(Task(cell, 2), 0, 2, None), Outcome(Task(cell, 3), failed="it was slow")]
+    made = [
+        Outcome(Task(cell, 1), 1, 0, 5, 4),
+        Outcome(Task(cell, 2), 0, 2, None, 9),
+        Outcome(Task(cell, 3), failed="it was slow"),
+    ]
     found = Sweep(Job(DEATHS, "2.8", 1), made)
     (row,) = found.cells.to_dict("records")
-    assert (row["runs"], row["failed"], row["offline"], row["lost"], row["rebalance_ms"]) == (3, 1, 0.5, 0.5, 5)
+    assert (row["runs"], row["failed"], row["offline"], row["lost"], row["rebalance_ms"], row["moved"]) == (
+        3,
+        1,
+        0.5,
+        0.5,
+        5,
+        6.5,
+    )
     assert found.failures() == ["Run 3 of replication=3 unclean=true session=6000 failed: it was slow."]
     assert found.runs.number.tolist() == [1, 2] and found.failed.reason.tolist() == ["it was slow"]
 
 
-@pytest.mark.parametrize(("scenario", "number"), [(DEATHS, 3), ("consumers come and go", 1), ("rolling restart", 2)])
+@pytest.mark.parametrize(("scenario", "number"), [(DEATHS, 3), (COMING, 1), (COMING, 2), ("rolling restart", 2)])
 def test_the_measures_of_a_run_are_those_of_its_tables(scenario: str, number: int) -> None:
     """A run that is opened has in its tables the offline partitions, lost records and rebalances that the sweep has counted."""
     job, task = Job(scenario, "2.8", 1), Task(Cell(2, True, 6_000), number)
@@ -150,6 +199,63 @@ def test_the_measures_of_a_run_are_those_of_its_tables(scenario: str, number: in
     assert ((led.leader == -1) & (lengths >= 1_000)).sum() == found.offline
     rebalances = run.tables.run_table("rebalances").query(f"begin_ms >= {begin_ms}")
     assert (None if rebalances.empty else rebalances.duration_ms.max()) == found.rebalance_ms
+    assert len(moves(run.records)) == found.moved
+
+
+def stable(records: Sequence[Record]) -> Iterator[Group]:
+    """Yield the group of a run whenever it has become Stable in a new generation."""
+    latest = 0
+    for record in records:
+        group = record.fields["group_metadata"] if record.kind == "group" else None
+        if group and group.state is GroupState.STABLE and group.generation > latest:
+            latest = group.generation
+            yield group
+
+
+def moves(records: Sequence[Record]) -> list[str]:
+    """The partitions that a new generation of the group gives to another client, once for each time."""
+    owners, found = dict[str, str](), list[str]()
+    for group in stable(records):
+        held = {p: member.client_id for member in group.members.values() for p in partitions(member.assignment.hex())}
+        found += [p for p in held if owners.get(p, held[p]) != held[p]]
+        owners |= held
+    return found
+
+
+def all_to_one(partitions: Mapping[str, int], members: Mapping[str, Subscription]) -> dict[str, list[str]]:
+    """An assignor that gives every partition to the last client."""
+    return {max(members): [f"{topic}-{number}" for topic, count in partitions.items() for number in range(count)]}
+
+
+def forgetful(partitions: Mapping[str, int], members: Mapping[str, Subscription]) -> dict[str, list[str]]:
+    return all_to_one(partitions, members) if len(members) == len(scenarios.FOUR) else {}
+
+
+@pytest.mark.parametrize("name", ["sticky", "cooperative-sticky"])
+def test_an_assignor_of_kafka_that_a_sweep_is_given_is_kafkas(name: str) -> None:
+    """Kafka's function as the learner's assignor gives the runs of Kafka's assignor, which moves fewer partitions than range."""
+    job = Job(COMING, "2.8", 1, assignor=name)
+    kafka = played(job, 1, range(1, 3))
+    assert played(job._replace(strategies={"assignor": ASSIGNORS[name]}), 1, range(1, 3)) == kafka
+    assert sum(run.moved for run in kafka) < sum(run.moved for run in played(job._replace(assignor="range"), 1, range(1, 3)))
+
+
+def test_a_learners_assignor_decides_in_the_runs_of_a_sweep() -> None:
+    """Under a learner's assignor each generation of the group has the assignment of this function, also in the opened run."""
+    found = Lab.sweep(COMING, session=6_000, runs=1, strategies={"assignor": all_to_one})
+    groups = list(stable(found.open(1, 3, False, 6_000).records))
+    assert len(groups) > 3
+    for group in groups:
+        owned = {id: partitions(member.assignment.hex()) for id, member in group.members.items()}
+        assert owned == {id: ["t-0", "t-1", "t-2"] if id == max(owned) else [] for id in owned}
+
+
+def test_an_assignor_that_fails_in_some_runs_fails_these_runs() -> None:
+    """An assignor that leaves partitions without a member fails each run with this mistake, and the mistake is the reason."""
+    found = played(Job(COMING, "2.8", 1, strategies={"assignor": forgetful}), 1, range(1, 3))
+    wrong = "The assignor 'forgetful' made 0 assignments of 0 different partitions: assign each of the 3 partitions to one"
+    assert [outcome.failed for outcome in found] == [f"{wrong} member"] * 2
+    assert Sweep(Job(COMING, "2.8", 1), found).failures()[0].endswith("to one member.")
 
 
 def test_the_seed_the_cell_and_the_number_determine_a_run() -> None:
@@ -171,6 +277,10 @@ ILLEGAL = [
     ({"session": 100}, "session cannot be 100: give one or more of ms from 6000 to 30000."),
     ({"runs": 0}, "The number of runs must be 1 or more, not 0."),
     ({"seed": "x"}, "The seed must be a whole number, such as 7, not 'x'."),
+    ({"assignor": "fair"},
+     f"The {STRATEGY} of consumer anna must be one or more of {listed(ASSIGNORS, 9)}, in the order of preference, not ['fair']."),
+    ({"strategies": {"assignor": len}},
+     "The assignor of a cluster must be a function of (partitions, members), not <built-in function len>."),
     ({"seconds": 0}, "The seconds of a run must be a number above 0, such as 20, not 0."),
 ]  # fmt: skip
 
@@ -183,14 +293,17 @@ def test_an_illegal_argument_is_refused(wrong: dict[str, Any], sentence: str) ->
     assert str(raised.value) == sentence
 
 
+CHOSEN = "--assignor", "sticky", "--out"
+
+
 def test_the_command_prints_and_writes_the_tables(tmp_path: Path) -> None:
     """`kcontrol sweep` prints one row per cell, and writes three tables as Parquet, equal to those of `Lab.sweep`."""
     pytest.importorskip("pyarrow")
-    arguments = ["sweep", DEATHS, "--replication", "1,2", "--session", "6000", "--runs", "2", "--out", str(tmp_path / "out")]
+    arguments = ["sweep", DEATHS, "--replication", "1,2", "--session", "6000", "--runs", "2", *CHOSEN, str(tmp_path / "out")]
     done = CliRunner().invoke(app, arguments, catch_exceptions=False)
     assert done.exit_code == 0
     assert [line.split()[:5] for line in done.stdout.splitlines()[-2:]] == [[n, "False", "6000", "2", "0"] for n in "12"]
-    expected = Lab.sweep(DEATHS, [1, 2], False, 6_000, 2)
+    expected = Lab.sweep(DEATHS, [1, 2], False, 6_000, 2, assignor="sticky")
     for name in ("cells", "runs", "failed"):
         written = pd.read_parquet(tmp_path / "out" / name)
         pd.testing.assert_frame_equal(written, pd.DataFrame(getattr(expected, name)), check_dtype=False)

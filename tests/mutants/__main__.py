@@ -22,7 +22,7 @@ from tests.mutants.trial import SURVIVES, Ground, Trials
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 MUTATED = (
-    "kcontrol/controller", "kcontrol/group", "kcontrol/broker", "kcontrol/core/controller_rules.py",
+    "kcontrol/controller", "kcontrol/group", "kcontrol/broker", "kcontrol/batches", "kcontrol/core/controller_rules.py",
     "kcontrol/group/group_rules.py", "kcontrol/core/rule_fields.py", "kcontrol/core/transitions.py",
     "kcontrol/driver/driver.py", "kcontrol/zookeeper/memory.py", "kcontrol/search/invariants.py",
 )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import nbformat
@@ -49,17 +50,26 @@ def with_runs(folder: Path, number: int) -> None:
         (folder / "runs" / f"20260101-{run:06}-simulated.jsonl").write_bytes(text)
 
 
-@pytest.fixture(scope="module", params=[0, 1, 200])
-def executed(request: pytest.FixtureRequest) -> tuple[int, NotebookNode]:
-    """The number of runs, and the chapter, executed with so many runs with measurements after Spark's start and at the end."""
+@cache
+def executed(number: int) -> NotebookNode:
+    """Return the chapter, executed with so many runs of a reader, with measurements after Spark's start and at the end."""
     if not Path("/proc/self/status").exists():
         pytest.skip("memory and CPU time are measured by /proc")
     notebook = nbformat.read(CHAPTER, as_version=4)
     place = {cell.id: number for number, cell in enumerate(notebook.cells)}
     for id, source in (("close", MEASURED), ("scan", MEASURES)):
         notebook.cells.insert(place[id], nbformat.v4.new_code_cell(source, id=f"before-{id}"))
-    count: int = request.param
-    return count, regen.execute(notebook, prepare=lambda folder: with_runs(folder, count) if count else None)
+    return regen.execute(notebook, prepare=lambda folder: with_runs(folder, number))
+
+
+@pytest.fixture(params=[0, 1, 200])
+def chapter(request: pytest.FixtureRequest) -> tuple[int, NotebookNode]:
+    """The number of runs of a reader, and the chapter with the outputs that it has with so many runs.
+
+    The chapter in the repository has the outputs of a reader without runs: the tests of notebooks execute it and compare them.
+    """
+    number: int = request.param
+    return number, executed(number) if number else nbformat.read(CHAPTER, as_version=4)
 
 
 def shown(notebook: NotebookNode, id: str) -> str:
@@ -67,9 +77,9 @@ def shown(notebook: NotebookNode, id: str) -> str:
     return "\n".join(output.get("text") or output.data["text/plain"] for output in cell.outputs)
 
 
-def test_the_picture_and_spark_have_every_run(executed: tuple[int, NotebookNode]) -> None:
+def test_the_picture_and_spark_have_every_run(chapter: tuple[int, NotebookNode]) -> None:
     """With fewer than twelve runs the twelve of kcontrol are there too; the reader's kill adds one; Spark counts all of them."""
-    own, notebook = executed
+    own, notebook = chapter
     known = own + (12 if own < 12 else 0)
     headline = f"{known} runs" if known <= 40 else f"40 of {known} runs"
     assert shown(notebook, "open").startswith(headline)
@@ -77,9 +87,9 @@ def test_the_picture_and_spark_have_every_run(executed: tuple[int, NotebookNode]
     assert shown(notebook, "spark").split()[-2] == str(known + 1)
 
 
-def test_spark_and_pandas_say_who_was_controller_for_longest(executed: tuple[int, NotebookNode]) -> None:
+def test_spark_and_pandas_say_who_was_controller_for_longest(chapter: tuple[int, NotebookNode]) -> None:
     """The table of pandas about the newest thirteen runs and the table of Spark have equal numbers if these are all runs."""
-    own, notebook = executed
+    own, notebook = chapter
     pandas = re.findall(r"^(\d+) +(\d+) +(\d+)$", shown(notebook, "outcome-longest"), re.MULTILINE)
     spark = re.findall(r"^\d+ +(\d+) +(\d+) +(\d+)$", shown(notebook, "spark-tenure"), re.MULTILINE)
     assert len(pandas) == len(spark) > 1
@@ -89,17 +99,18 @@ def test_spark_and_pandas_say_who_was_controller_for_longest(executed: tuple[int
         assert all(int(mine[1]) <= int(every[1]) for mine, every in zip(sorted(pandas), sorted(spark), strict=True))
 
 
-def test_memory_and_time_are_bounded(executed: tuple[int, NotebookNode], capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("own", [1, 200])
+def test_memory_and_time_are_bounded(own: int, capsys: pytest.CaptureFixture[str]) -> None:
     """Kernel and Spark together need at most 1.6 GB, and from Spark's start at most the CPU time of 60 s on two cores."""
-    own, notebook = executed
-    measured = shown(notebook, "before-close")
+    measured = shown(executed(own), "before-close")
     with capsys.disabled():
         print(f"\nchapter 17 with {own} runs: {measured.strip()}")
     memory, cpu = int(measured.split()[0]), int(measured.split()[2])
     assert memory < MOST_MB and cpu < MOST_CPU_S
 
 
-def test_spark_has_ended_with_the_chapter(executed: tuple[int, NotebookNode]) -> None:
+@pytest.mark.parametrize("own", [1, 200])
+def test_spark_has_ended_with_the_chapter(own: int) -> None:
     """The Java process of Spark does not run any more."""
-    pid = shown(executed[1], "before-close").split()[-1]
+    pid = shown(executed(own), "before-close").split()[-1]
     assert not Path(f"/proc/{pid}").exists()

@@ -1,4 +1,4 @@
-"""The pipeline on a standalone Spark cluster: the tables of one machine, kcontrol on the executors, and a killed worker."""
+"""A standalone Spark cluster: the tables, sweep and search of one machine, kcontrol on the executors, and a killed worker."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
 from kcontrol import Lab
 from kcontrol.cli import app
 from kcontrol.core.errors import UserError
+from kcontrol.search.museum import MUSEUM
 from kcontrol.spark import cluster as spark_clusters
-from kcontrol.spark import pipeline
+from kcontrol.spark import pipeline, spark_views
 from kcontrol.spark.logs import log_tables
 from tests.pipeline.log_rows import rows_of
 from tests.pipeline.random_runs import random_run
 from tests.pipeline.spark_cluster import SparkCluster, spark_cluster, wait_until
 from tests.pipeline.test_logs import AT, LINE, TRACE, moved
-from tests.pipeline.test_pipeline import tables_in
 
 COMMAND = "import sys; from kcontrol.cli import main; sys.exit(main())"
 ON_EXECUTORS = """
@@ -41,12 +42,20 @@ def records_of_a_cluster(seed):
 spark = spark_session(sys.argv[-1])
 print(json.dumps(spark.sparkContext.parallelize([1, 2], 2).map(records_of_a_cluster).collect()), flush=True)
 """
+SEARCHES = """
+import json, sys
+from kcontrol import rules
+from kcontrol.spark.gateway import spark_session
+
+found = rules.hunt("fenced_writes", spark=spark_session(sys.argv[-1]))
+print(json.dumps([found.states, found.actions, found.engine]), flush=True)
+"""
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[SparkCluster]:
-    """A master with two workers; all processes end with the test."""
-    with spark_cluster(tmp_path / "cluster") as started:
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
+    """A master with two workers; all processes end with the last test of the module, which kills a worker."""
+    with spark_cluster(tmp_path_factory.mktemp("cluster") / "cluster") as started:
         yield started
 
 
@@ -63,30 +72,6 @@ def command(code: str, cluster: SparkCluster, *arguments: str) -> Iterator[subpr
             yield process
         finally:
             process.kill()
-
-
-@pytest.mark.spark
-@pytest.mark.slow
-@pytest.mark.serial
-def test_a_worker_that_is_killed_changes_no_table_of_runs(spark: Any, cluster: SparkCluster, tmp_path: Path) -> None:
-    """`pipeline runs --master` writes the tables of one machine, row by row, although a worker is killed in the middle."""
-    runs, local, out = tmp_path / "runs", tmp_path / "local", tmp_path / "out"
-    runs.mkdir()
-    for seed in (1, 5):
-        random_run(seed).save(runs / f"2026010{seed}-100000-simulated.jsonl")
-    pipeline.write_runs(spark, [runs], local)
-    with command(COMMAND, cluster, "pipeline", "runs", str(runs), "--out", str(out)) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if "table 7 of 20" in line:
-                os.killpg(cluster.workers[0].pid, signal.SIGKILL)
-        assert process.wait() == 0, process.communicate()
-    wait_until(lambda: cluster.alive() == 1)
-    (finished,) = cluster.state()["completedapps"]
-    assert finished["state"] == "FINISHED"
-    expected = tables_in(spark, local)
-    assert tables_in(spark, out) == expected
-    assert all(expected[name] for name in ("offline_windows", "reassignments", "commits"))
 
 
 @pytest.mark.spark
@@ -110,6 +95,49 @@ def test_a_cluster_gets_the_package_and_writes_the_tables_of_logs(spark: Any, cl
     assert expected.facts == 51 and expected.rejected == 1
     for table in log_tables.TABLES:
         assert ordered(rows_of(out, table)) == ordered(rows_of(local, table)) != []
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.serial
+def test_a_cluster_gives_the_sweep_and_the_search_of_one_machine(cluster: SparkCluster, tmp_path: Path) -> None:
+    """`kcontrol sweep --master` writes the tables of child processes; a search on the cluster finds the run of one process."""
+    out = tmp_path / "out"
+    arguments = ["sweep", "random deaths", "--replication", "2", "--session", "6000", "--runs", "4", "--out", str(out)]
+    with command(SEARCHES + COMMAND, cluster, *arguments) as process:
+        printed, problems = process.communicate()
+    assert process.returncode == 0, problems
+    expected: Any = MUSEUM[0].search()
+    states, actions, engine = json.loads(printed.splitlines()[0])
+    assert (states, engine) == (expected.states, "quick engine on Spark")
+    assert actions == json.loads(json.dumps(expected.actions))
+    alone = Lab.sweep("random deaths", 2, False, 6_000, 4)
+    for name in ("cells", "runs", "failed"):
+        pd.testing.assert_frame_equal(pd.read_parquet(out / name), pd.DataFrame(getattr(alone, name)), check_dtype=False)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.serial
+def test_a_worker_that_is_killed_changes_no_table_of_runs(spark: Any, cluster: SparkCluster, tmp_path: Path) -> None:
+    """`pipeline runs --master` writes the tables of one machine, row by row, although a worker is killed in the middle."""
+    runs, local, out = tmp_path / "runs", tmp_path / "local", tmp_path / "out"
+    runs.mkdir()
+    for seed in (1, 5):
+        random_run(seed).save(runs / f"2026010{seed}-100000-simulated.jsonl")
+    pipeline.write_runs(spark, [runs], local)
+    with command(COMMAND, cluster, "pipeline", "runs", str(runs), "--out", str(out)) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if "table 7 of 20" in line:
+                os.killpg(cluster.workers[0].pid, signal.SIGKILL)
+        assert process.wait() == 0, process.communicate()
+    wait_until(lambda: cluster.alive() == 1)
+    wait_until(lambda: not cluster.state()["activeapps"])
+    assert max(cluster.state()["completedapps"], key=lambda app: app["starttime"])["state"] == "FINISHED"
+    expected = {name: ordered(rows_of(local, name)) for name in spark_views.TABLES}
+    assert {name: ordered(rows_of(out, name)) for name in spark_views.TABLES} == expected
+    assert all(expected[name] for name in ("offline_windows", "reassignments", "commits"))
 
 
 def ordered(rows: list[dict[str, Any]]) -> list[str]:

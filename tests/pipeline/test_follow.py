@@ -6,8 +6,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +21,7 @@ from kcontrol.spark import pipeline, pipeline_report
 from kcontrol.spark.follow import checkpoint, follow
 from kcontrol.spark.follow.follow import Following
 from kcontrol.spark.logs import log_tables
+from tests.pipeline import kills
 from tests.pipeline.growing_logs import Growing
 
 SEED = 13
@@ -159,41 +158,33 @@ def ends_before(monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
     monkeypatch.setattr(Path, "replace", counted(Path.replace))
 
 
-COMMAND = [sys.executable, "-c", "import sys; from kcontrol.cli import main; sys.exit(main())", "pipeline", "logs"]
-
-
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.serial
 def test_a_command_that_was_killed_gives_the_tables_of_a_batch_when_it_runs_again(
-    spark: Any, texts: dict[str, bytes], tmp_path: Path
+    spark: Any, texts: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Commands killed at random moments while the logs grow, then one to the end: the tables of a batch over the final files."""
+    """Commands that get SIGKILL while the logs grow, then one to the end: the tables of a batch over the final files.
+
+    The first is killed with its Java while it writes a part of the checkpoint, the second alone before a change of its own.
+    """
+    (tmp_path / "java").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "java"))  # a killed Java leaves its temporary files
     choose = random.Random(SEED)
     logs, out = Growing(tmp_path / "logs", texts, choose), tmp_path / "out"
-    command = [*COMMAND, str(logs.folder), "--out", str(out), "--follow", "--available-now"]
-    logs.append(2_000)
-    begin = time.monotonic()
-    assert subprocess.run(command, check=False, capture_output=True).returncode == 0
-    whole_s = time.monotonic() - begin
-    for share in (choose.random() for _ in range(2)):
+    command: kills.Arguments = ["pipeline", "logs", logs.folder, "--out", out, "--follow", "--available-now"]
+    moments = (
+        kills.Moment(log_tables.FOLLOW, choose.randint(1, kills.MOST_NAMES), alone=False),
+        kills.Moment("publish", choose.randint(1, 2 * len(log_tables.ALL_TABLES)), alone=True),
+    )
+    for moment in moments:
         for _ in range(5):
             logs.append(1_500)
-        killed_after(command, share * whole_s)
+        assert kills.killed_at(moment, command, out), moment
         logs.rotate()
     logs.finish()
-    assert subprocess.run(command, check=False, capture_output=True).returncode == 0
-    assert tables_in(out) == batch(spark, logs.folder, tmp_path / "batch", of_runs=True), f"seed {SEED}"
+    kills.run(command)
+    assert tables_in(out) == batch(spark, logs.folder, tmp_path / "batch", of_runs=True), f"seed {SEED}: {moments}"
     assert {path.name for path in out.iterdir()} == NAMES
-
-
-def killed_after(command: list[str], delay_s: float) -> None:
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        process.wait(delay_s)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
 
 
 @pytest.mark.spark
@@ -203,10 +194,10 @@ def test_ctrl_c_ends_the_command(tmp_path: Path) -> None:
     log = tmp_path / "logs" / "server.log"
     log.parent.mkdir()
     log.write_text("[2020-01-01 00:00:00,001] INFO [KafkaServer id=1] started (kafka.server.KafkaServer)\n")
-    command = [*COMMAND, str(log.parent), "--out", str(tmp_path / "out"), "--follow"]
+    command = [*kills.COMMAND, "pipeline", "logs", str(log.parent), "--out", str(tmp_path / "out"), "--follow"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         assert process.stdout is not None
-        numbers = "1 files were read: 1 lines = 1 with facts + 0 other records + 0 continuations + 0 rejected."
+        numbers = "1 file was read: 1 line = 1 with facts + 0 other records + 0 continuations + 0 rejected."
         while (line := process.stdout.readline().rstrip("\n")) and line != numbers:
             pass
         assert line == numbers
@@ -278,6 +269,12 @@ def test_available_now_needs_follow(log: Path, tmp_path: Path) -> None:
     """--available-now alone is one sentence, and no folder is made."""
     sentence = refused(log, "--out", tmp_path / "out", "--available-now")
     assert sentence == "--available-now belongs to --follow: write both." and not (tmp_path / "out").exists()
+
+
+def test_redact_and_follow_are_refused_together(log: Path, tmp_path: Path) -> None:
+    """--redact with --follow is one sentence, and no folder is made."""
+    sentence = refused(log, "--out", tmp_path / "out", "--follow", "--available-now", "--redact", "topics")
+    assert sentence == "--redact and --follow do not go together: leave one of them out." and not (tmp_path / "out").exists()
 
 
 def test_a_folder_of_other_files_is_not_followed_into(log: Path) -> None:

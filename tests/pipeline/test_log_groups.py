@@ -12,39 +12,24 @@ from typing import Any
 
 import pytest
 
-from kcontrol import Lab
-from kcontrol.journal import journal_file
 from kcontrol.lab.run import Run
 from kcontrol.spark.log_journal import evidence
 from kcontrol.spark.log_journal.log_line import Line
-from kcontrol.spark.log_journal.to_journal import to_journal
-from kcontrol.spark.logs import log_tables
 from tests.lab import group_runs
 from tests.pipeline.comparison import differences, rows_of_pandas, rows_of_spark
+from tests.pipeline.log_runs import Journals, journals_of, run_of_lines
 
 PLAYS = (group_runs.join, group_runs.leave, group_runs.expiry, group_runs.coordinator_killed)
 RELEASES = ("0.9", "2.8")
 NO_REASON, NO_TIME = {"reason", "members"}, "end"
-Journals = dict[str, tuple[Lab, Run]]
 
 
 @pytest.fixture(scope="module")
 def journals(tmp_path_factory: pytest.TempPathFactory, spark: Any) -> Journals:
     """By release and play, a run and the run that was made from its log files."""
-    from kcontrol.spark.log_journal.fact_lines import logs_of
-
-    place = tmp_path_factory.mktemp("logs of groups")
-    runs = {f"{release}-{play.__name__}": play(release) for release in RELEASES for play in PLAYS}
-    for name, lab in runs.items():
-        lab.save_logs(place / "logs" / name)
-    log_tables.write_logs(spark, [place / "logs"], place / "out")
-    table = spark.read.parquet(str(place / "out" / "records"))
-    found = {}
-    for name, lab in runs.items():
-        logs = logs_of(table.where(table.file.contains(f"/{name}/")), name.partition("-")[0])
-        records = journal_file.check(to_journal(logs.lines(), logs.release, logs.brokers, zone=logs.zone))
-        found[name] = lab, Run(list(records), name)
-    return found
+    labs = {f"{release}-{play.__name__}": play(release) for release in RELEASES for play in PLAYS}
+    releases = {name: name.partition("-")[0] for name in labs}
+    return journals_of(spark, tmp_path_factory.mktemp("logs of groups"), labs, releases)
 
 
 def cells(run: Any, table: str, *columns: str) -> list[list[Any]]:
@@ -104,7 +89,7 @@ def run_of(*facts: tuple[str, dict[str, Any]], release: str = "2.8") -> Run:
     """Return the run of lines of broker 1 about the group billing, after the check that files of journals pass."""
     about = {"broker": 1, "group": "billing"}
     lines = [Line("server.log", n, 1000 * n, kind, about | values, 1) for n, (kind, values) in enumerate(facts, 1)]
-    return Run(list(journal_file.check(to_journal(lines, release, [1], zone="as written"))), "logs")
+    return run_of_lines(lines, release, [1])
 
 
 def prepared(generation: int, reason: str | None = None) -> tuple[str, dict[str, Any]]:

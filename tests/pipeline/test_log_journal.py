@@ -14,19 +14,16 @@ import pytest
 
 from kcontrol import Lab
 from kcontrol.core.errors import UserError
-from kcontrol.journal import journal_file
 from kcontrol.lab.run import Run
 from kcontrol.spark.log_journal import evidence
 from kcontrol.spark.log_journal.log_line import Line
 from kcontrol.spark.log_journal.releases import release_of
-from kcontrol.spark.log_journal.to_journal import to_journal
-from kcontrol.spark.logs import log_tables
 from tests.pipeline.comparison import differences, rows_of_pandas, rows_of_spark
+from tests.pipeline.log_runs import Journals, journals_of, run_of_lines
 
 RELEASES = ("0.8.1", "0.9", "2.8")
 REFUSED = "unclean election refused"
 LOGGED_SINCE_1_1 = "it has no leadership"
-Journals = dict[str, tuple[Lab, Run]]
 
 
 def eventful(release: str) -> Lab:
@@ -44,21 +41,10 @@ def eventful(release: str) -> Lab:
 
 @pytest.fixture(scope="module")
 def journals(tmp_path_factory: pytest.TempPathFactory, spark: Any) -> Journals:
-    """By release, a run and the run that was made from its log files; Spark parses the files of all releases at once."""
-    from kcontrol.spark.log_journal.fact_lines import logs_of
-
-    place = tmp_path_factory.mktemp("logs of brokers")
-    runs = {release: eventful(release) for release in RELEASES}
-    for release, lab in runs.items():
-        lab.save_logs(place / "logs" / release)
-    log_tables.write_logs(spark, [place / "logs"], place / "out")
-    table = spark.read.parquet(str(place / "out" / "records"))
-    found = {}
-    for release, lab in runs.items():
-        logs = logs_of(table.where(table.file.contains(f"/{release}/")))
-        assert logs.release == release
-        records = journal_file.check(to_journal(logs.lines(), logs.release, logs.brokers, zone=logs.zone))
-        found[release] = lab, Run(list(records), release)
+    """By release, a run and the run that was made from its log files; the lines show the release."""
+    labs = {release: eventful(release) for release in RELEASES}
+    found = journals_of(spark, tmp_path_factory.mktemp("logs of brokers"), labs)
+    assert [run.records[0].fields["release"] for _, run in found.values()] == list(RELEASES)
     return found
 
 
@@ -158,7 +144,7 @@ def move(n: int, partition: int, source: str, target: str, **facts: Any) -> Line
 
 def run_of(*lines: Line, release: str = "2.8") -> Run:
     """Return the run that these lines show, after the check that files of journals pass."""
-    return Run(list(journal_file.check(to_journal(lines, release, [1, 2, 3], zone="as written"))), "logs")
+    return run_of_lines(lines, release, [1, 2, 3])
 
 
 STATE = {"leader": 2, "isr": [2, 3], "leader_epoch": 5, "zk_version": 8}

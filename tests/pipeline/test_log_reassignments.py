@@ -12,11 +12,8 @@ from typing import Any
 import pytest
 
 from kcontrol import Lab
-from kcontrol.journal import journal_file
-from kcontrol.lab.run import Run
 from kcontrol.spark.log_journal.log_line import Line
-from kcontrol.spark.log_journal.to_journal import to_journal
-from kcontrol.spark.logs import log_tables
+from tests.pipeline.log_runs import journals_of, run_of_lines
 
 RELEASES = ("0.9", "1.1", "2.8")
 
@@ -28,19 +25,12 @@ def test_the_logs_give_back_the_reassignments(tmp_path: Path, spark: Any) -> Non
 
     Up to 2.3 no line of ours has the request, nor the second line about a reassignment that only adds replicas.
     """
-    from kcontrol.spark.log_journal.fact_lines import logs_of
-
     labs = {}
     for release in RELEASES:
         labs[release] = Lab(release=release, brokers=4, topics={"t": [[1, 2], [2, 3]]}, runs=None).run()
         for targets in ({"t-0": [3, 4]}, {"t-1": [3, 2, 1]}, {"t-0": [3]}):
             labs[release].reassign(targets).run()
-        labs[release].save_logs(tmp_path / "logs" / release)
-    log_tables.write_logs(spark, [tmp_path / "logs"], tmp_path / "out")
-    table = spark.read.parquet(str(tmp_path / "out" / "records"))
-    for release, lab in labs.items():
-        logs = logs_of(table.where(table.file.contains(f"/{release}/")), release)
-        run = Run(list(journal_file.check(to_journal(logs.lines(), release, logs.brokers, zone=logs.zone))), release)
+    for release, (lab, run) in journals_of(spark, tmp_path, labs, {release: release for release in labs}).items():
         ours, theirs = (owner.tables.run_table("reassignments") for owner in (run, lab))
         cells = [[(row.partition, list(row.target)) for row in table.itertuples()] for table in (ours, theirs)]
         assert cells[0] == cells[1] == [("t-0", [3, 4]), ("t-1", [3, 2, 1]), ("t-0", [3])], release
@@ -60,8 +50,7 @@ def run_of(release: str, *facts: tuple[str, dict[str, Any]]) -> Any:
     """Return the table of reassignments that these lines of controller 1 about t-0 show; its replicas were 1 and 2 before."""
     known = ("partitions_added", {"assignment": {"t-0": [1, 2]}})
     lines = [Line("controller.log", n, 1000 * n, kind, ABOUT | more, 1) for n, (kind, more) in enumerate((known, *facts), 1)]
-    run = Run(list(journal_file.check(to_journal(lines, release, [1, 2, 3], zone="as written"))), "logs")
-    table = run.tables.run_table("reassignments")
+    table = run_of_lines(lines, release, [1, 2, 3]).tables.run_table("reassignments")
     return [(list(row.target), row.begin_ms, row.end_ms, row.inferred) for row in table.fillna({"inferred": ""}).itertuples()]
 
 

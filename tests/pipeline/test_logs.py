@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import gzip
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import functions as sql
 
 from kcontrol.core.errors import UserError
 from kcontrol.spark import pipeline, pipeline_report
 from kcontrol.spark.logs import files, log_tables
+from kcontrol.spark.logs.facts import converted, json_facts
 from kcontrol.spark.logs.files import LogFile, NoLog, examine
+from kcontrol.spark.logs.patterns import FACT, NAME, TYPE
 from kcontrol.spark.logs.zones import ALWAYS_MS, NEVER_MS, Start, zones
 from tests.pipeline.log_rows import Row, by_place, rows_of
 
@@ -346,3 +350,29 @@ def test_a_zone_is_unknown_between_starts_that_differ() -> None:
         (60, "server.log:1", ALWAYS_MS, 2 * day), (120, "server.log:5", 5 * day, NEVER_MS),
     ]  # fmt: skip
     assert {zone.folder for zone in found} == {"/logs"}
+
+
+FACTS = {
+    "leader": "-1", "epoch": "", "isr": f"ints{TYPE}:1,2", "live": f"ints{TYPE}:", "old": f"ints{TYPE}1, 2", "no": f"ints{TYPE}",
+    "state": f"state{TYPE}(Leader:1)", "flag": f"bool{TYPE}true",
+}  # fmt: skip
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_the_facts_of_a_message_are_json(spark: Any) -> None:
+    """The JSON of a text, list or number is its value, with any character in the text; a fact without a value is left out."""
+    texts = ["plain", 'a "quote" and \\', "ends with a line break\n", "\u00fc", "a=b, c"]
+    encoded = [FACT.join(["kind", *(f"{name}{NAME}{value}" for name, value in FACTS.items())]) for _ in texts]
+    rows = [(f"{start}{FACT}reason{NAME}text{TYPE}{text}",) for start, text in zip(encoded, texts, strict=True)]
+    made = spark.createDataFrame([*rows, ("kind",)], "encoded STRING").select(json_facts(converted(sql.col("encoded"))))
+    *found, empty = [{name: json.loads(value) for name, value in row[0].items()} for row in made.collect()]
+    rest = {"leader": -1, "isr": [1, 2], "live": [], "old": [1, 2], "flag": True}
+    assert found == [rest | {"reason": text} for text in texts]
+    assert empty == {}
+
+
+def test_a_small_log_has_no_rate() -> None:
+    """Below 100,000 lines no rate is printed, because most of the seconds are those of Spark's start."""
+    assert pipeline_report.per_second(99_999, 10.0, "lines") == ""
+    assert pipeline_report.per_second(250_000, 10.0, "lines") == " (25,000 lines per second)"

@@ -143,7 +143,7 @@ def test_the_summary_has_each_count(folder: Path, tmp_path: Path) -> None:
     assert done.exit_code == 0
     assert "Offline windows: 4 (reason death: 3, reason unclean election refused: 1); the longest took 50 ms in a" in done.output
     assert "Leader moves: 3 (next leader 2: 2, next leader 10: 1)" in done.output
-    assert re.search(r"all 3 runs\W+4\W+3\W+2\W+3\W", done.output)
+    assert re.search(r"3 runs in all\W+4\W+3\W+2\W+3\W", done.output)
     again = CliRunner().invoke(app, ["pipeline", "report", str(folder), "--out", str(tmp_path / "page.html")])
     assert again.exit_code == 0
 
@@ -207,7 +207,18 @@ def test_many_runs_are_cut_in_the_terminal_only(tmp_path: Path) -> None:
     pipeline_report.report(folder, tmp_path / "page.html", Console(file=output, width=200))
     page = (tmp_path / "page.html").read_text()
     assert [run in output.getvalue() for run in ("run-039", "run-040")] == [True, False]
-    assert "all 45 runs" in output.getvalue() and all(f"{run}</th>" in page for run in runs)
+    assert "45 runs in all" in output.getvalue() and all(f"{run}</th>" in page for run in runs)
+
+
+@pytest.mark.parametrize(("records", "noun"), [([0], "1 journal record"), ([0, 9], "2 journal records")])
+def test_a_number_of_one_has_no_plural(tmp_path: Path, records: list[int], noun: str) -> None:
+    """A report of one run has "1 run", "1 tenure" and, of a run with one record, "1 journal record"."""
+    folder = write_tables(tmp_path / "tables", {"tenures": [tenure("alone", 1, 1, 0, None)]}, {"alone": records})
+    output = io.StringIO()
+    pipeline_report.report(folder, tmp_path / "page.html", Console(file=output, width=200))
+    page = (tmp_path / "page.html").read_text()
+    assert f"<p>1 run with {noun}." in page and "alone: 1 tenure, 0 offline windows" in page
+    assert re.search(r"│ 1 run +│", output.getvalue())
 
 
 def _no_mark(folder: Path) -> None:

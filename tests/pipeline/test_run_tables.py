@@ -106,6 +106,35 @@ def test_a_table_is_one_short_text(name: str) -> None:
     assert len(lines) <= LONGEST_SQL and lines[0].startswith("-- ") and max(map(len, lines)) <= 140
 
 
+EMPTY = {
+    "deletions": "run STRING, n INT, topic STRING, end_n INT",
+    "refused_elections": "run STRING, n INT, record STRING, partition STRING, running_replicas ARRAY<INT>",
+}
+
+
+@pytest.mark.spark
+def test_a_window_begins_many_records_after_the_election_of_its_leader(spark: Any) -> None:
+    """A leader that stops 90,000 records after its election, and the next leader, which stops in another run, are joined."""
+    states = [("r", 10, "a", 10, "t-0", 1), ("r", 100_500, "c", 100_500, "t-0", 2), ("s", 30, "d", 30, "t-0", 2)]
+    spark.createDataFrame(
+        states, "run STRING, n INT, record STRING, time_ms BIGINT, partition STRING, leader INT"
+    ).createOrReplaceTempView("partition_states")
+    lives = [
+        ("r", 1, 1, "start"),
+        ("r", 2, 2, "start"),
+        ("r", 100_000, 1, "stop"),
+        ("s", 1, 2, "start"),
+        ("s", 70_000, 2, "stop"),
+    ]
+    events = [(run, n, "b", n, event, broker, None, None) for run, n, broker, event in lives]
+    columns = "run STRING, n INT, record STRING, time_ms BIGINT, event STRING, broker INT, exit_code INT, partition STRING"
+    spark.createDataFrame(events, columns).createOrReplaceTempView("broker_events")
+    for name, schema in EMPTY.items():
+        spark.createDataFrame([], schema).createOrReplaceTempView(name)
+    found = spark.sql(spark_views.table_sql("offline_windows")).select("run", "n", "end_n", "led_after", "reason").collect()
+    assert sorted(map(tuple, found)) == [("r", 100_000, 100_500, 2, "death"), ("s", 70_000, None, None, "death")]
+
+
 def test_a_lab_shows_a_table_and_its_text() -> None:
     """`run_table` has rows without Spark, and `table_sql` the text; another name is refused with a list."""
     lab = Lab(topics={"t": [[1, 2]]}, runs=None).run().kill(1).run()

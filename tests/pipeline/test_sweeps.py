@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -20,11 +23,17 @@ def mine(assignment, isr, live):
     return next((broker for broker in assignment if broker >= LEAST and broker in isr and broker in live), None)
 """
 LOOPS_IN = 10
+ASSIGNOR = """
+FIRST = 0
+
+def mine(partitions, members):
+    return {sorted(members)[FIRST]: [f"t-{number}" for number in range(partitions["t"])]}
+"""
 
 
-def learners() -> Any:
+def learners(notebook: str = NOTEBOOK) -> Any:
     room: dict[str, Any] = {"__name__": "__main__"}
-    exec(compile(NOTEBOOK, "cell", "exec"), room)
+    exec(compile(notebook, "cell", "exec"), room)
     return room["mine"]
 
 
@@ -44,3 +53,32 @@ def test_a_sweep_on_spark_has_the_table_of_a_sweep_in_processes(spark: Any, monk
             pd.testing.assert_frame_equal(getattr(found, name), getattr(alone, name))
     assert alone.failures() == [f"Run {LOOPS_IN} of replication=2 unclean=false session=6000 failed: it did not end within 8 s."]
     assert len(alone.runs) == LOOPS_IN
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_an_assignor_of_a_notebook_travels_to_the_executors(spark: Any) -> None:
+    """Processes and Spark give equal tables under an assignor of a notebook, and other tables than under the assignor range."""
+    arguments: Any = ("consumers come and go", 3, False, 6_000, 3)
+    alone, kafkas = Lab.sweep(*arguments, strategies={"assignor": learners(ASSIGNOR)}), Lab.sweep(*arguments)
+    found = Lab.sweep(*arguments, strategies={"assignor": learners(ASSIGNOR)}, spark=spark)
+    for name in ("cells", "runs", "failed"):
+        pd.testing.assert_frame_equal(getattr(found, name), getattr(alone, name))
+    assert len(found.runs) == 3 and found.runs.moved.tolist() != kafkas.runs.moved.tolist()
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.serial
+def test_the_command_writes_equal_tables_on_two_and_on_four_cores(tmp_path: Path) -> None:
+    """`kcontrol sweep` with an equal seed writes equal tables with --master local[2] and with --master local[4]."""
+    tables = []
+    for cores in (2, 4):
+        out = tmp_path / str(cores)
+        options = "--replication", "1,2", "--session", "6000", "--runs", "3", "--seed", "5", "--master", f"local[{cores}]"
+        command = (sys.executable, "-m", "kcontrol", "sweep", "random deaths", *options, "--out", str(out))
+        subprocess.run(command, check=True, timeout=300, stdout=subprocess.DEVNULL)
+        tables.append({name: pd.read_parquet(out / name) for name in ("cells", "runs", "failed")})
+    assert len(tables[0]["runs"]) == 6
+    for name, table in tables[0].items():
+        pd.testing.assert_frame_equal(table, tables[1][name])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from functools import cache
-from typing import Any
 
 import pytest
 
@@ -14,6 +13,7 @@ from kcontrol.journal.fold import fold
 from kcontrol.journal.journal import to_json
 from kcontrol.lab.groups.recording_diff import GroupRecordingDiff
 from kcontrol.recordings.groups import compare, from_journal
+from tests.group.golden import other
 from tests.lab.support import refusal
 from tests.recordings.test_groups import NAMES, recorded
 
@@ -33,21 +33,6 @@ def test_our_coordinator_answers_as_the_real_one(name: str) -> None:
     count = len(recorded(name)["exchange"])
     assert str(found).startswith(f"No difference between Kafka {release}, {scenario} and our {scenario} in {count} entries, by")
     assert set(found.table["verdict"]) <= {"same", "free"} and len(found.table) == count + len(recorded(name)["log"])
-
-
-def other(value: Any) -> Any:
-    """Return another value of the type, as near to the leaves as possible."""
-    match value:
-        case str():
-            return "ILLEGAL_GENERATION" if value == "NONE" else "NONE" if value.isupper() else "00" if value != "00" else "01"
-        case int():
-            return value + 1_000
-        case dict() if value:
-            key = next(iter(value))
-            return value | {key: other(value[key])}
-        case [first, *rest]:
-            return [other(first), *rest]
-    return {"unknown": "00"}
 
 
 @pytest.mark.parametrize("name", NAMES)

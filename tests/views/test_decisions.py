@@ -63,3 +63,17 @@ def test_a_state_znode_of_a_client_that_is_no_state_decides_nothing(text: str) -
     ops = [["set", "/brokers/topics/t/partitions/0/state", text]]
     record = Record(RecordId(OUTSIDE, 0, 1), "write", None, 0, {"ops": ops, "error": None, "zxid": 1, "seen": None})
     assert decision(record) == ""
+
+
+def test_the_headline_of_a_run_with_a_group_is_the_last_state_of_the_group() -> None:
+    """At rest the headline has the state that a group reached after the last election, its generation, and the reason."""
+    lab = Lab.play("leader dies")
+    last = decided(lab)[-1].to_json()
+    assert Viewer(records=lab.records).headline() == decision(last) == "group billing: Stable, generation 3"
+    assert rule(last) == "the assignment is stored"
+
+
+def test_a_dead_group_has_no_generation() -> None:
+    """The last decision of a recording whose last member leaves is the state Dead of its group, without a generation."""
+    lab = Lab.open("0.9.0.1/group/leader-leaves")
+    assert decision(decided(lab)[-1]) == "group grp-3: Dead"

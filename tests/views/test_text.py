@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import kcontrol
+from kcontrol import Lab
 from kcontrol.cluster.actions import ACTIONS
 from kcontrol.journal.fold import fold
 from kcontrol.journal.journal import OUTSIDE, Record, RecordId
@@ -102,6 +103,13 @@ def test_a_group_in_words() -> None:
     assert "Broker 2 appends 1 tombstone to __consumer_offsets-0." in said["0.9"]
     assert "Broker 2 appends 1 record of a group without members to __consumer_offsets-0." in said["2.8"]
     assert all(re.fullmatch(r"[A-Z].*[.…]", line) for lines in said.values() for line in lines)
+
+
+def test_a_recording_of_a_group_in_words() -> None:
+    """A client without a name is an admin client, and a closed consumer is in no generation."""
+    said = [text.sentence(record) for record in Lab.open("0.9.0.1/group/leader-leaves").records]
+    assert "Step 16 of the scenario: an admin client sends DescribeGroups." in said
+    assert "Consumer B is in no generation of group grp-3; its process is closed." in said
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The handler of registered brokers from 0.11 to 2.1, which have no broker epochs.
+"""The handler of BrokerChange from 0.11 to 2.1, releases without broker epochs.
 
 Source: KafkaController.BrokerChange (0.11, 1.0), processBrokerChange (2.1).
 """

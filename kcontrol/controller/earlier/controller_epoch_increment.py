@@ -1,12 +1,12 @@
 """The controller epoch up to 2.0: a new controller increments it after it has won the election.
 
-`/controller` alone decides the election. Between the creation of `/controller` and the write of
-`/controller_epoch` another broker can win too, for example after a session has expired. Two brokers
-may then act as controller. Since 2.1 one transaction writes both znodes (KAFKA-6082).
+Between the creation of `/controller` and the write of `/controller_epoch` another broker can win
+too, so two brokers may act as controller.
 
 Source: KafkaController.incrementControllerEpoch (0.8.1, 2.0) and ControllerEpochListener (0.8.1).
 """
 
+# Since 2.1 one transaction writes both znodes (KAFKA-6082).
 from __future__ import annotations
 
 from kcontrol.controller.context import ControllerContext
@@ -24,9 +24,8 @@ def create_controller_znode_and_increment_epoch(
 ) -> Handler:
     """Create `/controller`, increment the epoch, then run the failover.
 
-    If `/controller` exists, only store the id that it names in the context. After an error of a
-    later step the broker resigns, deletes `/controller`, even if the znode names another broker by
-    then, and raises the error again. `timestamp_ms` is the time that `/controller` stores.
+    If `/controller` exists, only store its id in the context. After an error of a later step
+    resign, delete `/controller`, and raise the error again.
 
     Source: KafkaController.elect and triggerControllerMove, KafkaZkClient.checkedEphemeralCreate
     (1.1).
@@ -46,16 +45,16 @@ def create_controller_znode_and_increment_epoch(
     except Exception:
         yield from on_controller_resignation(ctx)
         yield effects.UpdateContext("active_controller_id", -1)
+        # `/controller` may name another broker by then.
         yield effects.fenced(effects.Op("delete", zk.CONTROLLER))
         raise
 
 
 def increment_controller_epoch(ctx: ControllerContext) -> Handler:
-    """Write the next epoch to `/controller_epoch`, over the version that the broker has read last.
+    """Write the next epoch to `/controller_epoch`, over the version that this broker has read last.
 
-    If the znode is missing, create it with epoch 1; raise ControllerMoved if another broker has
-    created it first. After a version conflict the broker continues with its old epoch up to 1.0;
-    since 1.1 it raises ControllerMoved.
+    Raises ControllerMoved if another broker has created the znode first and, since 1.1, after a
+    version conflict.
 
     Source: KafkaController.incrementControllerEpoch (0.8.1, 1.1).
     """
@@ -79,6 +78,7 @@ def increment_controller_epoch(ctx: ControllerContext) -> Handler:
         yield effects.UpdateContext("controller_epoch", INITIAL_EPOCH)
         # The new znode has version 0; the broker's own listener corrects the version afterwards.
         yield effects.UpdateContext("controller_epoch_zk_version", INITIAL_ZK_VERSION)
+    # Up to 1.0 the broker continues with its old epoch.
     elif ctx.rules.controller_epoch_conflict == "ends the failover":
         raise effects.ControllerMoved
 

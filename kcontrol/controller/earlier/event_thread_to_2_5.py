@@ -44,10 +44,9 @@ TWELVE_STEPS = ReassignmentProtocol(
 
 
 def changed(design: Design, rules: Rules) -> Design:
-    """Return a copy of `design`, the controller since 2.6, as it is in the release of `rules`.
+    """Return a copy of `design`, the controller since 2.6, with the functions of another release.
 
-    This release is 1.1 or later. The copy has the functions of this release in place of those that
-    Kafka changed up to 2.6.
+    The release is that of `rules`, 1.1 or later.
     """
     changes: dict[str, Any] = {}
     if not rules.elects_with_epoch:
@@ -77,10 +76,9 @@ def changed(design: Design, rules: Rules) -> Design:
 
 
 def _each_alone(in_groups: InGroups) -> InGroups:
-    """Return a function that calls `in_groups` and returns each replica as a group of its own.
+    """Return `in_groups` changed so that each replica is a group of its own.
 
-    `in_groups` returns the groups of replicas, one per broker, that the replica machine handles one
-    after the other. The returned function keeps the order of the replicas.
+    The replica machine handles one group of replicas after the other.
     """
 
     def alone(

@@ -1,12 +1,12 @@
 """The steps of failover and resignation that only earlier releases have.
 
 The tables FAILOVER and RESIGNATION of `listeners_to_0_10.py` and `event_queue_0_11.py` have the
-order of these steps. From 1.1 to 2.1.0 a resignation has one of them, `await_all_requests`; its
-place is in `event_thread_to_2_5.py`.
+order of these steps.
 
 Source: KafkaController.onControllerFailover and onControllerResignation (0.8.0 to 1.0).
 """
 
+# From 1.1 to 2.1.0 a resignation has one of them, `await_all_requests` (`event_thread_to_2_5.py`).
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -75,7 +75,9 @@ def subscribe_topic_deletions(ctx: ControllerContext) -> Handler:
 
 
 def subscribe_topic_changes(ctx: ControllerContext, topics: Iterable[str] | None = None) -> Handler:
-    """Subscribe to the data of these topics; None means all topics of the context.
+    """Register the handler of each topic's znode, and set a watch on this znode.
+
+    `topics` None means all topics of the context.
 
     Source: PartitionStateMachine.registerPartitionChangeListener (0.8.1).
     """
@@ -126,11 +128,11 @@ def initialize_context_and_channels(ctx: ControllerContext) -> Handler:
 def start_replica_machine(ctx: ControllerContext) -> Handler:
     """Start the partition and replica state machines: from then on they accept transitions.
 
-    Before that, set each replica Online or, if its broker is dead, ineligible for deletion (Offline
-    in 0.8.0). After that, send LeaderAndIsr to the brokers of the online replicas.
+    Then move the online replicas Online, which sends LeaderAndIsr to their brokers.
 
     Source: ReplicaStateMachine.startup (0.8.1).
     """
+    # The replica of a dead broker is ineligible for deletion (in 0.8.0 Offline).
     online, _ = yield from initialize_replica_states(
         ctx, ReplicaState[ctx.rules.dead_replica_first_state]
     )
@@ -156,13 +158,14 @@ def stop_machines(ctx: ControllerContext) -> Handler:
 
 
 def await_requests(ctx: ControllerContext, brokers: Iterable[int]) -> Handler:
-    """Wait for responses of those of `brokers` that are live; then their channels may be closed.
+    """Wait for responses of the live brokers in `brokers`, from 0.10.2 to 2.1.0.
 
-    From 0.10.2 to 2.1.0 the thread of a channel ends only after the response to its last request.
     In other releases do nothing.
 
     Source: ControllerChannelManager.removeExistingBroker (0.10.2.2, 2.1.1).
     """
+    # In these releases the thread of a channel ends only after the response to its last request;
+    # then the channel may be closed.
     known = tuple(broker for broker in brokers if broker in ctx.live_broker_epochs)
     if ctx.rules.awaits_in_flight_requests and known:
         yield AwaitInFlightRequests(known)

@@ -1,9 +1,7 @@
 """The election of the controller from 0.8.0 to 0.10.2, where listeners share one lock.
 
-These releases have faults: the winner of an election may fail in its failover and leave listeners
-and channels open; in some releases a controller does not resign when its `/controller` is deleted;
-nothing fences the writes of a controller that has lost its term. `core/controller_rules.py` says
-which release has which fault.
+The election has faults, which `core/controller_rules.py` lists by release: for example, nothing
+fences the writes of a controller that has lost its term.
 
 Source: ZookeeperLeaderElector.scala, KafkaController.scala (SessionExpirationListener, startup),
 KafkaServer.scala (0.8.1 to 0.10.2).
@@ -26,8 +24,7 @@ NO_CONTROLLER = -1
 def broker_startup(ctx: ControllerContext, event: BrokerStartup) -> Handler:
     """Create persistent znodes such as `/brokers/ids`, compete for `/controller`, and register.
 
-    Since 0.8.1 the broker registers last: after the election and, if it has won, after its
-    failover. 0.8.0 registers first, which creates missing parents, and then competes.
+    In 0.8.0 the broker registers first; since 0.8.1 last, after the election and its failover.
 
     Source: KafkaServer.startup (0.8.0, 0.8.1).
     """
@@ -53,15 +50,15 @@ def broker_startup(ctx: ControllerContext, event: BrokerStartup) -> Handler:
 def _register(
     ctx: ControllerContext, host: str, port: int, timestamp_ms: int, session: int = 0
 ) -> Handler:
-    """Create the znode `/brokers/ids/<id>` with this host and port in the current session.
+    """Create the znode `/brokers/ids/<id>` with this host, port and time in the current session.
 
-    If the znode exists, before 0.9 wait until it is gone, or raise WriteFailed if it has another
-    host or port. Since 0.9 raise WriteFailed if it exists, unless `session`, the id of the current
-    session, owns it; 0 means that the owner is not read. `timestamp_ms` is a field of its data.
+    Raises WriteFailed if the znode exists and, since 0.9, `session` does not own it.
 
     Source: KafkaHealthcheck.register, ZkUtils.registerBrokerInZk (0.8.1, 0.9.0).
     """
     endpoint, timeout_ms = zk.BrokerEndpoint(host, port), ctx.config.zookeeper_session_timeout_ms
+    # Before 0.9 the broker waits until the znode is gone; WriteFailed comes if it has another host
+    # or port. The owner is not read if `session` is 0.
     if ctx.rules.znode_of_earlier_session == "is awaited":
         yield from registration.create_broker_znode_expecting_conflict(
             ctx.rules, ctx.broker_id, endpoint, timestamp_ms, timeout_ms
@@ -73,11 +70,9 @@ def _register(
 
 
 def elect(ctx: ControllerContext, timestamp_ms: int) -> Handler:
-    """Create `/controller` and run the failover; if it exists, store the id that it names.
+    """Create `/controller` and run the failover; if the znode exists, store its id in the context.
 
-    The id is stored in the context. After an error of the failover the broker does not resign: its
-    listeners, state machines and channels stay. Since 0.8.1 it then deletes `/controller`; in 0.8.0
-    the znode stays too. `timestamp_ms` is the time that `/controller` stores.
+    After an error of the failover the broker does not resign; since 0.8.1 it deletes `/controller`.
 
     Source: ZookeeperLeaderElector.elect (0.8.0, 0.8.1, 0.8.2).
     """
@@ -92,6 +87,7 @@ def elect(ctx: ControllerContext, timestamp_ms: int) -> Handler:
         if (yield from _create(ctx, timestamp_ms)):
             yield effects.UpdateContext("active_controller_id", ctx.broker_id)
             yield from on_controller_failover(ctx)
+    # The broker keeps its listeners, state machines and channels.
     except Exception as error:
         yield effects.LogError(error)
         yield effects.UpdateContext("active_controller_id", NO_CONTROLLER)
@@ -100,11 +96,9 @@ def elect(ctx: ControllerContext, timestamp_ms: int) -> Handler:
 
 
 def _create(ctx: ControllerContext, timestamp_ms: int) -> Handler:
-    """Create `/controller` and return True; if another session holds it, return False.
+    """Create `/controller` and return True; if another session owns the znode, return False.
 
-    In the second case the id that `/controller` names is stored in the context. Before 0.9 the
-    broker waits instead if the znode is of an earlier session of this broker. `timestamp_ms` is the
-    time that `/controller` stores.
+    Before returning False, store the id in `/controller` in the context.
 
     Source: ZkUtils.createEphemeralPathExpectConflictHandleZKBug (0.8.1), ZKCheckedEphemeral
     (0.9.0).
@@ -125,14 +119,15 @@ def _create(ctx: ControllerContext, timestamp_ms: int) -> Handler:
         if named != ctx.broker_id or ctx.rules.znode_of_earlier_session == "fails":
             yield effects.UpdateContext("active_controller_id", named)
             return False
+        # Before 0.9 the broker waits until the znode of its own earlier session is gone.
         yield effects.Sleep(ctx.config.zookeeper_session_timeout_ms)
 
 
 def leader_change(ctx: ControllerContext, event: events.LeaderChange) -> Handler:
-    """Store the id that a changed `/controller` names; after a deletion compete for the znode.
+    """Store the broker id in a changed `/controller`; compete for a deleted znode.
 
-    A controller resigns first after a deletion (since 0.8.1), and if the znode names another broker
-    (since 0.9); in earlier releases it continues.
+    A controller resigns before it competes (since 0.8.1), and if `/controller` has another broker's
+    id (since 0.9).
 
     Source: ZookeeperLeaderElector.LeaderChangeListener (0.8.1, 0.9.0).
     """
@@ -150,7 +145,9 @@ def leader_change(ctx: ControllerContext, event: events.LeaderChange) -> Handler
 
 
 def _resign(ctx: ControllerContext) -> Handler:
-    """Resign; since 0.10.2 release the lock before and after, so that waiting threads can run.
+    """Resign as controller; since 0.10.2 release the controller lock before and after.
+
+    Threads that wait for the lock run at these moments.
 
     Source: KafkaController.onControllerResignation (0.10.2, KAFKA-4360).
     """

@@ -1,7 +1,7 @@
 """Handles brokers, topics, ISR changes and controlled shutdowns from 0.8.0 to 0.10.2.
 
-In these releases listeners share one lock. ZkClient sets the watch of a path again and reads the
-path before it calls the listener, so each handler of a changed path begins with that read.
+Listeners share one lock. ZkClient sets the watch of a path again and reads the path before it calls
+the listener, so handlers begin with that read.
 
 Source: ReplicaStateMachine.BrokerChangeListener, PartitionStateMachine.TopicChangeListener and
 AddPartitionsListener, KafkaController.onBrokerStartup, onBrokerFailure, shutdownBroker (0.8.1.1);
@@ -94,8 +94,7 @@ def on_broker_startup(ctx: ControllerContext, brokers: Brokers) -> Handler:
 def on_broker_failure(ctx: ControllerContext, brokers: Brokers) -> Handler:
     """Elect leaders of partitions that the brokers led, then take their replicas out of the ISRs.
 
-    Replicas of topics that are being deleted become ineligible instead. Since 0.9 all brokers
-    receive UpdateMetadata even if no partition lost its leader.
+    Replicas of topics that are being deleted become ineligible for deletion instead.
 
     Source: KafkaController.onBrokerFailure (0.8.1, 0.9.0).
     """
@@ -111,6 +110,7 @@ def on_broker_failure(ctx: ControllerContext, brokers: Brokers) -> Handler:
         ctx, staying, ReplicaState.OFFLINE, set_size=len(replicas)
     )
     yield from deletion.fail_replica_deletion(ctx, replicas)
+    # Since 0.9 all brokers receive UpdateMetadata even if no partition lost its leader.
     if ctx.rules.metadata_on_any_failure and not leaderless:
         yield from send_update_metadata_request(ctx, ctx.live_or_shutting_down_broker_ids)
 
@@ -150,7 +150,7 @@ def _replicas_on(ctx: ControllerContext, brokers: Iterable[int]) -> Handler:
 
 
 def topic_change(ctx: ControllerContext, event: events.TopicChange) -> Handler:
-    """Read the topics; create the partitions of new ones, remove the assignments of missing ones.
+    """Read the topics; create partitions of new topics, remove assignments of missing topics.
 
     Source: PartitionStateMachine.TopicChangeListener (0.8.1).
     """
@@ -160,10 +160,9 @@ def topic_change(ctx: ControllerContext, event: events.TopicChange) -> Handler:
 
 
 def on_topic_list_change(ctx: ControllerContext, now: tuple[str, ...]) -> Handler:
-    """Create the partitions of topics that only `now` has; remove assignments of missing topics.
+    """Create the partitions of new topics, and remove the assignments of missing topics.
 
-    `now` are the children of `/brokers/topics`. The leadership and the states of a removed topic
-    stay in the context.
+    `now` are the children of `/brokers/topics`.
 
     Source: PartitionStateMachine.TopicChangeListener (0.8.1), KafkaController.TopicChange and
     onNewTopicCreation (0.11, 1.0).
@@ -172,6 +171,7 @@ def on_topic_list_change(ctx: ControllerContext, now: tuple[str, ...]) -> Handle
     gone = tuple(t for t in sorted(ctx.all_topics) if t not in now)
     yield effects.UpdateContext("all_topics", now, clear=True)
     partitions = yield from failover_steps.update_topics(ctx, new, listens=False)
+    # The leadership and the states of a removed topic stay in the context.
     if gone:
         yield effects.UpdateContext(
             "assignments", remove=tuple(tp for tp in ctx.assignments if tp.topic in gone)
@@ -185,8 +185,6 @@ def partition_modifications(
     ctx: ControllerContext, event: events.PartitionModifications
 ) -> Handler:
     """Create the partitions that the topic znode names and the context does not have.
-
-    The assignment enters the context before the partitions become New or, before 0.9, when they do.
 
     Source: PartitionStateMachine.AddPartitionsListener (0.8.1).
     """
@@ -202,14 +200,16 @@ def partition_modifications(
     added = {tp: assignment for tp, assignment in named.items() if tp not in ctx.assignments}
     if added and ctx.machines_started and not ctx.is_queued_for_deletion(event.topic):
         if not ctx.rules.rereads_assignment:
+            # From 0.9 on the assignment enters the context here, before 0.9 when the partitions
+            # become New.
             yield effects.UpdateContext("assignments", added)
         yield from on_new_partition_creation(ctx, added)
 
 
 def isr_change_notification(ctx: ControllerContext, event: events.IsrChangeNotification) -> Handler:
-    """Send UpdateMetadata about the ISR changes in the notifications, then delete these.
+    """Send UpdateMetadata about ISR changes in the notifications, then delete the notifications.
 
-    After an error of a read or of a request they are deleted too, and the error is raised again.
+    They are deleted also after an error of a read or of a request, and the error is raised again.
 
     Source: IsrChangeNotificationListener.handleChildChange (0.9.0.1).
     """
@@ -227,12 +227,9 @@ def isr_change_notification(ctx: ControllerContext, event: events.IsrChangeNotif
 
 
 def controlled_shutdown(ctx: ControllerContext, event: events.ControlledShutdown) -> Handler:
-    """Elect other leaders or stop followers, one partition after the other.
+    """Elect other leaders or stop followers, one partition after the other, then respond.
 
-    A partition that the stopping broker leads gets another leader; its follower of any other
-    partition stops. Respond with the partitions that the broker still leads and that have another
-    replica. The handler releases the lock before each partition, so other threads may change the
-    context in between.
+    The response has the partitions that the broker still leads and that have another replica.
 
     Source: KafkaController.shutdownBroker (0.8.1).
     """
@@ -248,6 +245,8 @@ def controlled_shutdown(ctx: ControllerContext, event: events.ControlledShutdown
     copies = {
         replica.topic_partition: len(ctx.replicas(replica.topic_partition)) for replica in hosted
     }
+    # The lock is released before each partition, so other threads may change the context in
+    # between.
     for tp in copies:
         yield effects.YieldLock()
         if (cached := ctx.leadership.get(tp)) is None or not (
@@ -276,7 +275,7 @@ def controlled_shutdown(ctx: ControllerContext, event: events.ControlledShutdown
 
 
 def stop_replica(ctx: ControllerContext, tp: TopicPartition, broker_id: int) -> Handler:
-    """Send one StopReplica for a follower, then take the replica out of the ISR.
+    """Send one StopReplica to the follower, then take the follower out of the ISR.
 
     Source: KafkaController.shutdownBroker (0.8.1, 1.0).
     """
@@ -292,10 +291,9 @@ def stop_replica(ctx: ControllerContext, tp: TopicPartition, broker_id: int) -> 
 
 
 def require_channels(ctx: ControllerContext) -> Handler:
-    """Raise NullPointerException if the broker has resigned, and so has no channel manager.
+    """Raise NullPointerException if this broker has resigned, and so has no channels to brokers.
 
-    On an active broker do nothing. Since 0.9 a broker that has resigned deletes `/controller`
-    before the error, even if the znode names another broker.
+    Since 0.9 delete `/controller` before the error, even if the znode names another broker.
 
     Source: KafkaController.sendUpdateMetadataRequest (0.9.0).
     """

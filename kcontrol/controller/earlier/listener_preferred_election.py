@@ -23,14 +23,10 @@ from kcontrol.core.znodes import PREFERRED_REPLICA_ELECTION, decode_partition_li
 
 
 def initialize_preferred_elections(ctx: ControllerContext) -> Handler:
-    """Put partitions of `/admin/preferred_replica_election` into `preferred_elections`.
+    """At a failover, store the partitions whose preferred election is requested and still needed.
 
-    `preferred_elections` is a field of the context. It gets the partitions of the znode that have
-    another leader than their preferred replica. A failover calls this before the partition and
-    replica state machines start.
-
-    Raises KeyError for a partition that has never had a leader: the failover fails, at every broker
-    that tries it.
+    The request is `/admin/preferred_replica_election`. Raises KeyError for a partition that has
+    never had a leader: the failover fails.
 
     Source: KafkaController.initializePreferredReplicaElection (0.8.1).
     """
@@ -60,10 +56,7 @@ def trigger_preferred_elections(ctx: ControllerContext) -> Handler:
 def initialize_and_trigger_preferred_elections(ctx: ControllerContext) -> Handler:
     """Elect the preferred leaders of the partitions in `/admin/preferred_replica_election`.
 
-    A failover calls this after the partition and replica state machines have started. After the
-    elections the znode is deleted.
-
-    Raises KeyError for a partition that does not exist.
+    At the end delete the znode. Raises KeyError for a partition that does not exist.
 
     Source: KafkaController.initializeAndMaybeTriggerPreferredReplicaElection (0.8.0).
     """
@@ -75,13 +68,9 @@ def initialize_and_trigger_preferred_elections(ctx: ControllerContext) -> Handle
 
 
 def replica_leader_election(ctx: ControllerContext, event: ReplicaLeaderElection) -> Handler:
-    """Elect the preferred leaders of the requested partitions that are not in an election already.
+    """Elect preferred leaders of the requested partitions that are not in an election already.
 
-    Partitions of topics that are being deleted are left out; in 0.8.1 one such partition stops the
-    whole election, and the request stays. A broker that has resigned elects nothing, and deletes
-    the request.
-
-    Raises MalformedZnode if the znode is no list of partitions; the znode then stays.
+    Raises MalformedZnode if the request znode is no list of partitions; the znode then stays.
 
     Source: PreferredReplicaElectionListener.handleDataChange (0.8.1, 0.8.2).
     """
@@ -92,6 +81,8 @@ def replica_leader_election(ctx: ControllerContext, event: ReplicaLeaderElection
     requested = tuple(
         tp for tp in decode_partition_list(znode.data) if tp not in ctx.preferred_elections
     )
+    # Partitions of topics that are being deleted are left out; in 0.8.1 one such partition stops
+    # the whole election, and the request stays.
     staying = tuple(tp for tp in requested if not ctx.is_queued_for_deletion(tp.topic))
     if staying == requested or ctx.rules.deleting_topic_election == "left out":
         yield from on_preferred_replica_election(ctx, staying, delete=True)
@@ -102,15 +93,12 @@ def on_preferred_replica_election(
 ) -> Handler:
     """Elect the preferred leaders of `partitions`; then, if `delete`, delete the request znode.
 
-    During the election the partitions are in `preferred_elections`, so their topics are not
-    deleted.
-
-    Raises KeyError for a partition without leadership or replicas: then the request and the entries
-    in `preferred_elections` stay.
+    Raises KeyError for a partition without leadership or replicas; the request znode then stays.
 
     Source: KafkaController.onPreferredReplicaElection (0.8.1).
     """
     if partitions:
+        # While a partition is in this field, its topic is not deleted.
         yield effects.UpdateContext("preferred_elections", partitions)
         yield from deletion.mark_topics_ineligible_for_deletion(
             ctx, {tp.topic for tp in partitions}
@@ -132,13 +120,11 @@ def auto_preferred_replica_leader_election(
 ) -> Handler:
     """Elect preferred leaders of imbalanced brokers if this broker is active; set the timer again.
 
-    The function `imbalanced_by_broker` returns these brokers and their partitions. The timer is
-    set on every broker whose scheduler runs, active or not.
-
     Source: KafkaController.checkAndTriggerPartitionRebalance, KafkaScheduler.schedule (0.8.1).
     """
     if ctx.is_active:
         yield from _rebalance(ctx)
+    # The scheduler runs on a broker that is not active too.
     if ctx.scheduler_is_running:
         yield from requested_elections.schedule_auto_leader_rebalance(
             ctx, ctx.config.leader_imbalance_check_interval_seconds * 1_000
@@ -146,10 +132,10 @@ def auto_preferred_replica_leader_election(
 
 
 def _rebalance(ctx: ControllerContext) -> Handler:
-    """Elect the preferred leaders that `imbalanced_by_broker` names, one partition after the other.
+    """Elect the preferred leaders that `imbalanced_by_broker` names, one after the other.
 
-    The handler releases the lock before each election. A partition is left out while an election or
-    a reassignment is in progress, or if its topic is being deleted.
+    A partition is left out while an election or a reassignment is in progress, or if its topic is
+    being deleted.
 
     Source: KafkaController.checkAndTriggerPartitionRebalance (0.8.1).
     """
@@ -181,10 +167,10 @@ def start_scheduler(ctx: ControllerContext) -> Handler:
 
 
 def stop_scheduler(ctx: ControllerContext) -> Handler:
-    """Stop the scheduler of the rebalance.
+    """Stop the scheduler of the automatic leader rebalance.
 
-    Before 0.9 it raises IllegalStateException on a broker that was never controller: the
-    resignation ends there.
+    Before 0.9, if the rebalance is enabled and the scheduler does not run, raise
+    IllegalStateException, which ends the resignation.
 
     Source: KafkaScheduler.shutdown (0.8.1, 0.9.0).
     """

@@ -184,18 +184,18 @@ RESIGNATION = (
 
 
 def new_session(host: str, port: int, session: int) -> e.Event:
-    """Return the event of a new session, by which the broker competes for `/controller` again.
+    """Return the event of a new session, after which the broker competes for `/controller`.
 
-    The event has no fields. The parameters are ignored; they are here because every function of
-    `Design.on_new_session`, the events of a new session, gets them.
+    The parameters are ignored.
     """
+    # Every function of `Design.on_new_session` gets these parameters.
     return e.NewSession()
 
 
 def register_without_session(host: str, port: int, session: int) -> e.Event:
-    """Return the event by which the broker registers again with this host and port.
+    """Return RegisterBroker, by which the broker registers again; `session` is ignored.
 
-    Up to 0.8.2 the event does not name the session.
+    Up to 0.8.2 the event has no session.
     """
     return e.RegisterBroker(host, port)
 
@@ -252,12 +252,12 @@ def design(rules: Rules) -> Design:
 
 
 def _event_of(rows: tuple[WatchRow, ...], notification: str, path: str) -> e.Event | None:
-    """Return the event of the row of `rows` that fits a notification, None if no row fits.
+    """Return the event of the first row of `rows` that fits a notification, None if no row fits.
 
-    `notification` is the type; the row's pattern must match all of `path`. "NodeDataChanged" fits
-    rows about data, and "NodeChildrenChanged" rows about children. "NodeCreated" and "NodeDeleted"
-    fit both; a row about data is then preferred, and among rows of one kind the first.
+    `notification` is the type, such as "NodeCreated"; the row's pattern must match all of `path`.
     """
+    # "NodeCreated" and "NodeDeleted" fit rows about data and rows about children; data is
+    # preferred.
     kinds = ("children" if children else "data" for children in CALLED[notification])
     return next(
         (event for kind in kinds if (event := d.event_for_notification(rows, kind, path))), None

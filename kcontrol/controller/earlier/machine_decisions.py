@@ -1,7 +1,6 @@
 """The functions of the partition and replica state machines that decide otherwise before 1.1.
 
-There is one for each field of `MachineDecisions`. They decide which znodes are read, which
-transitions are refused, which brokers receive LeaderAndIsr, and which elections are held.
+There is one function for each field of `MachineDecisions` (`../design.py`).
 
 Source: PartitionStateMachine.scala, ReplicaStateMachine.scala and KafkaController.scala (0.8.0 to
 1.0); each function names its method.
@@ -58,8 +57,7 @@ def is_led_as_preferred(
 ) -> bool:
     """Return whether the preferred replica leads in the context already: no election is needed.
 
-    `stored` is the leadership in the state znode. Return False without a state znode, and if a
-    later controller has written it.
+    Return False without a state znode (`stored`), and if a later controller has written the znode.
 
     Source: PreferredReplicaPartitionLeaderSelector and LeaderElectionNotNeededException (0.8.1).
     """
@@ -104,8 +102,8 @@ def refuse_unled(
 ) -> Generator[Effect, Any, None]:
     """Refuse to move `replicas`, whose partitions have never had a leader, to `target`.
 
-    Write a journal record for each refused transition, but since 0.9 none for a replica whose topic
-    is being deleted. Nothing is added to `batch`, the requests to send.
+    Write a journal record for each refusal. Since 0.9 replicas of topics that are being deleted
+    keep their state without a record.
 
     Source: ReplicaStateMachine.handleStateChange, OfflineReplica (0.8.1, 0.9.0).
     """
@@ -115,10 +113,9 @@ def refuse_unled(
 
 
 def is_passed_over(ctx: ControllerContext, replica: PartitionReplica) -> bool:
-    """Return whether a replica whose partition has no leader and ISR stays out of OfflineReplica.
+    """Return whether a replica of a leaderless partition keeps its state, without journal record.
 
-    It then keeps its state, without a journal record. Before 0.9 return False; from 0.9 on return
-    whether the topic of the replica is being deleted.
+    Before 0.9 return False; from 0.9 on return whether the replica's topic is being deleted.
 
     Source: ReplicaStateMachine.handleStateChange, OfflineReplica (0.9.0).
     """
@@ -132,9 +129,8 @@ def may_lose_isr(
 ) -> Generator[Effect, Any, Collection[str]]:
     """Return the topics whose last ISR member may leave the ISR.
 
-    Before 0.8.2 these are all topics of `replicas`; from 0.8.2 on the topics that allow unclean
-    elections and of which one of `replicas` is the last ISR member. `znodes` are the state znodes
-    of the replicas' partitions, in order.
+    From 0.8.2 on these are topics that allow unclean elections. `znodes` are the state znodes of
+    the partitions of `replicas`, in order.
 
     Source: KafkaController.removeReplicaFromIsr (0.8.2).
     """
@@ -154,15 +150,16 @@ def may_lose_isr(
 def receivers_of_smaller_isr(
     ctx: ControllerContext, replica: PartitionReplica, value: LeaderAndIsr
 ) -> tuple[int, ...] | None:
-    """Return the brokers that receive LeaderAndIsr after this replica has left the ISR.
+    """Return the brokers that receive LeaderAndIsr after `replica` has left the ISR.
 
-    `value` is the new leadership. Before 0.8.2 only the leader receives LeaderAndIsr. From 0.8.2 on
-    all other replicas receive it, but if the topic is being deleted return None, for no request.
+    `value` is the new leadership. Return None, for no request, if the topic is being deleted (since
+    0.8.2).
 
     Source: ReplicaStateMachine.handleStateChange, OfflineReplica (0.8.1, 0.8.2).
     """
     if not ctx.rules.deleting_topic_isr_is_sent and ctx.is_queued_for_deletion(replica.topic):
         return None
+    # Before 0.8.2 only the leader receives LeaderAndIsr, from 0.8.2 on all other replicas.
     others = tuple(b for b in ctx.replicas(replica.topic_partition) if b != replica.broker_id)
     return (value.leader,) if ctx.rules.smaller_isr_recipients == "leader" else others
 

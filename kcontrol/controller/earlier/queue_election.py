@@ -52,11 +52,10 @@ def reelect(ctx: ControllerContext, event: Reelect) -> Handler:
 
 
 def elect(ctx: ControllerContext, timestamp_ms: int) -> Handler:
-    """Create `/controller` and run the failover; if the znode exists, only read the controller id.
+    """Create `/controller` and run the failover.
 
-    The context stores the id. After an error of the failover the broker resigns and deletes
-    `/controller`, whichever broker the znode names. `timestamp_ms` is the time that `/controller`
-    stores.
+    If `/controller` exists, store the id of the named broker in the context. After an error of the
+    failover, resign and delete `/controller`.
 
     Source: KafkaController.elect, triggerControllerMove (0.11, 1.0).
     """
@@ -77,6 +76,7 @@ def elect(ctx: ControllerContext, timestamp_ms: int) -> Handler:
         yield effects.LogError(error)
         yield from on_controller_resignation(ctx)
         yield effects.UpdateContext("active_controller_id", NO_CONTROLLER)
+        # `/controller` may name another broker by then.
         yield effects.Transaction((effects.Op("delete", CONTROLLER),))
 
 

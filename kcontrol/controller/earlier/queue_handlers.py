@@ -41,8 +41,10 @@ def topic_deletion(ctx: ControllerContext, event: events.TopicDeletion) -> Handl
 def isr_change_notification(ctx: ControllerContext, event: events.IsrChangeNotification) -> Handler:
     """Send UpdateMetadata for the ISR notifications that the listener has listed, then delete them.
 
-    UpdateMetadata has the partitions that the notifications name, with the leadership that their
-    state znodes have now. Source: KafkaController.IsrChangeNotification (0.11, 1.0).
+    UpdateMetadata has the notified partitions, with the leadership that their state znodes have
+    now.
+
+    Source: KafkaController.IsrChangeNotification (0.11, 1.0).
     """
     yield from isr.process_isr_notifications(
         ctx, tuple(f"{ISR_CHANGE_NOTIFICATION}/{name}" for name in event.sequence_numbers or ())
@@ -52,25 +54,23 @@ def isr_change_notification(ctx: ControllerContext, event: events.IsrChangeNotif
 def log_dir_event_notification(
     ctx: ControllerContext, event: events.LogDirEventNotification
 ) -> Handler:
-    """Send LeaderAndIsr to the brokers that the notifications name; delete the notifications.
+    """Send each broker in the notifications a LeaderAndIsr of all replicas on the broker.
 
-    LeaderAndIsr has all replicas of the receiver. The listener has listed the notifications of
-    failed log directories before the event was queued. The handler does not check whether this
-    broker is still controller.
+    Then delete the notifications of failed log directories.
 
     Source: KafkaController.LogDirEventNotification (1.0).
     """
+    # The listener has listed the notifications before the event was queued. Kafka does not check
+    # here whether this broker is still controller.
     yield from log_dirs.process_log_dir_events(
         ctx, tuple(f"{LOG_DIR_EVENT_NOTIFICATION}/{name}" for name in event.sequence_numbers or ())
     )
 
 
 def controlled_shutdown(ctx: ControllerContext, event: events.ControlledShutdown) -> Handler:
-    """Elect other leaders or stop followers, one partition after the other.
+    """Elect other leaders or stop followers, one partition after the other, then respond.
 
-    A partition that the stopping broker leads gets another leader; its follower of any other
-    partition stops. Partitions without another replica are left out. Respond with the other
-    partitions that the broker still leads.
+    The response has the partitions that the broker still leads and that have another replica.
 
     Source: KafkaController.ControlledShutdown (0.11, 1.0).
     """

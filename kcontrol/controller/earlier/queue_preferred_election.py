@@ -23,8 +23,7 @@ from kcontrol.core.znodes import PREFERRED_REPLICA_ELECTION, decode_partition_li
 def replica_leader_election(ctx: ControllerContext, event: ReplicaLeaderElection) -> Handler:
     """Elect the preferred leaders of the requested partitions; then delete the request znode.
 
-    The listener has read the partitions from `/admin/preferred_replica_election` before the event
-    was queued. Partitions of topics that are being deleted are left out.
+    Partitions of topics that are being deleted are left out.
 
     Source: KafkaController.PreferredReplicaLeaderElection (0.11, 1.0).
     """
@@ -35,10 +34,10 @@ def replica_leader_election(ctx: ControllerContext, event: ReplicaLeaderElection
 
 
 def trigger_preferred_elections(ctx: ControllerContext) -> Handler:
-    """At failover, elect the preferred leader of each requested partition with another leader.
+    """At a failover, elect the preferred leaders that `/admin/preferred_replica_election` requests.
 
-    The request is `/admin/preferred_replica_election`, which is deleted at the end. Raises KeyError
-    for a partition that has never had a leader: the failover fails, at every broker that tries it.
+    Then delete that znode. Raises KeyError for a partition that has never had a leader: the
+    failover fails.
 
     Source: KafkaController.fetchPendingPreferredReplicaElections (0.11, 1.0).
     """

@@ -1,8 +1,7 @@
 """Handles reassignments from 1.1 to 2.3: starts, continues and ends them, in twelve steps.
 
-The controller's memory has the reassignments in progress; `/admin/reassign_partitions` is only the
-request. When a reassignment has ended, the controller writes the other reassignments in its memory
-to this znode.
+`/admin/reassign_partitions` is only the request. When a reassignment ends, the controller writes
+the other reassignments in its memory to this znode.
 
 Source: KafkaController.scala (1.1): maybeTriggerPartitionReassignment,
 removePartitionFromReassignedPartitions, initializePartitionReassignment, PartitionReassignment,
@@ -55,15 +54,14 @@ def trigger_reassignments(ctx: ControllerContext) -> Handler:
 def _maybe_trigger_reassignments(
     ctx: ControllerContext, partitions: Iterable[TopicPartition]
 ) -> Handler:
-    """Start the reassignment of each partition; remove those that cannot start from the request.
-
-    A reassignment cannot start if the topic is being deleted, the partition is unknown, the
-    partition has the target replicas already, or a step raises.
+    """Start the reassignments of these partitions; remove refused partitions from the request.
 
     Source: KafkaController.maybeTriggerPartitionReassignment (1.1).
     """
     for tp in partitions:
         target = ctx.partitions_being_reassigned[tp]
+        # A topic that is being deleted, an unknown partition, or target replicas that are assigned
+        # already.
         if (
             ctx.is_queued_for_deletion(tp.topic)
             or tp not in ctx.assignments

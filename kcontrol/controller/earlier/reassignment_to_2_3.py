@@ -1,15 +1,14 @@
 """Reassignments up to 2.3: six steps in 0.8.0, then twelve.
 
-The topic znode has the old replicas until step 5 of six or step 10 of twelve; from 0.8.1 on it has
-the target replicas too, from step 1 on. A reassignment cannot be cancelled, and it ends only when
-all target replicas are in the ISR. In 0.8.0 and 0.8.1 a broker that has resigned keeps its context
-and its listeners, so it still handles reassignments; its requests to brokers then fail
-(`require_channels`).
+The topic znode has the old replicas until step 5 of six or step 10 of twelve. A reassignment cannot
+be cancelled, and ends only when all target replicas are in the ISR.
 
 Source: KafkaController.onPartitionReassignment and initiateReassignReplicasForTopicPartition,
 PartitionsReassignedListener, ReassignedPartitionsIsrChangeListener (0.8.1.1).
 """
 
+# In 0.8.0 and 0.8.1 a broker that has resigned keeps its context and its listeners, so it still
+# handles reassignments; its requests to brokers then fail (`require_channels`).
 from __future__ import annotations
 
 from collections.abc import Collection
@@ -36,7 +35,7 @@ Brokers = tuple[int, ...]
 
 
 class KafkaException(Exception):
-    """A request for a reassignment that the controller refuses to start."""
+    """The error for a requested reassignment that the controller refuses to start."""
 
 
 # ---------------------------------------------------------------- how it begins
@@ -75,8 +74,8 @@ def _begin_reassignment(ctx: ControllerContext, tp: TopicPartition, target: Brok
 def partition_reassignment(ctx: ControllerContext, event: ZkPartitionReassignment) -> Handler:
     """Start the reassignments in `/admin/reassign_partitions` that are not in progress.
 
-    The event thread reads the znode again, although its listener has read it. Raises MalformedZnode
-    for JSON of a wrong form.
+    The handler reads the znode again, although ZkClient's listener has read the data. Raises
+    MalformedZnode for JSON of a wrong form.
 
     Source: KafkaController.PartitionReassignment (0.11, 1.0).
     """
@@ -191,13 +190,15 @@ def partition_reassignment_isr_change(
 ) -> Handler:
     """Run the last steps of a reassignment if every target replica is in the ISR, else do nothing.
 
-    Also do nothing for a partition that is not being reassigned. An error of a step is only logged.
+    An error of a step is only logged.
+
     Source: ReassignedPartitionsIsrChangeListener.handleDataChange (0.8.1).
     """
     tp = event.partition
     yield effects.Exists((zk.state_path(tp),), watch=True)
     (znode,) = yield effects.Read((zk.state_path(tp),), watch=True)
     target = ctx.partitions_being_reassigned.get(tp)
+    # The partition is not being reassigned.
     if znode is None or target is None:
         return
     try:
@@ -210,11 +211,9 @@ def partition_reassignment_isr_change(
 def on_partition_reassignment(
     ctx: ControllerContext, tp: TopicPartition, target: Brokers
 ) -> Handler:
-    """Run the first steps of a reassignment to the replicas `target`, or its last steps.
+    """Run the first steps of a reassignment to the replicas `target`, or the last steps.
 
-    The first steps start the new replicas. The last steps follow once all brokers of `target` are
-    in the ISR: they move the leader if needed, stop the old replicas and end the reassignment.
-    Kafka counts six steps in 0.8.0, then twelve.
+    The last steps follow once all brokers of `target` are in the ISR.
     """
     steps = (
         reassign_in_six_steps if ctx.rules.reassignment == "six steps" else reassign_in_twelve_steps
@@ -225,11 +224,10 @@ def on_partition_reassignment(
 def reassign_in_six_steps(ctx: ControllerContext, tp: TopicPartition, target: Brokers) -> Handler:
     """Start the new replicas (1, 2) unless all of `target` are in the ISR; else run steps 3 to 6.
 
-    3: elect a leader among the targets, if needed. 4: stop the old replicas. 5: write the topic
-    znode. 6: remove the partition from the request.
-
     Source: KafkaController.onPartitionReassignment (0.8.0).
     """
+    # 3: elect a leader among the targets, if needed. 4: stop the old replicas. 5: write the topic
+    # znode. 6: remove the partition from the request.
     if not (yield from reassignment.are_in_isr(ctx, tp, target)):
         yield from _start_new_replicas(ctx, tp, target, ctx.replicas(tp))  # 1
         return
@@ -336,15 +334,15 @@ def _parse_reassignments(data: bytes) -> reassignment.Targets:
 def remove_from_reassigning_partitions(ctx: ControllerContext, tp: TopicPartition) -> Handler:
     """Remove a partition from `/admin/reassign_partitions` and from the context's reassignments.
 
-    A znode without partitions is deleted. On the event thread without listeners (1.1 to 2.3) the
-    other reassignments in the context are written to the znode, and after its deletion the event
-    ZkPartitionReassignment is queued.
+    A znode without partitions is deleted.
 
     Source: KafkaController.removePartitionFromReassignedPartitions (0.8.1, 1.1).
     """
     if tp in ctx.partitions_being_reassigned:
         yield effects.UnregisterZNodeHandler(zk.state_path(tp))
     reads = ctx.design.has_listeners
+    # Releases 1.1 to 2.3 write the reassignments of the context to the znode, earlier releases
+    # those that the znode has.
     requested = (
         (yield from _requested_reassignments()) if reads else ctx.partitions_being_reassigned
     )

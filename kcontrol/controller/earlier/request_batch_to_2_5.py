@@ -19,16 +19,15 @@ from kcontrol.core.model import TopicPartition
 def metadata_partitions(
     ctx: ControllerContext, partitions: Iterable[TopicPartition]
 ) -> tuple[TopicPartition, ...]:
-    """Return the partitions that UpdateMetadata contains, if its sender passes `partitions`.
-
-    They are `partitions` or, if that is empty and before 2.2, all partitions with leadership.
-    Before 2.0 the partitions of all topics that are being deleted are added.
+    """Return `partitions` and the partitions that the release adds to UpdateMetadata.
 
     Raises KeyError, before 1.1, for a partition with leadership that has no assignment.
 
     Source: ControllerBrokerRequestBatch.addUpdateMetadataRequestForBrokers (0.8.1, 1.1, 2.0).
     """
     named = tuple(partitions)
+    # Before 2.2 an empty list means all partitions with leadership; before 2.0 the partitions of
+    # all topics that are being deleted are added.
     if not named and ctx.rules.empty_metadata == "all partitions":
         named = tuple(ctx.leadership)
     if ctx.rules.deleting_topic_metadata == "every time" and ctx.topics_to_be_deleted:
@@ -42,22 +41,24 @@ def metadata_partitions(
 def requests_to_send(ctx: ControllerContext, requests: Requests) -> Iterable[Requests]:
     """Return `requests`, a whole batch, as one or more parts, in the order of sending.
 
-    From 0.8.1 to 2.2 each replica has a StopReplica of its own, but from 0.10.2 to 1.0 a broker has
-    one StopReplica for all replicas that keep their log. In 0.8.0, and from 2.3 to 2.5, a broker
-    has one StopReplica for the replicas that are deleted and one for the others. Before 0.9 an
-    UpdateMetadata without a partition is not sent.
+    The parts follow the release's rules for StopReplica. Before 0.9 an UpdateMetadata without
+    partitions is left out.
 
     Source: ControllerBrokerRequestBatch.sendRequestsToBrokers (0.8.0 to 2.5).
     """
     rules = ctx.rules
     if not (requests.update_metadata or rules.sends_empty_metadata):
         requests = replace(requests, update_metadata_to=())
+    # From 0.8.1 to 2.2 each replica has a StopReplica of its own, but from 0.10.2 to 1.0 a broker
+    # has one for all replicas that keep their log.
     if not rules.stop_replica_batched:
         return split_stop_replica_by_replica(
             requests,
             common_first=rules.empty_stop_replica,
             grouped=rules.plain_stop_replica_batched,
         )
+    # In 0.8.0, and from 2.3 to 2.5, a broker has one StopReplica for the replicas that are deleted
+    # and one for the others.
     return (
         (requests,) if rules.stop_replica_by_partition else split_stop_replica_by_delete(requests)
     )
@@ -66,9 +67,9 @@ def requests_to_send(ctx: ControllerContext, requests: Requests) -> Iterable[Req
 def split_stop_replica_by_delete(requests: Requests) -> Iterator[Requests]:
     """Yield `requests` without the StopReplica entries that keep the log, then these entries alone.
 
-    If all entries delete, or none does, yield `requests` once. Protocols before 2.6 have one flag
-    for deletion in each StopReplica request, not in each entry (KIP-570).
+    If all entries delete, or none does, yield `requests` once.
     """
+    # Protocols before 2.6 have one flag for deletion in each request, not in each entry (KIP-570).
     kinds: list[StopReplicas] = [{}, {}]  # those that delete, those that only stop
     for broker, stopped in requests.stop_replica.items():
         for tp, entry in stopped.items():
@@ -87,11 +88,10 @@ def _stop_replica_alone(requests: Requests, stop_replica: StopReplicas) -> Reque
 def split_stop_replica_by_replica(
     requests: Requests, *, common_first: bool, grouped: bool
 ) -> Iterator[Requests]:
-    """Yield `requests` without StopReplica, then one StopReplica for each replica.
+    """Yield `requests` without StopReplica, then a StopReplica for each single replica.
 
-    With `common_first` each broker with a StopReplica gets one more, before the others. If also
-    `grouped` is true, this first request names all replicas that keep their log, and they get no
-    request of their own; else it names no replica. `grouped` is never true without `common_first`.
+    With `common_first` each broker first gets a common StopReplica: with `grouped` for all replicas
+    that keep their log, else without replicas.
 
     Source: ControllerBrokerRequestBatch.sendRequestsToBrokers (0.8.1, 0.10.2, 1.1).
     """
@@ -100,5 +100,6 @@ def split_stop_replica_by_replica(
         common = {tp: entry for tp, entry in stopped.items() if grouped and not entry.delete}
         if common_first:
             yield _stop_replica_alone(requests, {broker: common})
+        # A replica in the common request gets no request of its own.
         for tp in [tp for tp in stopped if tp not in common]:
             yield _stop_replica_alone(requests, {broker: {tp: stopped[tp]}})

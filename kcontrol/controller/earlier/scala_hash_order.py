@@ -32,16 +32,16 @@ SMALL = 4  # an immutable map or set of up to four entries keeps the order in wh
 def order_of_the_caller(
     by_broker: Mapping[int, Replicas], broker_order: Iterable[int], set_size: int
 ) -> list[Replicas]:
-    """Return each replica as its own group, in the order of a Scala Set (releases up to 1.0).
+    """Return groups of one replica each, in the order of Kafka's Scala Set (up to 1.0).
 
-    The replica machine handles group by group. `by_broker` has the replicas of each broker. A Set
-    of up to four replicas keeps the order of insertion: broker by broker, brokers in
-    `broker_order`, or ascending if it is empty. A larger Set iterates by hash, and so do replicas
-    that Kafka has taken from a larger Set: `set_size` is the size of that Set, 0 without one.
+    Without `broker_order` brokers ascend. `set_size` is the size of a larger Set that had these
+    replicas, else 0.
     """
+    # A Set of up to four replicas keeps the order of insertion: broker by broker.
     brokers = _order_of_brokers(by_broker, broker_order)
     replicas = [replica for broker_id in brokers for replica in by_broker[broker_id]]
     if max(set_size, len(replicas)) > SMALL:
+        # A larger Set iterates by hash, and so do replicas that Kafka has taken from a larger Set.
         replicas.sort(key=lambda replica: trie_slots(replica_hash(replica)))
     return [[replica] for replica in replicas]
 
@@ -51,8 +51,7 @@ def order_of_hashes(
 ) -> list[Replicas]:
     """Return one group of replicas per broker, in the order of Scala 2.12's `groupBy` (1.1 to 2.5).
 
-    `by_broker` has the replicas of each broker. `broker_order` is the order in which brokers are
-    added to the map, ascending if it is empty; `set_size` has no effect.
+    Brokers are added to the map in `broker_order`, ascending if empty; `set_size` is ignored.
     """
     return [
         by_broker[broker_id]
@@ -88,10 +87,7 @@ def _rotated(value: int, bits: int) -> int:
 
 
 def in_set_order(ids: Iterable[int]) -> tuple[int, ...]:
-    """Return each id once, in the order of Scala's immutable set.
-
-    Up to four ids keep the order in which they were added; from five on the order is that of the
-    trie.
+    """Return each id once: up to four ids in the order of adding, more in the order of the trie.
 
     >>> in_set_order((2, 3, 2, 1))
     (2, 3, 1)
@@ -105,11 +101,9 @@ def in_set_order(ids: Iterable[int]) -> tuple[int, ...]:
 
 
 def in_order_of_hashes(brokers: Collection[int]) -> list[int]:
-    """Return brokers in the order in which `groupBy` in Scala 2.12 lists them.
-
-    `groupBy` fills a hash table, and copies it, last bucket first, to an immutable Map. A Map of up
-    to four brokers keeps this order. A larger Map is a hash trie, which iterates by hash.
-    """
+    """Return broker ids in the order in which `groupBy` in Scala 2.12 lists them."""
+    # `groupBy` fills a hash table, and copies it, last bucket first, to an immutable Map. A Map of
+    # up to four brokers keeps this order; a larger Map is a hash trie, which iterates by hash.
     if len(brokers) <= SMALL:
         return sorted(brokers, key=_bucket, reverse=True)
     return sorted(brokers, key=trie_slots)

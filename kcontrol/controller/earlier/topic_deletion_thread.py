@@ -1,15 +1,14 @@
 """Topic deletion where listeners share one lock: on the delete-topics thread, one topic at a time.
 
-The thread waits until it is signalled, and then tries the queue once, however many signals it got
-meanwhile. DELETION_THREAD_TRANSITIONS has its states: `""` while it does not run, `waiting`, and
-`signalled`. A row's action is a handler: it stores the new state and, if the thread is signalled,
-queues DeletionsResumed, which the thread handles. What the thread does then is not in the table;
-read `deletions_resumed` for it.
+The thread waits for a signal, then tries the queued topics once, however many signals it got.
+DELETION_THREAD_TRANSITIONS has its states: `""` (stopped), `waiting`, `signalled`.
 
 Source: TopicDeletionManager.scala with its DeleteTopicsThread,
 PartitionStateMachine.DeleteTopicsListener, KafkaController.initializeTopicDeletion (0.8.1.1).
 """
 
+# An action of the table stores the new state and, if the thread is signalled, queues
+# DeletionsResumed; `deletions_resumed` has the work of the thread.
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -77,7 +76,7 @@ def move_thread(ctx: ControllerContext, target: ThreadState) -> Handler:
 
 
 def signal_thread(ctx: ControllerContext) -> Handler:
-    """Signal a thread that waits; a stopped or a signalled thread stays as it is.
+    """Signal the delete-topics thread if it waits; a stopped or a signalled thread stays as it is.
 
     Source: TopicDeletionManager.resumeTopicDeletionThread (0.8.1).
     """
@@ -86,17 +85,15 @@ def signal_thread(ctx: ControllerContext) -> Handler:
 
 
 def topic_deletion(ctx: ControllerContext, event: TopicDeletion) -> Handler:
-    """Queue the topics in `/admin/delete_topics`; mark topics in transition as ineligible.
+    """Queue the topics in `/admin/delete_topics`; mark `topics_in_transition` as ineligible.
 
-    These have a partition in a preferred election or in a reassignment. 0.8.1 queues first, so that
-    the mark has an effect; later releases mark first. Requests of unknown topics are deleted. If
-    `delete.topic.enable` is false, all requests are deleted and no topic is queued (since 0.10.2;
-    before, no event comes then, since the failover does not subscribe). The handler does not check
-    whether this broker is still controller: a broker that has resigned deletes the requests of
-    topics that it does not know.
+    Requests of unknown topics are deleted; if `delete.topic.enable` is false (since 0.10.2), all
+    requests.
 
     Source: PartitionStateMachine.DeleteTopicsListener (0.8.1, 0.8.2).
     """
+    # The handler does not check whether this broker is still controller: a broker that has resigned
+    # deletes the requests of topics that it does not know.
     names = yield from children_of(DELETE_TOPICS)
     known = yield from deletion.delete_unknown_requests(ctx, names)
     if not known:
@@ -108,6 +105,7 @@ def topic_deletion(ctx: ControllerContext, event: TopicDeletion) -> Handler:
         deletion.enqueue_topics_for_deletion(ctx, known),
         deletion.mark_topics_ineligible_for_deletion(ctx, topics_in_transition(ctx)),
     )
+    # 0.8.1 queues first, so that the mark has an effect; later releases mark first.
     for step in steps if ctx.rules.deletion_waits_for_reassignment else reversed(steps):
         yield from step
 
@@ -129,16 +127,15 @@ def topics_in_transition(ctx: ControllerContext) -> frozenset[str]:
 
 
 def fetch_topic_deletions_in_progress(ctx: ControllerContext) -> Handler:
-    """Read, at failover, which topics are to be deleted and which of them are ineligible.
+    """At a failover, queue the topics in `/admin/delete_topics` and mark ineligible topics.
 
-    A topic is ineligible if it has a replica that is not online, or a partition in a preferred
-    election or in a reassignment. Where `delete.topic.enable` is false: before 0.10.2 the topics
-    are queued too, UpdateMetadata says that they are being deleted, and they stay; since 0.10.2
-    their requests are deleted, and no topic is queued.
+    If `delete.topic.enable` is false, delete the requests instead (since 0.10.2).
 
     Source: KafkaController.initializeTopicDeletion (0.8.1, 0.10.2).
     """
     (names,) = yield Children((DELETE_TOPICS,))
+    # Before 0.10.2 the topics are queued too: UpdateMetadata says that they are being deleted, and
+    # they stay.
     if not ctx.deletes_topics and ctx.rules.forbidden_deletion == "is cleared":
         yield from clear_requests(ctx, names or ())
         names = ()
@@ -170,7 +167,7 @@ def stop_thread(ctx: ControllerContext) -> Handler:
 
 
 def deletions_resumed(ctx: ControllerContext, event: DeletionsResumed) -> Handler:
-    """Try to delete each queued topic; do nothing if the thread is not signalled.
+    """Try to delete each queued topic if the delete-topics thread is SIGNALLED.
 
     An exception stops the thread until the next failover.
 

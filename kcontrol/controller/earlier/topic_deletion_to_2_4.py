@@ -13,9 +13,7 @@ from kcontrol.core.effects import Handler
 def resume_deletions_one_by_one(ctx: ControllerContext) -> Handler:
     """Complete, retry or start the deletion of each queued topic, one topic after the other.
 
-    The states of the topic's replicas decide: complete if all are deleted. Otherwise, if none is
-    being deleted, move ineligible replicas to Offline (the retry), then start if the topic is
-    eligible.
+    The states of the topic's replicas decide (`resume_topics`).
 
     Source: TopicDeletionManager.resumeDeletions (2.4).
     """

@@ -1,7 +1,7 @@
-"""ZkClient's thread beside an event thread: it reads changed paths, and listeners queue events.
+"""The controller's listeners on ZkClient's thread, in 0.11 and 1.0.
 
-The event thread works with the data that is read here: names of children, or the id in
-`/controller`. The data may have changed again when the event is handled.
+A listener reads the changed path and queues an event. ZooKeeper's data may have changed again when
+the event is handled.
 
 Source: the listeners at the end of KafkaController.scala (0.11, 1.0),
 KafkaHealthcheck.SessionExpireListener (1.0); ZkClient.java (0.10): fireDataChangedEvents,

@@ -1,4 +1,4 @@
-"""Executes answers to exercises that are text: stubs, solutions, learners' files, and known wrong answers put into the stub."""
+"""Executes the text of exercise answers: stubs, solutions, learners' files, and stubs with a known wrong answer."""
 
 from __future__ import annotations
 
@@ -43,8 +43,7 @@ def _about(error: SyntaxError | ValueError) -> str:
 def answer_in(text: str, place: str, name: str) -> Any:
     """Execute the code in `text`, and return its variable or function `name`; `place` is the file name in tracebacks.
 
-    A learner's code is executed only in the sandbox. Raises UserError if the code does not define the name, and every error that
-    the code raises.
+    Raises UserError if the code does not define the name, and every error of the code.
     """
     slot(text)
     scope: dict[str, Any] = {"__name__": "answer", "__file__": place}
@@ -75,12 +74,12 @@ def _text(entry: dict[str, Any], which: str) -> str:
 
 
 def wrong(entry: dict[str, Any], listed: dict[str, Any]) -> Any:
-    """Return the function or value of `listed`, a known wrong answer: an element of the list `wrong` of an exercise.
+    """Return the function or value of a known wrong answer, an element `listed` of the list `wrong` in exercises.toml.
 
-    `entry` is the exercise's table in exercises.toml, which names the stub. The element's `code` replaces the body of the stub's
-    function, or the stub's value.
+    `entry` is the exercise's table there.
     """
     name, heading = stub_slot(entry)
+    # The code replaces the body of the stub's function, or the stub's value.
     code = listed["code"]
     filled = f"{heading}\n{textwrap.indent(code, '    ')}\n" if heading else f"{name} = {code}\n"
     return answer_in(f"{_text(entry, 'stub')}\n\n{filled}", f"<{entry['id']}: {listed['misconception']}>", name)

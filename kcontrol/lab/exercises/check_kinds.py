@@ -1,8 +1,7 @@
-"""Prepares the checks of exercises: one function per kind of check, all of them by name in the mapping CHECKS.
+"""Prepares the checks of exercises: one function per kind of check, by name in the mapping CHECKS.
 
-Such a function gets the entry of an exercise, its table in exercises.toml, which has the name of its kind, or of a Python file
-that defines a kind. It returns a check: a function that takes the learner's answer and returns a CheckedAnswer, or raises
-UnusableAnswer for an answer that cannot be checked.
+Such a function takes an exercise's table in exercises.toml, and returns a function that takes the learner's answer and returns
+a CheckedAnswer.
 """
 
 from __future__ import annotations
@@ -45,12 +44,12 @@ if TYPE_CHECKING:
 def rule(entry: Entry) -> Checker:
     """Prepare a check that compares the learner's election rule with Kafka's at each election of the exercise's scenarios.
 
-    `entry` is the exercise's table in exercises.toml. It has the list `scenario` (clusters and actions), and in `replaces` the
-    kind of election, such as "offline". The partition state machine uses the leader that Kafka's rule elects, so that every
-    answer gets equal inputs.
+    `entry` is the exercise's table in exercises.toml.
     """
     from kcontrol.controller.leader_election import STRATEGIES, Elected, ElectionInput
 
+    # The kind of election, such as "offline". The partition state machine uses the leader that Kafka's rule elects, so that
+    # every answer gets equal inputs.
     strategy = entry["replaces"]
 
     def mark(function: Any) -> CheckedAnswer:
@@ -78,13 +77,13 @@ def _leader(broker: int | None) -> str:
 
 
 def row(entry: Entry) -> Checker:
-    """Prepare a check of a learner's function that replaces the action of one transition of a state machine.
+    """Prepare a check that compares the learner's function with the action of a transition of a state machine.
 
-    `entry`, the exercise's table in exercises.toml, has the transition in `replaces`, such as "partition.(OfflinePartition,
-    OnlinePartition)", and in `scenario` the clusters and actions to play. The function is called at each use of the transition
-    with the arguments that the state machine passes to the transition's action: the controller context, the partition or replica,
-    and the input of the transition. Its result is compared with that of Kafka's action, which the state machine uses.
+    `entry`, the exercise's table in exercises.toml, names the transition.
     """
+    # The transition is such as "partition.(OfflinePartition, OnlinePartition)". Both functions get the arguments of the action:
+    # the controller context, the partition or replica, and the input of the transition. The state machine uses the result of
+    # Kafka's action.
     ours = replacements.own_function(entry["replaces"])
 
     def mark(function: Any) -> CheckedAnswer:
@@ -101,24 +100,20 @@ def row(entry: Entry) -> Checker:
 
 
 def _decision(value: Any) -> Any:
-    """Return, in JSON's types, the value with which a function has decided a transition of a state machine.
-
-    A str is the reason for which the function refuses the transition. It becomes "refused": reasons are not compared. For any
-    other value return the equal value in JSON's types, for example a list for a tuple.
-    """
+    """Return the result of a transition's action in JSON's types: a list for a tuple, "refused" for a refused transition."""
+    # A str is the reason of a refusal; reasons are not compared.
     return "refused" if isinstance(value, str) else comparable(value)
 
 
 def _compare_in_machine(
     entry: Entry, compared: Callable[..., tuple[Case, Any]], argument: Literal["rows", "strategies"]
 ) -> CheckedAnswer:
-    """Play the exercise's scenarios in labs whose partition or replica state machine calls `compared`, and return the cases.
+    """Play the exercise's scenarios in labs whose state machine calls `compared`, and return a case for each call.
 
-    There is one case per call, with the results of the learner's function and Kafka's. `compared` calls both functions, and
-    returns the case and Kafka's result, which the state machine uses. `argument` is the argument of Lab that takes `compared`:
-    "rows" if the exercise is about the action of a transition, "strategies" if it is about an election. Raises the UnusableAnswer
-    of the first call that raised one.
+    `argument` is the argument of Lab that takes `compared`. Raises the first UnusableAnswer of a call.
     """
+    # `compared` calls the learner's function and Kafka's, and returns the case and Kafka's result, which the state machine
+    # uses.
     cases: list[Case] = []
     problems: list[UnusableAnswer] = []
     for scenario in entry["scenario"]:
@@ -162,10 +157,9 @@ def _recording_errors(function: Callable[..., Any], problems: list[UnusableAnswe
 
 
 def function(entry: Entry) -> Checker:
-    """Prepare a check that calls the learner's function with the `args` of each `case` in `entry`.
+    """Prepare a check that calls the learner's function and the exercise's solution with the `args` of each `case` in `entry`.
 
-    `entry` is the exercise's table in exercises.toml. Each result is compared with that of the exercise's solution for equal
-    arguments.
+    `entry` is the exercise's table in exercises.toml.
     """
     solution = answers.shipped(entry, "solution")
 
@@ -185,10 +179,9 @@ def _called(entry: Entry, mine: Any, solution: Any, case: Mapping[str, Any]) -> 
 
 
 def query(entry: Entry) -> Checker:
-    """Prepare a check that calls the learner's function with the Run of each `scenario` in `entry`.
+    """Prepare a check that calls the learner's function and the solution with the Run of each `scenario` in `entry`.
 
-    `entry` is the exercise's table in exercises.toml. A scenario has the arguments of a lab and its actions. Each result is
-    compared with that of the exercise's solution for an equal run.
+    `entry` is the exercise's table in exercises.toml.
     """
     solution, runs = answers.shipped(entry, "solution"), [(s["title"], play(s)) for s in entry["scenario"]]
 
@@ -216,14 +209,14 @@ def _drawn(run: Run | Lab, title: str) -> dict[str, Any]:
 
 
 def invariant(entry: Entry) -> Checker:
-    """Prepare a check of an invariant: the learner's function is called after each ms of each `scenario` in `entry`.
+    """Prepare a check that calls the learner's function with the Run so far, after each ms of each `scenario` in `entry`.
 
-    `entry` is the exercise's table in exercises.toml. The argument is the Run so far. In a scenario with `holds` true the
-    function has to return True each time; with `holds` false it has to return False at least once.
+    `entry` is the exercise's table in exercises.toml.
     """
     runs = [(s["title"], s["holds"], list(_steps(s))) for s in entry["scenario"]]
 
     def mark(mine: Any) -> CheckedAnswer:
+        # In a scenario with `holds` true the function has to return True each time, else False at least once.
         return CheckedAnswer([_held(mine, *run) for run in runs])
 
     return mark
@@ -260,18 +253,18 @@ def _held(mine: Any, title: str, holds: bool, steps: list[list[Record]]) -> Case
 
 
 def value(entry: Entry) -> Checker:
-    """Prepare a check that compares the answer with the value of the expression `right` in the run of the first scenario.
+    """Prepare a check that compares the answer with the value of the expression `right` in `entry`.
 
-    `right`, `scenario` and `any_of` are in `entry`, the exercise's table in exercises.toml. The expression can use `lab`, the lab
-    in which the first scenario was played; the check plays no other. If `any_of` is true, the answer has to be one element of the
-    value; if not, it has to equal the value.
+    `entry` is the exercise's table in exercises.toml.
     """
     lab = play(entry["scenario"][0])
+    # The expression can use `lab`, the lab in which the first scenario was played; the check plays no other.
     right = comparable(evaluate(entry["right"], lab=lab))
     drawn = (_drawn(lab, "The end of the run in question"),)
 
     def mark(answer: Any) -> CheckedAnswer:
         yours = comparable(answer)
+        # With `any_of` each element of the value is a right answer.
         if entry.get("any_of") and any(same(yours, option) for option in right):
             return CheckedAnswer([Case("", yours, yours)])
         text = "" if same(yours, right) else _difference(yours, right, right[0] if entry.get("any_of") else right)
@@ -281,11 +274,9 @@ def value(entry: Entry) -> Checker:
 
 
 def _difference(yours: Any, right: Any, like: Any) -> str:
-    """Return a sentence about the learner's wrong value `yours`, which does not give away the value `right`.
+    """Return a sentence about the learner's wrong value `yours` that does not give away the value `right`.
 
-    The sentence names the types if `yours` has another type than `like`. If both values are lists, it has the number of right
-    elements, or the first wrong place if only the order is wrong. In other cases it repeats `yours`. `like` is `right`, or an
-    element of `right` if each element is a right answer.
+    `like` is `right`, or an element of `right` if each element is a right answer.
     """
     if other := another_type(yours, like):
         return f"Your answer is {short(yours)}.{other}"
@@ -304,17 +295,17 @@ def _difference(yours: Any, right: Any, like: Any) -> str:
 def reach(entry: Entry) -> Checker:
     """Prepare a check that performs the learner's list of actions, such as ("kill", 1), and compares the cluster with goals.
 
-    `entry` is the exercise's table in exercises.toml. The actions follow those of its first `scenario`. After the last action the
-    expression `of` of each `goal` has to equal the goal's `is`. Only the kinds of actions in `allowed` and "run" may be used, at
-    most `at_most` actions, without counting "run". After each action the cluster performs all its own steps, such as deliveries;
-    if the table has `rest` false, it performs them only for "run" and at the end.
+    `entry` is the exercise's table in exercises.toml.
     """
 
     def mark(answer: Any) -> CheckedAnswer:
         acts = [tuple(act) if isinstance(act, list | tuple) else (act,) for act in answer]
+        # The actions follow those of the first scenario. Only `allowed` kinds of actions and "run" may be used, at most
+        # `at_most` actions, without counting "run".
         count = _permitted(acts, entry)
         with _after(acts, entry) as lab:
             drawn = (_drawn(lab, f"After your {count} acts"), {**goal, "title": "The goal, reached by other acts"})
+            # After the last action the expression `of` of each goal has to equal the goal's `is`.
             cases = [_goal(goal, lab, count, drawn) for goal in entry["goal"]]
         few = Case(f"Your answer has {count} acts: use at most {entry['at_most']}.", count <= entry["at_most"], True)
         remark = "" if count <= entry["par"] else f"Your answer has {count} acts; {entry['par']} are enough."
@@ -326,14 +317,15 @@ def reach(entry: Entry) -> Checker:
 
 
 def _after(acts: Iterable[Any], entry: Entry) -> Lab:
-    """Play the first scenario of an exercise in a new lab, perform the learner's actions `acts`, and return the lab.
+    """Play the first scenario of an exercise in a new lab, perform the learner's actions, and return the lab.
 
-    `entry` is the exercise's table in exercises.toml. An action is a tuple or list, such as ("kill", 1). After each action the
-    cluster performs all its own steps, such as deliveries; if the table has `rest` false, only for "run" and at the end.
+    `acts` has tuples or lists, such as ("kill", 1); `entry` is the exercise's table in exercises.toml.
     """
     lab = play(entry["scenario"][0])
     for number, act in enumerate(acts, 1):
         _played(lab, act, number, entry["allowed"])
+        # The cluster performs its own steps, such as deliveries, after each action; if `rest` is false, only for "run" and at
+        # the end.
         if entry.get("rest", True):
             lab.run()
     lab.run()
@@ -343,8 +335,7 @@ def _after(acts: Iterable[Any], entry: Entry) -> Lab:
 def _permitted(acts: list[tuple[Any, ...]], entry: Entry) -> int:
     """Return the number of the learner's actions `acts` other than ("run",).
 
-    `entry` is the exercise's table in exercises.toml. Raises UnusableAnswer for an empty action, and for an action such as
-    ("kill", 1) whose kind is not in `allowed` of this table.
+    Raises UnusableAnswer for an empty action and for a kind, such as "kill", that the exercise does not allow.
     """
     for act in acts:
         if not act or act[0] not in ("run", *entry["allowed"]):
@@ -398,12 +389,9 @@ CHECKS = {
 
 
 def kind_of(entry: Entry) -> CheckKind:
-    """Return the kind of check of an exercise, which `entry`, its table in exercises.toml, names in `check`.
-
-    If `check` ends with ".py", as in "checks/fewest_moves.py", the kind is the variable `KIND` of this file in the exercises'
-    folder; otherwise it is the value of CHECKS under this name.
-    """
+    """Return the kind of check that `entry`, the exercise's table in exercises.toml, names in `check`."""
     name = entry["check"]
+    # The kind may be the variable KIND of a file in the exercises' folder, such as "checks/fewest_moves.py".
     if name.endswith(".py"):
         found: CheckKind = runpy.run_path(str(Path(entry["folder"]) / name))["KIND"]
         return found

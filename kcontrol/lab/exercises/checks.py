@@ -1,9 +1,7 @@
 """Classes and functions for all checks of exercises: they play scenarios, call a learner's function, and compare values.
 
-A kind of check prepares an exercise and returns a function that checks one answer, case by case.
-
-This code runs in the process of `sandbox_main.py`. Expressions that are evaluated here come with the package; a learner's
-function is called, and a learner's text is not evaluated here.
+The code runs in the process of `sandbox_main.py`. It evaluates only expressions that come with the package, never a learner's
+text.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kcontrol.lab.exercises import printed_output
-from kcontrol.lab.support import replacements
+from kcontrol.lab.support import learner_errors, replacements
 
 if TYPE_CHECKING:
     from kcontrol.lab.lab import Lab
@@ -34,17 +32,15 @@ class UnusableAnswer(Exception):
 
 @dataclass(frozen=True)
 class Case:
-    """One comparison of a check: the learner's value `answer` and the right value `expected`, both in JSON's types.
+    """One comparison of a check: the learner's value `answer` and the right value `expected`, both in JSON's types."""
 
-    `text` is the sentence that the learner reads if they differ. `printed` is the text that the answer has printed since the
-    preceding case. `drawn` has one mapping per picture for the learner: the arguments of `verdicts.Election` or
-    `verdicts.Cluster` by name.
-    """
-
+    # The sentence that the learner reads if the values differ.
     text: str
     answer: Any
     expected: Any
+    # One mapping per picture: the arguments of `verdicts.Election` or `verdicts.Cluster` by name.
     drawn: tuple[dict[str, Any], ...] = ()
+    # What the answer has printed since the preceding case.
     printed: str = field(default_factory=printed_output.take_output)
 
     @property
@@ -64,12 +60,9 @@ Checker = Callable[[Any], CheckedAnswer]
 
 
 class CheckKind(NamedTuple):
-    """A kind of check for exercises, such as the comparison of a function or of a value.
+    """A kind of check for exercises: its function, and the type that a legal answer has, in words and as a test."""
 
-    `prepare` takes an exercise's table in exercises.toml and returns the function that checks one answer. `wanted` names the type
-    of a legal answer in words, and `accepts` returns whether an answer has this type.
-    """
-
+    # Takes an exercise's table in exercises.toml and returns the function that checks one answer.
     prepare: Callable[[Entry], Checker]
     wanted: str
     accepts: Callable[[Any], bool]
@@ -85,16 +78,15 @@ def play(
     rows: Mapping[str, Callable[..., Any]] | None = None,
     strategies: Mapping[str, Callable[..., Any]] | None = None,
 ) -> Lab:
-    """Return a lab in which the actions `acts` of a scenario were performed.
+    """Return a lab in which the actions `acts` of a scenario were performed; `rows` and `strategies` are arguments of Lab.
 
-    The other keys of `scenario` but `title` and `holds` are arguments of Lab. With the key `play`, such as "billing", the actions
-    follow the run that Lab.play has under this name, and the other keys are arguments of Lab.play. An action is one of
-    World.actions, such as ["kill", 1], or a call of the lab: ["run"], ["run", until], ["run_event", broker], ["reassign",
-    {"t-0": [2, 3]}], and ["alive"] for run(alive=True). If `place` is given, its value for "when" is set to the last action of
-    World.actions as a clause, such as "broker 1 is killed". `rows` and `strategies` are arguments of Lab.
+    `place["when"]`, if given, becomes the last action in words, such as "broker 1 is killed".
     """
     from kcontrol.lab.lab import Lab
 
+    # The other keys of a scenario are arguments of Lab, or of Lab.play if `play` names the run that comes before the actions.
+    # An action is one of World.actions, such as ["kill", 1], or a call of the lab: ["run"], ["run", until], ["run_event",
+    # broker], ["reassign", {"t-0": [2, 3]}], and ["alive"] for run(alive=True).
     arguments = {key: value for key, value in scenario.items() if key not in ("title", "acts", "holds")}
     arguments |= {"rows": rows, "strategies": strategies}
     begin = partial(Lab.play, arguments.pop("play")) if "play" in arguments else Lab
@@ -139,8 +131,7 @@ def in_words(act: Iterable[Any]) -> str:
 def ask(function: Callable[..., Any], *arguments: Any, about: str = "") -> Any:
     """Call a learner's function and return its result.
 
-    Raises UnusableAnswer, with a sentence for the learner, if the function raises. `about` is the end of this sentence, such as
-    ", when called with this run: two brokers die".
+    Raises UnusableAnswer if the function raises; its text ends with `about`, such as ", when called with this run".
     """
     try:
         with printed_output.capturing():
@@ -152,7 +143,7 @@ def ask(function: Callable[..., Any], *arguments: Any, about: str = "") -> Any:
     except RecursionError:
         raise UnusableAnswer("Your function calls itself without end: add the case that stops the recursion.") from None
     except Exception as error:
-        raise UnusableAnswer(f"Your function raised {replacements.described(error)}{replacements.place(error)}{about}.") from None
+        raise UnusableAnswer(f"Your function raised {learner_errors.with_line(error)}{about}.") from None
 
 
 def evaluate(expression: str, **names: Any) -> Any:
@@ -179,9 +170,9 @@ def kind_of_value(value: Any) -> str:
 
 
 def another_type(yours: Any, right: Any) -> str:
-    """Return a sentence that names the types of two values, with a space before it, if they have different types in JSON.
+    """Return the sentence that the learner's value has another JSON type than `right`, with a space before it.
 
-    Return "" if they have one type, or if one of them is None. `yours` is the learner's value, and `right` the right one.
+    Return "" if the types are equal, or if a value is None.
     """
     given, wanted = kind_of_value(yours), kind_of_value(right)
     return f" The check expects {wanted}; your answer is {given}." if given and wanted and given != wanted else ""
@@ -190,13 +181,12 @@ def another_type(yours: Any, right: Any) -> str:
 def comparable(value: Any) -> Any:
     """Return a value in JSON's types: a DataFrame as {index: {column: cell}}, a set as a sorted list, a Timedelta in ms.
 
-    A number of NumPy becomes a number of Python, and a whole float, such as 1.0, an int.
-
     Raises UnusableAnswer for a value that cannot be converted.
     """
     match value:
         case None | bool() | str():
             return value
+        # A number of NumPy becomes a number of Python, and a whole float, such as 1.0, an int.
         case int() | float():
             return int(value) if value == value // 1 else float(value)
         case Mapping():

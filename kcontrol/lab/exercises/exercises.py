@@ -42,12 +42,12 @@ def exercise(id: object) -> dict[str, Any]:
 
 
 def hint(id: str, folder: Any = HERE) -> Shown:
-    """Return the next hint to an exercise, and store in the learner's `folder` that it was shown.
+    """Return the next hint to an exercise, and store in the learner's `folder` that it was shown; after the last, begin again.
 
-    HERE stands for the learner's folder that contains the working directory. Without such a folder, and for None, the number of
-    hints is kept in this process only. The call after the last hint returns a sentence that there is no other hint, and the next
-    call the first hint. Raises UserError for an unknown id.
+    Raises UserError for an unknown id.
     """
+    # HERE is the learner's folder that contains the working directory. Without such a folder, and for None, the number of hints
+    # is kept in this process only. After the last hint one call returns a sentence that there is no other hint.
     hints, place = exercise(id)["hints"], progress.folder() if folder is HERE else folder
     given = progress.of(place, id)["hints"]
     progress.note(place, id, hints=given + 1)
@@ -71,13 +71,13 @@ def incident(id: str) -> Run:
 
 
 def check(id: str, answer: object, folder: Any = HERE) -> Verdict:
-    """Check an answer to an exercise in a separate process, write the result into the learner's `folder`, and return the verdict.
+    """Check an answer to an exercise in a separate process, write the result into the learner's `folder`, return the verdict.
 
-    HERE stands for the learner's folder that contains the working directory. Without such a folder, and for None, the result is
-    kept in this process only. An answer that raises, never ends or kills its process gets a verdict too. Raises UserError, which
-    lists the ids, for an unknown exercise.
+    Raises UserError for an unknown exercise.
     """
     said = judged(exercise(id), answer)
+    # HERE is the learner's folder that contains the working directory. Without such a folder, and for None, the result is kept
+    # in this process only.
     place = progress.folder() if folder is HERE else folder
     known = progress.of(place, id)
     if said.signed:
@@ -98,10 +98,7 @@ def judged(entry: dict[str, Any], answer: object) -> Verdict:
 def verdict(entry: dict[str, Any], found: dict[str, Any], hint: str = "") -> Verdict:
     """Return the verdict on an answer from `found`, the report of the process that has checked the answer.
 
-    `found` has the key `problem`, a sentence, if the answer could not be checked, a true value `open` if it was empty, else
-    `cases`, the comparisons, and `passed`, True if all are right. `entry` is the exercise's table in exercises.toml. For a wrong
-    answer the text has the first comparison that failed. If the answer is a known wrong answer of the exercise, its message
-    follows, else `hint`, the call that shows the next hint.
+    `entry` is the exercise's table in exercises.toml; `hint` is the call that shows the next hint.
     """
     if problem := found.get("problem"):
         return Verdict(False, problem, signed=True, printed=found.get("printed", ""))
@@ -114,6 +111,8 @@ def verdict(entry: dict[str, Any], found: dict[str, Any], hint: str = "") -> Ver
         solved = f"Solved: the check reports that your answer is right{where}."  # the report may be the answer's own work
         said = f"{' '.join(filter(None, (solved, found['remark'], entry['solved'])))}\nIn Kafka: {entry['source']}"
         return Verdict(True, said, signed=True, printed=printed, code=kafka_code(entry))
+    # The text of a wrong answer has the first comparison that failed, and the message of a known wrong answer or the call for a
+    # hint.
     first = next(case for case in found["cases"] if not case["is_right"])
     wrong = None if found.get("known") is None else entry["wrong"][found["known"]]
     said = f"Not yet. {first['text']}\n{wrong['message'] if wrong else f'A hint is in {hint}.'}"
@@ -135,9 +134,9 @@ def kafka_code(entry: dict[str, Any]) -> str:
 
 
 def file_of(folder: Path, id: str) -> Path:
-    """Return the path of the file, named as the stub, for an exercise in the learner's `folder`, even if it does not exist.
+    """Return the path of the file in the learner's `folder` for the answer to an exercise; the file may be missing.
 
-    Raises UserError for an unknown id.
+    The file has the name of the exercise's stub. Raises UserError for an unknown id.
     """
     return folder / workspace.EXERCISES / str(exercise(id)["stub"])
 
@@ -167,10 +166,9 @@ def check_file(folder: Path, id: str) -> Verdict:
 
 
 def reset(folder: Path, id: str) -> tuple[Path, Path | None]:
-    """Replace the file for an exercise in the learner's `folder` by the stub.
+    """Replace the file for an exercise in `folder` by the stub; return its path, and where the learner's file is kept.
 
-    Return its path, and the new path of the learner's version, None if the learner had not changed the stub. Raises UserError
-    for an unknown id, and for a folder that cannot be written.
+    An unchanged stub is not kept (None). Raises UserError for an unknown id.
     """
     return workspace.restore(folder, file_of(folder, id).relative_to(folder).as_posix())
 

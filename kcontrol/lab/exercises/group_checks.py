@@ -1,7 +1,6 @@
 """Prepares the checks of exercises about a rule of the group coordinator, such as `group.try_complete_join`.
 
-The learner's function and Kafka's rule are called while consumers send requests in a random order. The order of requests and
-timers depends on the seed alone, and the coordinator uses Kafka's result after each call. So all answers get equal arguments.
+The learner's function and Kafka's rule are called while consumers send requests in a random order.
 """
 
 from __future__ import annotations
@@ -45,16 +44,14 @@ RECORDS: dict[str, tuple[Any, ...]] = {EXPIRED: (ExpiringOffset, ExpiringGroup)}
 
 
 def group_rule(entry: Entry) -> Checker:
-    """Prepare a check that compares the learner's rule of the group coordinator with Kafka's rule while consumers act at random.
+    """Prepare a check that compares the learner's rule of the group coordinator with Kafka's while consumers act at random.
 
-    `entry` is the exercise's table in exercises.toml. Each table in its `schedules` has a `release`, the `count` of its random
-    runs and the number of `actions` in each run. If `moves` is true in the table, the broker sometimes loses and regains the
-    leadership of the offsets topic's partition that has the group. If `expires` is true, members commit an offset, hours pass,
-    and the coordinator searches for expired offsets. Both rules are also called once with the `args` of each `case` in `entry`.
+    `entry` is the exercise's table in exercises.toml.
     """
 
     def mark(function: Any) -> CheckedAnswer:
         cases = {repr(tuple(case["args"])): _compared(entry, function, case) for case in entry.get("case", ())}
+        # A schedule has a `release`, the `count` of its random runs and the number of `actions` in each run.
         for schedule in entry["schedules"]:
             for number in range(schedule["count"]):
                 _compare(entry, schedule, number, function, cases)
@@ -64,11 +61,9 @@ def group_rule(entry: Entry) -> Checker:
 
 
 def _compare(entry: Entry, schedule: Mapping[str, Any], number: int, function: Any, cases: dict[str, Case]) -> None:
-    """Play the random run of `schedule` whose seed is `number`, and add a case to `cases` for each call with new arguments.
+    """Play a random run of `schedule`, and add a case for each call of the rule with new arguments.
 
-    The calls are those of the rule that `entry`, the exercise's table in exercises.toml, names in `replaces`; `cases` is keyed by
-    the arguments. `function` is the learner's rule; the coordinator uses the result of Kafka's rule. Raises UnusableAnswer for
-    the first call of the learner's function that raised.
+    `number` is the seed; `cases` is keyed by the arguments. Raises UnusableAnswer if a call raised.
     """
     ours, problems, place = replacements.own_function(entry["replaces"]), list[UnusableAnswer](), {"when": "the group is new"}
 
@@ -85,6 +80,8 @@ def _compare(entry: Entry, schedule: Mapping[str, Any], number: int, function: A
                 cases[key] = Case(f"{where}. {said}{another_type(yours, right)}", yours, comparable(right))
         return right
 
+    # The order of requests and timers depends on the seed alone, and the coordinator uses the result of Kafka's rule. So all
+    # answers get equal arguments.
     world = _opened(schedule["release"], {entry["replaces"]: compare_and_return_ours})
     _run(world, random.Random(number), schedule, place)
     if problems:
@@ -97,14 +94,11 @@ def _shown(question: tuple[Any, ...]) -> str:
 
 
 def _compared(entry: Entry, function: Any, case: Mapping[str, Any]) -> Case:
-    """Call the learner's `function` and Kafka's rule with the arguments in `case["args"]`, and return the comparison.
-
-    The rule is the one that `entry`, the exercise's table in exercises.toml, names in `replaces`. In sentences the `title` of
-    `case`, if it has one, stands for the arguments.
-    """
+    """Call the learner's `function` and Kafka's rule with the arguments in `case["args"]`, and return the comparison."""
     ours, given = replacements.own_function(entry["replaces"]), list(case["args"])
     for place, record in enumerate(RECORDS.get(entry["replaces"], ())):
         given[place] = record(**(dict.fromkeys(record._fields) | given[place]))
+    # In sentences the `title` stands for the arguments.
     where = case.get("title") or _shown(tuple(given))
     yours = comparable(ask(function, *copy.deepcopy(given), about=f", when called as {where}"))
     right = comparable(ours(*copy.deepcopy(given)))
@@ -132,14 +126,13 @@ def _opened(release: str, strategies: Mapping[str, Any]) -> World:
 def _run(world: World, chance: random.Random, schedule: Mapping[str, Any], place: dict[str, str]) -> None:
     """Perform random actions, drawn by `chance`: consumers send requests, and timers of the group fire.
 
-    `schedule` has the number of `actions`; if its `moves` is true, the broker sometimes loses and regains the leadership of the
-    group's partition; if its `expires` is true, members commit an offset and the coordinator searches for expired offsets.
-    Before most actions `place["when"]` is set to a clause about the action, such as "the timer ... fires".
+    Before most actions `place["when"]` is set to a clause such as "the timer ... fires".
     """
     for _ in range(schedule["actions"]):
         timers = sorted(name for name in world.processes[1].driver.timers if f" {GROUP}" in name)
         name, drawn = chance.choice(CONSUMERS), chance.random()
         me = world.consumers[name]
+        # With `expires` members commit an offset, hours pass, and the coordinator searches for expired offsets.
         if schedule.get("expires") and chance.random() < EXPIRES:
             place["when"] = "the coordinator searches for expired offsets"
             world.step(("wait", chance.choice(HOURS) * 3_600_000))
@@ -156,17 +149,19 @@ def _run(world: World, chance: random.Random, schedule: Mapping[str, Any], place
             place["when"] = f"{name} sends {REQUESTS[request]}"
             world.step(("consumer", name, request))
         world.run()
+        # With `moves` the broker sometimes loses and regains the leadership of the partition that has the group.
         parked = {key.partition(" ")[0] for key in world.processes[1].driver.parked.values()} if schedule.get("moves") else ()
         if parked and chance.random() < max(MOVES.get(sort, 0) for sort in parked):
             _move(world, place)
 
 
 def _move(world: World, place: dict[str, str]) -> None:
-    """Let the coordinator lose and regain the leadership of the group's partition: it unloads the partition and loads it again.
+    """Let the coordinator lose and regain the leadership of the group's partition.
 
-    A clause about this is added to `place["when"]`, which is a clause about the last action.
+    A clause about this move is added to `place["when"]`, the text that says what happened last in the run.
     """
     place["when"] += "; then the leader of the partition moves"
+    # The coordinator unloads the partition and loads it again.
     for event in (PartitionResigned(0), PartitionElected(0)):
         world.processes[1].driver.enqueue(event, None)
         world.run()

@@ -49,8 +49,7 @@ def shuffled(id: str, options: Sequence[Mapping[str, str]]) -> list[Mapping[str,
 def belongs(entry: Mapping[str, Any], lab: Lab) -> bool:
     """Return whether the expression `fits` of a question is true in this lab, so that the question can be asked there.
 
-    `entry` is the question's table in predictions.toml; without `fits` the value is True. It is False if the lab lacks a topic,
-    broker or leader that the expression names.
+    `entry` is the question's table in predictions.toml.
     """
     from kcontrol.lab.exercises.checks import evaluate
 
@@ -63,35 +62,30 @@ def belongs(entry: Mapping[str, Any], lab: Lab) -> bool:
 def ask(id: str, lab: Lab, answered: Callable[[], None]) -> PredictionQuestion:
     """Return the question `id` for this lab, with the answer that the learner's folder has, if any.
 
-    Each new answer of the learner calls `answered`, without arguments.
-
-    A question does not fit a lab in which its expression `fits` is false; it then takes no answer. Raises UserError, which lists
-    the ids, for an unknown question.
+    Each new answer calls `answered`. Raises UserError, which lists the ids, for an unknown question.
     """
+    # A question whose expression `fits` is false in the lab takes no answer.
     _asked[id] = PredictionQuestion(id, entry_of(id), answered, is_foreign=not belongs(entry_of(id), lab))
     return _asked[id]
 
 
 def show_outcome(id: str) -> None:
-    """Show the outcome of a question in the output of the running cell.
+    """Show the outcome of a question in the output of the running cell, or a sentence if the learner has not answered yet.
 
-    A sentence takes its place before an answer, and if the question does not fit the lab of its last `ask`: its expression `fits`
-    in predictions.toml is false there. Without an `ask` no lab is checked. Raises UserError, which lists the ids, for an unknown
-    question.
+    Raises UserError, which lists the ids, for an unknown question.
     """
     entry = entry_of(id)
+    # Without an `ask` no lab is checked.
     if id not in _asked:
         _asked[id] = PredictionQuestion(id, entry, lambda: None)
     _asked[id].show_outcome()
 
 
 class PredictionQuestion:
-    """A question with its options, which are numbered from 1; `chosen` is the learner's answer, None before an answer.
+    """A question with its options, which are numbered from 1; `chosen` is the learner's answer, None before an answer."""
 
-    A question is foreign if it does not fit the lab for which it is shown, because its expression `fits` in predictions.toml is
-    false there: it then has no buttons and takes no answer.
-    """
-
+    # `is_foreign`: the expression `fits` in predictions.toml is false in the lab, so the question has no buttons and takes no
+    # answer.
     chosen: int | None
 
     def __init__(self, id: str, entry: Mapping[str, Any], answered: Callable[[], None], *, is_foreign: bool = False) -> None:
@@ -107,10 +101,10 @@ class PredictionQuestion:
         self._run_has_shown = False
 
     def answer(self, chosen: int) -> PredictionQuestion:
-        """Set the learner's answer to option `chosen`, from 1 on; a second answer replaces the first until the outcome is shown.
+        """Set the learner's answer to option `chosen`, from 1 on; return this question.
 
-        Return this question. Raises UserError for a number without an option, for a changed answer after the outcome, and for a
-        question whose expression `fits` in predictions.toml is false in its lab.
+        Raises UserError for a number without an option, for a change after the outcome is shown, and if the question does not
+        fit the lab.
         """
         if self.is_foreign:
             raise UserError(self._foreign())
@@ -148,12 +142,15 @@ class PredictionQuestion:
     def waiting(self) -> str | None:
         """The sentence "Answer first: ..." for the viewer's Step button, which waits for the answer; None after an answer.
 
-        It is None too for a question that does not fit its lab.
+        It is None too if `is_foreign`, because then no answer is taken.
         """
         return None if self.chosen or self.is_foreign else f"Answer first: {self._entry['question']}"
 
     def show_outcome(self) -> None:
-        """Show the outcome at the end of the running cell's output; before an answer show a sentence that there is none."""
+        """Show the outcome of the question at the end of the running cell's output.
+
+        Without an answer of the learner, show a sentence that the question has no answer yet.
+        """
         from IPython.core.getipython import get_ipython
 
         shell = get_ipython()
@@ -196,9 +193,9 @@ class PredictionQuestion:
         return "Right: the run has shown it." if self.is_right else "Not right: the run has shown another outcome."
 
     def outcome(self) -> list[str]:
-        """Return the outcome as lines: the answer, the right option after a wrong answer, facts of the run, rule, Kafka's source.
+        """Return the outcome of the question as lines: the learner's answer, the right option and facts of the run.
 
-        Before an answer, and for a question that does not fit its lab, the list is one sentence about this.
+        Without an answer, the list is one sentence.
         """
         if self.is_foreign:
             return [self._foreign()]
@@ -236,7 +233,7 @@ class PredictionQuestion:
     def outcome_html(self) -> str:
         """Return the outcome as HTML. Before an answer facts, rule and source are in a part that a click opens.
 
-        For a question that does not fit its lab, return a sentence about this.
+        For a question about another run (`is_foreign`) return a sentence that names the chapter of that run.
         """
         facts = "".join(f"<p>{escape(line)}</p>" for line in self._facts())
         if self.is_foreign:
@@ -276,7 +273,7 @@ class PredictionQuestion:
 
 
 class Outcome:
-    """The outcome of a question for the output of a cell, as text and as HTML: right option, facts of the run, and rule."""
+    """Shows the outcome of a question below a cell, as text and as HTML: the right option, facts of the run, and Kafka's rule."""
 
     def __init__(self, question: PredictionQuestion) -> None:
         self._question = question

@@ -13,17 +13,17 @@ MOST_CHARACTERS = 2_000
 class Printed(io.TextIOBase):
     """A stream that stores the first MOST_CHARACTERS characters in `kept`, and writes all text to the file `descriptor`.
 
-    `take_output` empties `kept`. There is no buffer, because the process of an answer may be killed at any moment. For a
-    descriptor of -1 nothing is written.
+    Nothing is written to a descriptor of -1.
     """
 
+    # There is no buffer, because the process of an answer may be killed at any moment. `take_output` empties `kept`.
     def __init__(self) -> None:
         self.kept, self.descriptor = "", -1
 
     def write(self, text: str) -> int:
-        """Write a text to the descriptor, if there is one, and return its length.
+        """Write a text to the file `descriptor`, and return the length of the text.
 
-        Add its beginning to `kept`, up to MOST_CHARACTERS characters there.
+        Append the text to `kept`, without the part beyond MOST_CHARACTERS characters of `kept`.
         """
         self.kept += text[: MOST_CHARACTERS - len(self.kept)]
         data = text.encode(errors="backslashreplace") if self.descriptor >= 0 else b""

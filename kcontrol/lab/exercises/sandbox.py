@@ -1,9 +1,6 @@
 """The sandbox of a check: a learner's answer runs in another process, so its errors and loops do not harm the notebook.
 
-The answer is sent by cloudpickle, or as the text of a file. The process is a new Python with limits on memory, file size, CPU
-time and time by the clock (`supervisor.py`, `sandbox_main.py`). Its report comes back through a pipe and is validated before it
-is used. An answer runs with the learner's rights, so it can write the report of its own check: a verdict informs the learner, and
-proves nothing to others.
+The process has limits on memory, file size and time. Its report comes back through a pipe and is validated.
 """
 
 from __future__ import annotations
@@ -57,25 +54,21 @@ class AnswerText(NamedTuple):
 
 
 class ProcessEnd(NamedTuple):
-    """The end of an answer's process: its exit status (None if the supervisor ended it), CPU time, report and output.
+    """The end of an answer's process: its exit status, CPU time in seconds, report and output."""
 
-    `report` has the lines with the outcomes of the check, "" if the process ended before the first. `too_many_processes` is
-    whether the supervisor ended it because the answer had started too many processes.
-    """
-
+    # None if the supervisor ended the process.
     status: int | None
     too_many_processes: bool
     cpu_s: float
+    # Lines with the outcomes of the check, "" if the process ended before the first.
     report: str
     printed: str
 
 
 def judge(answer: object, entry: dict[str, Any]) -> dict[str, Any]:
-    """Check an answer in a separate process, and return the last report of this process as a mapping.
+    """Check an answer in a separate process, and return the last report of this process, such as {"problem": "..."}.
 
-    `entry` is the exercise's table in exercises.toml. The report has a sentence `problem` if the answer cannot be checked, `open`
-    if it is empty, else the comparisons `cases`, whether all have `passed`, and the sentence `remark`. Without a valid report
-    return a sentence `problem` and, if the process has ended, the answer's output `printed`.
+    `entry` is the exercise's table in exercises.toml.
     """
     text = answer if isinstance(answer, AnswerText) else None
     try:
@@ -86,6 +79,8 @@ def judge(answer: object, entry: dict[str, Any]) -> dict[str, Any]:
         letter.write(json.dumps({"entry": entry, "text": text, "sources": _sources(text)}).encode() + b"\n" + packed)
         letter.seek(0)
         ended = _run(letter)
+    # An answer runs with the learner's rights, so it can write the report of its own check: a verdict informs the learner, and
+    # proves nothing to others.
     if ended is None:
         return {"problem": VANISHED}
     if ended.too_many_processes:
@@ -105,12 +100,9 @@ def _sources(text: AnswerText | None) -> dict[str, list[str]]:
 
 
 def _run(letter: IO[bytes]) -> ProcessEnd | None:
-    """Run the supervisor with the file `letter` as its input, and return what it prints.
+    """Run the supervisor with the file `letter` as its input, and return what it prints, None if it fails or is late.
 
-    Return None if the supervisor does not end in time, or prints something else than the fields of a ProcessEnd.
-
-    `letter` has a line of JSON about the exercise, and the pickled answer. At the end all processes that the answer has started
-    are killed.
+    `letter` has a line of JSON about the exercise, and the pickled answer.
     """
     mark = secrets.token_hex(16)
     command = [sys.executable, "-P", "-m", "kcontrol.lab.exercises.supervisor"]
@@ -128,14 +120,7 @@ def _run(letter: IO[bytes]) -> ProcessEnd | None:
 
 
 def _end_all(supervisor: subprocess.Popen[bytes], mark: str) -> None:
-    """Send SIGTERM to the supervisor, which ends its descendants.
-
-    Then kill each process whose environment variable KCONTROL_CHECK has the random text `mark` of this check. The supervisor is
-    killed if it does not end in time.
-
-    If the answer has killed the supervisor, its processes are still running. A process can escape from a search: it starts
-    another process and ends before the search reads it. So the search is repeated until no process has ended during it.
-    """
+    """End the supervisor and its descendants, and each process whose environment variable KCONTROL_CHECK is `mark`."""
     for number in (signal.SIGTERM, signal.SIGCONT):
         supervisor.send_signal(number)
     with contextlib.suppress(subprocess.TimeoutExpired):
@@ -146,6 +131,8 @@ def _end_all(supervisor: subprocess.Popen[bytes], mark: str) -> None:
     for process in left:
         with contextlib.suppress(psutil.Error):
             process.kill()
+    # If the answer has killed the supervisor, its processes are still running. A process can escape from a search: it starts
+    # another process and ends before the search reads it. So the search is repeated until no process has ended during it.
     until, unread = time.monotonic() + SPARE_SECONDS, set[int]()
     while time.monotonic() < until:
         before, unread = unread, set()
@@ -156,9 +143,9 @@ def _end_all(supervisor: subprocess.Popen[bytes], mark: str) -> None:
 
 
 def validated_report(report: str, entry: dict[str, Any]) -> dict[str, Any]:
-    """Return the report, JSON text from the process of an answer, as a mapping if it is complete and consistent.
+    """Return the report, JSON text from the process of an answer, as a mapping; an invalid report gives {"problem": "..."}.
 
-    `entry` is the exercise's table in exercises.toml. For any other text return a mapping with a `problem` sentence.
+    `entry` is the exercise's table in exercises.toml.
     """
     try:
         found = json.loads(report)

@@ -1,7 +1,6 @@
 """Checks a learner's answer in a process with limits, and writes the reports for the notebook's process (see sandbox.py).
 
-The command is `python -m kcontrol.lab.exercises.sandbox_main DESCRIPTOR`: it reads the answer from standard input, and writes the
-reports to the file descriptor DESCRIPTOR.
+The command `python -m kcontrol.lab.exercises.sandbox_main DESCRIPTOR` reads the answer from standard input.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from kcontrol.lab.exercises import answers, printed_output, sandbox
 from kcontrol.lab.exercises.check_kinds import kind_of
 from kcontrol.lab.exercises.checks import MEMORY_MB, Checker, Entry, UnusableAnswer, evaluate, short
 from kcontrol.lab.exercises.sandbox import SECONDS
-from kcontrol.lab.support import replacements
+from kcontrol.lab.support import learner_errors
 
 MEGABYTE = 1024 * 1024
 FILE_MB = 16
@@ -48,13 +47,12 @@ def limit(seconds: int) -> None:
 
 
 def examine(entry: Entry, answer: object, mark: Checker | None = None) -> dict[str, Any]:
-    """Check an answer, and return the report on it as a mapping.
+    """Check an answer with `mark`, and return the report on it as a mapping, such as {"problem": "..."}.
 
-    The report has a sentence `problem` and the output `printed` if the answer cannot be checked, `open` if it is empty, else its
-    comparisons with the right values (`cases`), whether all have `passed`, and the sentence `remark` for a right answer. `entry`
-    is the exercise's table in exercises.toml, and `mark` the function that checks an answer; if it is None, it is made from
-    `entry`.
+    If `mark` is None, it is made from `entry`, the exercise's table in exercises.toml.
     """
+    # The report has `problem` and `printed` if the answer cannot be checked, `open` if it is empty, else `cases`, `passed` and
+    # `remark`.
     if answer is None or answer is ... or (isinstance(answer, list | tuple | dict | str) and not answer):
         return {"open": True}
     kind = kind_of(entry)
@@ -66,7 +64,7 @@ def examine(entry: Entry, answer: object, mark: Checker | None = None) -> dict[s
         return {"problem": str(problem), "printed": printed_output.take_output()}
     except Exception as error:  # the objects in an answer may raise when they are read
         return {
-            "problem": f"Your answer cannot be checked: {replacements.described(error)}.",
+            "problem": f"Your answer cannot be checked: {learner_errors.described(error)}.",
             "printed": printed_output.take_output(),
         }
     if all(case.answer is None for case in marked.cases):
@@ -76,14 +74,14 @@ def examine(entry: Entry, answer: object, mark: Checker | None = None) -> dict[s
 
 
 def known(entry: Entry, answer: object, found: dict[str, Any], mark: Checker) -> int | None:
-    """Return the position in the exercise's list `wrong` of the first known wrong answer that equals this answer, else None.
+    """Return the position in the exercise's list `wrong` of the first wrong answer that equals this answer, or None.
 
-    A known wrong answer equals this answer if its expression `when`, which can use `answer` and the list `yours` of its values in
-    the cases, is true or, without `when`, if its `code` has the value of this answer in each case. `mark` is the function that
-    checks an answer, `found` the report on this answer, and `entry` the exercise's table in exercises.toml, which has the list.
+    `mark` checks an answer, and `found` is the report on this answer.
     """
     yours = [case["answer"] for case in found["cases"]]
     for number, listed in enumerate(entry["wrong"]):
+        # A known wrong answer equals this answer if its expression `when` is true or, without `when`, if its `code` has the
+        # value of this answer in each case.
         if "when" in listed:
             equal = bool(evaluate(listed["when"], answer=answer, yours=yours))
         else:
@@ -95,11 +93,9 @@ def known(entry: Entry, answer: object, found: dict[str, Any], mark: Checker) ->
 
 
 def reports(entry: Entry, text: Sequence[str] | None, packed: bytes) -> Iterator[dict[str, Any]]:
-    """Yield the report on an answer, as `examine` returns it; for a wrong answer, yield it again with the key `known`.
+    """Yield the report on an answer; for a wrong answer, yield it again with `known`, the position in the list `wrong`.
 
-    `entry` is the exercise's table in exercises.toml; `known` is the position of an equal answer in its list `wrong`, or None.
-    `text` has the text and the path of a learner's file; if it is None, `packed` is the answer, pickled by cloudpickle. For an
-    answer that cannot be read the report has a sentence `problem` and the output `printed`.
+    `text` is the learner's file and its path, else `packed` is the pickled answer.
     """
     mark: Checker = kind_of(entry).prepare(entry)
     limit(entry.get("seconds", SECONDS))
@@ -119,10 +115,9 @@ def reports(entry: Entry, text: Sequence[str] | None, packed: bytes) -> Iterator
 
 
 def _in_file(entry: Entry, text: str, path: str) -> Any:
-    """Execute `text`, the content of the learner's file `path`, and return the function or value with the name in the stub.
+    """Execute `text`, the content of the learner's file `path`, and return the function or value that the stub names.
 
-    The stub is the file of the exercise with which the learner begins. Raises UserError for a file without this name, and for a
-    file that raises.
+    Raises UserError for a file without this name, and for a file that raises.
     """
     try:
         with printed_output.capturing():
@@ -130,17 +125,14 @@ def _in_file(entry: Entry, text: str, path: str) -> Any:
     except UserError as problem:
         raise UserError(f"{path}: {problem}") from None
     except Exception as error:
-        raise UserError(f"{path} raised {replacements.described(error)}{replacements.place(error)}.") from None
+        raise UserError(f"{path} raised {learner_errors.with_line(error)}.") from None
 
 
 def main() -> None:
-    """Check the answer on standard input, and write each report of `reports` to the file descriptor in the command line.
-
-    A report is a line of JSON with the outcome of one check. The input has a line of JSON with the values `entry` (the exercise's
-    table in exercises.toml), `text` (the answer as the learner wrote it) and `sources` (the learner's code by file name), then
-    the pickled answer.
-    """
+    """Check the answer on standard input, and write each report as a line of JSON to the descriptor in the command line."""
     with os.fdopen(0, "rb", closefd=False) as letter:
+        # The input has a line of JSON with `entry` (the exercise's table in exercises.toml), `text` (the answer as the learner
+        # wrote it) and `sources` (the learner's code by file name), then the pickled answer.
         sent, packed = json.loads(letter.readline()), letter.read()
     for name, lines in sent["sources"].items():
         linecache.cache[name] = (0, None, lines, name)

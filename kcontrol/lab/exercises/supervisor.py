@@ -1,10 +1,6 @@
 """The supervisor of a check: it starts `sandbox_main`, limits its time, kills all its processes, and prints a report.
 
-The supervisor is a process between the notebook's kernel and the answer. On Linux a process that loses its parent becomes a child
-of the supervisor (PR_SET_CHILD_SUBREAPER), so a new session or a double fork does not hide a process. macOS has no such call:
-there `sandbox.py` finds the remaining processes by a mark, a random text in their environment. If an answer kills the supervisor,
-its processes are found by the mark too; only processes that were started without the mark remain. SIGTERM ends the supervisor
-with all its descendants.
+SIGTERM ends the supervisor with all its descendants.
 """
 
 from __future__ import annotations
@@ -29,6 +25,10 @@ MOST_PROCESSES = 32  # an answer with more descendants at a time is ended
 SECONDS_BETWEEN_COUNTS = 0.1
 REPORT_BYTES = 4_000_000
 PRINTED_BYTES = 4_000  # the last bytes of the answer's output are kept
+# The supervisor is a process between the notebook's kernel and the answer. On Linux a process that loses its parent becomes a
+# child of the supervisor, so a new session or a double fork does not hide a process. macOS has no such call: there `sandbox.py`
+# finds the remaining processes by a mark, a random text in their environment. If an answer kills the supervisor, its processes
+# are found by the mark too; only processes that were started without the mark remain.
 PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -44,13 +44,11 @@ def descendants() -> list[psutil.Process]:
 
 
 def end_descendants(seconds: float = SECONDS_TO_END) -> None:
-    """Send SIGSTOP to every descendant of this process, then SIGKILL; return when no child is left, or after `seconds`.
-
-    A stopped process cannot start another process, so a chain of processes that start each other ends too.
-    """
+    """Send SIGSTOP to every descendant of this process, then SIGKILL; return when no child is left, or after `seconds`."""
     until, stopped = time.monotonic() + seconds, set[psutil.Process]()
     while reap() is not None and time.monotonic() < until:
         found = descendants()
+        # A stopped process cannot start another process, so a chain of processes that start each other ends too.
         if new := [process for process in found if process not in stopped]:
             _send(signal.SIGSTOP, new)
             stopped.update(new)
@@ -103,7 +101,7 @@ class OutputPipes:
     def take(self, reader: int) -> bool:
         """Append the available data of the pipe with the descriptor `reader` to the report or to the printed text.
 
-        Return False if there is no data. Return False too at the end of the pipe; it is then removed from the pipes to read.
+        Return False without data, and at the end of the pipe, which is then removed.
         """
         try:
             data = os.read(reader, 65_536)
@@ -124,11 +122,9 @@ class OutputPipes:
 
 
 def supervise(command: list[str], seconds: float) -> dict[str, Any]:
-    """Run a command for at most `seconds`, then kill every process that it has started, and return its end as a mapping.
+    """Run a command for at most `seconds`, kill every process that it has started, and return {"status": 0, "report": "..."}.
 
-    To `command` is added a last argument, a descriptor, to which the command writes its reports. The keys are `status`, the
-    exit status or None if the supervisor ended it; `too_many_processes`, whether the number of processes was the reason;
-    `cpu_s`, the CPU time of all processes; the last complete line of the `report`; and the end of the output, `printed`.
+    A last argument is added to `command`: the descriptor for reports.
     """
     outlets = OutputPipes()
     report, printed = outlets.writers
@@ -143,15 +139,17 @@ def supervise(command: list[str], seconds: float) -> dict[str, Any]:
             pass
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     whole = b"too long" if outlets.is_too_long else outlets.report.rpartition(b"\n")[0].rpartition(b"\n")[2]
+    # The last complete line of the report, and the end of the output.
     words = {"report": whole.decode(errors="replace"), "printed": outlets.printed.decode(errors="replace")}
+    # `status` is None if the supervisor ended the command. `cpu_s` is the CPU time of all processes.
     return words | {"status": status, "too_many_processes": crowded, "cpu_s": used.ru_utime + used.ru_stime}
 
 
 def _until_it_ends(child: subprocess.Popen[bytes], outlets: OutputPipes, until: float) -> tuple[int | None, bool]:
-    """Return the exit status of the child, None if a limit was exceeded, and whether the limit was the number of processes.
+    """Read the child's pipes until the child ends or exceeds a limit.
 
-    The other limits are the time `until` on the monotonic clock and the length of the report. Meanwhile the pipes in `outlets`
-    are read.
+    Return (exit status, False); (None, True) after too many processes; (None, False) after too much output, or at `until` on
+    the monotonic clock.
     """
     with selectors.DefaultSelector() as selector:
         for reader in outlets.readers:

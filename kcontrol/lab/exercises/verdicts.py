@@ -51,14 +51,11 @@ class Election(NamedTuple):
 
 
 class Cluster(NamedTuple):
-    """The picture of a cluster: its brokers, the controller, and the partitions.
-
-    `title` stands above the picture, `state` is the state that `journal.fold` computes from the journal of the run, and `brokers`
-    are the ids of all brokers.
-    """
+    """The picture of a cluster: its brokers, the controller, and the partitions, below the text `title`."""
 
     title: str
     brokers: Sequence[int]
+    # As `journal.fold` computes it from the journal of the run.
     state: dict[str, Any]
 
     def svg(self) -> str:
@@ -70,12 +67,11 @@ class Cluster(NamedTuple):
 
 
 def pictures(drawn: Sequence[Data]) -> tuple[Picture, ...]:
-    """Return a picture for each mapping in a case's `drawn`: an `Election` if it has the key `leader`, else a `Cluster`.
-
-    The mapping has the arguments of this class by name.
+    """Return a picture for each mapping in `drawn`: an `Election` if the mapping has the key `leader`, else a `Cluster`.
 
     Raises TypeError, ValueError, LookupError or AttributeError for invalid data.
     """
+    # A mapping has the arguments of its class by name.
     made: list[Picture] = [Election(**about) if "leader" in about else Cluster(**about) for about in drawn]
     for picture in made:
         picture.svg()  # raises for data that an answer has forged
@@ -83,19 +79,18 @@ def pictures(drawn: Sequence[Data]) -> tuple[Picture, ...]:
 
 
 class Verdict(NamedTuple):
-    """The result of a check: whether the answer passed, a text for the learner, and a wrong answer's misconception.
-
-    `misconception` is an id, None unless the wrong answer is a known one. `pictures` show the first case that is wrong.
-    `signed` is whether a check mark or a cross is shown; an empty answer has none. `printed` is the output of the answer, and
-    `code` the function of kcontrol that the exercise is about, for an answer that passed.
-    """
+    """The result of a check: whether the answer passed, a text for the learner, the misconception of a known wrong answer."""
 
     passed: bool
     text: str
     misconception: str | None = None
+    # Whether a check mark or a cross is shown; an empty answer has none.
     signed: bool = False
+    # The output of the answer.
     printed: str = ""
+    # The first case that is wrong.
     pictures: tuple[Picture, ...] = ()
+    # The function of kcontrol that the exercise is about, for an answer that passed.
     code: str = ""
 
     def __repr__(self) -> str:

@@ -1,19 +1,12 @@
 """Trials of assignors: equal series of random joins, failures and lags under each of several assignors, and their effects.
 
-The model is small. A group reads six partitions of one topic. Each second every partition gets records at a rate of its own, and
-every member reads the same number of records from its partitions, the greatest lag first. Every ten seconds the group rebalances:
-a member has joined or failed, or the members are as before and the lag may have changed. A rebalance costs one second of reading:
-under the protocol EAGER for all partitions, under COOPERATIVE for those that change their owner. A cooperative assignor runs
-until every partition is assigned.
-
 Source of the assignors: `group/assignors.py`, `group/sticky.py`. Source of the costs: KIP-429.
 """
 
 from __future__ import annotations
 
-import inspect
 import random
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import pandas as pd
@@ -22,17 +15,23 @@ from kcontrol.core.errors import UserError, listed
 from kcontrol.core.model import TopicPartition
 from kcontrol.group.assignors import Subscription, partitions_of
 from kcontrol.group.sticky import ASSIGNORS
-from kcontrol.lab.support import arguments, replacements
+from kcontrol.lab.support import arguments, own_assignor, replacements
+from kcontrol.lab.support.own_assignor import Assigned, Assignor
 from kcontrol.lab.tables import journal_tables
 
+# A group reads six partitions of one topic. Each second every partition gets records at a rate of its own, and every member
+# reads the same number of records from its partitions, the greatest lag first. Every ten seconds the group rebalances: a member
+# has joined or failed, or the members are as before and the lag may have changed. A rebalance costs one second of reading:
+# under the protocol EAGER for all partitions, under COOPERATIVE for those that change their owner. A cooperative assignor runs
+# until every partition is assigned.
 TOPIC, NUMBER = "t", 6
 NAMES = ("anna", "bert", "cleo", "dora", "emil")
 ROUNDS, SECONDS, READ, RATES = 8, 10, 14, (1, 2, 4, 8, 12)
 PARTITIONS = tuple(partitions_of({TOPIC: NUMBER}, TOPIC))
+# Sums over all series: `moved` counts partitions that another living member had before, `uneven` the assignments in which a
+# member has at least two partitions more than another. `greatest_lag` is the greatest number of unread records of a partition,
+# as a mean over the series.
 COLUMNS = {"runs": "int64", "rebalances": "int64", "moved": "int64", "uneven": "int64", "greatest_lag": "int64"}
-
-Assigned = dict[str, list[TopicPartition]]
-Assignor = Callable[..., Mapping[str, Sequence[Any]]]
 
 
 class Series(NamedTuple):
@@ -46,20 +45,14 @@ class Series(NamedTuple):
 
 
 def trials(assignors: Mapping[str, Assignor | None], runs: int, seed: int) -> pd.DataFrame:
-    """Return one row per assignor, with its effects in `runs` random series, which are drawn with `seed`.
+    """Return one row per assignor, with its effects in `runs` random series, which are drawn with `seed` and equal for all.
 
-    A series has the rates of records of six partitions, and the living members in each round of ten seconds, which begins with a
-    rebalance; every assignor gets equal series. A value None in `assignors` stands for Kafka's assignor with the name that is the
-    key.
-
-    `rebalances`, `moved` and `uneven` are sums over all series: `moved` counts partitions that another living member had before,
-    `uneven` the assignments in which a member has at least two partitions more than another. `greatest_lag` is the greatest
-    number of unread records of a partition, as a mean over the series. Raises UserError for an assignor that raises, or that
-    does not assign each partition to one living member.
+    A value None is Kafka's assignor of that key. Raises UserError for failing assignors.
     """
     series = [random_series(random.Random(f"{seed} {number}")) for number in range(arguments.whole(runs, "The number of runs"))]
     rows = []
     for name, own in assignors.items():
+        # An assignor fails if it raises, or does not assign each partition to one living member.
         found = [played(name, chosen(name, own), one) for one in series]
         sums = {key: sum(row[key] for row in found) for key in ("rebalances", "moved", "uneven", "greatest_lag")}
         rows.append({"assignor": name, "runs": runs, **sums, "greatest_lag": sums["greatest_lag"] // max(1, runs)})
@@ -80,14 +73,12 @@ def chosen(name: str, own: Any) -> Assignor:
 
 
 def random_series(chance: random.Random) -> Series:
-    """Return a rate of records for each partition and the members alive in each round of ten seconds, drawn by `chance`.
-
-    At the begin of a round one member joins or fails, or the members stay.
-    """
+    """Return random rates of records for the partitions, and the members alive in each round of ten seconds."""
     alive = list(NAMES[:3])
     rounds = [tuple(alive)]
     for _ in range(ROUNDS):
         absent = [name for name in NAMES if name not in alive]
+        # At the begin of a round one member joins or fails, or the members stay.
         kind = chance.choice(("join", "fail", "stay"))
         if kind == "join" and absent:
             alive.append(chance.choice(absent))
@@ -98,10 +89,9 @@ def random_series(chance: random.Random) -> Series:
 
 
 def played(name: str, assignor: Assignor, series: Series) -> dict[str, int]:
-    """Return the effects of an assignor in one series: `rebalances`, `moved`, `uneven` and `greatest_lag`.
+    """Return the effects of an assignor in one series: `{"rebalances": 9, "moved": 4, "uneven": 1, "greatest_lag": 80}`.
 
-    `moved` counts partitions that another living member had before, `uneven` the assignments in which a member has at least two
-    partitions more than another; `greatest_lag` is in records. `name` is the assignor's name in errors.
+    `greatest_lag` is in records; `name` is the assignor's name in errors.
     """
     owned: Assigned = {}
     lags = dict.fromkeys(PARTITIONS, 0)
@@ -125,68 +115,38 @@ def played(name: str, assignor: Assignor, series: Series) -> dict[str, int]:
 def _rebalanced(
     name: str, assignor: Assignor, owned: Assigned, lags: Mapping[TopicPartition, int], generation: int, is_cooperative: bool
 ) -> Assigned:
-    """Return the next assignment: the partitions by member.
+    """Return the partitions of each living member after a rebalance by `assignor`.
 
-    An assignor is called once; if `is_cooperative`, it is called again until each partition has an owner. `owned` has the
-    partitions that each living member owns now, `lags` the number of unread records of each partition; `generation` is the
-    number of the last generation, and `name` the assignor's name in errors.
+    `owned` has their partitions before it, `lags` the number of unread records by partition; `name` is for errors.
     """
+    # A cooperative assignor is called again until each partition has an owner.
     for number in range(1, NUMBER + 2):
         members = {id: Subscription((TOPIC,), tuple(tps), generation + number) for id, tps in owned.items()}
-        owned = _checked(name, _called(name, assignor, members, lags), members, is_cooperative)
+        owned = own_assignor.checked(name, _called(name, assignor, members, lags), members, PARTITIONS, is_cooperative)
         if not is_cooperative or sum(map(len, owned.values())) == NUMBER:
             return owned
     raise AssertionError("a cooperative assignor gives each partition an owner within a round per partition")
 
 
 def _called(name: str, assignor: Assignor, members: Mapping[str, Subscription], lags: Mapping[TopicPartition, int]) -> Any:
-    """Return the result of an assignor, called with {topic: number of partitions}, the members' subscriptions, and the lags.
+    """Call an assignor with {topic: number of partitions}, the members' subscriptions, and `lags`, the unread records.
 
-    The arguments have this order; `lags` has the number of unread records by partition. An assignor with two parameters is called
-    without the lags. If it raises, UserError with its `name` is raised.
+    Raises UserError with the assignor's `name` if the assignor raises.
     """
     given = ({TOPIC: NUMBER}, members, dict(lags))
-    try:
-        wanted = len(inspect.signature(assignor).parameters)
-        return assignor(*given[: max(2, wanted)])
-    except Exception as error:
-        raise UserError(f"The assignor {name!r} raised {replacements.described(error)}{replacements.place(error)}.") from None
-
-
-def _checked(name: str, answer: Any, members: Collection[str], may_withhold: bool) -> Assigned:
-    """Return an assignor's result `answer` with TopicPartitions in place of names of partitions, and an entry for each member.
-
-    Raises UserError, which has the assignor's `name`, for a result that is no mapping from members to lists of partitions, for
-    an unknown member or partition, for a partition assigned twice and, unless `may_withhold`, for a partition without a member.
-    """
-    if not isinstance(answer, Mapping) or not all(isinstance(tps, list | tuple) for tps in answer.values()):
-        raise UserError(f"The assignor {name!r} returned {arguments.shown(answer)}: return a list of partitions for each member.")
-    if others := [id for id in answer if id not in members]:
-        raise UserError(f"The assignor {name!r} assigned to {arguments.shown(others[0])}; the members are {listed(members, 9)}.")
-    given = [_partition(name, tp) for tps in answer.values() for tp in tps]
-    if len(set(given)) != len(given) or (len(given) != NUMBER and not may_withhold):
-        wrong = f"{len(given)} assignments of {len(set(given))} different partitions"
-        raise UserError(f"The assignor {name!r} made {wrong}: assign each of the {NUMBER} partitions to one member.")
-    return {id: [_partition(name, tp) for tp in answer.get(id, ())] for id in members}
-
-
-def _partition(name: str, value: Any) -> TopicPartition:
-    found = next((tp for tp in PARTITIONS if value in (tp, str(tp))), None)
-    if found is None:
-        raise UserError(f"The assignor {name!r} assigned {arguments.shown(value)}; the partitions are {listed(PARTITIONS, 9)}.")
-    return found
+    # An assignor with two parameters is called without the lags.
+    return own_assignor.called(name, assignor, *given[: max(2, replacements.arity(assignor))])
 
 
 def _read(lags: dict[TopicPartition, int], rates: Sequence[int], owned: Assigned, paused: Collection[TopicPartition]) -> int:
-    """Let one second pass: records arrive at `rates`, and each member reads up to READ records from its partitions.
+    """Let one second pass: records arrive at `rates` per second, and each member reads from its partitions.
 
-    `rates` has the records per second of each partition, in order of their numbers. `owned` has the partitions of each member,
-    which reads the greatest lag first, and nothing from those in `paused`. `lags`, the number of unread records by partition, is
-    changed. Return the greatest lag after that.
+    `lags`, the unread records by partition, is changed. Return the greatest lag.
     """
     for tp, rate in zip(PARTITIONS, rates, strict=True):
         lags[tp] += rate
     for tps in owned.values():
+        # A member reads the greatest lag first, and nothing from partitions in `paused`.
         left = READ
         for tp in sorted((tp for tp in tps if tp not in paused), key=lambda tp: -lags[tp]):
             taken = min(left, lags[tp])

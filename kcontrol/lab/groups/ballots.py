@@ -1,8 +1,6 @@
 """The vote on a group's protocol as a table of ballots: one row for each member, and a last row with the winner.
 
-The functions that vote are those of the coordinator (`group/model.py`): candidates are the protocols that all members offer, each
-member votes for the first candidate of its own list, and the protocol with most votes wins. In a tie Kafka takes the first of a
-hash map, kcontrol the protocol with the earliest vote.
+Candidates are the protocols that all members offer; each member votes for the first candidate of its own list.
 
 Source: selectProtocol, candidateProtocols of GroupMetadata.scala, vote of MemberMetadata.scala (0.9, 2.8).
 """
@@ -24,12 +22,10 @@ ALL_MEMBERS = "all members"
 
 
 def ballots(state: Mapping[str, Any], group: str | None = None) -> pd.DataFrame:
-    """Return one row per member, in the order in which the members joined, and a row for the group.
+    """Return one row per member of a group (protocols, candidates, vote), and a last row with the winner.
 
-    The columns are the member's protocols in its order of preference, the candidates among them, and its vote; in the last row
-    the numbers of votes, the candidates and the winner. The index is the client id, or "all members" in the last row. If `group`
-    is None, the table is about the only group with members. Raises UserError, listing the groups, for a group without members,
-    and for None if not exactly one group has members.
+    `group` None means the only group with members. Raises UserError for a group without members, and for None if several groups
+    have members.
     """
     found = {name: held for _, name, held in group_state.cached(state, "groups") if held["members"]}
     name = next(iter(found)) if group is None and len(found) == 1 else group
@@ -37,6 +33,8 @@ def ballots(state: Mapping[str, Any], group: str | None = None) -> pd.DataFrame:
         wrong = "Name one group with members" if group is None else f"Group {arguments.shown(group)} has no members"
         raise UserError(f"{wrong}; groups with members: {text.listed(found, 30) or 'none'}.")
     voting = Group(name, GroupState.PREPARING, members={id: _member(id, held) for id, held in found[name]["members"].items()})
+    # The functions that vote are those of the coordinator (`group/model.py`). In a tie Kafka takes the first of a hash map,
+    # kcontrol the protocol with the earliest vote.
     candidates = voting.candidates
     rows = [
         (

@@ -1,7 +1,6 @@
 """Finds the journal record that last changed a group's generation, its leader, the owner of a partition, or an offset.
 
-The facts are those in the memory of the group's coordinator. If another broker has become coordinator, its loading of the group
-changes the facts in its memory, so the record is that of the loading.
+These values are read from the memory of the group's coordinator; a load by a new coordinator is also a change.
 """
 
 from __future__ import annotations
@@ -29,10 +28,9 @@ def owner(partition: str) -> Fact:
 
 
 def committed(partition: str) -> Fact:
-    """Return a function from a group's offsets as JSON to (committed offset, base offset of its batch) of the partition.
+    """Return a function from a group's offsets as JSON to the partition's committed offset and the base offset of its batch.
 
-    The batch is the one in `__consumer_offsets` that has the commit. The function returns None if the partition has no committed
-    offset.
+    The function returns None if the partition has no committed offset.
     """
 
     def fact(held: Held) -> Any:
@@ -52,18 +50,15 @@ QUESTIONS: tuple[tuple[str, str, Callable[[dict[str, str]], Fact]], ...] = (
 
 
 def is_question(what: str) -> bool:
-    """Return whether the text `what` names a fact of a group in one of the four forms of QUESTIONS, such as "leader of group g".
+    """Return whether the text `what` names a fact of a group, such as "leader of g" or "owner of t-0 in g".
 
-    The other forms are "generation of g", "owner of t-0 in g" and "offset of g in t-0".
+    The legal forms are those of QUESTIONS.
     """
     return any(re.fullmatch(form, what) for form, _, _ in QUESTIONS)
 
 
 def last_change(records: Iterable[Record], what: str) -> Record | None:
-    """Return the journal record that last changed the fact `what`, such as "generation of billing"; None if no record set it.
-
-    If no coordinator has the group or the offset any more, return the record that removed the group or the offset.
-    """
+    """Return the journal record that last changed the fact `what`, such as "generation of billing"; None if there is none."""
     said, field, fact = next((m.groupdict(), field, ask(m.groupdict())) for m, field, ask in _matches(what))
     held: dict[int, Any] = {}
     found = gone = None
@@ -74,6 +69,7 @@ def last_change(records: Iterable[Record], what: str) -> Record | None:
             continue
         held[node] = answer
         found, gone = (record, gone) if answer is not None else (found, record)
+    # If no coordinator has the group or the offset any more, it is the record that removed the group or the offset.
     return gone if gone and all(answer is None for answer in held.values()) else found
 
 
@@ -84,10 +80,9 @@ def _matches(what: str) -> Iterator[tuple[re.Match[str], str, Callable[[dict[str
 
 
 def _values(records: Iterable[Record], field: str, group: str) -> Iterator[tuple[Record, Held | None]]:
-    """Yield each journal record that changes the group `group` in a coordinator's memory, with the new value as JSON.
+    """Yield each journal record that changes the field "groups" or "offsets" of a group at a coordinator, with the new value.
 
-    If `field` is "groups", the value is the group's state with its members; if `field` is "offsets", the group's offsets. If the
-    record removes the group or its offsets, the value is None.
+    The value is JSON, None if the record removes the group or its offsets.
     """
     for record in records:
         f = record.fields

@@ -1,7 +1,7 @@
 """Tables of the partitions of `__consumer_offsets`: the coordinators that own or load them, and each load and unload.
 
-A coordinator has two sets of partition numbers. `loading` has the partitions whose log it reads now, `owned` the partitions whose
-groups it coordinates. The sets and the release decide the response to a request before any group is looked at.
+A coordinator has two sets of partition numbers: `loading` has the partitions whose log is being read, `owned` those whose
+groups it coordinates.
 
 Source: GroupMetadataManager.scala: ownedPartitions, loadingPartitions (0.9, 2.8).
 """
@@ -38,12 +38,12 @@ ELECTED, RESIGNED = e.PartitionElected.__name__, e.PartitionResigned.__name__
 
 
 def coordinators(state: State, release: str) -> pd.DataFrame:
-    """Return one row per running broker and partition of the offsets topic.
+    """Return one row per running broker and partition of `__consumer_offsets`: whether it leads, loads and owns the partition.
 
-    `leads`: the broker leads the partition. `loading`: it reads the partition's log now. `owned`: it coordinates the groups of
-    the partition. `groups` are those in its cache. The last columns have, for JoinGroup, SyncGroup and Heartbeat, the error by
-    which the broker refuses the request because of `loading` and `owned`, or "the group decides".
+    The owner coordinates groups. Further columns have errors by which a broker refuses requests.
     """
+    # The sets `loading` and `owned` and the release decide the response to a request before any group is looked at. `groups`
+    # are those in the coordinator's cache.
     brokers = sorted(((int(n), node) for n, node in state["nodes"].items() if "group" in node), key=lambda entry: entry[0])
     known = {tp for _, node in brokers for tp in node["broker"].get("metadata", {}) if tp.startswith(f"{OFFSETS_TOPIC}-")}
     rows = (
@@ -71,10 +71,10 @@ def _groups(tp: str, node: Mapping[str, Any], partitions: int) -> dict[str, list
 
 
 def responses(release: str, *, loading: bool, owned: bool) -> dict[str, str]:
-    """Return by request ("JoinGroup", "SyncGroup", "Heartbeat") the error, with its code, by which a coordinator refuses it.
+    """Return a coordinator's error for each request, such as {"JoinGroup": "NOT_COORDINATOR (16)", ...}.
 
-    `loading` is whether the coordinator reads the log of the group's partition now, `owned` whether it coordinates the groups of
-    this partition. If these two do not lead to an error, the value is OWN_GROUP: the response depends on the group.
+    `loading` and `owned` describe a partition of `__consumer_offsets`. Without an error the value is OWN_GROUP: the response
+    depends on the group.
     """
     rules, config = group_rules(release), GroupConfig.of(release, partitions=1)
     ctx = GroupContext(rules, config, owned={0} if owned else set(), loading={0} if loading else set())
@@ -89,24 +89,25 @@ def responses(release: str, *, loading: bool, owned: bool) -> dict[str, str]:
 
 @dataclass
 class _Run:
-    """One load or unload of a partition of the offsets topic, as the journal records of its handler show it.
+    """One load or unload of a partition of `__consumer_offsets`, as the journal records of the event's handler show it."""
 
-    A load follows the election of this broker as the partition's leader, an unload the end of its leadership. `begun` is the
-    `begin` record of the handler, and `event` the event that it handles. `reads` has the number of batches of each read of the
-    log, `groups` the ids of the groups loaded or removed, `refused` the number of parked requests that an unload has refused,
-    `problem` the text of an error in the handler, None without an error, and `ended` the time of the end, None before it. The
-    handler ignores the event unless, at a load, the coordinator adds the partition to its set `loading` (then `loads` is True)
-    or, at an unload, changes its set `owned` (then `removes` is True).
-    """
-
+    # The `begin` record of the handler. A load follows the election of this broker as leader, an unload the end of its
+    # leadership.
     begun: Record
     event: Mapping[str, Any]
+    # The number of batches of each read of the log.
     reads: list[int | None] = field(default_factory=list)
+    # The groups loaded or removed.
     groups: list[str] = field(default_factory=list)
+    # The number of parked requests that an unload has refused.
     refused: int = 0
+    # The text of an error in the handler.
     problem: str | None = None
+    # Whether a load has added the partition to `loading`, or an unload has changed `owned`; otherwise the handler ignores the
+    # event.
     loads: bool = False
     removes: bool = False
+    # The time of the end in ms.
     ended: int | None = None
 
     @property
@@ -124,20 +125,20 @@ class _Run:
 
 
 def loads(records: Sequence[Record]) -> pd.DataFrame:
-    """Return one row per load and unload of a partition of the offsets topic, in the order in which they began.
+    """Return one row per load and unload of a partition of `__consumer_offsets`, in the order in which they began.
 
-    `event` is the event that the coordinator handled, on the election of its broker as the partition's leader or at the end of
-    this leadership. `batches` is the number of batches read from the log, `groups` are the groups that were loaded or removed.
-    `outcome` is the result in words, such as "owned", "the partition is given up", or "ignored: the coordinator epoch is older".
+    `outcome` is such as "owned" or "ignored: the coordinator epoch is older".
     """
     rows = [
         {
             "broker": run.begun.id.node,
+            # The event follows the election of the broker as the partition's leader, or the end of this leadership.
             "event": run.event["event"],
             "begin_ms": run.begun.at_ms,
             "end_ms": run.ended,
             "partition": str(TopicPartition(OFFSETS_TOPIC, run.event["partition"])),
             "coordinator_epoch": run.event["coordinator_epoch"],
+            # The number of batches read from the log.
             "batches": sum(read or 0 for read in run.reads),
             "groups": run.groups,
             "outcome": run.outcome,
@@ -162,9 +163,9 @@ def _runs(records: Sequence[Record]) -> Iterator[_Run]:
 
 
 def _follow(run: _Run, record: Record) -> None:
-    """Set the fields of `run`, a load or unload of a partition, that a journal record of its handler changes.
+    """Set the fields of `run`, a load or unload of a partition, that a journal record of the handler changes.
 
-    A record of kind `read_log`, for example, adds its number of batches to `reads`. A record of no such kind changes nothing.
+    A `read_log` record, for example, adds its number of batches to `reads`.
     """
     fields = record.fields
     match record.kind:

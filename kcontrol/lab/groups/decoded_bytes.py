@@ -14,15 +14,13 @@ from kcontrol.lab.support.table_display import Frame
 
 
 def decode(record: str, data: object) -> pd.DataFrame:
-    """Return one row per field, in the order of the bytes, of a record of the kind `record`, such as "subscription".
+    """Return one row per field of a record of the kind `record`, such as "subscription": its bytes in hexadecimal, its value.
 
-    The other kinds are "assignment", "offset_key", "offset_value", "group_key" and "group_value". `data` are bytes, or their
-    hexadecimal text as a journal has it. The index is the field's name; the columns are its bytes as hexadecimal text, and its
-    value. Raises UserError, with the legal kinds or versions, for an unknown kind or version, and, with the last field that was
-    read, for bytes that end too early.
+    Raises UserError for an unknown kind or version, or if bytes are missing.
     """
     if record not in LAYOUTS:
         raise UserError(f"There is no record {arguments.shown(record)}; the records are {listed(LAYOUTS, 9)}.")
+    # `data` are bytes, or their hexadecimal text as a journal has it.
     raw = _bytes(data)
     if len(raw) < 2:
         raise UserError(f"{len(raw)} bytes are no {record}: each record begins with a version of two bytes.")
@@ -56,15 +54,15 @@ def _walk(layout: Layout, raw: bytes, start: int) -> Iterator[tuple[str, str, An
 
 
 def _field(name: str, kind: Any, raw: bytes, start: int) -> tuple[list[tuple[str, str, Any]], int]:
-    """Return the rows (name, bytes as hexadecimal text, value) of the field `name`, and the position in `raw` where it ends.
+    """Return rows (name, hexadecimal bytes, value) for the field that begins at `start` in `raw`, and its end position.
 
-    `kind` is the name of a type, or a list with the type of the elements: a list field has a row for its length and rows for each
-    element. `start` is the position of the field in `raw`.
+    `kind` is a type, or a list with the type of elements.
     """
     if not isinstance(kind, list):
         fields, end = read(((name, kind),), raw, start)
         value = fields[name]
         return [(name, raw[start:end].hex(), value.hex() if isinstance(value, bytes) else value)], end
+    # A list field has a row for its length and rows for each element.
     count, end = read((("count", "int32"),), raw, start)
     rows: list[tuple[str, str, Any]] = [(f"{name}: number", raw[start:end].hex(), count["count"])]
     (element,) = kind

@@ -20,13 +20,12 @@ DESCRIBED = {"partition": "string", "current_offset": "Int64", "log_end_offset":
 
 
 def assignment(state: State, release: str) -> pd.DataFrame:
-    """Return a row per member, by group, client and member id, and a column per partition: True if the member owns the partition.
+    """Return a row per group, client and member id, and a column per partition: True if the member owns the partition.
 
-    The columns are the partitions of all existing topics but the offsets topic, and of all assignments. `state` is the state of
-    the run after a journal record, and `release` the run's release, on which only the names of group states depend
-    (`group_state.groups`).
+    `release` decides the names of group states.
     """
     members = [(group, member) for group in group_state.groups(state, release) for member in group.members]
+    # The columns are the partitions of all existing topics but `__consumer_offsets`, and of all assignments.
     known = (p for p in folded_state.partitions(dict(state)) if p.topic != OFFSETS_TOPIC)
     names = {p.name: None for p in known} | {name: None for _, member in members for name in member.partitions}
     index, columns = ["group", "client", "member"], "partition"
@@ -40,13 +39,13 @@ def assignment(state: State, release: str) -> pd.DataFrame:
 
 
 def described(state: State, release: str, group: str | None = None) -> pd.DataFrame:
-    """Return the rows that `kafka-consumer-groups --describe` prints, with the release's name of each group's state.
+    """Return the rows that `kafka-consumer-groups --describe` prints of a group, or of every group.
 
-    Without `group` there are rows of every group. The tool shows assignments only of a Stable group; a partition with a committed
-    offset that no member owns has a row without a member. The end of the log is the high watermark of the leader, and is missing
-    if brokers keep no logs. A group of which a coordinator has only offsets is Dead. Raises UserError, listing the groups, for a
-    group of which no coordinator has metadata or offsets. Source: collectGroupsOffsets of ConsumerGroupCommand.scala (2.8).
+    Raises UserError, listing the groups, for a group that no coordinator has.
+
+    Source: collectGroupsOffsets of ConsumerGroupCommand.scala (2.8).
     """
+    # The tool shows assignments only of a Stable group. A group of which a coordinator has only offsets is Dead.
     offsets = {name: held["committed"] for _, name, held in group_state.cached(state, "offsets")}
     groups = {found.group: found for found in group_state.groups(state, release)}
     names = sorted({*groups, *offsets})
@@ -60,13 +59,13 @@ def described(state: State, release: str, group: str | None = None) -> pd.DataFr
 def _described(
     name: str, group: group_state.Group | None, committed: Mapping[str, Any], state: State
 ) -> Iterator[dict[str, Any]]:
-    """Yield one row per partition of the group `name`: the partitions of members, then those with an offset and without a member.
+    """Yield one row per partition of the group `name`: the partitions of members, then those with only a committed offset.
 
-    The members come in the order of the size of their assignments, the largest first; a member without partitions has no row.
-    `group` is None if only offsets of the group are stored; `committed` has its committed offsets by partition.
+    `group` is None if only its offsets are stored.
     """
     shown, seen = group.state if group else "Dead", set[str]()
     members = group.members if group and group.state == "Stable" else []
+    # Members with more partitions come first; a member without partitions has no row.
     for member in sorted(members, key=lambda member: -len(member.partitions)):
         held = group.held["members"][member.member_id] if group else {}
         who = {"member": member.member_id, "client": member.client, "host": held.get("client_host")}
@@ -84,7 +83,7 @@ def _offset(name: str, shown: str, tp: str, committed: Mapping[str, Any], state:
 def _log_end(state: State, partition: str) -> int | None:
     """Return the high watermark of a partition's leader, which ListOffsets gives to a consumer.
 
-    Return None if the partition has no leader, if the leader's process does not run, and if the brokers of the lab keep no logs.
+    None means that no leader runs, or that brokers keep no logs.
     """
     found = next((p for p in folded_state.partitions(dict(state)) if p.name == partition), None)
     leader = str(found.leader) if found else ""

@@ -1,8 +1,6 @@
 """Computes Kafka's metrics of the group coordinator from the journal.
 
-NumOffsets and NumGroups exist since 0.9, the numbers of groups in each state since 1.1, the counts of commits and rebalances
-since 2.4. Source: GroupMetadataManager.scala and GroupCoordinator.scala (0.9.0.1, 1.1.0, 2.4.0, 2.8.2); the package, and so the
-domain of the MBean, is kafka.coordinator.group since 0.11.
+Source: GroupMetadataManager.scala and GroupCoordinator.scala (0.9.0.1, 1.1.0, 2.4.0, 2.8.2)
 """
 
 from __future__ import annotations
@@ -51,11 +49,7 @@ def _of_broker(broker: int, held: Mapping[str, Any], counts: Counter[tuple[int, 
 
 
 def _counts(records: Sequence[Record]) -> Counter[tuple[int, str]]:
-    """Return the numbers of committed offsets and completed rebalances since each broker's start, by broker and metric.
-
-    The offsets of a commit count when the log has their records. A rebalance counts when the coordinator begins to append the
-    assignment that the group's leader has sent.
-    """
+    """Return the numbers of committed offsets and completed rebalances since each broker's start, by broker and metric."""
     counts, commits = Counter[tuple[int, str]](), dict[Any, int]()
     for record in records:
         if record.kind == "stop":
@@ -63,6 +57,8 @@ def _counts(records: Sequence[Record]) -> Counter[tuple[int, str]]:
         elif record.kind == "append":
             fields = record.to_json().fields
             written = (fields["completion_event"] or {}).get("event")
+            # A rebalance counts when the coordinator begins to append the assignment that the group's leader has sent. The
+            # offsets of a commit count when the log has their records.
             if written == "AssignmentStored":
                 counts[record.id.node, COUNTED[written]] += 1
             elif written == "OffsetsStored":

@@ -1,11 +1,8 @@
-"""The records of a partition of the offsets topic: as a table, field by field, and what compaction keeps of them.
+"""The records of a partition of `__consumer_offsets`: as a table, field by field, and what compaction keeps of them.
 
-Compaction keeps the last record of each key. The log cleaner removes a tombstone too, once it is older than
-`delete.retention.ms` (24 h), so that a reader of the log has this time to see it. `compact` computes what the cleaner would keep
-of a log whose segments are all closed; the cleaner itself (`broker/log_cleaner.py`) never cleans the active segment.
+Read next: `group_loading.read_batch`, which reads these records at an election.
 
-Source: Cleaner.cleanInto, shouldRetainRecord of LogCleaner.scala (0.9, 2.8). Read next: `group_loading.read_batch`, which reads
-these records at an election.
+Source: Cleaner.cleanInto, shouldRetainRecord of LogCleaner.scala (0.9, 2.8).
 """
 
 from __future__ import annotations
@@ -16,6 +13,8 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from kcontrol.batches.record_batch import CODECS
+from kcontrol.broker import log_segments
 from kcontrol.core.effects import LogBatch
 from kcontrol.core.errors import UserError
 from kcontrol.core.model import TopicPartition
@@ -33,7 +32,8 @@ from kcontrol.views.offsets_topic_picture import OffsetsTopicPicture, Square
 State = Mapping[str, Any]
 GROUP_VERSION = 2
 RECORDS = {"kind": "string", "key_version": "int64", "value_version": "Int64", "group": "string", "partition": "string",
-           "value": "string", "key_bytes": "int64", "value_bytes": "Int64", "compaction": "string"}  # fmt: skip
+           "value": "string", "key_bytes": "int64", "value_bytes": "Int64", "codec": "string", "batch": "int64",
+           "batch_bytes": "int64", "compaction": "string"}  # fmt: skip
 KEEPS, KEEPS_FOR_A_WHILE = "keeps", "keeps for delete.retention.ms"
 
 
@@ -51,13 +51,13 @@ class PartitionLog(NamedTuple):
 
 
 def log(state: State, partition: str | None = None) -> PartitionLog:
-    """Return the leader's log of a partition of the offsets topic; without a running leader, the longest log of a replica.
+    """Return the leader's log of a partition of `__consumer_offsets`; without a running leader, the longest log of a replica.
 
-    Without `partition` it is the first partition with a record, or the first of all if none has a record. Raises UserError,
-    listing the partitions, if the run has no log of `partition`, or no log of the offsets topic at all.
+    Raises UserError, listing the partitions, if there is no such log.
     """
     logs = _logs(state)
     known = sorted({found.partition for found in logs})
+    # Without `partition` it is the first partition with a record, or the first of all if none has a record.
     written = [found.partition for found in logs if found.records]
     name = partition if partition is not None else next(iter(written or known), None)
     fitting = [found for found in logs if found.partition == name]
@@ -85,16 +85,16 @@ def _logs(state: State) -> list[PartitionLog]:
 
 def _record(held: Mapping[str, Any]) -> OffsetsTopicRecord:
     data = None if held["data"] is None else bytes.fromhex(held["data"])
-    return OffsetsTopicRecord(held["offset"], held["leader_epoch"], bytes.fromhex(held["key"]), data, held["base_offset"])
+    key, codec = bytes.fromhex(held["key"]), held.get("codec", 0)
+    return OffsetsTopicRecord(held["offset"], held["leader_epoch"], key, data, held["base_offset"], codec=codec)
 
 
 def _of_batches(batches: Iterable[Mapping[str, Any]]) -> Iterable[OffsetsTopicRecord]:
-    """Yield the records of the offsets topic's log from the `batches` of a recording.
-
-    Keys and values in a recording are text: a backslash, "x" and two hexadecimal digits stand for each byte that is no UTF-8.
-    """
+    """Yield the records of the log of `__consumer_offsets` from the `batches` of a recording."""
     for batch in batches:
         base = batch["base_offset"]
+        # Keys and values in a recording are text: a backslash, "x" and two hexadecimal digits stand for each byte that is no
+        # UTF-8.
         for offset, (key, data) in enumerate(batch["records"], base):
             yield OffsetsTopicRecord(offset, 0, _bytes(key), None if data is None else _bytes(data), base, batch["producer_id"])
 
@@ -106,16 +106,16 @@ def _bytes(escaped: str) -> bytes:
 # ---------------------------------------------------------------- tables
 
 
-def table(state: State, partition: str | None, offset: int | None) -> pd.DataFrame:
-    """Return one row per record of the log, by offset; with `offset`, one row per field of the key and the value of this record.
+def table(state: State, release: str, partition: str | None, offset: int | None) -> pd.DataFrame:
+    """Return one row per record of a partition of `__consumer_offsets`, or one row per field of the record at `offset`.
 
-    The log is that of `partition` of the offsets topic; None means the first partition with a record. Raises UserError, listing
-    the legal values, for an unknown partition or offset.
+    Raises UserError, listing the legal values, for an unknown partition or offset.
     """
     found = log(state, partition)
     if offset is None:
-        kept = _compaction(found.records)
-        rows = ({"offset": str(r.offset)} | _row(r) | {"compaction": kept[r.offset]} for r in found.records)
+        kept, batches = _compaction(found.records), _batches(found.records, release)
+        more = ({"offset": str(r.offset), "compaction": kept[r.offset]} | batches[r.offset] for r in found.records)
+        rows = (_row(record) | fields for record, fields in zip(found.records, more, strict=True))
         return journal_tables.table(rows, RECORDS, "offset").set_axis(pd.Index(list(kept), name="offset", dtype="int64"))
     records = {record.offset: record for record in found.records}
     if offset not in records:
@@ -143,6 +143,22 @@ def _row(record: OffsetsTopicRecord) -> dict[str, Any]:
     return row | {"value_version": int.from_bytes(record.data[:2], "big"), "value_bytes": len(record.data)}
 
 
+def _batches(records: Sequence[OffsetsTopicRecord], release: str) -> dict[int, dict[str, Any]]:
+    """Return the columns `codec`, `batch` and `batch_bytes` of each record by the record's offset.
+
+    Up to 0.10.2 each record that is not compressed is a message of its own, and so its own batch.
+    """
+    version = log_segments.message_format(release)
+    found: dict[int, dict[str, Any]] = {}
+    for together in log_segments.batches(records):
+        is_whole = version == 2 or log_segments.as_batch(together).codec
+        for batch in [together] if is_whole else [(record,) for record in together]:
+            first, size = log_segments.as_batch(batch), log_segments.size_in_bytes(batch, version)
+            columns = {"codec": CODECS[first.codec], "batch": batch[0].offset, "batch_bytes": size}
+            found |= {record.offset: columns for record in batch}
+    return found
+
+
 def _value(record: OffsetsTopicRecord) -> str:
     if record.data is None:
         return "tombstone"
@@ -158,7 +174,7 @@ def _group(generation: int, members: int) -> str:
 
 
 def compact(records: Sequence[OffsetsTopicRecord], *, keeps_tombstones: bool = True) -> tuple[OffsetsTopicRecord, ...]:
-    """Return the last record of each key, in the order of the log; without `keeps_tombstones`, no key whose last is a tombstone.
+    """Return the last record of each key, in the order of the log; tombstones only if `keeps_tombstones`.
 
     Source: shouldRetainRecord of LogCleaner.scala (2.8).
     """
@@ -170,9 +186,11 @@ def compact(records: Sequence[OffsetsTopicRecord], *, keeps_tombstones: bool = T
 def _compaction(records: Sequence[OffsetsTopicRecord]) -> dict[int, str]:
     """Return by offset what compaction does with the record there: "keeps", or "drops: 7 has its key".
 
-    The number is the offset of the last record with this key. A tombstone that is the last record of its key has "keeps for
-    delete.retention.ms".
+    Here 7 is the offset of the last record with this key.
     """
+    # This is what the cleaner would keep of a log whose segments are all closed; the cleaner itself (`broker/log_cleaner.py`)
+    # never cleans the active segment. It removes a last tombstone once it is older than `delete.retention.ms` (24 h), so that a
+    # reader of the log has this time to see the tombstone.
     last = {record.key: record.offset for record in records}
     return {record.offset: _fate(record, last[record.key]) for record in records}
 
@@ -189,17 +207,26 @@ def _fate(record: OffsetsTopicRecord, last: int) -> str:
 def picture(state: State, release: str, partition: str | None, now_ms: int) -> OffsetsTopicPicture:
     """Return a picture of a partition's log, its coordinator's cache, and what a load of this log would put into a cache.
 
-    Without `partition` it is the first partition of the offsets topic with a record. `release` and the time `now_ms` are in the
-    title; `release` also decides how far a load reads the log. Raises UserError, listing the partitions, for an unknown one.
+    Raises UserError for an unknown partition of `__consumer_offsets`.
     """
+    # Without `partition` it is the first partition with a record. The release decides how far a load reads the log.
     found = log(state, partition)
     last = {record.key: record.offset for record in found.records}
     names = {record.key: _name(record.key) for record in found.records}
-    squares = [Square(names[r.key], _value(r), str(r.offset), is_faded=last[r.key] != r.offset) for r in found.records]
+    batches = _batches(found.records, release)
+    squares = [
+        Square(names[r.key], _value(r), str(r.offset), is_faded=last[r.key] != r.offset, batch=_compressed(batches[r.offset]))
+        for r in found.records
+    ]
     title = f"{found.partition} at {now_ms:,} ms, Kafka {release}"
     nodes = state["nodes"]
     node = nodes.get(str(found.broker), {}) if found.broker is not None else next(iter(nodes.values()), {})
     return OffsetsTopicPicture(title, found.broker, squares, _cached({"nodes": {"0": node}}), _load(found, release))
+
+
+def _compressed(batch: Mapping[str, Any]) -> str:
+    """Return the codec and the size of a compressed batch, as ", in a gzip batch of 130 bytes"; "" for any other batch."""
+    return "" if batch["codec"] == CODECS[0] else f", in a {batch['codec']} batch of {batch['batch_bytes']} bytes"
 
 
 def _name(key: bytes) -> str:
@@ -210,10 +237,9 @@ def _name(key: bytes) -> str:
 
 
 def _cached(state: State) -> dict[str, str]:
-    """Return the groups and the committed offsets in the memory of a state's coordinators, in words.
+    """Return the groups and committed offsets in the memory of coordinators, in words.
 
-    A value is such as "generation 2, 1 member" or "offset 5". The keys are a group ("billing") for a group, and a group and a
-    partition ("billing t-0") for an offset.
+    The result is such as `{"billing": "generation 2, 1 member", "billing t-0": "offset 5"}`.
     """
     groups = {group: _group(held["generation"], len(held["members"])) for _, group, held in group_state.cached(state, "groups")}
     offsets = {
@@ -227,10 +253,10 @@ def _cached(state: State) -> dict[str, str]:
 def _load(found: PartitionLog, release: str) -> dict[str, str]:
     """Return the groups and offsets that a load of the log would put into a coordinator's cache, in words.
 
-    A value is such as "generation 2, 1 member" or "offset 5". The keys are a group ("billing") for a group, and a group and a
-    partition ("billing t-0") for an offset. `release` decides whether the log is read to its end or to the high watermark.
+    The result is such as `{"billing": "generation 2, 1 member", "billing t-0": "offset 5"}`.
     """
     loaded, rules = Loaded(), group_rules(release)
+    # The release decides whether a load reads the log to its end or to the high watermark.
     end = found.high_watermark if rules.loads_up_to == "high watermark" else found.end_offset
     for record in (record for record in found.records if record.offset < end):
         read_batch(loaded, LogBatch(record.base_offset, ((record.key, record.data),), record.producer_id))

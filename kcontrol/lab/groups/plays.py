@@ -1,11 +1,6 @@
 """Performs the prepared runs (plays) of the chapters about groups, by name: `Lab.play("billing", until="dora joins")`.
 
-A play has the arguments of its lab and a table of named steps. A step is a list of actions, and an action is a word of WORDS with
-its arguments, such as ("join", "anna"). The words are those of a consumer's client library: a consumer that gets
-MEMBER_ID_REQUIRED joins again (KIP-394), and `settle` lets consumers send the requests by which a rebalance ends. So one play
-runs under every release.
-
-In a play a consumer sends a request only as an action. What consumers do by themselves is in `cluster/consumer_clients.py`.
+A play has the arguments of its lab and a table of named steps. A step is a list of actions, such as ("join", "anna").
 """
 
 from __future__ import annotations
@@ -35,7 +30,10 @@ TOPICS = {
 
 
 class Play(NamedTuple):
-    """A prepared run of a chapter: its release, the arguments of `Lab`, and the actions (words of WORDS) of each named step."""
+    """A prepared run of a chapter: its release, the arguments of `Lab`, and the actions of each step by name.
+
+    An action is a word of WORDS with its arguments, such as ("freeze", "dora").
+    """
 
     release: str
     arguments: Mapping[str, Any]
@@ -43,9 +41,9 @@ class Play(NamedTuple):
 
 
 def _billing(*others: str, **settings: Any) -> dict[str, Any]:
-    """Return the arguments of a lab in which four consumers (NAMES) belong to group billing, whose coordinator is broker 2.
+    """Return the arguments of a lab in which four consumers belong to group billing, whose coordinator is broker 2.
 
-    `settings` are configs of these consumers; `others` are the names of further consumers, which belong to group audit.
+    `settings` are configs of these consumers; `others` are consumers of group audit.
     """
     consumers = {name: {"group.id": "billing"} | settings for name in NAMES}
     return {"consumers": consumers | {name: {"group.id": "audit"} for name in others}, "topics": TOPICS}
@@ -163,17 +161,18 @@ def _assigned(lab: Lab) -> set[str]:
 
 
 def next_request(me: Mapping[str, Any]) -> str:
-    """Return the request that a consumer's client sends next: "join", "sync" or "heartbeat".
+    """Return the request that a consumer's client sends next: "join", "sync" or "heartbeat"; `me` has the consumer's fields.
 
-    It is "join" if the consumer has not joined or has to join again, then "sync" until it has its assignment, and "heartbeat"
-    after that. `me` has the fields of the consumer. Source: joinGroupIfNeeded and the response handlers of
-    AbstractCoordinator.java (2.8).
+    Source: joinGroupIfNeeded and the response handlers of AbstractCoordinator.java (2.8).
     """
     if me["state"] == consumer_state.UNJOINED or me["rejoin_needed"]:
         return "join"
     return "heartbeat" if me["state"] == consumer_state.STABLE else "sync"
 
 
+# The words are those of a consumer's client library: a consumer that gets MEMBER_ID_REQUIRED joins again (KIP-394), and
+# `settle` lets consumers send the requests by which a rebalance ends. So one play runs under every release. A consumer sends a
+# request only as an action, except in `alive` (`cluster/consumer_clients.py`).
 WORDS: Mapping[str, Callable[..., Any]] = {
     "join": lambda lab, *names: _send(lab, "join", *names),
     "sync": lambda lab, *names: _send(lab, "sync", *names),
@@ -199,12 +198,12 @@ WORDS: Mapping[str, Callable[..., Any]] = {
 
 
 def find(scenario: object, until: object) -> Play | None:
-    """Return the play (prepared run of a chapter) with the name `scenario`, which has a step with the name `until`.
+    """Return the play, a chapter's prepared run, with the name `scenario` and a step `until`; None if there is none.
 
-    If `until` is None, the step is not checked, and None is returned for a `scenario` that is no play. If `until` is given,
-    UserError, with the legal names, is raised for a `scenario` that is no play, and for a step that the play does not have.
+    Raises UserError if `until` is given, and the play or its step is unknown.
     """
     found = PLAYS.get(scenario) if isinstance(scenario, str) else None
+    # Without `until` any text that is no play gives None.
     if until is None or (found and until in found.steps):
         return found
     if found is None:

@@ -31,11 +31,9 @@ class Grid(Wide):
 
 
 def grid(records: Sequence[Record], release: str) -> Grid:
-    """Return a row per group state of the release and a column per request: the coordinator's response if no condition holds.
+    """Return a row per group state and a column per request: the coordinator's usual response in this release.
 
-    If each response has a condition, the cell has the response to an unknown member id.
-    `rebalances.reactions` has the responses with conditions. The cell of the last request in the journal begins with MARK. Raises
-    UserError for a release without a group coordinator.
+    The cell of the last request in the journal begins with MARK. Raises UserError without a coordinator.
     """
     require_coordinator(release)
     names = {None: NO_GROUP} | group_state.state_names(GROUP_TRANSITIONS.for_(release), release)
@@ -51,19 +49,15 @@ def grid(records: Sequence[Record], release: str) -> Grid:
 
 
 def _usual(rows: Sequence[Reaction]) -> str:
-    """Return the coordinator's usual response to one request in one state of a group, as text.
-
-    `rows` are all its responses there, each with its condition. The usual response is the one without a condition; if each
-    response has a condition, it is the response to an unknown member id.
-    """
+    """Return the coordinator's usual response to one request in one group state, as text: the response without a condition."""
+    # If each response has a condition, it is the response to an unknown member id.
     return next(row.reaction for condition in (always, is_unknown) for row in rows if row.condition is condition)
 
 
 def _last_used(records: Sequence[Record]) -> tuple[str | None, Request] | None:
     """Return the state of the group before the last handled request of a member, and the kind of this request.
 
-    The state is None if the coordinator did not have the group. Return None in place of the pair if no coordinator has handled a
-    request of a member.
+    Without such a request, return None.
     """
     events = {record.id: record for record in records if record.kind == "enqueue"}
     for index in range(len(records) - 1, -1, -1):
@@ -71,6 +65,7 @@ def _last_used(records: Sequence[Record]) -> tuple[str | None, Request] | None:
         if record.kind == "begin" and record.fields["event"] in EVENTS and record.cause in events:
             event = events[record.cause].to_json().fields["event"]
             held = fold(records[:index])["nodes"][str(record.id.node)]["group"].get("groups", {}).get(event["group_id"])
+            # The state is None if the coordinator did not have the group.
             return (held["state"] if held else None), _request(event)
     return None
 

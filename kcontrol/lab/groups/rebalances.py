@@ -26,11 +26,12 @@ NO_GROUP = "no group"
 
 
 def rebalances(records: Sequence[Record]) -> pd.DataFrame:
-    """Return one row per rebalance, indexed by group: the time from PreparingRebalance to its end.
+    """Return one row per rebalance, indexed by group: from PreparingRebalance to Stable, Empty or Dead.
 
-    The end is Stable, Empty or Dead, or the end of the coordinator's process; it is missing while the rebalance goes on. If a
-    group returns to PreparingRebalance before its assignment is stored, one row ends and the next row begins.
+    The end is missing while the rebalance goes on.
     """
+    # A rebalance also ends with the coordinator's process. If a group returns to PreparingRebalance before its assignment is
+    # stored, one row ends and the next row begins.
     rows = list(_rebalances(records))
     return journal_tables.table(rows, journal_tables.timed(REBALANCES, records), "group")
 
@@ -67,14 +68,13 @@ def _begun(r: Record, value: Mapping[str, Any]) -> dict[str, Any]:
 def reactions(release: str, request: str | None = None) -> pd.DataFrame:
     """Return one row per group state, request and condition, with the response of the coordinator in this release.
 
-    The rows of a state and request have the order in which the coordinator checks their conditions. `request` None means every
-    request. Raises UserError, listing the requests, for a request that the release lacks, and for a release without a
-    coordinator.
+    Raises UserError for a request that the release lacks.
     """
     require_coordinator(release)
     asked = {found.title: found for found in Request if reactions_of(release, "any", found)}
     if request is not None and request not in asked:
         raise UserError(f"There is no request {arguments.shown(request)} in Kafka {release}; there are {text.listed(asked, 30)}.")
+    # The rows of a state and request have the order in which the coordinator checks their conditions.
     chosen = [found for title, found in asked.items() if request in (None, title)]
     return Wide(journal_tables.table((row for found in chosen for row in _reactions(release, found)), REACTIONS))
 
@@ -96,12 +96,10 @@ def _reactions(release: str, request: Request) -> Iterator[dict[str, Any]]:
 
 
 def _reachable(rows: Iterable[Reaction]) -> Iterator[Reaction]:
-    """Yield the responses to one request in one group state, up to and including the first response without a condition.
-
-    The coordinator takes the first response whose condition holds, so it never takes a response after that one.
-    """
+    """Yield the responses to one request in one group state, up to the first response without a condition."""
     for row in rows:
         yield row
+        # The coordinator takes the first response whose condition holds, so it never takes a response after this one.
         if row.condition is always:
             return
 

@@ -28,23 +28,18 @@ def is_recorded_group(records: Sequence[Record]) -> bool:
 def group_recording_diff(names: tuple[str, str], one: Sequence[Record], other: Sequence[Record]) -> GroupRecordingDiff:
     """Return the comparison of two runs in which a coordinator received one recorded sequence of requests.
 
-    `names` are the labels of `one` and `other`. In the comparison's table the column `theirs` has the first run if that is the
-    recording of a real coordinator, else the second run. Raises UserError if one of the runs was not made from a recording of a
-    group; runs of two recordings raise no error, and differ.
+    `names` are the runs' labels. Raises UserError for a run that was not made from a recording.
     """
+    # In the table, "theirs" is `one` if that is the recording of a real coordinator, else `other`.
     if not is_recorded_group(one):
         names, one, other = names[::-1], other, one
     return GroupRecordingDiff(names, from_journal.of_journal(one), from_journal.of_journal(other))
 
 
 class GroupRecordingDiff(RecordingDiff):
-    """The comparison of two runs in which a coordinator received one sequence of requests: its responses and log records.
+    """The comparison of two runs in which a coordinator received one sequence of requests: its responses and log records."""
 
-    Differences that Kafka leaves open, such as the order of members and times in records, do not count. `difference` is the
-    first difference, a `Difference`, or None if there is none; `table` has the responses and the log records of both runs, line
-    by line.
-    """
-
+    # Differences that Kafka leaves open, such as the order of members and times in records, do not count.
     def _compare(self) -> Iterator[Difference]:
         return compare.differences(self.theirs, self.ours)
 
@@ -59,11 +54,12 @@ class GroupRecordingDiff(RecordingDiff):
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """One row per response and per record of the log, in the order of the recording, with the member ids of the recording.
+        """One row per response and per record of the log, in the order of the recording.
 
-        `verdict` is `same`; `differs`; `free` for a difference that the comparison ignores, such as a time in a record;
-        or `not compared` from the first request on that is not equal in both runs.
+        `verdict` is "same", "differs", "free" (a difference that Kafka leaves open) or "not compared".
         """
+        # "free" is a difference that the comparison ignores, such as a time in a record. From the first request on that is not
+        # equal in both runs the verdict is "not compared". The member ids are those of the recording.
         return journal_tables.table([*self._exchange_rows(), *self._log_rows()], COLUMNS)
 
     def _exchange_rows(self) -> Iterator[dict[str, Any]]:

@@ -25,9 +25,9 @@ RESPONSES = {"broker": "int64", "request": "string", "about": "string", "error":
 
 
 def responses(records: Sequence[Record]) -> pd.DataFrame:
-    """Return one row per group or partition in each response to an administrator, with its error and other values in words.
+    """Return one row per group or partition (`about`) in each response to an administrator, with its error and other values.
 
-    The index is the id of the response's journal record. The value of `about` is the group or partition.
+    The index is the id of the response's journal record.
     """
     rows = (row for record in records for row in _rows(record))
     return Wide(journal_tables.table(rows, RESPONSES, "id"))
@@ -47,10 +47,9 @@ def _rows(record: Record) -> Iterator[dict[str, Any]]:
 def _answers(request: str, group: str, body: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     """Yield (group or partition, error, other values in words) for each group or partition of the response `body`.
 
-    `request` is the name of the request, such as "DeleteGroups", and `group` its group, "" for ListGroups, whose response gives
-    one tuple for all groups. The error is "NONE" if there is none. The other values are the groups of ListGroups, or the group's
-    state and members of DescribeGroups; they are "" for DeleteGroups, for OffsetDelete, and for a DescribeGroups with an error.
+    `request` is such as "DeleteGroups"; the error is "NONE" if there is none.
     """
+    # A response to ListGroups gives one tuple for all groups, with an empty group.
     if request == "ListGroups":
         found = [f"{name} ({kind or 'no protocol type'}, {state})" for name, kind, state in body["groups"]]
         yield group, body["error"], ", ".join(found) or "no group"
@@ -81,10 +80,9 @@ def refusals(record: Record) -> Iterator[str]:
 
 
 def states(release: str, asked: Sequence[Any]) -> tuple[str, ...]:
-    """Return `asked` if each element is the name of a group state in this release, such as "Stable", for a ListGroups request.
+    """Return `asked` if its elements are group states of this release, such as "Stable", for a ListGroups request.
 
-    Raises UserError, listing the states, for an unknown state. Raises UserError for any state before 2.6 (KIP-518), in which
-    ListGroups does not filter.
+    Raises UserError for any other state, and for any state before 2.6 (KIP-518).
     """
     if asked and not is_since("2.6", release):
         raise UserError(f"Kafka {release} lists the groups of all states: ListGroups takes states since 2.6 (KIP-518).")

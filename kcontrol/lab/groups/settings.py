@@ -1,7 +1,6 @@
-"""Checks and tabulates Kafka's settings of the group coordinator: those with an effect in a lab, and those without an effect.
+"""Checks and tabulates Kafka's settings of the group coordinator, all of which have an effect in a lab.
 
-The defaults of the settings in use are those of `group.context.CONFIGS`; this module adds the meaning of each setting. Source:
-KafkaConfig.scala (0.9, 2.8).
+Source: KafkaConfig.scala (0.9, 2.8).
 """
 
 from __future__ import annotations
@@ -24,16 +23,17 @@ FIRST = "0.9.0"
 
 
 class Used(NamedTuple):
-    """A setting of the coordinator that has an effect in a lab: its meaning, how a lab uses it (`here`), and its first release.
-
-    `least` is its least value. A value of its field in GroupConfig is the setting's value times `unit`: 60,000 for a setting in
-    minutes, whose field is in ms.
-    """
+    """A setting of the coordinator that has an effect in a lab: its meaning, its use in a lab, and its first release."""
 
     meaning: str
     here: str = "yes"
     since: str = FIRST
+    # The least and the greatest value in a lab, and which other values Kafka takes.
     least: int = 0
+    most: int = LARGEST_INT
+    beyond: str = ""
+    # A value of the field in GroupConfig is the setting's value times this unit: 60,000 for a setting in minutes, whose field
+    # is in ms.
     unit: int = 1
 
 
@@ -53,11 +53,11 @@ USED = {
     "max_session_timeout_ms": Used("the greatest session timeout that a member may ask for"),
     "initial_delay_ms": Used("how long the first rebalance of an Empty group waits for more members", since="0.11.0"),
     "max_size": Used("how many members a group may have", since="2.2.0", least=1),
+    "compression_codec": Used("how a batch of the offsets topic is compressed: 0 is not at all, 1 is gzip",
+                              "yes; no effect under 0.9, whose offsets topic has compression.type=uncompressed",
+                              most=1, beyond="; Kafka also takes 2 (snappy), 3 (lz4) and, since 2.1, 4 (zstd), but a lab has no "
+                              "library for these codecs"),
 }
-NOT_USED = (
-    Config("offsets.topic.compression.codec", (("0.9.0", 0),), "how records of the offsets topic are compressed; 0 is not at all",
-           False, "no: the log here holds records as they are"),
-)
 # fmt: on
 FIELDS = {CONFIGS[field][0]: field for field in USED}
 
@@ -68,8 +68,8 @@ def known(release: str) -> list[str]:
 
 
 def is_setting(name: object) -> bool:
-    """Return whether a name, with dots or underscores, is a setting of the group coordinator, with or without an effect here."""
-    return _dotted(name) in (*FIELDS, *(row.name for row in NOT_USED))
+    """Return whether a name, with dots or underscores, is a setting of the group coordinator of any release."""
+    return _dotted(name) in FIELDS
 
 
 def _dotted(name: object) -> str:
@@ -79,27 +79,26 @@ def _dotted(name: object) -> str:
 def group_config(release: str, config: Mapping[str, Any]) -> dict[str, int]:
     """Return the settings in `config` by their field in GroupConfig, with the values in the units of these fields.
 
-    `config` maps Kafka's names, with dots or underscores, to values in Kafka's units. Defaults are not added. Raises UserError
-    for a setting that the release lacks or that has no effect in a lab, listing the legal settings, and for an illegal value,
-    listing the legal range.
+    Raises UserError for an illegal value, and for a setting that the lab's release lacks.
     """
+    # The keys of `config` are Kafka's names, with dots or underscores. Defaults are not added.
     found = {}
     for name, value in ((_dotted(name), value) for name, value in config.items()):
         if name not in known(release):
             taken = ", ".join(known(release)) or "none"
             raise UserError(f"A lab of Kafka {release} does not take {name}; of the coordinator's settings it takes {taken}.")
         use = USED[FIELDS[name]]
-        if not isinstance(value, int) or isinstance(value, bool) or not use.least <= value <= LARGEST_INT:
-            legal = f"whole numbers from {use.least} to {LARGEST_INT} are legal"
+        if not isinstance(value, int) or isinstance(value, bool) or not use.least <= value <= use.most:
+            legal = f"whole numbers from {use.least} to {use.most} are legal{use.beyond}"
             raise UserError(f"{arguments.shown(value)} is no value of {name}: {legal}.")
         found[FIELDS[name]] = value * use.unit
     return found
 
 
 def table(settings: Settings) -> pd.DataFrame:
-    """Return one row per setting of the coordinator: value, default, defaults by release, meaning, and its use in a lab.
+    """Return one row per setting of the coordinator: value, default, defaults by release, meaning, and use in a lab.
 
-    The table has no row if the release of `settings` is before 0.9, the first release with a coordinator.
+    There is no row before 0.9, the first release with a coordinator.
     """
     rows = _rows(settings) if is_since(FIRST, settings.release) else ()
     return journal_tables.table(rows, journal_tables.CONFIG, "name")
@@ -112,7 +111,6 @@ def _rows(settings: Settings) -> Iterator[dict[str, Any]]:
         value = getattr(values, field) // use.unit if is_since(use.since, release) else None
         defaults = tuple((since, default if default is None else default // use.unit) for since, default in _defaults(field))
         yield journal_tables.config_row(Config(CONFIGS[field][0], defaults, use.meaning, True, use.here), release, value)
-    yield from (journal_tables.config_row(row, release, None) for row in NOT_USED)
 
 
 def _defaults(field: str) -> list[tuple[str, int | None]]:

@@ -27,15 +27,13 @@ REQUESTS = {"join": "JoinGroup", "sync": "SyncGroup", "append": "OffsetCommit"}
 
 
 def timers(records: Sequence[Record], state: State) -> pd.DataFrame:
-    """Return one row per timer that a broker has set and that has not fired, in the order of firing.
-
-    The value of `group` is missing for a timer that belongs to no group, those of `member` and `client` for a timer that belongs
-    to no member.
-    """
+    """Return one row per timer that a broker has set and that has not fired, in the order of firing."""
     now_ms, armed = records[-1].at_ms, []
     for broker, node in state["nodes"].items():
         for name, timer in node["timers"].items():
             event = timer["event"] or {"event": None}
+            # A timer that belongs to no group has no `group`; a timer that belongs to no member has no `member` and no
+            # `client`.
             about = {"group": event.get("group_id"), "member": event.get("member_id")}
             row = {"broker": int(broker), "timer": name, "event": event["event"], **about}
             fires_ms = timer["at_ms"]
@@ -113,9 +111,10 @@ def _for_sync(held: Mapping[str, Any]) -> str:
 def operations(records: Sequence[Record]) -> pd.DataFrame:
     """Return one row per delayed operation: its steps, such as "try, watch, try again, timer", and its completion.
 
-    The index is the id of the journal record of the operation's first try. `rings` has the tick of each timing wheel in which
-    the operation's timer was. Raises UserError if the lab of this journal was opened without `purgatory=True`.
+    Raises UserError if the lab of this journal was opened without `purgatory=True`.
     """
+    # The index is the id of the journal record of the first try. `rings` is the tick of each timing wheel in which the
+    # operation's timer was, such as "20 ms > 1 ms".
     rows = [(each.begun, _operation(broker, each)) for broker, found in _purgatories(records) for each in found.operations]
     position = {record.id: number for number, record in enumerate(records)}
     rows.sort(key=lambda row: position[row[0]])
@@ -133,9 +132,7 @@ def _operation(broker: int, operation: delayed_operations.Operation) -> dict[str
 def purgatory(records: Sequence[Record], name: str, broker: int | None) -> PurgatoryPicture:
     """Return a picture of the purgatory `name`, "Heartbeat" or "Rebalance", of a broker at the end of the journal.
 
-    A purgatory holds the delayed operations of one kind; the picture has its watch lists, counters and timing wheel. Without
-    `broker` it is the broker on which an operation of a purgatory `name` began last. Raises UserError, which lists the
-    purgatories, for an unknown name or broker.
+    Raises UserError, which lists the purgatories, for an unknown name or broker.
     """
     found = _purgatories(records)
     fitting = [entry for entry in found if entry[1].name == name and broker in (None, entry[0])]
@@ -144,6 +141,7 @@ def purgatory(records: Sequence[Record], name: str, broker: int | None) -> Purga
         of_broker = "" if broker is None else f" of broker {arguments.shown(broker)}"
         raise UserError(f"There is no purgatory {arguments.shown(name)}{of_broker}; there are {listed}.")
     position = {record.id: number for number, record in enumerate(records)}
+    # Without `broker` it is the broker on which an operation of such a purgatory began last.
     n, chosen = max(fitting, key=lambda entry: position[entry[1].operations[-1].begun])
     return PurgatoryPicture(n, chosen, records[-1].at_ms)
 

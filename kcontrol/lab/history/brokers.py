@@ -16,8 +16,7 @@ ENDS = {"close": "session ended", "delete": "znode deleted", "set": "znode overw
 def tenures(run: Entries) -> Iterator[Row]:
     """Yield one row per term of a controller: the time from a write of `/controller` to its next write or its deletion.
 
-    The end is missing if the term goes on. The controller epoch of the row is the last value that was written to
-    `/controller_epoch` during the term, None if no value was written or the value is no number.
+    The end is missing if the term goes on.
     """
     writes = list(znode_writes(run, lambda path: path == CONTROLLER))
     epochs = [w for w in znode_writes(run, lambda path: path == CONTROLLER_EPOCH) if w.op in ("create", "set")]
@@ -26,6 +25,8 @@ def tenures(run: Entries) -> Iterator[Row]:
             of_tenure = [e for e in epochs if write.entry.n <= e.entry.n and (after is None or e.entry.n < after.entry.n)]
             yield interval(write.entry, after and after.entry) | {
                 "broker": _broker(write.data),
+                # The last value that was written to `/controller_epoch` during the term, None if no value was written or the
+                # value is no number.
                 "controller_epoch": _number(of_tenure[-1].data) if of_tenure else None,
                 "ended_by": ENDS.get(after.op) if after else None,
             }
@@ -43,16 +44,15 @@ def _broker(data: str | None) -> int | None:
 
 
 def broker_lives(run: Entries) -> Iterator[Row]:
-    """Yield one row per process of a broker, from its start to its end, which is missing while the process runs.
-
-    `registered_record` is the id of the journal record of its registration in ZooKeeper, None if it has not registered.
-    """
+    """Yield one row per process of a broker, from its start to its end, which is missing while the process runs."""
     registered = {w.entry.n: w for w in znode_writes(run, lambda p: p.startswith(broker_path(0)[:-1])) if w.op == "create"}
     lives: dict[int, Row] = {}
     for entry in run.entries:
         if entry.r.kind == "start":
             fields = entry.r.fields
             named = {"broker": fields["broker"], "incarnation": fields["incarnation"]}
+            # `registered_record` is the id of the journal record of the registration in ZooKeeper, None if the broker has not
+            # registered.
             lives[fields["broker"]] = named | {"begin": entry, "registered_record": None, "registered_ms": None}
         elif entry.r.kind == "stop" and (life := lives.pop(entry.r.fields["broker"], None)):
             yield _life(life, entry)
@@ -73,8 +73,7 @@ def _life(life: Row, end: Entry | None) -> Row:
 def requests(run: Entries) -> Iterator[Row]:
     """Yield one row per request of a controller to a broker, with the id of its response's journal record.
 
-    The `state` of a request is "answered" by a response without an error, or "refused" by an error code. Without a response it is
-    "dropped" if later the process of the sender or receiver or the sender's channel to the receiver has ended, else "waiting".
+    `state` is "answered", "refused" (by an error code), "dropped" or "waiting".
     """
     answers = _answers(run)
     ends = list(run.of("stop", "close_channels"))
@@ -85,6 +84,8 @@ def requests(run: Entries) -> Iterator[Row]:
             if answer:
                 state = "refused" if _is_refusal(answer) else "answered"
             else:
+                # Without a response a request is dropped if later the process of the sender or receiver, or the channel between
+                # them, has ended.
                 state = "dropped" if any(e.n > entry.n and _drops(e, node, receiver) for e in ends) else "waiting"
             yield entry.evidence | {
                 "api": api, "sender": node, "receiver": receiver, "controller_epoch": batch["controller_epoch"],
@@ -93,11 +94,8 @@ def requests(run: Entries) -> Iterator[Row]:
 
 
 def _answers(run: Entries) -> dict[tuple[str, int, str], Entry]:
-    """Return the journal record of each response, by the id of the request's `send` record, the receiving broker and the API.
-
-    One `send` record can have requests to several brokers. The mapping is empty for the journal of a recording, which has no
-    responses.
-    """
+    """Return the journal record of each response, by the id of the request's `send` record, the receiving broker and API."""
+    # One `send` record can have requests to several brokers. Recordings have no responses.
     received: dict[str, tuple[str, int, str]] = {}
     found: dict[tuple[str, int, str], Entry] = {}
     for entry in run.entries:

@@ -67,8 +67,7 @@ def _rebalance(begin: Entry, later: list[Entry]) -> Row:
 def member_lives(run: Entries) -> Iterator[Row]:
     """Yield one row per member of a group: the time during which a coordinator has the member in its memory.
 
-    A static member that gets a new member id has a row for each id. The end is missing if the member is still there at the end of
-    the journal.
+    The end is missing if the member is still there at the end.
     """
     for (coordinator, group), history in _histories(run).items():
         lives: dict[str, Row] = {}
@@ -76,6 +75,7 @@ def member_lives(run: Entries) -> Iterator[Row]:
             members, generation = _group(entry).get("members", {}), _group(entry).get("generation")
             for name in [name for name in lives if name not in members]:
                 yield _life(lives.pop(name), entry)
+            # A static member that gets a new member id has a row for each id.
             for name, member in members.items():
                 begun = {"begin": entry, "coordinator": coordinator, "group_id": group, "member_id": name}
                 new = begun | {"client_id": member["client_id"], "first_generation": generation}
@@ -112,9 +112,7 @@ def commits(run: Entries) -> Iterator[Row]:
 
 
 def _base_offset(fields: Row) -> int:
-    """Return the offset of the first record of a write to a log; `fields` are those of the journal's record about this write.
-
-    The offset is in the field `batch` in a journal made from a recording, and in the field `records` in any other journal.
-    """
+    """Return the offset of the first record of a write to a log; `fields` are those of the journal record of this write."""
+    # A journal made from a recording has the offset in `batch`, any other journal in `records`.
     found: int = fields["batch"]["base_offset"] if "batch" in fields else fields["records"][0]["offset"]
     return found

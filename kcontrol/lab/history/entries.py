@@ -49,12 +49,11 @@ def entries_of(records: Sequence[Record]) -> Entries:
 
 
 def interval(begin: Entry, end: Entry | None) -> Row:
-    """Return the columns of a table's row about the time from the journal record `begin` to the journal record `end`.
+    """Return the columns of a row about the time from the journal record `begin` to the journal record `end`.
 
-    They are `n` (position), `record` (id) and `begin_ms` of the first record, `end_n`, `end_record` and `end_ms` of the last
-    record, and `duration_ms`. If `end` is None, because the time has not ended, the last four are None. In a recording all
-    times and durations are None.
+    They are positions, ids and times in ms. Without `end`, its columns are None.
     """
+    # In a recording all times and durations are None.
     known = begin.time_ms is not None and end is not None and end.time_ms is not None
     return {
         "n": begin.n,
@@ -68,14 +67,12 @@ def interval(begin: Entry, end: Entry | None) -> Row:
 
 
 class ZnodeWrite(NamedTuple):
-    """One change of a znode in the journal record `entry`.
-
-    `op` is "create", "set" or "delete" for a successful write, "close" for a znode that the end of its session has deleted.
-    `node` is the broker that has written, or whose session has ended; it is None for a write of a client.
-    """
+    """One change of a znode in the journal record `entry`, by a write or by the end of a session."""
 
     entry: Entry
+    # The broker that has written, or whose session has ended; None for a write of a client.
     node: int | None
+    # "create", "set" or "delete" for a successful write, "close" for a znode that the end of its session has deleted.
     op: str
     path: str
     data: str | None
@@ -94,15 +91,14 @@ def znode_writes(run: Entries, chosen: Callable[[str], bool]) -> Iterator[ZnodeW
 
 
 class StoredState(NamedTuple):
-    """One value of a partition's state znode; `leader` and `isr` are None if the znode was deleted.
-
-    `source` is the state of the partition before a transition that wrote the znode, None if no transition wrote it. `rule` is the
-    election's strategy or, for a leader outside of the ISR, "unclean"; it is None if the record has no rule, as in a recording.
-    """
+    """One value of a partition's state znode; `leader` and `isr` are None if the znode was deleted."""
 
     entry: Entry
     partition: str
+    # The state of the partition before a transition that wrote the znode, None if no transition wrote it.
     source: str | None
+    # The election's strategy or, for a leader outside of the ISR, "unclean"; None if the journal record has no rule, as in a
+    # recording.
     rule: str | None
     leader: int | None
     isr: list[int] | None

@@ -1,6 +1,6 @@
-"""Writes the journals of twelve example runs, which `Lab.runs` shows too if the folder of kept runs has fewer than twelve runs.
+"""Writes the journals of twelve example runs, which `Lab.runs` shows if the folder of kept runs has fewer than twelve runs.
 
-EXAMPLES has for each name of a run the arguments of `Lab` and the actions `acts`, or the name `play` of a chapter's run.
+EXAMPLES has, for each run, the arguments of `Lab` and its actions, or a chapter's run.
 """
 
 from __future__ import annotations

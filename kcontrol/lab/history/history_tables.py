@@ -1,12 +1,6 @@
 """The tables of a run's history by name: `TABLES` has for each the function that yields its rows, and its columns.
 
-Each row names its evidence: `n`, the position of a record in the journal, and `record`, its id; a row about a time has the record
-that begins it, and in `end_n` and `end_record` the record that ends it. Times are in ms of the run's clock; a recording has none.
-
-The same tables exist as SQL for Spark (`kcontrol/spark/sql`). The functions here follow the journal record by record and share
-nothing with the SQL but the names of columns, so each derivation checks the other: a test compares them cell by cell.
-
-Read next: `entries.py`, `partitions.py`.
+Each row names its evidence: the position `n` and the id `record` of a journal record. Read next: `entries.py`, `partitions.py`.
 """
 
 from __future__ import annotations
@@ -25,6 +19,10 @@ from kcontrol.lab.support.table_display import Frame
 from kcontrol.lab.tables import journal_tables
 
 Columns = Mapping[str, str]
+# A row about a time has the record that begins it, and in `end_n` and `end_record` the record that ends it. Times are in ms of
+# the run's clock; a recording has none. The same tables exist as SQL for Spark (`kcontrol/spark/sql`). The functions here
+# follow the journal record by record and share nothing with the SQL but the names of columns, so each derivation checks the
+# other: a test compares them cell by cell.
 # fmt: off
 RECORD: Columns = {"run": "string", "n": "Int64", "record": "string"}
 MOMENT: Columns = {**RECORD, "time_ms": "Int64"}
@@ -101,10 +99,9 @@ def checked(name: object) -> str:
 
 
 def table(records: Sequence[Record], run: str, name: str) -> pd.DataFrame:
-    """Return the table `name` of TABLES, such as "commits", made from a run's journal records.
+    """Return the table `name` of TABLES, such as "commits", made from a run's journal records, in their order.
 
-    The rows have the order of the records that they name in `n`. `run` is the name of the run, for the column `run`. Raises
-    KeyError if TABLES has no such table.
+    `run` is the run's name, for the column `run`. Raises KeyError for an unknown table.
     """
     made = TABLES[name]
     rows = sorted(made.rows(entries_of(records)), key=lambda row: int(row["n"]))

@@ -1,8 +1,6 @@
-"""Shows all runs whose journals are in a folder: as a picture, and as tables that Spark makes of all of them.
+"""Shows all runs whose journals are in a folder: as a picture, and as tables that Spark makes with one query.
 
-The picture opens the journals one after another. Spark reads all files with one query; its tables are those of
-`history_tables.TABLES`, each with the rows of all runs, and with the run's name in the column `run`. Read next: `run_line.py`,
-`kcontrol/spark/spark_views.py`.
+Read next: `run_line.py`, `kcontrol/spark/spark_views.py`.
 """
 
 from __future__ import annotations
@@ -59,10 +57,9 @@ class Runs:
     # ---------------------------------------------------------------- the files
 
     def _journals(self) -> list[JournalOfRun]:
-        """Return the journals, those of kcontrol's twelve examples first if they are shown.
+        """Return the journals, those of kcontrol's twelve examples first if they are shown; print why a file is refused.
 
-        Print a sentence for each file that is refused, as it cannot be read or is no journal. Raises UserError if there is no
-        journal.
+        Raises UserError if there is no journal.
         """
         found: list[JournalOfRun] = []
         for place in filter(None, (self._examples, self._folder)):
@@ -92,12 +89,12 @@ class Runs:
         return open_journal(self._named(name).path)
 
     def like(self, name: str) -> Lab:
-        """Return a new cluster with the brokers, the release and the topics of the run `name`; its journal is in this folder.
+        """Return a new cluster with the brokers, the release and the topics of the run `name`, and all brokers started.
 
-        All brokers are started, and no step is left that the cluster does by itself. A journal has no settings of brokers, no
-        consumers and no replaced rules, so the new cluster has the release's settings and rules, and no consumers. Raises
-        UserError, which lists the newest runs, for an unknown name.
+        The new journal is kept in this folder. Raises UserError for an unknown name.
         """
+        # A journal has no settings of brokers, no consumers and no replaced rules, so the new cluster has the release's
+        # settings and rules, and no consumers.
         run = self.open(name)
         replicas: dict[TopicPartition, tuple[int, ...]] = {}
         for partition, brokers in run.partitions().replicas.items():
@@ -122,7 +119,7 @@ class Runs:
         shown = [journal for journal in journals if journal in journals[-MOST_LINES:] or journal in framed]
         lines = [line for journal in shown if (line := self._line(journal)) is not None]
         number = len(journals)
-        every = f"{number} run{'s' if number != 1 else ''}"
+        every = text.counted(number, "run")
         headline = every if len(shown) == number else f"{len(shown)} of {every}, the newest last"
         return RunLines(lines, headline, [_title(journal.run) for journal in framed])
 
@@ -148,9 +145,8 @@ class Runs:
     def spark(self, *, optional: bool = False, master: str = LOCAL) -> SparkSession | Any:
         """Return a Spark session with a view for each table of `lab.tables.run_table`, such as `journal`, of all runs.
 
-        `master` may be the address of a cluster, spark://HOST:PORT, whose workers read the files of the runs under their paths.
-        Raises UserError if Spark or Java is missing, and if the cluster cannot be used. With `optional` the sentence of the error
-        is printed instead, and a substitute is returned, which shows this sentence wherever it is used.
+        optional  without Spark or Java, print a sentence and return a substitute; otherwise UserError is raised
+        master    the address of Spark, such as spark://HOST:PORT, whose workers read the files of the runs
         """
         journals = self._journals()
         spark = part_or_substitute(lambda: spark_session(master), optional=optional)
@@ -159,12 +155,12 @@ class Runs:
         return spark
 
     def plan(self, query: Any) -> Shown | MissingPart:
-        """Return the operators of a query's physical plan, one per line, without ids and paths.
+        """Return the operators of the physical plan of `query`, a DataFrame, one per line, without ids and paths.
 
-        An operator stands below the operator that reads its rows. `query` is a DataFrame, such as the value of
-        `spark.sql(...)`. If it is a MissingPart, because Spark is missing, it is returned. Raises UserError for any other
-        value.
+        Raises UserError for any other value.
         """
+        # An operator stands below the operator that reads its rows. A MissingPart, which stands for a missing Spark, is
+        # returned unchanged.
         return query if isinstance(query, MissingPart) else Shown(query_plan.operators(query))
 
     def close(self) -> None:
@@ -177,10 +173,9 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _title(run: str) -> str:
-    """Return the label of the run with the name `run` in the picture.
+    """Return the label of a run in the picture: "2024-01-31 10:15:00 (2)" for "20240131-101500-simulated-2".
 
-    For a name that begins with a time, as in "20240131-101500-simulated-2", the label has the date, the time, and the number at
-    the end if there is one: "2024-01-31 10:15:00 (2)". Any other name is the label.
+    A name that does not begin with a time is its own label.
     """
     dated = DATED.match(run)
     if not dated:

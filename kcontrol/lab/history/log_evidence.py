@@ -1,6 +1,6 @@
-"""Adds to a table of a run that was made from broker logs which of its values no line of the logs has.
+"""Adds columns to a table of a run made from broker logs: which values no log line has, and each row's line.
 
-The same columns are made by SQL for Spark (`kcontrol/spark/log_journal/evidence.py`).
+SQL makes equal columns for Spark (`kcontrol/spark/log_journal/evidence.py`).
 """
 
 from __future__ import annotations
@@ -19,18 +19,19 @@ MISMATCH = "transitions"
 
 
 def with_evidence(table: pd.DataFrame, records: Sequence[Record], name: str) -> pd.DataFrame:
-    """Return the table `name` with the columns `inferred` and `line`; the table `transitions` also gets `mismatch`.
+    """Return the table `name` with the columns `line`, a row's log line, and `inferred`, the values that no line has.
 
-    `line` is the file and the number of the line that the row was made from; it is missing if there is no such line. `inferred`
-    is missing if lines have the whole row. Else it has, separated by commas, "record" if no line has the row, "time" if no line
-    has its time, the names of columns whose values no line has, and "end" if no line has its end. `mismatch` says why a
-    transition is illegal or does not follow from the latest transition of its subject, with the lines of both; it is missing for
-    any other transition.
+    A log line is given as "server.log:12". The table `transitions` also gets the column `mismatch`.
     """
     fields = [record.fields for record in records]
+    # `inferred` is missing if log lines have the whole row. Else it has, separated by commas, "record" if no log line has the
+    # row, "time" if no log line has its time, the names of columns whose values no log line has, and "end" if no log line has
+    # its end.
     ends = table["end_n"] if "end_n" in table else [None] * len(table)
     inferred = [_inferred(fields, n, end, list(table.columns)) for n, end in zip(table["n"], ends, strict=True)]
     more = {"inferred": inferred, "line": [fields[n - 1].get("line") for n in table["n"]]}
+    # Why a transition is illegal or does not follow from the latest transition of its subject; missing for any other
+    # transition.
     if name == MISMATCH:
         more["mismatch"] = [fields[n - 1].get("mismatch") for n in table["n"]]
     made = {column: journal_tables.typed(pd.Series(values, dtype="object"), "string") for column, values in more.items()}

@@ -43,7 +43,7 @@ def _with_former(run: Entries) -> Iterator[tuple[StoredState, StoredState | None
 def leaderships(run: Entries) -> Iterator[Row]:
     """Yield one row of the table `leaderships` per write that changes the leader of a partition in ZooKeeper.
 
-    The write of the first leader has a row, the deletion of the state znode has no row.
+    The first leader has a row, the deletion of the state znode none.
     """
     for state, former in _with_former(run):
         if state.leader is not None and state.leader != (former and former.leader):
@@ -64,7 +64,7 @@ def _written(state: StoredState) -> Row:
 def isr_history(run: Entries) -> Iterator[Row]:
     """Yield one row per write that changes the ISR of a partition in ZooKeeper, or the order of the ISR.
 
-    The write of the first ISR has a row, the deletion of the state znode has no row.
+    The first ISR has a row, the deletion of the state znode none.
     """
     for state, former in _with_former(run):
         before = former and former.isr
@@ -83,10 +83,9 @@ def isr_history(run: Entries) -> Iterator[Row]:
 
 
 def elections(run: Entries) -> Iterator[Row]:
-    """Yield one row per transition of an Offline or Online partition to Online.
+    """Yield one row per transition of an Offline or Online partition to Online, which is an election of a leader.
 
-    `kind` is "clean", "unclean", "preferred", "shutdown" or "reassignment". It is None for the election of an Online partition
-    in a recording, which has no strategies. A partition's first leader, elected at its creation, has no row.
+    `kind` is "clean", "unclean", "preferred", "shutdown" or "reassignment".
     """
     for state, former in _with_former(run):
         if state.source in ELECTING:
@@ -99,6 +98,7 @@ def elections(run: Entries) -> Iterator[Row]:
                     "leader": state.leader,
                     "isr_before": former and former.isr,
                     "isr": state.isr,
+                    # None for the election of an Online partition in a recording, which has no strategies.
                     "kind": _kind(state, former),
                 }
             )
@@ -126,10 +126,8 @@ def transitions(run: Entries) -> Iterator[Row]:
 
 
 def offline_windows(run: Entries) -> Iterator[Row]:
-    """Yield one row per time in which a partition has no leader, or its leader's process does not run or is frozen.
-
-    A leader that was started again counts as running when it has applied a LeaderAndIsr request.
-    """
+    """Yield one row per time in which a partition has no leader, or its leader's process does not run or is frozen."""
+    # A leader that was started again counts as running when it has applied a LeaderAndIsr request.
     found = _OfflineWindows(run)
     for entry in run.entries:
         found.take(entry)

@@ -14,11 +14,9 @@ KILLED = "killed"
 
 
 def run_line(records: Sequence[Record], name: str) -> RunLine:
-    """Return the line of the run `name`: the terms of its controllers, the kills of brokers, and the times without a leader.
-
-    Positions on the line are in ms of the run's clock; in a recording without times they count journal records.
-    """
+    """Return the line of the run `name`: the terms of its controllers, the kills of brokers, and the times without a leader."""
     run = entries_of(records)
+    # Positions on the line are in ms of the run's clock; in a recording without times they count journal records.
     has_times = run.clock != "none"
     begin = records[0].at_ms if has_times else 1
     length = (records[-1].at_ms if has_times else len(records)) - begin
@@ -35,7 +33,7 @@ def run_line(records: Sequence[Record], name: str) -> RunLine:
 def _united(run: Entries, times: Any) -> Iterator[tuple[int, int]]:
     """Yield pairs (begin, end) of the times in which at least one partition has no running leader, as positions on the line.
 
-    `times` is the function that returns the pair for a row of `partitions.offline_windows`. Rows that overlap give one pair.
+    `times` returns the pair for a row of `partitions.offline_windows`.
     """
     last: tuple[int, int] | None = None
     for begin, end in sorted(times(row) for row in partitions.offline_windows(run)):

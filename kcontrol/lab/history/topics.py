@@ -18,10 +18,9 @@ def _is_child(path: str, parent: str) -> bool:
 
 
 def deletion_times(run: Entries) -> dict[str, Times]:
-    """Return, by topic, one pair of journal records per request to delete the topic.
+    """Return, by topic, the pairs of journal records that create and delete the topic's znode in `/admin/delete_topics`.
 
-    The first record creates the topic's znode in `/admin/delete_topics`, and the second deletes it; the second is None if the
-    znode was not deleted.
+    The second is None if the znode was not deleted.
     """
     found: dict[str, Times] = defaultdict(list)
     for write in znode_writes(run, lambda path: _is_child(path, DELETE_TOPICS)):
@@ -34,15 +33,12 @@ def deletion_times(run: Entries) -> dict[str, Times]:
 
 
 def deletions(run: Entries) -> Iterator[Row]:
-    """Yield one row per request to delete a topic.
-
-    A row has the time from the request's znode to its removal, and in `ineligible` the number of transitions of the topic's
-    replicas to ReplicaDeletionIneligible in this time.
-    """
+    """Yield one row per request to delete a topic, with the time from the request's znode to its removal."""
     halts = [e for e in run.of("change") if e.r.fields["target"] == "ReplicaDeletionIneligible"]
     for topic, times in deletion_times(run).items():
         of_topic = [e for e in halts if e.r.fields["subject"].partition("@")[0].rpartition("-")[0] == topic]
         for begin, end in times:
+            # The number of transitions of the topic's replicas to ReplicaDeletionIneligible in this time.
             ineligible = sum(begin.n < e.n and (end is None or e.n < end.n) for e in of_topic)
             yield interval(begin, end) | {"topic": topic, "ineligible": ineligible}
 
@@ -80,9 +76,9 @@ def _asked(write: ZnodeWrite) -> Targets:
 
 
 def _changing(write: ZnodeWrite) -> Targets:
-    """Return the target replicas of each partition that adds or removes replicas, by partition, from a write of a topic znode.
+    """Return the target replicas of each partition that adds or removes replicas, from a write of a topic znode.
 
-    The mapping is empty if the write deletes the znode or if its data is malformed.
+    The mapping is empty if the znode is deleted or its data is malformed.
     """
     topic = write.path.removeprefix(TOPICS)
     try:

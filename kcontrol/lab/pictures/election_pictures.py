@@ -56,10 +56,9 @@ STRUCTURE: tuple[tuple[str, str, str], ...] = (
 
 
 def structure(records: Sequence[Record], state: State) -> Diagram:
-    """Draw the five parts of KafkaController.scala in STRUCTURE, such as its class and its events.
+    """Draw the parts of KafkaController.scala, such as its class and its events, each with its module in kcontrol.
 
-    Each part has its content, such as the number of events, and its kcontrol module. The picture is equal for every run;
-    `records` and `state` are not used.
+    `records` and `state` are not used: the picture is equal for every run.
     """
     counts = {
         "watched": len(event_thread.WATCHES),
@@ -80,12 +79,13 @@ def structure(records: Sequence[Record], state: State) -> Diagram:
 def listeners(records: Sequence[Record], state: State) -> Diagram:
     """Draw each path that brokers of 1.1 and later watch, the event of each kind of change, and its handler.
 
-    Paths that all brokers watch are highlighted. The picture is equal for every run; `records` and `state` are not used.
+    `records` and `state` are not used: the picture is equal for every run.
     """
     watched_by_all = {path for path, _, who in watch_counts.ONE_CONTROLLER if who == watch_counts.ALL}
     paths, handled, arrows = dict[str, Box](), dict[str, Box](), list[Arrow]()
     for type_, pattern, event in event_thread.WATCHES:
         path = watch_handlers.readable(pattern)
+        # Paths that all brokers watch are highlighted.
         paths.setdefault(path, Box(path, (path,), "full" if path in watched_by_all else ""))
         handled.setdefault(event.__name__, Box(event.__name__, (event.__name__, _handler_name(event))))
         arrows.append(Arrow(path, event.__name__, watch_handlers.SHORT[type_]))
@@ -110,9 +110,9 @@ PARTS = {"maybe_resign": "maybeResign()", "elect": "elect()"}
 
 
 def causes() -> Iterator[tuple[str, type[events.Event], tuple[str, ...]]]:
-    """Yield each cause of an election or a resignation of the controller as text, its event, and what the event's handler calls.
+    """Yield each cause of a controller's election or resignation, its event, and the functions that the handler calls.
 
-    The last value has the names of the functions "maybe_resign" and "elect" that the handler calls, and no other names.
+    These functions are "maybe_resign" and "elect"; other functions are left out.
     """
     changes = [(f"{CONTROLLER} {CHANGES[type_]}", event) for type_, path, event in event_thread.WATCHES if path == CONTROLLER]
     found: list[tuple[str, Any]] = [*BEGINNINGS, *changes]
@@ -206,10 +206,9 @@ CAMPAIGNS = {event.__name__ for _, event, called in causes() if "elect" in calle
 
 
 def _way(records: Sequence[Record]) -> list[tuple[str, str]]:
-    """Return the pairs of successive steps of `elect`, by their names in STEPS, in one election of the controller.
+    """Return the pairs of successive steps of `elect` in one election of the controller, as names of STEPS.
 
-    `records` are the journal records of the handler in which the election took place. If onControllerFailover has ended by an
-    error, the last step is MOVE (triggerControllerMove), in which the broker resigns and deletes `/controller`.
+    `records` are the journal records of the handler that took part in the election.
     """
     tried = [
         r
@@ -221,6 +220,7 @@ def _way(records: Sequence[Record]) -> list[tuple[str, str]]:
     way, error = [(READ, EPOCH), (EPOCH, WRITE)], tried[-1].fields["error"]
     failed = any(r.kind == "handler_error" for r in records)
     if error is None:
+        # After an error in onControllerFailover the broker resigns and deletes `/controller` (MOVE, triggerControllerMove).
         return [*way, (WRITE, FAILOVER), (FAILOVER, MOVE if failed else RULES)]
     if error not in ("NodeExists", "BadVersion"):
         return [*way, (WRITE, MOVE)]

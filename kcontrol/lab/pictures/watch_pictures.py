@@ -19,9 +19,9 @@ State = dict[str, Any]
 
 
 def watch_events(records: Sequence[Record], state: State) -> Diagram:
-    """Draw each watched znode, its handler with the event, and the ControllerState in which the controller handles the event.
+    """Draw each watched znode, the handler with its event, and the ControllerState in which the controller handles the event.
 
-    The events of this run are highlighted. Releases before 0.11.0 have no ControllerState. `state` is not used.
+    The events of this run are highlighted. `state` is not used.
     """
     chosen = rules(records[0].fields["release"])
     rows, counts = watch_handlers.watched_events(chosen), dict(watch_handlers.counted(records, chosen))
@@ -49,9 +49,9 @@ def _times(times: int) -> tuple[str, ...]:
 
 
 def _znode(path: str) -> tuple[str, ...]:
-    """Return the lines in which a znode's path is drawn: two lines for a path with `/partitions/`, which begins the second line.
+    """Return the one or two lines in which a picture shows the path of a znode.
 
-    Any other path is one line.
+    A path with `/partitions/` has a second line, which begins with `/partitions/`.
     """
     head, below, rest = path.partition("/partitions/")
     return (head, below + rest) if rest else (path,)
@@ -73,16 +73,13 @@ DECIDES = "controller"  # the event thread, where there is one
 
 
 def threads(records: Sequence[Record], state: State) -> Diagram:
-    """Draw the causes of events, the threads that handle them, and the lock that the threads share in releases with a lock.
-
-    Highlighted are the threads of the active controller that are in the middle of handling an event, or have waiting events, in
-    `state`, the state after the journal's last record.
-    """
+    """Draw the causes of events, the threads that handle them, and the lock that the threads share in releases with a lock."""
     chosen = rules(records[0].fields["release"])
     node = state["nodes"].get(str((folded_state.controller(state) or (None,))[0]), {})
     locks = {name: lock for name, module, lock in design_of(chosen).threads if module == "controller"}
     known = {kind.__name__: kind for kind in design_of(chosen).handlers}
     arrows = [Arrow(what, _thread(chosen, next(known[name] for name in names if name in known))) for what, names in SOURCES]
+    # `_box` highlights the threads of the active controller that handle an event now or have waiting events in `state`.
     drawn = [name for name in locks if name == DECIDES or any(arrow.target == name for arrow in arrows)]
     boxes = [*(Box(what, (what,)) for what, _ in SOURCES), *(_box(name, node) for name in drawn)]
     shared = {lock for lock in locks.values() if lock}

@@ -15,14 +15,15 @@ from kcontrol.search.museum import BY_RULE, MUSEUM
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# `switch` is rule=value, which restores the bug; `releases` has the first release with the bug, `fix` is the release of the
+# fix, `invariant` is what the bug breaks, and `bug` a sentence.
 COLUMNS = ("switch", "ticket", "releases", "fix", "invariant", "bug")
 
 
 def museum() -> pd.DataFrame:
-    """Return one row per published bug of Kafka; the index is the rule, an entry of Lab(rules=...), that can restore the bug.
+    """Return one row per published bug of Kafka: its ticket, releases, fix, and the invariant that the bug breaks.
 
-    The columns: `switch` (rule=value, which restores the bug), `ticket`, `releases` (the first one with the bug), `fix` (the
-    release of the fix), `invariant` (which the bug breaks), and `bug`, a sentence.
+    The index is the rule, an entry of Lab(rules=...), that can restore the bug.
     """
     rows = [
         (f"{row.rule}={row.restored}", row.ticket, f"{row.releases[0]} on", row.releases[1], row.invariant, row.bug)
@@ -32,10 +33,9 @@ def museum() -> pd.DataFrame:
 
 
 def hunt(rule: str, *, fixed: bool = False, spark: SparkSession | None = None) -> Found | NotFound:
-    """Search for the bug that the rule `rule` restores; with `fixed` the search is in a cluster without the bug.
+    """Search for the bug that the rule `rule` restores; with `fixed`, search in a cluster without the bug.
 
-    With `spark` the executors of this session share the search; without it this process searches. Raises UserError, which lists
-    the rules, for a rule without a bug.
+    With `spark` its executors search. Raises UserError, which lists the rules, for a rule without a bug.
     """
     from kcontrol.lab.lab import Lab
 

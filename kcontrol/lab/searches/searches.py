@@ -58,10 +58,14 @@ class SearchOutcome:
             return "longer runs, and other runs that are not shorter"
         others = [kind for kind in FAULTS if kind not in self._faults]
         said = [] if self.ended_by == NOTHING_LEFT else [f"runs of more than {self.budget.steps} steps"]
-        said += [f"runs with more than {self.budget.faults} faults, and faults of other kinds ({', '.join(others)})"]
+        said += [f"runs with more than {self._most_faults}, and faults of other kinds ({', '.join(others)})"]
         said += ["requests that arrive late"] if self._is_instant else []
         said += ["followers that fetch"] if not self._has_followers else []
         return "; ".join([*said, "larger clusters"])
+
+    @property
+    def _most_faults(self) -> str:
+        return "1 fault" if self.budget.faults == 1 else f"{self.budget.faults} faults"
 
 
 class Found(SearchOutcome):
@@ -81,10 +85,9 @@ class Found(SearchOutcome):
         self.strip = SearchStrip(list(_steps(result)), self.violation)
 
     def open(self, step: int | None = None) -> Lab:
-        """Return a new lab with the run up to and including action number `step`; evaluated in a cell, it shows the viewer.
+        """Return a new lab with the run up to and including action number `step`; 0 is the state before the first action.
 
-        0 stands for the state before the first action, None for the whole run. Raises UserError unless `step` is None or from 0
-        to the number of actions.
+        None is the whole run. Raises UserError for a number without an action.
         """
         last = len(self.actions)
         arguments.whole(last if step is None else step, "The step")
@@ -110,8 +113,8 @@ class NotFound(SearchOutcome):
 
     def __repr__(self) -> str:
         ends = {
-            "steps": f"all runs of up to {self.budget.steps} steps with at most {self.budget.faults} faults are searched",
-            "faults": f"all runs with at most {self.budget.faults} faults are searched",
+            "steps": f"all runs of up to {self.budget.steps} steps with at most {self._most_faults} are searched",
+            "faults": f"all runs with at most {self._most_faults} are searched",
             "states": f"the bound of {self.budget.states:,} states is reached",
             "seconds": f"the bound of {self.budget.seconds:g} s is reached",
         }
@@ -126,10 +129,9 @@ class NotFound(SearchOutcome):
 def search(
     lab: Any, promise: object, bounds: Mapping[str, Any] | None, faults: Sequence[str], spark: SparkSession | None
 ) -> Found | NotFound:
-    """Search the runs from the state of `lab`, a Lab that does not change, for a shortest one that breaks `promise`.
+    """Search the runs from the state of `lab` for a shortest one that breaks `promise`: return Found with it, else NotFound.
 
-    Return Found with this run, or NotFound if there is none. The arguments are those of `Lab.search`. Raises UserError, which
-    lists the legal values, for an illegal argument.
+    Raises UserError, which lists the legal values, for an illegal argument.
     """
     lab._require_open()
     within, asked, begun = budget(bounds), promises.promise(promise), lab.branch()
@@ -139,10 +141,9 @@ def search(
 def searched(
     world: World, promise: Promise, budget: Budget, begin: Callable[[], Lab], spark: SparkSession | None = None
 ) -> Found | NotFound:
-    """Search the runs from `world` within `budget` for a shortest one that breaks `promise`: return Found with it, else NotFound.
+    """Search the runs from `world` for a shortest one that breaks `promise`: return Found with it, else NotFound.
 
-    Spark's executors search, unless `spark` is None or the substitute for a missing Spark. `begin` returns a new lab in the state
-    of `world`, for `Found.open`.
+    `budget` bounds the search. `begin` returns a new lab in the state of `world`.
     """
     began = time.monotonic()
     if spark:
@@ -167,15 +168,15 @@ def with_faults(world: World, kinds: Sequence[str]) -> World:
 
 
 def budget(given: Mapping[str, Any] | None) -> Budget:
-    """Return the bounds of a search; a bound that `given` lacks is that of USUAL.
+    """Return the bounds of a search, such as `steps` and `seconds`; a bound that `given` lacks is that of USUAL.
 
-    Raises UserError, which lists the bounds, for an unknown bound, for a negative value or one that is no number,
-    and for a value that is not whole, unless it is the bound `seconds`.
+    Raises UserError for an unknown bound and for an illegal value.
     """
     found = arguments.mapping(given, "The budget", '{"steps": 14, "faults": 1, "states": 100_000, "seconds": 60}')
     for name, value in found.items():
         if name not in Budget._fields:
             raise UserError(f"A budget has no bound {arguments.shown(name)}: its bounds are {', '.join(Budget._fields)}.")
+        # A bound is not negative, and whole but for `seconds`.
         is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
         if not is_number or value < 0 or (name != "seconds" and value != int(value)):
             raise UserError(f"The bound {name} must be a number that is not negative, such as {getattr(USUAL, name)}.")
@@ -183,7 +184,7 @@ def budget(given: Mapping[str, Any] | None) -> Budget:
 
 
 def _steps(result: SearchResult) -> Iterator[StripStep]:
-    """Play the run that a search has found in a new world, and yield each step after the state in which the search began."""
+    """Play a search's run again in a new world; yield a StripStep for each action after the search's first state."""
     world = World(result.settings)
     for action in result.past:
         world.step(action)
@@ -194,14 +195,13 @@ def _steps(result: SearchResult) -> Iterator[StripStep]:
 
 
 def _effect(records: Sequence[Record]) -> str:
-    """Return the first effect of a step that the strip, the picture of the found run, shows; "" if there is none.
-
-    It is "is elected", "writes t-0" for a state znode, or a group's new state without "Rebalance", such as "Preparing".
-    """
+    """Return a short text for the first effect of a step, such as "is elected" or "writes t-0"; "" without an effect."""
     for record in records:
         if record.kind == "group" and record.fields["group_metadata"] is not None:
             return str(record.fields["to"]).removesuffix("Rebalance")  # short, since steps are narrow
         if record.kind == "change" and record.fields["write"]:
+            # Other effects are "writes t-0" for a state znode, and a group's new state without "Rebalance", such as
+            # "Preparing".
             return f"writes {record.fields['subject']}"
         for kind, path, *_ in record.fields["ops"] if record.kind == "write" and record.fields["error"] is None else ():
             if path == CONTROLLER and kind == "create":

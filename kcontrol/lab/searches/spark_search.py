@@ -1,7 +1,7 @@
 """A search whose actions Spark's executors perform; its result is that of a search in one process.
 
-The states of a level are divided into lists, one task of Spark each. This process alone knows which states were reached, and goes
-through the successors in the order of a search in one process.
+The states after an equal number of actions are divided into lists, one task of Spark each; this process alone knows which
+states were reached.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def search_within(spark: SparkSession, world: World, budget: Budget, properties:
 
 
 def _parts(nodes: list[FrontierState], number: int) -> list[list[FrontierState]]:
-    """Return the states in at most `number` lists of about equal length; the states of a list stand side by side."""
+    """Return the states as at most `number` lists of about equal length, each with successive states of `nodes`."""
     length = -(-len(nodes) // number)
     return [nodes[first : first + length] for first in range(0, len(nodes), length)]
 

@@ -39,9 +39,9 @@ def storable(value: object) -> None:
 
 
 def mapping(value: Any, what: str, example: str) -> Mapping[Any, Any]:
-    """Return the argument `value` if it is a mapping; return an empty mapping for None.
+    """Return the argument `value` if it is a mapping, and an empty mapping for None.
 
-    Raises UserError for any other value. Its text names the argument by `what` ("Topics") and has `example`, a mapping as code.
+    Raises UserError for any other value; `what`, such as "Topics", and `example` are for its text.
     """
     if value is not None and not isinstance(value, Mapping):
         raise UserError(f"{what} must be a dict, as in {example}, not {shown(value)}.")
@@ -58,7 +58,7 @@ def whole(value: Any, what: str) -> int:
 def path(value: Any, example: str) -> Path:
     """Return `value` as the path of a file or folder, which need not exist.
 
-    Raises UserError, whose text has the path `example`, for a value that cannot be a path, such as a number or "".
+    Raises UserError, whose text has the path `example`, for a number, "" and other values.
     """
     if not isinstance(value, str | os.PathLike) or not str(value) or "\0" in str(value):
         raise UserError(f"A file must be given by its path, such as {example!r}, not {shown(value)}.")

@@ -26,24 +26,22 @@ PATIENCE = {
 
 
 class FailureWatch:
-    """The counts of failures while `Lab.run` runs.
-
-    `repeating` is None until the handler of one kind of event has failed twice on one broker, in any two steps; then it is the
-    broker of the last failure of any handler.
-    """
+    """The counts of failures while `Lab.run` runs; `repeating` is the broker whose handlers fail again and again, or None."""
 
     def __init__(self) -> None:
+        # None until the handler of one kind of event has failed twice on one broker, in any two steps; then the broker of the
+        # last failure of any handler.
         self.repeating: int | None = None
         self._seen: Counter[str] = Counter()
 
     def watch(self, step: Sequence[Record]) -> None:
         """Count the failures among `step`, the journal records of one step of the cluster.
 
-        Raises UserError if a learner's function raised, and if the records of one kind are as many as PATIENCE has for this
-        kind: `handler_error` in the whole run, `connection_loss` in successive steps.
+        Raises UserError if a learner's function raised, and after too many failures (PATIENCE).
         """
         if not any(record.kind == "connection_loss" for record in step):
             self._seen["connection_loss"] = 0
+        # Failures of handlers count in the whole run, lost connections in successive steps.
         for record in step:
             self._seen[record.kind] += record.kind in PATIENCE
             if record.kind == "handler_error":
@@ -68,14 +66,14 @@ class FailureWatch:
 
 
 def next_action(routine: Iterator[Action], repeating: int | None) -> Action | None:
-    """Return the first of `routine`, the actions that the cluster can perform by itself now; None if there is none.
+    """Return the cluster's next action of `routine`, preferably of a broker other than `repeating`; None if there is none.
 
-    `repeating` is None or a broker whose handlers fail again and again. For a broker return the first step of a thread, delivery
-    or request of any other broker, if there is one, else the first action of all.
+    The handlers of broker `repeating` fail again and again.
     """
     first = next(routine, None)
     if first is None or repeating is None:
         return first
+    # Such an action is a step of a thread, a delivery or a request.
     return next((action for action in chain([first], routine) if action[0] in TURNS and action[1] != repeating), first)
 
 

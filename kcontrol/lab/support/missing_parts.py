@@ -12,15 +12,12 @@ Part = TypeVar("Part")
 
 
 class MissingPart:
-    """A substitute for a part that is not installed, such as a Spark session: its `repr` is one sentence.
-
-    Each attribute, call and item of it returns the substitute itself, so that a cell that uses it shows the sentence and no
-    error.
-    """
+    """A substitute for a part that is not installed, such as a Spark session: its `repr` is one sentence."""
 
     def __init__(self, sentence: str) -> None:
         self._sentence = sentence
 
+    # Each attribute, call and item is the substitute itself, so that a cell that uses it shows the sentence and no error.
     def __getattr__(self, name: str) -> MissingPart:
         if name.startswith("_"):
             raise AttributeError(name)  # IPython and copy test for such names to find the abilities of an object
@@ -40,10 +37,9 @@ class MissingPart:
 
 
 def part_or_substitute(open_part: Callable[[], Part], *, optional: bool) -> Part | MissingPart:
-    """Return the part that the function `open_part` opens, such as a Spark session.
+    """Return the part that `open_part` opens, such as a Spark session, or a MissingPart as a substitute.
 
-    If the function raises UserError, print its sentence and return a MissingPart with this sentence; if `optional` is false,
-    raise the UserError.
+    If `open_part` raises UserError, print and keep the error's sentence, or raise the error if `optional` is false.
     """
     try:
         return open_part()

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import inspect
 import operator
-import sysconfig
-import traceback
 from collections.abc import Callable, Sequence
 from functools import wraps
-from pathlib import Path
 from typing import Any
 
-import kcontrol
+from kcontrol.cluster.consumer_protocol import OWN_ASSIGNOR
 from kcontrol.controller.leader_election import STRATEGIES, Elected, ElectionInput
 from kcontrol.controller.partition_machine import PARTITION_TRANSITIONS
 from kcontrol.controller.replica_machine import REPLICA_TRANSITIONS
@@ -22,7 +19,7 @@ from kcontrol.core.transitions import NO_CHANGES, Changes, Pair, Transition, Tra
 from kcontrol.group.group_machine import GROUP_TRANSITIONS
 from kcontrol.group.group_rules import GroupRules, group_rules
 from kcontrol.group.group_strategies import GROUP_STRATEGIES
-from kcontrol.lab.support import arguments
+from kcontrol.lab.support import arguments, learner_errors, own_assignor
 
 NextLeader = Callable[[list[int], list[int], list[int]], int | None]
 
@@ -33,16 +30,13 @@ OLD_ARGUMENT = (
     'as in Lab(strategies={"offline": mine}).'
 )
 
-LIBRARIES = (str(Path(kcontrol.__file__).parent), sysconfig.get_path("stdlib"), sysconfig.get_path("platlib"), "<frozen")
-"""The folders with code that the learner did not write."""
-
 
 class WrongAnswer(TypeError):
     """The error for a learner's function for an election that returned neither a broker's id nor None."""
 
 
 class RuleFailed(Exception):
-    """The error of a learner's function that raised an error; its text names the function and this error."""
+    """An error of a learner's function; the text has the name of the function and the original error."""
 
 
 def refuse_old_argument(replace: object) -> None:
@@ -54,12 +48,12 @@ def refuse_old_argument(replace: object) -> None:
 def table(machine: str, release: str, changes: Changes = NO_CHANGES) -> TransitionTable:
     """Return the transition table of the state machine "partition", "replica" or "group" in a release.
 
-    The learner's functions in `changes.rows`, by source and target state, take the place of the actions of these transitions. For
-    a release without this state machine the table is that of the last release.
+    The learner's functions in `changes` take the place of the table's own.
     """
     try:
         (group_rules if machine == "group" else rules)(release)
     except ValueError:
+        # A release without this state machine has the table of the last release.
         release = LAST_RELEASE
     return MACHINES[machine].for_(release, changes)
 
@@ -81,11 +75,12 @@ def named_rows(release: str) -> dict[str, Transition]:
 
 
 def own_function(name: str) -> Callable[..., Any]:
-    """Return the function of kcontrol that a learner's function of this name replaces.
+    """Return the function of kcontrol that a learner's function of this name, such as "offline", replaces.
 
-    `name` is that of an election's rule ("offline"), of a rule of the group coordinator ("group.try_complete_join"), or of a
-    transition of release 2.8 ("partition.(OfflinePartition, OnlinePartition)"). Raises KeyError for any other name.
+    Raises KeyError for an unknown name.
     """
+    # The name is that of an election's rule ("offline"), of a rule of the group coordinator ("group.try_complete_join"), or of
+    # a transition of release 2.8 ("partition.(OfflinePartition, OnlinePartition)").
     if name in GROUP_STRATEGIES:
         return GROUP_STRATEGIES[name]
     return STRATEGIES[name].rule if name in STRATEGIES else named_rows("2.8")[name].action
@@ -94,13 +89,11 @@ def own_function(name: str) -> Callable[..., Any]:
 def changes(release: str, rows: Any = None, strategies: Any = None) -> Changes:
     """Return the learner's functions that replace actions of transitions (`rows`) and rules (`strategies`) in one run.
 
-    The key in `rows` is two states, as in (PartitionState.OFFLINE, PartitionState.ONLINE), or the name of a transition, as
-    "partition.(OfflinePartition, OnlinePartition)"; the key in `strategies` is the name of an election or of a coordinator's
-    rule, as "offline". The values are the functions. Raises UserError, which lists the legal keys, for a key of `rows` that is no
-    transition of the release and for an unknown key of `strategies`, and UserError for a value that is not a function.
+    Both map names, such as "offline", to functions. Raises UserError for an unknown name.
     """
     rows = arguments.mapping(rows, "Rows", '{"partition.(OfflinePartition, OnlinePartition)": mine}')
     strategies = arguments.mapping(strategies, "Strategies", '{"offline": mine}')
+    # A key of `rows` is two states, or the name of a transition, such as "partition.(OfflinePartition, OnlinePartition)".
     by_name = named_rows(release) if rows else {}
     found: dict[Pair, Callable[..., Any]] = {}
     for key, function in rows.items():
@@ -108,22 +101,29 @@ def changes(release: str, rows: Any = None, strategies: Any = None) -> Changes:
         if name is None:
             raise UserError(f"Kafka {release} has no row {_key_text(key)}; its rows are {', '.join(by_name)}.")
         found[by_name[name][:2]] = _guarded(name, _function(name, function))
-    for name in strategies:
-        if name not in (*STRATEGIES, *GROUP_STRATEGIES):
-            raise UserError(f"There is no strategy {name!r}; the strategies are {', '.join((*STRATEGIES, *GROUP_STRATEGIES))}.")
+    legal = (*STRATEGIES, *GROUP_STRATEGIES, OWN_ASSIGNOR)
+    if unknown := [name for name in strategies if name not in legal]:
+        raise UserError(f"There is no strategy {unknown[0]!r}; the strategies are {', '.join(legal)}.")
     return Changes(found, {name: _strategy(name, function) for name, function in strategies.items()})
 
 
 def _strategy(name: str, function: Any) -> Callable[..., Any]:
     """Return a function that is called in place of the rule `name`, and that raises RuleFailed for each error of `function`.
 
-    A function for an election has one parameter, an ElectionInput, or three: the assignment, the ISR and the live replicas. A
-    function for a rule of the group coordinator is called with the arguments of that rule. Raises UserError if `function` is
-    not callable.
+    Raises UserError if `function` is not callable.
     """
+    if name == OWN_ASSIGNOR:  # its errors are UserErrors, since no handler of a broker runs an assignor
+        return own_assignor.leaders(_function("the assignor", function))
+    # A function for a rule of the group coordinator gets the arguments of that rule, and a function for an election an
+    # ElectionInput, or the assignment, the ISR and the live replicas.
     if name in GROUP_STRATEGIES:
         return _guarded(f"the rule {name}", _function(name, function))
     return _guarded(f"the election {name}", _as_rule(_function(name, function)))
+
+
+def own_name(name: str) -> str:
+    """Return a key of `strategies` in words: "own assignor", "own election offline" or "own rule group.expired"."""
+    return f"own {name}" if name == OWN_ASSIGNOR else f"own {'rule' if name in GROUP_STRATEGIES else 'election'} {name}"
 
 
 def _key_text(key: Any) -> str:
@@ -167,36 +167,18 @@ def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return function(*arguments)
         except Exception as error:
-            raise RuleFailed(f"your function for {name} failed: {described(error)}{place(error)}") from error
+            raise RuleFailed(f"your function for {name} failed: {learner_errors.with_line(error)}") from error
 
     return guarded
 
 
-def described(error: BaseException) -> str:
-    """Return an error as text, such as "KeyError: 't-0'": its type, and its message (at most 200 characters) if it has one."""
-    words = " ".join(str(error).split())[:200].rstrip(".")
-    return f"{type(error).__name__}: {words}" if words else type(error).__name__
-
-
-def place(error: BaseException) -> str:
-    """Return the line of a learner's code that raised an error, such as " (line 3: return isr[0])"; "" without such a line.
-
-    A learner's code is all code outside kcontrol and Python's libraries.
-    """
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(LIBRARIES)]
-    if not frames:
-        return ""
-    number, line = frames[-1].lineno, " ".join((frames[-1].line or "").split())[:120]
-    return f" (line {number}: {line})" if line else f" (line {number})"
-
-
 def _as_rule(function: Callable[..., Any]) -> Callable[[ElectionInput], Elected | None]:
-    """Return a function that takes an ElectionInput, and calls the learner's function with `(assignment, isr, live)`.
+    """Return a function that takes an ElectionInput and calls the learner's function with `(assignment, isr, live)`.
 
-    The learner's function returns a leader's id, or None for no leader; the returned function returns the new leader and ISR
-    (Elected), or None. A learner's function with one parameter is returned unchanged: it takes the ElectionInput and returns
-    Elected or None itself.
+    A learner's function with one parameter is returned unchanged.
     """
+    # Such a function takes the ElectionInput itself and returns Elected or None. A function of three parameters returns a
+    # leader's id, or None for no leader.
     if arity(function) == 1:
         return function
 
@@ -221,9 +203,9 @@ def question(c: ElectionInput) -> tuple[list[int], list[int], list[int]]:
 
 
 def ask(function: NextLeader, c: ElectionInput) -> int | None:
-    """Call a learner's function with the assignment, the ISR and the live replicas of `c`, and return its result.
+    """Call a learner's function with the assignment, the ISR and the live replicas of `c`; return the leader's id or None.
 
-    The result is the id of the elected leader, None for no leader. Raises WrongAnswer for any other value.
+    Raises WrongAnswer if the function returns any other value.
     """
     answer: Any = function(*question(c))
     if answer is None:
@@ -239,11 +221,9 @@ def _kind(answer: Any) -> str:
 
 
 def elected(c: ElectionInput, leader: int | None) -> Elected | None:
-    """Return the result of an election with the input `c` that `leader` wins; None if `leader` is None.
-
-    The new ISR has the live replicas of the old ISR; if the leader is not among them, the ISR is the leader alone.
-    """
+    """Return the new leader and ISR of an election with the input `c` that `leader` wins; None if `leader` is None."""
     if leader is None:
         return None
+    # The new ISR has the live replicas of the old ISR; if the leader is not among them, the ISR is the leader alone.
     isr: Sequence[int] = tuple(b for b in c.isr if b in c.live_replicas)
     return Elected(leader, tuple(isr)) if leader in isr else Elected(leader, (leader,), unclean=True)

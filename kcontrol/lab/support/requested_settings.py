@@ -12,7 +12,6 @@ from kcontrol.cluster.consumer_configs import GROUP_ID, INSTANCE_ID
 from kcontrol.cluster.run_settings import FAULTS, Settings
 from kcontrol.core.errors import UserError
 from kcontrol.core.releases import is_since
-from kcontrol.group.group_strategies import GROUP_STRATEGIES
 from kcontrol.lab.groups import settings as group_settings
 from kcontrol.lab.support import arguments, replacements
 from kcontrol.recordings import player
@@ -23,14 +22,13 @@ EXAMPLE = '{"unclean.leader.election.enable": True}'
 
 
 class Changed(NamedTuple):
-    """The arguments of `Lab` by which a learner changes Kafka's behaviour; None means no change.
+    """The arguments of `Lab` by which a learner changes Kafka's behaviour; None means no change."""
 
-    `rows` maps transitions of the state machines to the learner's functions, and `strategies` maps leader elections and rules of
-    the group coordinator to them. `rules` maps rules, which are differences between releases such as "fenced_writes", to values.
-    """
-
+    # Transitions of the state machines, mapped to the learner's functions.
     rows: Any = None
+    # Leader elections and rules of the group coordinator, mapped to the learner's functions.
     strategies: Any = None
+    # Rules, which are differences between releases such as "fenced_writes", mapped to values.
     rules: Any = None
 
 
@@ -53,10 +51,9 @@ def _named(config: Any) -> Mapping[str, Any]:
 
 
 def _consumers(release: str, consumers: Any) -> dict[str, dict[str, Any]]:
-    """Return the given settings of each consumer, under Kafka's names, by the consumer's name; no defaults are added.
+    """Return the given settings of each consumer: `{"anna": {"group.id": "billing"}}`.
 
-    `consumers`, the argument of Lab, maps each consumer's name to its group id or to a mapping of its settings. Raises UserError
-    for an illegal name or setting; for an unknown setting the error lists the known settings.
+    `consumers` maps names to group ids or settings. Raises UserError for an illegal name or setting.
     """
     found = {}
     for name, said in arguments.mapping(consumers, "Consumers", '{"a": "g"}').items():
@@ -71,9 +68,9 @@ def _consumers(release: str, consumers: Any) -> dict[str, dict[str, Any]]:
 
 
 def topic_settings(release: str, config: Any) -> dict[str, str]:
-    """Return the settings of a topic in `config`, by Kafka's names, as Kafka's tool stores them; `{}` if `config` is None.
+    """Return the settings of a topic by Kafka's names, as Kafka's tool stores them; `{}` if `config` is None.
 
-    Raises UserError, listing the legal values, for a setting that is illegal in this release.
+    Raises UserError for a setting that is illegal in this release.
     """
     try:
         return admin_actions.topic_settings(release, _named(config or {}))
@@ -134,10 +131,9 @@ def settings(
 
 
 def played(scenario: Mapping[str, Any], release: str | None, seed: int, changed: Changed) -> Settings:
-    """Return the settings of a run that plays a scenario; without `release`, under the scenario's release.
+    """Return the settings of a run that plays a scenario; without `release`, those of the scenario's release.
 
-    `changed` has the arguments `rows`, `strategies` and `rules` of Lab.play. Raises UserError, which lists the legal values,
-    for an illegal value.
+    Raises UserError for an illegal value in `changed`, the learner's rows, strategies and rules.
     """
     line = player.line_of(release) if release else player.release_of(scenario)
     if "exchange" in scenario:
@@ -161,7 +157,7 @@ def changed(settings: Settings) -> dict[str, str]:
         if getattr(settings.config, f.name) != getattr(usual, f.name)
     }
     found |= {name: f"{name}={_property_text(value)}" for name, value in settings.rule_changes.items()}
-    found |= {name: f"own {'rule' if name in GROUP_STRATEGIES else 'election'} {name}" for name in settings.changes.strategies}
+    found |= {name: replacements.own_name(name) for name in settings.changes.strategies}
     return found | {f"{source} {target}": f"own row ({source}, {target})" for source, target in settings.changes.rows}
 
 

@@ -1,4 +1,4 @@
-"""Makes the condition at which `Lab.run` ends from its argument `until`.
+"""Makes the condition for the end of `Lab.run` from the argument `until`.
 
 `until` is "quiet", the name of an event, a sentence such as "t-0 has a leader", a duration, or a function of the lab.
 """
@@ -88,12 +88,12 @@ DURATION = re.compile(r"(\d+) ?(ms|s)")
 
 
 def end_ms(world: World, until: object, alive: bool) -> int | None:
-    """Return the virtual time, in ms, at which a duration `until` from now, such as "12 s", ends; None for any other `until`.
+    """Return the virtual time, in ms, at the end of the duration `until`, such as "12 s"; None for any other `until`.
 
-    `alive` is whether consumers send requests by themselves. If it is True, UserError is raised unless the world is simulated
-    and has consumers; if it is False, UserError is raised for a duration.
+    Raises UserError for `alive` (consumers act by themselves) without simulated consumers, and for a duration without `alive`.
     """
     said = DURATION.fullmatch(until) if isinstance(until, str) else None
+    # Consumers that are alive send requests by themselves.
     if alive and not (world.settings.consumers and world.is_simulated):
         raise UserError(
             "Consumers run by themselves only in a simulated world with consumers, as in Lab(consumers={'anna': 'g'})."
@@ -104,12 +104,11 @@ def end_ms(world: World, until: object, alive: bool) -> int | None:
 
 
 def goal(until: str | Callable[[Any], object]) -> Goal:
-    """Return the condition for the argument `until` of `Lab.run`.
+    """Return the condition for the argument `until` of `Lab.run`, such as "quiet" or "t-0 has a leader".
 
-    `until` is "quiet", "a controller is elected", a sentence such as "t-0 has a leader" (see SENTENCES), the name of an event,
-    such as "BrokerChange", whose handler then has begun, or a function of the lab, which then returns a true value. Raises
-    UserError, which lists the legal values, for any other text.
+    Raises UserError, which lists the legal values, for an unknown text.
     """
+    # A learner's function of the lab is reached when it returns a true value.
     if callable(until):
         reached = until
         return lambda lab, step: bool(reached(lab))
@@ -117,6 +116,7 @@ def goal(until: str | Callable[[Any], object]) -> Goal:
         return lambda lab, step: False
     if until == ELECTED:
         return lambda lab, step: any(map(_elects, step))
+    # The name of an event, such as "BrokerChange", is reached when a handler of the event has begun.
     if until in EVENTS:
         return lambda lab, step: any(record.kind == "begin" and record.fields["event"] == until for record in step)
     if found := _sentence(until):

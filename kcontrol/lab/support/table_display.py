@@ -8,20 +8,23 @@ from collections.abc import Callable
 import pandas as pd
 
 # Places for a line break: after `_`, before `/`, in dotted names and JSON, and between the words of a name like BrokerChange.
-_BREAK = re.compile(
-    r"(?<=_)(?=\w)|(?<=[\w;])(?=/)|(?<=\.)(?=[A-Za-z])|(?<=[a-z])(?=[A-Z])|(?<=[,:{])(?=[\"\[{\w])"
-    r"|(?<=\b\d{5})(?=\d{4,5}\b)"  # numbers of 9 or 10 digits
-)
+_BREAK = re.compile(r"(?<=_)(?=\w)|(?<=[\w;])(?=/)|(?<=\.)(?=[A-Za-z])|(?<=[a-z])(?=[A-Z])|(?<=[,:{])(?=[\"\[{\w])")
+_NUMBER = re.compile(r"(?<=\b\d{5})(?=\d{4,5}\b)")  # inside numbers of 9 or 10 digits
 _BYTES = re.compile(r"[0-9a-f]{36,}")  # 18 bytes or more, such as those of an assignment: they may break after every 8 bytes
 _CELL = re.compile(r"(<t[hd][^>]*>)([^<]*)(?=</t[hd]>)")
 
+MOST_WHOLE = 5  # columns with the index; in a table with more columns a long number may break
 MOST_COLUMNS = 8  # with the index; a table with more columns gets less space around its texts and a smaller font
 _COMPACT = "<style>.dataframe.kc-compact :is(td, th) { padding: 0.4em 0.25em; font-size: 85%; }</style>\n"
 
 
-def breakable(html: str) -> str:
-    """Return a table in HTML with `<wbr>`, a place for a line break, inside the long names of its cells, such as after "_"."""
-    return _CELL.sub(lambda cell: cell[1] + _BYTES.sub(_in_pieces, _BREAK.sub("<wbr>", cell[2])), html)
+def breakable(html: str, *, numbers: bool = False) -> str:
+    """Return a table in HTML with `<wbr>`, a place for a line break, inside the long names of its cells, such as after "_".
+
+    If `numbers` is True, a number of 9 or 10 digits has a place for a line break after its fifth digit.
+    """
+    html = _CELL.sub(lambda cell: cell[1] + _BYTES.sub(_in_pieces, _BREAK.sub("<wbr>", cell[2])), html)
+    return _CELL.sub(lambda cell: cell[1] + _NUMBER.sub("<wbr>", cell[2]), html) if numbers else html
 
 
 def _in_pieces(found: re.Match[str]) -> str:
@@ -36,9 +39,10 @@ class Frame(pd.DataFrame):
         return Frame
 
     def _repr_html_(self) -> str:
+        columns = len(self.columns) + self.index.nlevels
         with pd.option_context("display.max_colwidth", None):
-            html = breakable(super()._repr_html_() or "")  # type: ignore[misc]
-        if len(self.columns) + self.index.nlevels <= MOST_COLUMNS:
+            html = breakable(super()._repr_html_() or "", numbers=columns > MOST_WHOLE)  # type: ignore[misc]
+        if columns <= MOST_COLUMNS:
             return html
         return _COMPACT + html.replace('class="dataframe"', 'class="dataframe kc-compact"')
 

@@ -1,7 +1,6 @@
 """The child process of a sweep: plays runs one after another and writes the outcome of each as a line of JSON.
 
-The parent (`processes.py`) sends the pickled job (the values that all runs share) and the tasks (one per run), and keeps the pipe
-open. When the pipe closes, because the parent has ended, the child ends too. What a learner's function prints is discarded.
+The child ends when the pipe of the parent (`processes.py`) closes. What a learner's function prints is discarded.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ LENGTH_BYTES = 8
 
 
 def main() -> None:
-    """Read a job and its tasks, one per run, from standard input (pickled); write "ready" and an outcome per task as JSON lines.
+    """Read a pickled job and its tasks, one per run, from standard input; write "ready" and one outcome per task as JSON lines.
 
-    The job has what all runs share. The lines go to the standard output that the process had at its start.
+    The job has what all runs share.
     """
     with os.fdopen(os.dup(1), "w", encoding="ascii") as out:
         silent = os.open(os.devnull, os.O_RDWR)

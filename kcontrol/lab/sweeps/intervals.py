@@ -1,7 +1,6 @@
 """Confidence intervals of 95 % for a proportion and for a median, by closed formulas.
 
-The interval of a proportion is Wilson's score interval. The interval of a median lies between two values of the ordered sample;
-it assumes nothing about the distribution of the values but that they are independent.
+The interval of a median assumes only that the values are independent.
 
 Source: Wilson, Probable Inference, the Law of Succession, and Statistical Inference, 1927; Newcombe, Two-sided confidence
 intervals for the single proportion, 1998, method 3. Conover, Practical Nonparametric Statistics, 3.2 (order statistics).
@@ -37,12 +36,13 @@ def proportion(hits: int, number: int) -> Estimate:
 
 
 def middle_value(values: Sequence[float]) -> Estimate:
-    """Return the median of the values with its interval between two order statistics.
+    """Return the median of the values with its interval between two values of the ordered sample.
 
-    The ends are None for fewer than six values, which are too few for a level of 95 %. Without a value all three are None.
+    The ends are None for fewer than six values. Without a value all three are None.
     """
     if not values:
         return Estimate(None, None, None)
+    # Fewer than six values are too few for a level of 95 %.
     ordered, rank = sorted(values), lower_rank(len(values))
     ends = (ordered[rank - 1], ordered[len(ordered) - rank]) if rank else (None, None)
     return Estimate(float(median(ordered)), *ends)
@@ -51,8 +51,9 @@ def middle_value(values: Sequence[float]) -> Estimate:
 def lower_rank(number: int) -> int:
     """Return the rank, from 1, of the value that begins the median's interval in an ordered sample of `number` values.
 
-    The interval ends at the value with this rank from the end. Return 0 if the sample is too small for the level.
+    Return 0 if the sample is too small for the level.
     """
+    # The interval ends at the value with this rank from the end.
     below, rank = 0, 0
     allowed = (1 - LEVEL) / 2 * 2**number
     while (below := below + comb(number, rank)) <= allowed:

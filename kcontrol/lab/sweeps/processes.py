@@ -1,10 +1,6 @@
-"""Plays the runs of a sweep in child processes, so that a rule without an end costs one run and not the sweep.
+"""Plays runs in child processes: a learner's endless function fails one run, not the sweep.
 
-A child plays its runs one after another (`child.py`). If a run takes longer than its seconds by the clock, or if the child ends,
-this run has failed; a new child plays the runs that are left. An alarm inside the child would not do: a function may catch the
-error of an alarm, or loop inside a C function, which no signal interrupts.
-
-Only the outcome of a run is used, never the order in which runs end, so a sweep has equal tables on any number of processes.
+A run fails if its child ends or exceeds a time limit. A new child plays the other runs.
 """
 
 from __future__ import annotations
@@ -33,14 +29,14 @@ BLOCK = 1 << 16
 
 
 def shards(tasks: Sequence[Task], number: int) -> list[list[Task]]:
-    """Return the tasks in at most `number` lists of about equal length, each with every `number`-th task."""
+    """Divide tasks into at most `number` lists of about equal length, such as [[a, c], [b]] for [a, b, c] and 2."""
     return [list(tasks[first::number]) for first in range(min(number, len(tasks)))]
 
 
 def outcomes(job: Job, parts: Sequence[Sequence[Task]], seconds: float) -> Iterator[Outcome]:
-    """Yield the outcome of every task in the order in which the runs end; each list of `parts` has a child process of its own.
+    """Yield the outcome of every task as its run ends; each list of `parts` has a child process of its own.
 
-    A run ends as failed after `seconds`. Raises UserError if the job cannot be sent to a child, or if a child cannot read it.
+    A run fails after `seconds`. Raises UserError if a child cannot get the job.
     """
     try:
         pickled = cloudpickle.dumps(job)
@@ -53,6 +49,9 @@ def outcomes(job: Job, parts: Sequence[Sequence[Task]], seconds: float) -> Itera
         children = [ends.enter_context(contextlib.closing(Child(pickled, tasks, seconds))) for tasks in parts if tasks]
         while children:
             wait_s = max(0.0, min(child.deadline_s for child in children) - time.monotonic())
+            # An alarm inside the child would not do: a function may catch the error of an alarm, or loop inside a C function,
+            # which no signal interrupts. Callers use only the outcome of a run, never the order in which runs end, so a sweep
+            # has equal tables on any number of processes.
             readable, _, _ = select.select(children, [], [], wait_s)
             for child in children:
                 yield from child.read() if child in readable else child.late()
@@ -84,7 +83,10 @@ class Child:
         return self._process.stdout.fileno()
 
     def read(self) -> Iterator[Outcome]:
-        """Yield the outcomes that the child has written; after its early end also the present run, as failed (`_failed`)."""
+        """Yield the outcomes of runs that the child process has written.
+
+        If the process has ended with runs left, also yield the present run as failed. Raises UserError if no run had begun.
+        """
         block = os.read(self.fileno(), BLOCK)
         *lines, self._text = (self._text + block).split(b"\n")
         for line in lines:
@@ -97,10 +99,11 @@ class Child:
             yield from self._failed(f"its process ended with {_status(self._process.returncode)}")
 
     def late(self) -> Iterator[Outcome]:
-        """If the present run has exceeded the time limit of a run, end the child and yield the run as failed; else yield nothing.
+        """End the child and yield its run as failed if the run has exceeded the time limit; else yield nothing.
 
-        A new child plays the runs that are left. Raises UserError if the child has not begun its first run in READY_SECONDS.
+        Raises UserError if the child has not begun its first run in READY_SECONDS.
         """
+        # A new child plays the runs that are left.
         if time.monotonic() >= self.deadline_s:
             yield from self._failed(f"it did not end within {self._seconds:g} s")
 

@@ -1,8 +1,7 @@
 """SCENARIOS: what happens to the cluster of a sweep's run, by the name of the scenario.
 
-Each run has four brokers and the topic t with three partitions. A producer sends a record to a partition every two seconds, with
-acks=all and acks=1 in turn, and two or more consumers share the group "billing". A scenario draws the times of its events; equal
-draws give equal events.
+Each run has four brokers, the topic t with three partitions, a producer, and consumers in the group "billing". Equal seeds of
+the random generator give equal events.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from kcontrol.cluster.consumer_clients import RESTART
 from kcontrol.cluster.world import Action
 from kcontrol.core.errors import UserError, listed
 
-BROKERS, TOPIC, PARTITIONS = (1, 2, 3, 4), "t", 3
+BROKERS, TOPIC, PARTITIONS, GROUP = (1, 2, 3, 4), "t", 3, "billing"
 PRODUCE = "send"
 RECORD_EVERY_MS, DEATHS, CHANGES = 2_000, 4, 8
 

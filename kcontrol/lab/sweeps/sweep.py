@@ -1,7 +1,6 @@
 """Sweeps of a scenario: runs for each cell, a combination of settings, and a table of the probabilities in each cell.
 
-The seed of the sweep, the cell and the number of a run determine the run, so equal seeds give equal tables, wherever the runs are
-played: in child processes of this machine, or on Spark's executors. A failed run is listed and counted, and is in no probability.
+Equal seeds give equal tables, in child processes and on Spark's executors.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ LEAST_SESSION_MS, MOST_SESSION_MS = 6_000, 30_000
 SECONDS = 20.0
 CELL = {"replication": "int64", "unclean": "bool", "session": "int64"}
 COUNTS = {"runs": "int64", "failed": "int64"}
-ESTIMATES = {f"{name}{end}": "Float64" for name in ("offline", "lost", "rebalance_ms") for end in ("", "_low", "_high")}
-MEASURES = {"offline": "Int64", "lost": "Int64", "rebalance_ms": "Int64"}
+ESTIMATES = {f"{name}{end}": "Float64" for name in ("offline", "lost", "rebalance_ms", "moved") for end in ("", "_low", "_high")}
+MEASURES = {"offline": "Int64", "lost": "Int64", "rebalance_ms": "Int64", "moved": "Int64"}
 TABLES = {
     "cells": CELL | COUNTS | ESTIMATES,
     "runs": CELL | {"number": "int64"} | MEASURES,
@@ -46,15 +45,14 @@ Report = Callable[[int, int], None]
 class Sweep:
     """The outcome of a sweep, shown as a table with one row per cell; a cell is a combination of the sweep's settings.
 
-    cells   per cell: the number of runs and, with the ends of 95 % intervals, three values
+    cells   per cell: the number of runs, and four values with the ends of 95 % intervals
             offline       the share of runs in which a partition was offline
             lost          the share of runs that lost an acknowledged record
             rebalance_ms  the median of the longest rebalances of the runs
+            moved         the median of the moves of partitions between consumers
     runs    one row per run, with its measures
     failed  the runs without measures, with the reason; failures() has them as sentences
-    open(number, replication, unclean, session)  the run with this number in its cell again, read-only; `session` is in ms
-
-    The intervals are Wilson's for shares, and two order statistics for the median. `rebalance_ms` is empty without a rebalance.
+    open(number, replication, unclean, session)  the run with this number in its cell again
     """
 
     def __init__(self, job: Job, outcomes: Iterable[Outcome]) -> None:
@@ -66,7 +64,10 @@ class Sweep:
 
     @property
     def cells(self) -> pd.DataFrame:
-        """One row per cell: its settings, the numbers of runs and of failed runs, and the three values with their intervals."""
+        """One row per cell: its settings, the numbers of runs and of failed runs, and four values with their intervals.
+
+        The values are `offline`, `lost`, `rebalance_ms` and `moved`; intervals are columns such as `lost_low`.
+        """
         by_cell: dict[Cell, list[Outcome]] = {}
         for outcome in self._outcomes:
             by_cell.setdefault(outcome.task.cell, []).append(outcome)
@@ -76,7 +77,7 @@ class Sweep:
     def runs(self) -> pd.DataFrame:
         """One row per run that has not failed: its settings (its cell), its number in the cell, and its measures."""
         kept = (outcome for outcome in self._outcomes if outcome.failed is None)
-        rows = (_task_row(o.task) | {"offline": o.offline, "lost": o.lost, "rebalance_ms": o.rebalance_ms} for o in kept)
+        rows = (_task_row(o.task) | {name: getattr(o, name) for name in MEASURES} for o in kept)
         return journal_tables.table(rows, TABLES["runs"])
 
     @property
@@ -90,10 +91,9 @@ class Sweep:
         return [f"Run {o.task.number} of {o.task.cell} failed: {o.failed}." for o in self._outcomes if o.failed is not None]
 
     def open(self, number: int, replication: int, unclean: bool, session: int) -> Run:
-        """Play run `number` of a cell again and return it, read-only; its viewer begins with the start of the brokers.
+        """Play run `number` of a cell again and return it, read-only; the other arguments are the settings of the cell.
 
-        The other arguments are the settings of the cell; `session` is in ms. Raises UserError for a run that is not in the
-        sweep, or that has failed.
+        `session` is in ms. Raises UserError for a run that failed or is unknown.
         """
         task = Task(Cell(replication, unclean, session), number)
         found = next((outcome for outcome in self._outcomes if outcome.task == task), None)
@@ -119,6 +119,7 @@ def sweep(
     seed: int = 1,
     *,
     release: str = "2.8",
+    assignor: str = "range",
     rows: Mapping[Any, Callable[..., Any]] | None = None,
     strategies: Mapping[str, Callable[..., Any]] | None = None,
     rules: Mapping[str, Any] | None = None,
@@ -127,28 +128,30 @@ def sweep(
 ) -> Sweep:
     """Return the outcome of `runs` random runs of a scenario for each combination of three settings.
 
-    The scenarios are "rolling restart", "random deaths" and "consumers come and go". `replication` is the replication factor,
-    `unclean` is unclean.leader.election.enable, and `session` is the session timeout of brokers and consumers in ms; each is one
-    value or a list. The table has, for each combination, the share of runs with an offline partition, the share with lost
-    records, and the median of the longest rebalance, with 95 % intervals (Wilson's, and order statistics).
+    scenario     "rolling restart", "random deaths" or "consumers come and go"
+    replication  the replication factor
+    unclean      unclean.leader.election.enable
+    session      the session timeout of brokers and consumers in ms
+    assignor     partition.assignment.strategy: "range", "roundrobin", "sticky" or "cooperative-sticky"
+    seconds      the time limit of a run, which otherwise fails
+    spark        such as lab.spark(): its executors play the runs, and not processes of this machine
+    release, rows, strategies, rules  those of Lab(...)
 
-    `release`, `rows`, `strategies` and `rules` are those of Lab(...). A run in which a function of the learner raises an error,
-    or that takes longer than `seconds`, has failed; the other runs go on. The runs are played by child processes of this machine,
-    or with `spark`, such as lab.spark(), by Spark's executors; equal seeds give equal tables. Raises UserError, which lists the
-    legal values, for an illegal argument.
+    Replication, unclean and session are one value or a list. Raises UserError for an illegal argument.
     """
+    # A run also fails if a function of the learner raises an error; the other runs go on. strategies={"assignor": mine}
+    # replaces the assignor; a member's subscription has the partitions that it owns (`owned`) under "sticky" and
+    # "cooperative-sticky" only.
     chosen = cells(replication, unclean, session)
-    return play(Job(scenario, release, seed, rows, strategies, rules), chosen, runs, seconds, spark or None)
+    return play(Job(scenario, release, seed, rows, strategies, rules, assignor), chosen, runs, seconds, spark or None)
 
 
 def play(
     job: Job, cells: Sequence[Cell], runs: int, seconds: float, spark: SparkSession | None, report: Report = lambda *_: None
 ) -> Sweep:
-    """Play `runs` runs of each cell and return their outcome; a run ends as failed after `seconds`.
+    """Play `runs` runs of each cell, in child processes or on `spark`, and return their outcome; a run fails after `seconds`.
 
-    The runs are played by `spark`, or in as many child processes as this machine has cores if it is None. `report` is called
-    with the numbers of ended and of all runs: after each run, with Spark only after the last. Raises UserError for illegal
-    arguments.
+    `report` gets the numbers of ended and of all runs.
     """
     check(job, cells, runs, seconds)
     tasks = [Task(cell, number) for cell in cells for number in range(1, runs + 1)]
@@ -157,6 +160,7 @@ def play(
         found = shards.flat_mapped(spark, partial(_attempted, job, seconds), parts)
         if refused := [reason for reason in found if isinstance(reason, str)]:
             raise UserError(refused[0])
+        # With Spark the report comes only after the last run.
         report(len(tasks), len(tasks))
         return Sweep(job, found)
     outcomes = []
@@ -172,7 +176,10 @@ def cores() -> int:
 
 
 def _attempted(job: Job, seconds: float, tasks: Sequence[Task]) -> list[Outcome | str]:
-    """Return the outcomes of tasks on an executor, each of which may take `seconds`; after a UserError a list of its text."""
+    """Return the outcomes of tasks that run on a Spark executor; a task fails after `seconds`.
+
+    After a UserError, return a list with the error's text alone.
+    """
     try:
         return list(processes.outcomes(job, [tasks], seconds))
     except UserError as problem:
@@ -182,7 +189,7 @@ def _attempted(job: Job, seconds: float, tasks: Sequence[Task]) -> list[Outcome 
 def cells(replication: object, unclean: object, session: object) -> list[Cell]:
     """Return a cell for each combination of the values of three settings, each given as a value or a list of values.
 
-    `session` is in ms. Raises UserError, with the legal values, for an illegal value.
+    `session` is in ms. Raises UserError for an illegal value.
     """
     factors, times = range(1, len(scenarios.BROKERS) + 1), range(LEAST_SESSION_MS, MOST_SESSION_MS + 1)
     return [
@@ -198,7 +205,7 @@ def cells(replication: object, unclean: object, session: object) -> list[Cell]:
 def _values(given: Any, name: str, is_legal: Callable[[Any], bool], legal: str) -> list[Any]:
     """Return the values in `given`, a list or a single value of the setting `name`, as a list with each value once.
 
-    Raises UserError, with the text `legal`, for a value that `is_legal` does not accept, and for an empty list.
+    Raises UserError for an illegal value and for an empty list.
     """
     values = list(given) if isinstance(given, list | tuple | set | range) else [given]
     wrong = next((value for value in values if not is_legal(value)), None) if values else given
@@ -234,6 +241,7 @@ def _cell_row(cell: Cell, outcomes: Sequence[Outcome]) -> dict[str, Any]:
         "offline": proportion(sum(outcome.offline > 0 for outcome in kept), len(kept)),
         "lost": proportion(sum(outcome.lost > 0 for outcome in kept), len(kept)),
         "rebalance_ms": middle_value(lengths),
+        "moved": middle_value([outcome.moved for outcome in kept]),
     }
     counts = {"runs": len(outcomes), "failed": len(outcomes) - len(kept)}
     return (

@@ -13,6 +13,7 @@ from kcontrol.lab.sweeps import sweep
 from kcontrol.lab.sweeps.timed_run import Job
 from kcontrol.spark import pipeline
 from kcontrol.spark.gateway import spark_session, stop_spark
+from kcontrol.views.text import counted
 
 Say = Callable[[str], None]
 FORMAT = {"kcontrol": "tables of a sweep", "version": 1}
@@ -34,18 +35,19 @@ class Asked(NamedTuple):
     runs: int
     seed: int
     release: str
+    assignor: str
 
 
 def run(asked: Asked, out: Path | None, master: str | None, say: Say) -> bool:
-    """Play a sweep, print its table, write its tables to the folder `out` unless it is None; return whether no run has failed.
+    """Play a sweep, print its table, write its tables to the folder `out`; return whether no run has failed.
 
-    The runs are played on Spark with the address `master`, or by child processes if it is None. Raises UserError for illegal
-    arguments, for a folder `out` that holds other files, and if Spark is missing.
+    Without `master`, Spark's address, child processes play the runs. Raises UserError for illegal arguments.
     """
     cells = sweep.cells(*(_values(name, getattr(asked, name)) for name in SETTINGS))
-    job = Job(asked.scenario, asked.release, asked.seed)
+    job = Job(asked.scenario, asked.release, asked.seed, assignor=asked.assignor)
     sweep.check(job, cells, asked.runs, sweep.SECONDS)
     if out is not None:
+        # A folder that holds other files is an error.
         _claim(out)
     begin_s = time.monotonic()
     spark = spark_session(master) if master is not None else None
@@ -82,7 +84,7 @@ def _progress(say: Say, begin_s: float) -> sweep.Report:
         now_s = time.monotonic()
         if now_s - last_s >= REPORTS_EVERY_S or done == number:
             last_s = now_s
-            say(f"{now_s - begin_s:5.1f} s  {done:,} of {number:,} runs ({done / (now_s - begin_s):.1f} per second)")
+            say(f"{now_s - begin_s:5.1f} s  {done:,} of {counted(number, 'run')} ({done / (now_s - begin_s):.1f} per second)")
 
     return report
 

@@ -1,8 +1,7 @@
 """One run of a sweep: a cluster in virtual time, with events from outside at their times.
 
-ZooKeeper ends the session of a killed broker when the session timeout has passed since its last ping. A client pings after a
-third of the timeout, so the session ends two thirds of the timeout to the whole timeout after the kill; the time is drawn.
-A leader does not remove a follower that is slow from the ISR (replica.lag.time.max.ms): a follower leaves it with its session.
+ZooKeeper ends the session of a killed broker two thirds of the session timeout to the whole timeout after the kill; the time is
+drawn.
 
 Source: ClientCnxn.SendThread.run (ZooKeeper 3.5): readTimeout, and the ping after half of it.
 """
@@ -16,6 +15,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from kcontrol.cluster import actions, consumer_life
+from kcontrol.cluster.consumer_configs import GROUP_ID, SESSION_MS, STRATEGY, TOPICS
 from kcontrol.cluster.world import Action, World
 from kcontrol.core.errors import UserError
 from kcontrol.core.model import NO_LEADER, TopicPartition
@@ -23,10 +23,13 @@ from kcontrol.journal.journal import Record
 from kcontrol.lab.history import history_tables
 from kcontrol.lab.history.entries import Row, entries_of
 from kcontrol.lab.support import replacements, requested_settings
-from kcontrol.lab.sweeps.scenarios import BROKERS, PARTITIONS, PRODUCE, TOPIC, Event, named, plan
+from kcontrol.lab.sweeps.scenarios import BROKERS, GROUP, PARTITIONS, PRODUCE, TOPIC, Event, named, plan
+from kcontrol.views import assignment_matrix
 from kcontrol.zookeeper.port import Client
 
 MOST_STEPS = 100_000
+# A leader does not remove a follower that is slow from the ISR (replica.lag.time.max.ms): a follower leaves it with its
+# session.
 SETTLE_MS = 10_000
 SUPERVISOR_MS = 5_000
 """The time after which a supervisor starts a broker again whose start has failed."""
@@ -52,7 +55,8 @@ class Cell(NamedTuple):
 class Job(NamedTuple):
     """The values that all runs of a sweep share: the scenario's name, the release, and the seed of the sweep.
 
-    `rows`, `strategies` and `rules` are the arguments of Lab with these names.
+    `rows`, `strategies` and `rules` are the arguments of Lab with these names. `assignor` is the name of the assignor of Kafka
+    that the consumers use.
     """
 
     scenario: str
@@ -61,6 +65,7 @@ class Job(NamedTuple):
     rows: Any = None
     strategies: Any = None
     rules: Any = None
+    assignor: str = "range"
 
 
 class Task(NamedTuple):
@@ -71,17 +76,17 @@ class Task(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The measures of one run; `failed` is the reason why the run has none, or None.
-
-    `offline` counts the times of OFFLINE_MS or more in which a partition had no leader in ZooKeeper (Kafka's
-    OfflinePartitionsCount counts such partitions). `lost` counts the acknowledged records that no replica has any more.
-    `rebalance_ms` is the length of the longest rebalance, None without a rebalance.
-    """
+    """The measures of one run; `failed` is the reason why the run has failed, None for a run with measures."""
 
     task: Task
+    # The number of times of OFFLINE_MS or more in which a partition had no leader in ZooKeeper, as in OfflinePartitionsCount.
     offline: int = 0
+    # The number of acknowledged records that no replica has any more.
     lost: int = 0
+    # The length of the longest rebalance, None without a rebalance.
     rebalance_ms: int | None = None
+    # The number of moves of partitions from one consumer to another (`assignment_matrix.py`).
+    moved: int = 0
     failed: str | None = None
 
 
@@ -97,14 +102,15 @@ def outcome(job: Job, task: Task) -> Outcome:
     except RunFailed as failure:
         return Outcome(task, failed=str(failure))
     except UserError as problem:
-        return Outcome(task, failed=str(problem))
+        return Outcome(task, failed=str(problem).removesuffix("."))
 
 
 def play(job: Job, task: Task) -> tuple[World, int]:
-    """Return the world of a run at its end, and the time in ms, after the start of the brokers, at which the scenario begins.
+    """Return the world of a run at its end, and the time in ms at which the scenario began, after the start of the brokers.
 
-    The seed of the sweep, the cell and the number of the run determine the run. Raises RunFailed as `TimedRun.perform` does.
+    Raises RunFailed if a function of the learner fails.
     """
+    # The seed of the sweep, the cell and the number of the run determine the run.
     chance = random.Random(f"{job.seed} {task.cell} {task.number}")
     scenario = named(job.scenario)
     world = _started(job, task.cell, chance.getrandbits(31), scenario.consumers)
@@ -119,19 +125,19 @@ def play(job: Job, task: Task) -> tuple[World, int]:
 def settings_of(job: Job, cell: Cell, seed: int, consumers: tuple[str, ...]) -> Any:
     """Return the Settings of a run of the sweep `job` with `cell`, one combination of the sweep's settings.
 
-    `consumers` are the names of the run's consumers, which share the group "billing". Raises UserError for settings that the
-    release does not have.
+    Raises UserError for settings that the release does not have.
     """
     config = {"unclean.leader.election.enable": cell.unclean, "zookeeper.session.timeout.ms": cell.session}
-    groups = {name: {"group.id": "billing", "session.timeout.ms": cell.session, "topics": [TOPIC]} for name in consumers}
+    used = {GROUP_ID: GROUP, SESSION_MS: cell.session, TOPICS: [TOPIC], STRATEGY: [job.assignor]}
+    groups = dict.fromkeys(consumers, used)
     changed = requested_settings.Changed(job.rows, job.strategies, job.rules)
     return requested_settings.settings(BROKERS, job.release, seed, config, changed, True, groups)
 
 
 def _started(job: Job, cell: Cell, seed: int, consumers: tuple[str, ...]) -> World:
-    """Return a cluster whose brokers have started and whose topics exist, with the replication factor of `cell`, at rest.
+    """Return a cluster at rest: the brokers run, the topics exist, and `consumers` have sent no request.
 
-    `cell` is one combination of the sweep's settings; `consumers` are the names of the run's consumers, which have sent nothing.
+    `cell.replication` is the replication factor of the topics.
     """
     world = World(settings_of(job, cell, seed, consumers))
     world.keep_replay_logs(True)  # a world that need not be copied makes no copies of itself
@@ -143,10 +149,10 @@ def _started(job: Job, cell: Cell, seed: int, consumers: tuple[str, ...]) -> Wor
     return world
 
 
-def _measured(records: list[Record], begin_ms: int, end_ms: int) -> tuple[int, int, int | None]:
-    """Return `offline`, `lost` and `rebalance_ms` of an Outcome.
+def _measured(records: list[Record], begin_ms: int, end_ms: int) -> tuple[int, int, int | None, int]:
+    """Return `offline`, `lost`, `rebalance_ms` and `moved` of an Outcome.
 
-    Only what begins at `begin_ms` or later counts. A rebalance without an end lasts until `end_ms`.
+    Outages, losses and rebalances count if they begin at `begin_ms` or later. A rebalance without an end lasts until `end_ms`.
     """
     entries = entries_of(records)
 
@@ -155,7 +161,8 @@ def _measured(records: list[Record], begin_ms: int, end_ms: int) -> tuple[int, i
 
     lengths = [(row["end_ms"] or end_ms) - row["begin_ms"] for row in rows("rebalances", "begin_ms")]
     offline = [length_ms for length_ms in _without_leader(rows("leaderships", "time_ms"), end_ms) if length_ms >= OFFLINE_MS]
-    return len(offline), len(rows("records_lost", "time_ms")), max(lengths, default=None)
+    moved = sum(assignment_matrix.matrix(records, GROUP).moved.values())  # the start has one assignment, so no moves
+    return len(offline), len(rows("records_lost", "time_ms")), max(lengths, default=None), moved
 
 
 def _without_leader(leaderships: list[Row], end_ms: int) -> Iterator[int]:
@@ -170,7 +177,7 @@ def _without_leader(leaderships: list[Row], end_ms: int) -> Iterator[int]:
 
 
 class TimedRun:
-    """Performs actions in the order of their virtual times: the cluster's, its consumers', and events such as broker deaths."""
+    """Runs a cluster and its consumers in virtual time, with events such as broker deaths at given times."""
 
     def __init__(self, world: World, session_ms: int, chance: random.Random) -> None:
         self._world, self._session_ms, self._chance = world, session_ms, chance
@@ -203,12 +210,15 @@ class TimedRun:
                 yield record.fields["broker"]
 
     def _outside(self, action: Action) -> Action | None:
-        """Return the action of an event, None if it is not possible now: a dead broker is not killed again."""
+        """Return the possible action for an event, None if there is none: a dead broker is not killed again.
+
+        For PRODUCE the action goes to a broker that leads the partition in its own view.
+        """
         options = self._produced(*action[1:]) if action[0] == PRODUCE else [action]
         return next((option for option in options if actions.ACTIONS[option[0]].possible(self._world, *option[1:])), None)
 
     def _produced(self, partition: int, acks: str) -> list[Action]:
-        """Return the sending of a record to each broker that leads the partition in its own view."""
+        """Return one produce action, with one record, for each broker that leads the partition in its own view."""
         tp = TopicPartition(TOPIC, partition)
         hosting = ((n, p.driver.broker.hosted.get(tp)) for n, p in sorted(self._world.processes.items()))
         leaders = [n for n, held in hosting if held is not None and held.leadership.leader == n]
@@ -221,12 +231,12 @@ class TimedRun:
         )
 
     def _timed(self, next_ms: int) -> Action | None:
-        """Return the next action if no routine action is ready: of a consumer, the firing of a coordinator's timer, or a wait.
+        """Return the next action if no routine action is ready: a consumer's action, a coordinator's timer, or a wait.
 
-        The wait ends at `next_ms`, or earlier if the time of an action of a consumer or of a routine action comes earlier. It
-        lasts at least 1 ms, so None is not returned.
+        A wait ends at `next_ms` at the latest.
         """
         due_ms = min((self._due_ms(action) for action in actions.routine_actions(self._world)), default=next_ms)
+        # A wait lasts at least 1 ms, so None is not returned. It ends earlier for an action of a consumer or a routine action.
         return consumer_life.next_action(self._world, max(min(due_ms, next_ms), self._world.now_ms + 1))
 
     def _due_ms(self, action: Action) -> int:
@@ -240,6 +250,8 @@ class TimedRun:
     def _session_end_ms(self, client: Client) -> int:
         """Return the time at which ZooKeeper ends a dead broker's session; it is drawn when it is first asked for."""
         if client.session_id not in self._ends_ms:
+            # A client pings after a third of the timeout, and ZooKeeper ends the session when the timeout has passed since the
+            # last ping.
             since_ping_ms = self._chance.randint(0, self._session_ms // 3)
             self._ends_ms[client.session_id] = self._world.now_ms + self._session_ms - since_ping_ms
         return self._ends_ms[client.session_id]

@@ -13,6 +13,7 @@ from kcontrol.lab.support.table_display import Frame
 from kcontrol.lab.tables.journal_tables import table
 from kcontrol.views import folded_state, text
 
+# `entries` is missing for a value that is no set, list or map.
 MEMORY = {"kafka": "string", "entries": "Int64", "holds": "string"}
 
 # The fields for which Kafka 2.8 uses other words than kcontrol; every other name differs in its spelling only.
@@ -27,20 +28,18 @@ KAFKA_NAMES: Mapping[str, str] = {
 
 
 def kafka_name(field: str) -> str:
-    """Return the name that a field of the controller's context has in ControllerContext.scala (2.8).
+    """Return the name of a context field in ControllerContext.scala (2.8), such as "liveBrokers" for "live_brokers".
 
-    For a field that KAFKA_NAMES does not have it is the same words in camel case, such as "liveBrokers" for "live_brokers".
+    A name that KAFKA_NAMES does not have is put into camel case.
     """
     head, *rest = field.split("_")
     return KAFKA_NAMES.get(field, head + "".join(word.capitalize() for word in rest))
 
 
 def memory(state: folded_state.State, broker: int | None = None) -> pd.DataFrame:
-    """Return one row per field of a broker's controller context, sorted by the field's name in kcontrol.
+    """Return one row per field of a controller context: Kafka's name of the field, its value as text, its number of entries.
 
-    Without `broker` the fields are those of the active controller. `kafka` is the field's name in Kafka, `holds` its value as
-    text, `entries` the number of elements of a set, list or map, missing for any other value.
-    Raises UserError for a broker that does not run, and without `broker` if there is no active controller.
+    `broker` is by default the active controller. Raises UserError if `broker` is dead.
     """
     ruler = folded_state.controller(state)
     chosen = broker if broker is not None else ruler[0] if ruler else None
@@ -64,11 +63,12 @@ def _brief(value: Any) -> str:
 
 
 def moves(machine: TransitionTable) -> pd.DataFrame:
-    """Return the transitions of a state machine as a table: one row per source state and one column per target state.
+    """Return the transitions of a state machine as a table: one row per source state, one column per target state.
 
-    A cell names the function of the transition: `memory_only` where the transition only changes memory, "" where it is illegal.
+    A cell has the name of the transition's function, "" for an illegal transition.
     """
     names = [text.short(state) for state in machine.states]
+    # A transition that only changes memory has the function `memory_only`.
     found = {(row.source, row.target): getattr(row.action, "__name__", "") for row in machine}
     rows = [[found.get((source, target), "") for target in machine.states] for source in machine.states]
     return Frame(rows, index=pd.Index(names, name="from"), columns=pd.Index(names, name="to"))

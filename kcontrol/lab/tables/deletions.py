@@ -12,6 +12,10 @@ from kcontrol.core.znodes import delete_topic_path
 from kcontrol.lab.tables import journal_tables
 from kcontrol.views import folded_state
 
+# Columns of the table. `requested`: the topic's znode below `/admin/delete_topics` exists. `queued`, `started`, `ineligible`:
+# the topic is in this set of the deletion manager. Before 2.1 there is no set for `started`, and in recordings of real brokers
+# there is none of the sets: the columns are then False. `state`: the replica's state in the controller's memory. `alive`: the
+# replica's broker runs, even if the controller does not know this yet.
 DELETIONS = {"requested": "bool", "queued": "bool", "started": "bool", "ineligible": "bool", "state": "string", "alive": "bool"}
 SETS = {
     "queued": "topics_to_be_deleted",
@@ -23,11 +27,9 @@ SETS = {
 def deletions(state: folded_state.State) -> pd.DataFrame:
     """Return one row per replica of each topic whose deletion is requested in ZooKeeper or queued at the active controller.
 
-    Rows are sorted by partition; a partition's replicas have the order of the assignment. `requested`: the topic's znode below
-    `/admin/delete_topics` exists. `queued`, `started`, `ineligible`: the topic is in this set of the deletion manager; before 2.1
-    there is no set for `started`, and in recordings of real brokers there is none of the sets: the columns are then False.
-    `state`: the replica's state in the controller's memory. `alive`: the replica's broker runs; the controller may not know this
-    yet. Source: ControllerContext.topicsToBeDeleted, topicsWithDeletionStarted, topicsIneligibleForDeletion (2.8).
+    The rows are in the order of the partitions, and of each partition's assignment.
+
+    Source: ControllerContext.topicsToBeDeleted, topicsWithDeletionStarted, topicsIneligibleForDeletion (2.8).
     """
     return journal_tables.table(_rows(state), DELETIONS, "replica")
 

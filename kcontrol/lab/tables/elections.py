@@ -42,19 +42,16 @@ class CandidateTable:
 
 
 def candidates(state: folded_state.State, partition: str, rules: Rules, unclean: bool) -> CandidateTable:
-    """Return the replicas of a partition with a verdict on each.
+    """Return the replicas of a partition, each with a verdict such as "leads", "dead" or, for the next leader, "next".
 
-    The verdict on the leader in the state znode is "leads", or "led, is dead". That on any other replica is "dead", "in sync" or
-    "not in sync"; or "next" or "next, unclean" for the replica that would win an offline election now under `rules`, the rules of
-    a release.
-
-    A replica counts as alive if its broker is registered in ZooKeeper. `unclean` is the brokers' setting
-    unclean.leader.election.enable; the topic's own setting overrides it. Raises UserError for an unknown partition.
+    `unclean` is the brokers' setting unclean.leader.election.enable. Raises UserError for an unknown partition.
 
     Source: PartitionLeaderElectionAlgorithms.offlinePartitionLeaderElection (2.8); OfflinePartitionLeaderSelector (0.8.1).
     """
     p = find(state, partition)
+    # A replica counts as alive if its broker is registered in ZooKeeper.
     live = {b for b in p.replicas if broker_path(b) in state["znodes"]}
+    # The topic's own setting overrides that of the brokers.
     allowed = _topic_setting(state, p.topic, unclean)
     asked = ElectionInput(p.replicas, p.isr, live - {p.leader}, unclean_allowed=allowed, order=rules.offline_order)
     elected = offline(asked)

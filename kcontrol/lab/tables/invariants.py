@@ -1,6 +1,6 @@
-"""Makes the table of the invariants that Kafka promises, and checks a run: for each of them the first step that broke it.
+"""Makes the table of the invariants that Kafka promises, and the table of the invariants that a run has broken.
 
-To check a run, it is played again in a second world, and every invariant is evaluated after each step.
+To check a run, kcontrol plays the run again in a second world and evaluates every invariant after each step.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ Own = Callable[[World], Any]
 
 # fmt: off
 INVARIANT_COLUMNS = {"sentence": "string", "since": "string", "when": "string", "promised": "bool", "source": "string"}
+# `outcome` is "holds", "broken", "not promised" (the release does not promise the invariant) or "void" (an outside program has
+# written a znode on which the invariant depends).
 RESULTS = {"outcome": "string", "step": "Int64", "action": "string", "what": "string", "sentence": "string"}
 # fmt: on
 
@@ -39,13 +41,12 @@ def invariants(release: str) -> pd.DataFrame:
 
 
 def check_invariants(world: World, play: Callable[[], Iterator[World]], own: tuple[Own, ...]) -> pd.DataFrame:
-    """Return one row per invariant, those of `own` last: the outcome, and for a broken invariant the first step that broke it.
+    """Return one row per invariant: its outcome, and the first step of the run that broke the invariant.
 
-    `outcome` is "holds", "broken", "not promised" if the release of `world` does not promise the invariant, or "void" if an
-    outside program has written a znode on which the invariant depends. `play` plays the run of `world` again in a second world,
-    and yields that world after each step. `own` are a learner's invariants: functions of a World that return None or True if the
-    invariant holds; any other result breaks it. Raises UserError for a function in `own` that has no docstring or that raises.
+    `play` plays the run again and yields its world after each step. `own` are a learner's invariants.
     """
+    # A function in `own` gets the world; None or True means that its invariant holds, any other result that the invariant is
+    # broken. `_named` raises UserError for a function without a docstring, `_violations` for a function that raises.
     rows: list[Mapping[str, Any]] = [{"invariant": name, "sentence": said} for name, said in map(_named, own)]
     rows = [*({"invariant": r.name, "sentence": r.sentence} for r in INVARIANTS), *rows]
     broken: dict[str, tuple[int, str, str]] = {}

@@ -1,8 +1,6 @@
 """Makes tables of a run as pandas frames, from the records of its journal and the state of the cluster after the last record.
 
-The type of a column does not depend on the rows: nullable integers, booleans, text, or lists of broker ids. Times of a wall
-clock are dates in UTC without a time zone (column `at`), virtual times are milliseconds (`at_ms`), and tables of recordings have
-no column of times.
+The type of a column does not depend on the rows.
 """
 
 from __future__ import annotations
@@ -23,10 +21,14 @@ from kcontrol.views import clock, controller_terms, folded_state, group_state, k
 
 State = dict[str, Any]
 
+# A column of this type is a date in UTC without a time zone on a wall clock, and `..._ms` in virtual time; recordings have
+# none.
 TIME = "datetime64[ms]"
 # fmt: off
 PARTITIONS = {"leader": "Int64", "isr": "object", "replicas": "object", "leader_epoch": "Int64", "controller_epoch": "Int64",
               "zk_version": "Int64", "state": "string"}
+# `controller`: the znode `/controller` names the broker. `believes_so`: the broker itself believes to be the controller.
+# `handling`: events whose handlers have begun and not ended. `queue`: events that wait for a handler.
 BROKERS = {"alive": "bool", "frozen": "bool", "registered": "bool", "controller": "bool", "believes_so": "bool",
            "controller_epoch": "Int64", "broker_epoch": "Int64", "leads": "object", "handling": "object", "queue": "object"}
 ZNODES = {"text": "string", "version": "Int64", "owner": "Int64"}
@@ -43,9 +45,9 @@ DIFFERENCES = {"where": "string", "what": "string", "before": "object", "after":
 
 
 def timed(types: Mapping[str, str], records: Sequence[Record]) -> dict[str, str]:
-    """Return `types`, the types of a table's columns by name, with time columns that fit the run's clock.
+    """Return `types`, which maps column names to column types, with time columns that fit the run's clock.
 
-    A run on a wall clock has dates, a run in virtual time has integer columns named `..._ms`, a recording has no time columns.
+    A wall clock gives dates, virtual time integers in columns `..._ms`, a recording no times.
     """
     measured = clock.of_run(records)
     if measured == "wall":
@@ -55,12 +57,12 @@ def timed(types: Mapping[str, str], records: Sequence[Record]) -> dict[str, str]
 
 
 def table(rows: Iterable[Mapping[str, Any]], types: Mapping[str, str], index: str | None = None) -> pd.DataFrame:
-    """Return the rows as a table that has exactly these columns and types, even without rows.
+    """Return `rows` as a table with exactly the columns and types of `types`, even if there are no rows.
 
-    `index` is the key of the values in `rows` that become the table's index; None gives an index of numbers from 0. A column of
-    type TIME, such as `at`, is made from the key with the suffix `_ms`, such as `at_ms`.
+    `index` is the key whose values become the table's index; None gives the numbers from 0.
     """
     rows = list(rows)
+    # A column of type TIME, such as `at`, has its values under a key with the suffix `_ms`, such as `at_ms`.
     keys = {name: f"{name}_ms" if dtype == TIME else name for name, dtype in types.items()}
     columns = {name: pd.Series([row.get(key) for row in rows], dtype="object") for name, key in keys.items()}
     frame = Frame({name: typed(values, types[name]) for name, values in columns.items()}, columns=list(types))
@@ -109,11 +111,7 @@ def _partition_row(p: folded_state.Partition, states: Mapping[str, str]) -> dict
 
 
 def brokers(records: Sequence[Record], state: State) -> pd.DataFrame:
-    """Return one row per broker in the settings of the run and per broker that was started, by id.
-
-    `controller` says that `/controller` names the broker, `believes_so` that the broker itself believes to be the controller.
-    `handling` has the events whose handlers have begun and not ended, and `queue` the events that wait for a handler.
-    """
+    """Return one row per broker, by id: the brokers in the settings of the run and the brokers that were started later."""
     known = {*records[0].fields["brokers"], *(r.fields["broker"] for r in records if r.kind == "start")}
     frozen = _frozen(records)
     return table((_broker_row(state, n, n in frozen) for n in sorted(known)), BROKERS, "broker").set_axis(
@@ -164,18 +162,17 @@ def znodes(state: State) -> pd.DataFrame:
 
 
 def watches(records: Sequence[Record]) -> pd.DataFrame:
-    """Return one row per watch that a running broker has set at ZooKeeper: its broker, its path and its kind.
+    """Return one row per watch that a running broker has set at ZooKeeper: the broker, the path of the znode, and the kind.
 
-    The kind is "data" for the znode at the path, or "children" for the list of its children.
+    The kind is "data", or "children" for the list of child znodes.
     """
     return table((watch._asdict() for watch in watch_counts.open_watches(records)), WATCHES)
 
 
 def controllers(records: Iterable[Record]) -> pd.DataFrame:
-    """Return one row per term of a controller, which is one value of `/controller`.
+    """Return one row per term of a controller: its broker, its controller epoch, and why the term began and ended, in words.
 
-    The index is the id of the journal record that wrote the value. The columns have the broker, its controller epoch, and the
-    causes of the beginning and the end of its term in words.
+    The index is the id of the journal record that wrote `/controller`.
     """
     return table((term._asdict() for term in controller_terms.controller_terms(records)), CONTROLLERS, "id")
 
@@ -184,13 +181,13 @@ def controllers(records: Iterable[Record]) -> pd.DataFrame:
 
 
 def requests(records: Sequence[Record], state: State) -> pd.DataFrame:
-    """Return one row per request that a controller has queued, in the order of sending.
+    """Return one row per request that a controller has queued for a broker, in the order of sending.
 
-    `outcome` is the error code of the response (NONE is no error), `waiting` while the request waits in its channel, or `dropped`
-    if it is in no channel and has no response. In a recording, which has no responses, `outcome` is `handled`.
+    `outcome` is the response's error code, else "waiting" or "dropped"; in a recording it is "handled".
     """
     otherwise = "handled" if records[0].fields.get("world") == "recorded" else "dropped"
     answers = {r.fields["correlation_id"]: r.fields["body"] for r in map(Record.to_json, records) if r.kind == "respond"}
+    # A request that is in no channel and has no response was dropped. Recordings have no responses.
     waiting = {(pair.split(">")[1], *parcel) for pair, parcels in state["channels"].items() for parcel in parcels}
     sent = (record.to_json() for record in records if record.kind == "send")
     return table((row for record in sent for row in _request_rows(record, answers, waiting, otherwise)), REQUESTS)
@@ -234,9 +231,9 @@ def queued(batch: Mapping[str, Any]) -> Iterator[tuple[str, int, list[str]]]:
 def config(release: str, values: Mapping[str, Any]) -> pd.DataFrame:
     """Return one row per broker setting of the control plane: its value, its defaults, and whether kcontrol uses it.
 
-    `values` has the settings of a world's brokers, by name with underscores; for a name that it lacks the value is the default.
-    The column `default` is that of `release`, and `defaults` are those of all releases.
+    `values` maps names such as `broker_id` to values; a name without a value has the default.
     """
+    # The column `default` is that of `release`, the column `defaults` has those of all releases.
     rows = (config_row(row, release, values.get(row.name.replace(".", "_"))) for row in CONFIGS.values())
     return table(rows, CONFIG, "name")
 
@@ -254,14 +251,11 @@ def config_row(row: Config, release: str, value: Any) -> dict[str, Any]:
 
 
 def journal(records: Sequence[Record], say: Callable[[Record], str], kind: str | None = None) -> pd.DataFrame:
-    """Return one row per journal record, in order; the column `what` is the sentence that `say` returns for the record.
+    """Return one row per journal record; the column `what` is the sentence that `say` returns for the record.
 
-    `node` is the broker that made the record, missing for records of clients, ZooKeeper and the simulation itself.
-
-    With a `kind` the table has only the records of this kind, and one column per field instead of the sentence. A field with the
-    name of another column gets the kind as a prefix: `start_incarnation`. Bytes of the consumer protocol in responses are shown
-    as the partitions of the assignment, and as the topics of each member's subscription.
+    With a `kind`, such as "write", only these records, with a column per field.
     """
+    # The column `node` is missing for records of clients, of ZooKeeper and of the simulation itself.
     if kind is None:
         return table(
             (_journal_row(record) | {"what": say(record.to_json())} for record in records), timed(JOURNAL, records), "id"
@@ -271,17 +265,18 @@ def journal(records: Sequence[Record], say: Callable[[Record], str], kind: str |
     names = dict.fromkeys(name for record in chosen for name in record.fields)
     fields = {name: [_readable(record.fields.get(name)) for record in chosen] for name in names}
     narrow = table(map(_journal_row, chosen), head, "id")
+    # A field with the name of another column gets the kind as a prefix: `start_incarnation`.
     columns = {f"{kind}_{name}" if name in head else name: values for name, values in fields.items()}
     return narrow.assign(**{name: pd.Series(values, narrow.index, _dtype_of(values)) for name, values in columns.items()})
 
 
 def _readable(value: Any) -> Any:
-    """Return a field of a journal record; in a request to a group coordinator or its response, decode the consumer protocol.
+    """Return the value of a field of a journal record, with the bytes of the consumer protocol decoded.
 
-    An assignment becomes a list of partitions (in a SyncGroup request, one list for each member id), and the metadata of each
-    member in a response the list of its topics. Bytes of any other protocol stay as they are.
+    An assignment becomes a list of partitions, and a member's subscription a list of topics.
     """
     body = value if isinstance(value, dict) else {}
+    # Bytes of a protocol other than "consumer" stay as they are. A SyncGroup request has one list of partitions per member id.
     with suppress(ValueError):
         if body.get("assignment"):
             return body | {"assignment": _partitions(body["assignment"])}
@@ -298,9 +293,9 @@ def _partitions(assignment: str | dict[str, str]) -> list[str] | dict[str, Any]:
 
 
 def logged(records: Sequence[Record], kind: str | None = None) -> pd.Series[str]:
-    """Return, for each journal record, the lines that Kafka writes to its log files at this record; "" without lines.
+    """Return, for each journal record, the log lines that Kafka writes at this record, as one text ("" for none).
 
-    With `kind` the result has only the records of this kind. It has the order of the journal, and an index of numbers from 0.
+    A `kind`, such as "write", limits the result to its records.
     """
     lines = zip(records, kafka_words.in_kafkas_words(records), strict=True)
     return pd.Series(["\n".join(map(str, said)) for record, said in lines if kind in (None, record.kind)], dtype="string")
@@ -323,10 +318,11 @@ def _journal_row(record: Record) -> dict[str, Any]:
 
 
 def diff(before: State, after: State) -> pd.DataFrame:
-    """Return one row per difference between two states: znodes, running brokers, and fields of brokers' memory, sorted.
+    """Return one row per difference between two states of the cluster: znodes, running brokers, and fields of brokers' memory.
 
-    None stands for a znode or a field that does not exist. A broker that runs in only one of the states has one row, `alive`.
+    None stands for a znode or a field that does not exist.
     """
+    # The memory is compared for brokers that run in both states; any other broker has one row, `alive`.
     both = before["nodes"].keys() & after["nodes"].keys()
     one, other = dict(_facts(before, both)), dict(_facts(after, both))
     keys = sorted(key for key in {*one, *other} if one.get(key) != other.get(key))

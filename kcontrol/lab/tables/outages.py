@@ -12,29 +12,24 @@ from kcontrol.lab.tables import journal_tables
 from kcontrol.views import decisions
 
 # fmt: off
+# `steps` is the length of the outage: in ms of the run's clock, in a recording in journal records. `led` is the leader before,
+# `leads` the leader after. While the outage lasts, `until`, `steps` and `leads` are missing.
 COLUMNS = {"partition": "string", "since": journal_tables.TIME, "until": journal_tables.TIME, "steps": "Int64",
            "led": "Int64", "leads": "Int64"}
 # fmt: on
 
 
 def outages(records: Sequence[Record]) -> pd.DataFrame:
-    """Return one row per outage, in the order of their beginnings: a partition and a time without a running leader.
+    """Return one row per outage, which is a time in which a partition has no running leader, in the order of their beginnings.
 
-    `steps` is its length: in ms of the run's clock, but in a recording in journal records. A leader that is stopped or frozen
-    causes an outage. `led` is the leader before, `leads` the leader after. While the outage lasts, `until`, `steps` and `leads`
-    are missing.
+    A leader that is stopped or frozen causes an outage.
     """
     found = sorted(rows(records), key=lambda row: (row["since_ms"], row["partition"]))
     return journal_tables.table(found, journal_tables.timed(COLUMNS, records))
 
 
 def rows(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of `outages`, with times in milliseconds: ended outages in the order of their ends, then those that last.
-
-    An outage begins when the leader's process ends or is frozen, or when a write leaves no running broker as leader. It ends with
-    a write that names a running broker as leader, when the frozen leader is resumed, or when a restarted broker becomes leader
-    again by a LeaderAndIsr request.
-    """
+    """Yield one row per outage of a partition, with times in ms: first the ended outages, by their ends."""
     leaders: dict[str, int] = {}
     brokers: dict[str, int] = {}  # by partition: the last leader that is a broker, and not -1
     sent: dict[tuple[int, ...], dict[str, Any]] = {}
@@ -51,10 +46,13 @@ def rows(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
         leaders |= named
         brokers |= {name: leader for name, leader in named.items() if leader >= 0}
         thawed = record.fields["broker"] if record.kind == "thaw" else None  # a broker that starts leads after LeaderAndIsr only
+        # An outage ends with a write that names a running broker as leader, when the frozen leader is resumed, or when a
+        # restarted broker becomes leader again by a LeaderAndIsr request.
         for partition in [p for p in down if leaders[p] in up and (p in named or leaders[p] == thawed)]:
             since, led = down.pop(partition)
             yield _row(partition, since, led, record.at_ms, leaders[partition])
         if record.kind in ("stop", "freeze", "change", "write"):
+            # An outage begins when the leader's process ends or is frozen, or when a write leaves no running broker as leader.
             gone = (p for p, leader in leaders.items() if leader not in up and p not in down)
             down |= {partition: (record.at_ms, brokers.get(partition, leaders[partition])) for partition in gone}
     for partition, (since, led) in down.items():
@@ -62,10 +60,9 @@ def rows(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
 
 
 def _taken_over(record: Record, sent: Mapping[tuple[int, ...], dict[str, Any]]) -> dict[str, int]:
-    """Return the partitions that a broker leads after it has applied a LeaderAndIsr request, each with this broker's id.
+    """Return the partitions that an applied LeaderAndIsr lets a broker lead, with the broker's id: `{"t-0": 1}`.
 
-    The mapping is empty if `record`, a journal record, is not about the application of such a request. `sent` has the sent
-    requests by the id of their journal record.
+    Records of kinds other than `apply_request` give {}. `sent` maps ids of `send` records to requests.
     """
     if record.kind != "apply_request" or record.fields["field"] != "hosted":
         return {}

@@ -21,9 +21,9 @@ KINDS = ("write", "change")
 
 
 def stored(records: Sequence[Record], partition: TopicPartition) -> pd.DataFrame:
-    """Return one row per write that changed the partition in its topic znode or state znode, with the values in both after it.
+    """Return one row per write that changed the topic znode or state znode of a partition, with the partition's new values.
 
-    `by` is the broker that wrote, missing for a client's write. `leader` is missing until the state znode exists.
+    `by` is the broker that wrote, missing for a client's write.
     """
     return journal_tables.table(_rows(records, partition), COLUMNS, "id")
 
@@ -41,7 +41,10 @@ def _rows(records: Sequence[Record], partition: TopicPartition) -> Iterator[dict
 
 
 def _written(record: Record, partition: TopicPartition) -> dict[str, Any]:
-    """Return the columns of the table `stored` that a journal record writes for the partition, with their values; else {}."""
+    """Return the partition's values that a journal record writes, by column of the table `stored`; else {}.
+
+    An example is `{"leader": 2, "isr": [2, 3], "leader_epoch": 4}`.
+    """
     found: dict[str, Any] = {}
     assigned = _assigned(record, partition)
     if assigned is not None:

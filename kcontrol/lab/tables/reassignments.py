@@ -26,6 +26,7 @@ from kcontrol.views import folded_state
 Targets = Mapping[str, Sequence[int] | None]
 
 # fmt: off
+# `missing` has the brokers of the target that are not in the ISR.
 REASSIGNMENTS = {"replicas": "object", "target": "object", "adding": "object", "removing": "object", "isr": "object",
                  "missing": "object", "in_znode": "bool"}
 # fmt: on
@@ -46,7 +47,10 @@ def checked(state: folded_state.State, targets: object) -> dict[str, list[int] |
 
 
 def _is_target(value: object) -> bool:
-    """Return whether a value is a list of integers, or None. The controller checks whether they are ids of brokers."""
+    """Return whether a value is None or a list of integers.
+
+    The controller checks whether the integers are ids of brokers.
+    """
     listed = isinstance(value, Sequence) and not isinstance(value, str | bytes)
     return value is None or (listed and all(hasattr(b, "__index__") and not isinstance(b, bool) for b in value))  # type: ignore[attr-defined]
 
@@ -96,13 +100,14 @@ def refusals(record: Record) -> Iterator[str]:
 
 
 def unanswered(release: str, state: folded_state.State, targets: Mapping[str, list[int] | None]) -> Iterator[str]:
-    """Yield one sentence for each reassignment in `targets` with at least one target broker that is not alive.
+    """Yield one sentence for each reassignment in `targets` with a target broker that is not alive.
 
-    A cancellation, whose target is None, has no sentence. The reassignments were requested in `/admin/reassign_partitions`, so
-    the requester gets no response. Yield nothing for a release up to 0.10.0, which refuses such a reassignment; the journal then
-    has a `handler_error` record. Source: KafkaController.initiateReassignReplicasForTopicPartition (0.8.0 to 0.10.0),
-    onPartitionReassignment (0.10.1 on).
+    `targets` maps partitions to target brokers, or to None for a cancellation.
+
+    Source: KafkaController.initiateReassignReplicasForTopicPartition (0.8.0 to 0.10.0), onPartitionReassignment (0.10.1 on).
     """
+    # The reassignments were requested in `/admin/reassign_partitions`, so the requester gets no response. Releases up to 0.10.0
+    # refuse such a reassignment and write a `handler_error` record in the journal instead.
     for name, target in targets.items() if not rules(release).refuses_dead_targets else ():
         if dead := [str(b) for b in target or () if broker_path(b) not in state["znodes"]]:
             which = f"has brokers that are not alive ({', '.join(dead)})"
@@ -115,8 +120,7 @@ def unanswered(release: str, state: folded_state.State, targets: Mapping[str, li
 def reassignments(state: folded_state.State) -> pd.DataFrame:
     """Return one row per partition that is being reassigned, or that `/admin/reassign_partitions` names.
 
-    `missing` has the brokers of the target that are not in the ISR. Before 2.4 the topic znode does not record added replicas:
-    every replica that it has counts as a replica from before the reassignment.
+    Before 2.4 every replica in the topic znode counts as a replica from before the reassignment.
     """
     return journal_tables.table(_rows(state), REASSIGNMENTS, "partition")
 
@@ -142,10 +146,9 @@ def _rows(state: folded_state.State) -> Iterator[dict[str, Any]]:
 
 
 def _implied(stored: ReplicaAssignment, target: tuple[int, ...]) -> ReplicaAssignment:
-    """Return the assignment during a reassignment to `target`: its replicas, `target` first, and those added and removed.
+    """Return the assignment during a reassignment to the brokers `target`, for releases before 2.4.
 
-    It is for releases before 2.4, whose topic znode has no added and removed replicas. `stored` has the replicas in this znode:
-    a replica of `target` that is not in `stored` is added, a replica in `stored` that is not in `target` is removed.
+    `stored` is the assignment in the topic znode, which has no adding and removing replicas in these releases.
     """
     replicas = tuple(dict.fromkeys((*target, *stored.replicas)))
     adding = tuple(b for b in target if b not in stored.replicas)

@@ -33,11 +33,11 @@ def is_recorded(records: Sequence[Record]) -> bool:
 
 
 def scenario_of(given: Run | Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
-    """Return a scenario (brokers and steps, or a group's requests) to be played, and a name for the run that plays it.
+    """Return the scenario of a run, or the scenario given as a mapping, and a name for a run that plays this scenario.
 
-    If `given` is a Run, the scenario is that of its journal; if it is a mapping, it is the scenario itself. Raises UserError for
-    any other value.
+    Raises UserError if `given` is neither.
     """
+    # A scenario has brokers and steps, or the requests of a consumer group.
     if isinstance(given, Mapping):
         if "exchange" in given:
             return group_recording.parse(msgspec.json.encode(given), "This dict"), f"our {group_recording.scenario(given)}"
@@ -52,26 +52,24 @@ def scenario_of(given: Run | Mapping[str, Any]) -> tuple[Mapping[str, Any], str]
 
 
 def recording_diff(names: tuple[str, str], one: Sequence[Record], other: Sequence[Record]) -> RecordingDiff:
-    """Return the comparison of two runs of one scenario, with the columns "theirs" and "ours".
+    """Return the comparison of two runs of one scenario, of which at least one is a recording of real brokers.
 
-    One of the runs at least is a recording: "theirs" is the recording, of two recordings the first run. `names` are the labels of
-    `one` and `other`.
-
-    Raises UserError if one of the runs was not played from a scenario.
+    `names` are the runs' labels. Raises UserError for a run played from no scenario.
     """
+    # "theirs" is the recording; of two recordings it is the first.
     if not is_recorded(one):
         names, one, other = names[::-1], other, one
     return RecordingDiff(names, recording.of_journal(one), recording.of_journal(other))
 
 
 class RecordingDiff:
-    """The comparison of two runs of one scenario, of which one at least is a recording of real brokers.
+    """The comparison of two runs of one scenario, of which at least one is a recording of real brokers.
 
-    Differences that Kafka leaves open, such as the order of two brokers' writes, do not count. `difference` is the first
-    difference, a `Difference`, or None if there is none; `table` has both runs, line by line.
+    `difference` is the first difference, None if there is none; `table` shows both runs.
     """
 
     def __init__(self, names: tuple[str, str], theirs: Recording, ours: Recording) -> None:
+        # Differences that Kafka leaves open, such as the order of two brokers' writes, do not count.
         self.names, self.theirs, self.ours = names, theirs, ours
         self.differences = list(self._compare())
 
@@ -84,11 +82,10 @@ class RecordingDiff:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """One row per write, transition and request of either run, and per znode that differs, in the order of the recording.
+        """One row per write, transition and request of either run, and per znode that differs.
 
-        `verdict` is `same`; `free` for a difference that the comparison ignores, such as the order of two brokers' writes;
-        `differs` for any other difference; or `not compared` for the steps after the runs diverged: different brokers won an
-        election, or the steps themselves differ.
+        `verdict` is "same", "differs", "free" (a difference that the comparison ignores) or "not compared" (the runs have
+        diverged).
         """
         return journal_tables.table((row for number in range(self._steps) for row in self._rows(number)), COLUMNS)
 
@@ -107,6 +104,8 @@ class RecordingDiff:
                     yield {"step": number, "do": do, "kind": kind, "theirs": theirs, "ours": ours, "verdict": verdict}
 
     def _verdict(self, number: int, kind: str, *, same: bool) -> str:
+        # Nothing is compared after the runs diverged: different brokers won an election, or the steps differ. "free" is a
+        # difference that the comparison ignores, such as the order of two brokers' writes.
         last = self.differences[-1] if self.differences else None
         if last is not None and last.kind in ("winner", "steps") and number >= last.step:
             return "not compared"
@@ -154,12 +153,10 @@ def _json(value: Any) -> str:
 
 
 class Line(NamedTuple):
-    """A write, transition, request or znode of a recording as two texts: its subject and its other values.
+    """A write, transition, request or znode of a recording as two texts: its subject and its other values."""
 
-    `about` is the subject, such as "1: t-0" for a transition that broker 1 made; `rest` is then the two states and the controller
-    epoch. For a write, a request or a znode, `rest` is JSON, "" if there are no other values.
-    """
-
+    # For a transition of broker 1: "1: t-0", and the two states with the controller epoch. Of anything else `rest` is JSON or
+    # "".
     about: str
     rest: str
 
@@ -192,10 +189,9 @@ def _clean(about: str, rest: str) -> Line:
 
 
 def _aligned(theirs: list[Line], ours: list[Line]) -> Iterator[tuple[Line | None, Line | None]]:
-    """Yield pairs of lines: each line of `theirs`, the recording, with an equal line of `ours`, the other run.
+    """Yield each line of `theirs` with an equal line of `ours`, else with a line of equal subject, else with None.
 
-    If no equal line is left, the second of the pair is a line of `ours` with an equal subject, and None if there is no such line
-    either. At last come the lines of `ours` that are in no pair yet, as pairs (None, line).
+    Last, yield the remaining lines of `ours` as pairs (None, line).
     """
     left = list(ours)
     found: list[Line | None] = []

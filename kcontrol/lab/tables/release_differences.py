@@ -17,12 +17,9 @@ from kcontrol.views import text
 
 
 def generations(names: Sequence[str]) -> pd.DataFrame:
-    """Return one row per rule in `names`, such as "fenced_writes", and one column per release that began or changed one of them.
+    """Return one row per rule in `names`, such as "fenced_writes", and one column per release that changed one of the rules.
 
-    A cell has the value of the rule from this release on; it is "" if the release did not change the rule. The first value of
-    each rule is in the column of the first release that has the rule.
-
-    Raises UserError, which lists the rules, for an unknown name and for no name.
+    An empty cell is no change. Raises UserError for an unknown rule.
     """
     every = declared(Rules)
     if not names or not every.keys() >= set(names):

@@ -1,4 +1,4 @@
-"""Tables of a lab with data: the logs of replicas, and the records that a consumer can read."""
+"""Tables of a lab with `data=True`: the logs of replicas, and the records that a consumer can read."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from kcontrol.views import folded_state, text
 State = dict[str, Any]
 
 # fmt: off
+# `epochs` is the leader epoch cache, a list of [leader epoch, start offset].
 LOG = {"leads": "bool", "leader_epoch": "Int64", "high_watermark": "int64", "log_end_offset": "int64", "epochs": "object"}
 RECORDS = {"leader_epoch": "int64", "value": "string"}
 # fmt: on
@@ -44,13 +45,13 @@ def replicas(state: State, partition: str) -> dict[int, State]:
 
 
 def log(state: State, partition: str) -> pd.DataFrame:
-    """Return one row per replica, by broker; `epochs` is its leader epoch cache, a list of [leader epoch, start offset].
+    """Return one row per replica of a partition, by broker, and one column per offset with the value of its record.
 
-    The last columns are the offsets, each with the value of its record, None past the end of the log and
-    where the log cleaner has removed the record.
+    A value is None where the replica has no such record.
     """
     found = replicas(state, partition)
     rows = [_row(state, partition, n, held) for n, held in found.items()]
+    # A replica has no record past the end of its log, and where the log cleaner has removed the record.
     longest = max(end_offset(held) for held in found.values())
     frame = journal_tables.table(rows, LOG | {str(offset): "object" for offset in range(longest)})
     frame.columns = pd.Index([*LOG, *range(longest)], dtype="object")
@@ -70,10 +71,9 @@ def _row(state: State, partition: str, n: int, held: State) -> State:
 
 
 def read(state: State, partition: str, broker: int | None) -> pd.DataFrame:
-    """Return one row per record below the high watermark, by offset, of the leader or of `broker` if it is given.
+    """Return one row per record below the high watermark, from the partition's log on the leader or on `broker`.
 
-    Raises UserError if the brokers keep no logs, if `broker` is None and the partition has no leader, and if the broker does not
-    run or does not lead the partition in its own view.
+    Raises UserError if brokers keep no logs, or if no such broker runs and leads in its own memory.
     """
     found = replicas(state, partition)
     leader = next((p.leader for p in folded_state.partitions(state) if p.name == partition), None) if broker is None else broker

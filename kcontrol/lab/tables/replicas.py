@@ -10,7 +10,12 @@ import pandas as pd
 from kcontrol.lab.tables import elections, journal_tables
 from kcontrol.views import folded_state
 
+# `state`: in the memory of the active controller. `in_sync`: the ISR in the state znode has the replica. `role` and
+# `leader_epoch`: by the last LeaderAndIsr that the broker accepted; missing if it does not host the replica, and in a
+# recording.
 REPLICAS = {"state": "string", "alive": "bool", "in_sync": "bool", "role": "string", "leader_epoch": "Int64"}
+# A row `hosts` is the leadership that a broker with a replica got by LeaderAndIsr, or changed itself as leader. A row
+# `metadata` is the leadership that a broker got by UpdateMetadata and sends to clients.
 LEADERSHIP_VIEWS = {
     "leader": "Int64",
     "isr": "object",
@@ -21,12 +26,9 @@ LEADERSHIP_VIEWS = {
 
 
 def replicas(state: folded_state.State) -> pd.DataFrame:
-    """Return one row per replica of each partition, in the order of the assignment, by name such as `t-0@2`.
+    """Return one row per replica of each partition, such as `t-0@2`: its state at the controller, and its role at its broker.
 
-    `state`: the replica's state in the memory of the active controller. `alive`: its broker runs. `in_sync`: the ISR in the
-    state znode has it. `role`: its role by the last LeaderAndIsr that its broker accepted, `leads`, `follows 3` or `waits for
-    a leader`, with the `leader_epoch` of this request; both are missing if the broker does not host the replica, and in a
-    recording.
+    The role is "leads", "follows 3" or "waits for a leader".
     """
     return journal_tables.table(_rows(state), REPLICAS, "replica")
 
@@ -57,11 +59,9 @@ def _role(held: Mapping[str, Any] | None, broker: int) -> str | None:
 
 
 def leadership_views(state: folded_state.State, partition: str) -> pd.DataFrame:
-    """Return one row per copy of a partition's leadership: ZooKeeper, the controller's memory, and two at each running broker.
+    """Return one row per copy of a partition's leader, ISR and epochs: in ZooKeeper, the controller, and each running broker.
 
-    A leadership is a leader, an ISR and their epochs. `hosts`: the leadership that a broker with a replica got by LeaderAndIsr,
-    or changed itself as leader. `metadata`: the leadership that a broker got by UpdateMetadata and sends to clients. A place
-    without a copy has no row. Raises UserError for an unknown partition.
+    A place without a copy has no row. Raises UserError for an unknown partition.
     """
     elections.find(state, partition)
     return journal_tables.table(_places(state, partition), LEADERSHIP_VIEWS, "where")

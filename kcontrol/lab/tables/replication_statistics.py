@@ -72,7 +72,7 @@ class AddingReplicas:
                     self._adding[broker, value["partition"]] = len(value["adding_replicas"])
 
     def adding(self, broker: str, partition: str) -> int:
-        """Return the number of the partition's replicas that are being added, in this broker's memory; 0 if it has none."""
+        """Return the number of replicas that a reassignment adds to the partition, in this broker's memory; by default 0."""
         return self._adding.get((broker, partition), 0)
 
 
@@ -103,9 +103,9 @@ def _led(state: folded_state.State, added: AddingReplicas, broker: str, run: Map
 def _least(state: folded_state.State, broker: str, partition: str, run: Mapping[str, Any]) -> int:
     """Return min.insync.replicas of a partition as its leader `broker` has read it.
 
-    If the leader has not read it, as in a run without logs, return the topic's setting in ZooKeeper, else the brokers' setting in
-    `run`, the fields of the journal's first record (by default 1).
+    If the leader has not read it, return the topic's setting in ZooKeeper, else the brokers' setting in `run`.
     """
+    # In a run without logs no leader has read it. `run` are the fields of the journal's first record.
     log = state.get("logs", {}).get(broker, {}).get(partition)
     if log is not None and log["min_insync_replicas"] is not None:
         return int(log["min_insync_replicas"])

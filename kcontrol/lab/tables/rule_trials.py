@@ -21,19 +21,19 @@ from kcontrol.views.decisions import written
 CONTROLLER, BROKERS = 4, (1, 2, 3)
 TOPIC, ASSIGNMENT = "t", ((1, 2, 3), (2, 3, 1), (3, 1, 2))
 FAULTS = 8
+# Sums over the runs: changes of a leader to another broker, changes to a broker outside the ISR, outages of partitions, and the
+# total length of these outages in ms of virtual time.
 COLUMNS = {"runs": "int64", "elections": "int64", "unclean": "int64", "down": "int64", "steps_down": "int64"}
 
 Rule = Callable[..., Any] | None
 
 
 def trials(rules: Mapping[str, Rule], runs: int, seed: int) -> pd.DataFrame:
-    """Return one row per rule for the offline election, with its effects in `runs` simulated clusters.
+    """Return one row per rule for the offline election, with the rule's effects in `runs` simulated clusters.
 
-    In each cluster eight kills and starts of brokers are drawn with `seed`; they are equal for all rules. `rules` maps names of
-    rows to functions like `leader_election.offline`, or to None for Kafka's own rule. The columns are sums over the runs:
-    `elections` counts changes of a leader to another broker, `unclean` the changes to a broker outside the ISR, `down` the
-    outages of partitions, and `steps_down` their total length in ms of virtual time. Raises UserError for a rule that raises.
+    `rules` maps names to functions like `leader_election.offline`; None is Kafka's rule. Raises UserError if a rule raises.
     """
+    # Every rule meets equal failures: eight kills and starts of brokers per cluster, drawn with `seed`.
     series = [list(_failures(random.Random(f"{seed} {number}"))) for number in range(runs)]
     return journal_tables.table(
         ({"rule": name, **_trial_row(name, rule, series)} for name, rule in rules.items()), COLUMNS, "rule"
@@ -74,10 +74,9 @@ def _play(settings: Settings, failures: Sequence[Action]) -> Sequence[Record]:
 
 
 def counted(records: Sequence[Record]) -> Counter[str]:
-    """Return the effects of a rule in one journal: `elections`, `unclean`, `down` and `steps_down`.
+    """Count the elections, unclean elections and outages in a journal, and add up the lengths of the outages in ms.
 
-    They are the changes of a leader to another broker, those to a broker outside the ISR, the times of partitions without a
-    running leader, and the sum of these times in ms.
+    The keys are `elections`, `unclean`, `down` (the number of outages) and `steps_down` (the total length).
     """
     found, held = Counter[str](), dict[str, dict[str, Any]]()
     for record in records:

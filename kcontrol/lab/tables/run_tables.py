@@ -113,7 +113,10 @@ class Tables:
         return reassignments.reassignments(self._run.state)
 
     def deletions(self) -> pd.DataFrame:
-        """Return one row per replica of each topic to be deleted: its state, and the deletion manager's sets with the topic."""
+        """Return one row per replica of each topic to be deleted.
+
+        The columns are the replica's state, and whether the topic is in each set of the deletion manager, such as `ineligible`.
+        """
         return deletions.deletions(self._run.state)
 
     def znodes(self) -> pd.DataFrame:
@@ -127,23 +130,21 @@ class Tables:
     def controller_memory(self, broker: int | None = None) -> pd.DataFrame:
         """Return one row per field of a broker's controller context, with Kafka's name of the field and its value.
 
-        Without `broker` it is the active controller. Raises UserError if the broker does not run, or if there is no controller.
+        Without `broker` it is the active controller. Raises UserError if there is no such running broker.
         """
         return controller_memory.memory(self._run.state, broker)
 
     def leadership_views(self, partition: str) -> pd.DataFrame:
-        """Return one row per copy of a partition's leadership, in ZooKeeper and in the memory of the brokers.
+        """Return one row per copy of a partition's leader, ISR and epochs: in ZooKeeper, the controller and each broker.
 
-        A leadership is a leader, an ISR and their epochs. The controller has a copy, and each running broker has one from
-        LeaderAndIsr and one from UpdateMetadata. Raises UserError for an unknown partition.
+        A broker has copies from LeaderAndIsr and from UpdateMetadata. Raises UserError for an unknown partition.
         """
         return replicas.leadership_views(self._run.state, partition)
 
     def election_candidates(self, partition: str) -> elections.CandidateTable:
-        """Return the replicas of a partition in the order of the assignment, with a verdict on each, such as "dead".
+        """Return the replicas of a partition, each with a verdict, such as "dead" or "next" (the next leader).
 
-        The replica that would win an offline election has the verdict "next", or "next, unclean" if it is not in the ISR.
-        Raises UserError, which lists the partitions, for an unknown partition.
+        The verdict "next, unclean" means outside the ISR. Raises UserError for an unknown partition.
         """
         return elections.candidates(self._run.state, partition, self._run._rules(), self._run._allows_unclean())
 
@@ -156,12 +157,11 @@ class Tables:
         return groups.offsets(self._run.state)
 
     def offsets_topic(self, partition: str | None = None, *, offset: int | None = None) -> pd.DataFrame:
-        """Return one row per record of a partition of the offsets topic: its key, its value, and whether compaction keeps it.
+        """Return one row per record in a partition of `__consumer_offsets`: key, value, batch, and whether compaction keeps it.
 
-        With `offset` the table has one row per field of this record, with its bytes. Without `partition` it is the first
-        partition with a record. Raises UserError, listing the legal values, for an unknown partition or offset.
+        `offset` chooses one record and shows its fields. Raises UserError for an unknown partition or offset.
         """
-        return offsets_topic.table(self._run.state, partition, offset)
+        return offsets_topic.table(self._run.state, self._run._played, partition, offset)
 
     # ---------------------------------------------------------------- consumer groups
 
@@ -170,19 +170,16 @@ class Tables:
         return listing.assignment(self._run.state, self._run._played)
 
     def ballots(self, group: str | None = None) -> pd.DataFrame:
-        """Return the vote on a group's assignor: a row for each member with its list and its vote, and a row with the winner.
+        """Return the vote on a group's assignor: one row per member, and a last row with the winner.
 
-        Without a name it is the only group with members. Raises UserError, listing the groups, for a group without members, and
-        without a name if not exactly one group has members.
+        `group` is by default the only group with members. Raises UserError if there is no such group.
         """
         return ballots.ballots(self._run.state, group)
 
     def coordinators(self) -> pd.DataFrame:
-        """Return one row per broker and partition of `__consumer_offsets`: whether the broker leads, loads or owns the partition.
+        """Return one row per broker and partition of `__consumer_offsets`: whether it leads, loads and owns the partition.
 
-        A broker loads a partition while it reads the partition's log. After that it owns the partition: it coordinates its
-        groups. The last columns have, by request (JoinGroup, SyncGroup, Heartbeat), the error by which the broker refuses it
-        because it loads or does not own the partition, or "the group decides".
+        The owner coordinates the partition's groups. Further columns have errors by which a broker refuses requests.
         """
         return coordinators.coordinators(self._run.state, self._run._played)
 
@@ -194,10 +191,9 @@ class Tables:
         return coordinators.loads(self._run.records)
 
     def consumer_groups(self, group: str | None = None) -> pd.DataFrame:
-        """Return what `kafka-consumer-groups --describe` prints of a group, or of all groups: offsets, lag, members and state.
+        """Return what `kafka-consumer-groups --describe` prints of a group, or of all: offsets, lag, members and state.
 
-        The end of a log and the lag are missing if the leader does not run, or if the brokers keep no logs (they keep them in
-        a lab with `data=True`). Raises UserError, listing the groups, for an unknown group.
+        The lag is missing without a running leader or logs. Raises UserError for an unknown group.
         """
         return listing.described(self._run.state, self._run._played, group)
 
@@ -217,11 +213,9 @@ class Tables:
         return waiting.operations(self._run.records)
 
     def group_responses(self) -> pd.DataFrame:
-        """Return the responses to ListGroups, DescribeGroups, DeleteGroups and OffsetDelete, the requests of administrators.
+        """Return the responses to the requests of administrators: ListGroups, DescribeGroups, DeleteGroups and OffsetDelete.
 
-        There is one row per partition of OffsetDelete, or one for an error of the whole request; one row per group of
-        DescribeGroups and DeleteGroups; and one per response to ListGroups. The columns are `broker`, `request`, `about` (the
-        group or partition), `error`, its `code`, and `response`, the other values in words.
+        `about` is the group or the partition, and `response` has the other values in words.
         """
         return responses.responses(self._run.records)
 
@@ -230,11 +224,9 @@ class Tables:
         return rebalances.rebalances(self._run.records)
 
     def reactions(self, request: str | None = None) -> pd.DataFrame:
-        """Return the coordinator's response per group state, request and condition; the first row whose condition holds applies.
+        """Return the coordinator's response per group state, request and condition; the first row whose condition holds counts.
 
-        Without `request` the table has every request.
-
-        Raises UserError, listing the requests, for a request that the release does not have.
+        `request` limits the rows. Raises UserError for a request that the release does not have.
         """
         return rebalances.reactions(self._run._played, request)
 
@@ -258,26 +250,21 @@ class Tables:
     def watch_events(self, broker: int | None = None) -> pd.DataFrame:
         """Return one row per event in a controller's queue: its cause, the time in ms it waited, and its result.
 
-        The result is "handled", "under way", "waits", "preempted" or "ended with its broker". With `broker` only the events of
-        this broker are shown. Raises UserError for a recording of real brokers, which has no events.
+        `broker` limits the rows. Raises UserError for a recording, which has no events.
         """
         return watch_handlers.handled_events(self._run.records, broker)
 
     def handler_steps(self, event: str, broker: int | None = None, *, memory: bool = False) -> pd.DataFrame:
-        """Return one row per read, write, transition and request of the last handler of this event that did more than read.
+        """Return one row per read, write, transition and request of the event's last handler that did more than read.
 
-        `event` is the name of an event, such as "BrokerChange". With `memory` the table has the changes of the controller's
-        memory too. `broker` limits the search to one broker. Raises UserError, which lists the handled events, if no broker has
-        handled the event.
+        `event` is such as "BrokerChange". `memory` adds changes of memory. Raises UserError for an unhandled event.
         """
         return analysis.handled(self._run.records, event, broker, memory=memory)
 
     def partition_history(self, partition: str) -> pd.DataFrame:
-        """Return one row per ZooKeeper write about a partition: its replicas, leader and ISR after the write.
+        """Return one row per ZooKeeper write about a partition, with its leader, ISR and replicas after the write.
 
-        The adding and removing replicas of a reassignment are columns too.
-
-        Raises UserError, which lists the partitions, for an unknown partition.
+        Raises UserError for an unknown partition.
         """
         name = elections.find(self._run.state, partition).name
         return partition_history.stored(self._run.records, TopicPartition.parse(name))
@@ -287,14 +274,13 @@ class Tables:
         return outages.outages(self._run.records)
 
     def run_table(self, name: str) -> pd.DataFrame:
-        """Return a table of the whole run, made without Spark: the rows and columns that `lab.spark()` has under this name.
+        """Return a table of the whole run, such as "elections" or "commits", with the rows and columns of the table in Spark.
 
-        `name` is that of a table in `history_tables.TABLES`, such as "elections" or "commits". A row names a record of the
-        journal by its position `n` and its id. The table of a run of `Lab.open_logs` has the columns `inferred` and `line` too
-        (see `log_evidence.with_evidence`). Raises UserError, listing the tables, for an unknown name.
+        Raises UserError, listing the tables, for an unknown name.
         """
         records = self._run.records
         found = history_tables.table(records, self._run.name, history_tables.checked(name))
+        # A run of `Lab.open_logs` has the columns `inferred` and `line` too.
         return log_evidence.with_evidence(found, records, name) if records[0].fields["world"] == WORLD else found
 
     def table_sql(self, name: str) -> Shown:
@@ -305,10 +291,9 @@ class Tables:
         return Shown(spark_views.table_sql(name))
 
     def diff(self, before: object, after: object = -1) -> pd.DataFrame:
-        """Return one row per znode and per field of a broker's memory that differ between the states after two records.
+        """Return one row per znode and per field of a broker's memory that changed between two journal records.
 
-        Each record is an id such as "2.1.58" or a number in the journal (-1 is the last). Raises UserError if there is no such
-        record.
+        A record is an id such as "2.1.58" or a position. Raises UserError for an unknown record.
         """
         past = self._run._past
         return journal_tables.diff(*(past.at(record_lookup.position(self._run.records, to)) for to in (before, after)))
@@ -327,19 +312,16 @@ class Tables:
     # ---------------------------------------------------------------- records
 
     def replica_log(self, partition: str) -> pd.DataFrame:
-        """Return one row per replica of a partition, dead brokers included, one column per offset, with the records' values.
+        """Return one row per replica of a partition, dead brokers included, and one column per offset with the records' values.
 
-        An offset without a record in the replica has None. The first columns describe the log, such as its high watermark.
-        Raises UserError if the brokers keep no logs, or if the partition has no log.
+        A missing record is None. Raises UserError if there is no such log.
         """
         return replica_logs.log(self._run.state, partition)
 
     def consumer_records(self, partition: str, broker: int | None = None) -> pd.DataFrame:
-        """Return one row per record below the high watermark, which a consumer can read: its leader epoch and value, by offset.
+        """Return one row per record of a partition below the high watermark, from the log of the leader or of `broker`.
 
-        The records are those of the leader, or of `broker` if it is given. Raises UserError if the brokers keep no logs, if
-        `broker` is None and the partition has no leader, or if the broker does not run or does not lead the partition in its own
-        memory.
+        Raises UserError if this broker does not run, has no log, or is no leader in its own memory.
         """
         return replica_logs.read(self._run.state, partition, broker)
 
@@ -350,10 +332,9 @@ class Tables:
         return watch_handlers.handlers(self._run._rules())
 
     def legal_transitions(self, machine: str = "partition") -> pd.DataFrame:
-        """Return the legal transitions of "partition" or "replica": a row per source state, a column per target state.
+        """Return the legal transitions of "partition", "replica" or "group": a row per source state, a column per target state.
 
-        `machine` may be "group" too. A cell has the name of the transition's function, "" if the transition is illegal. Raises
-        UserError, which lists the names, for an unknown `machine`.
+        A cell has the transition's function, "" if illegal. Raises UserError for an unknown `machine`.
         """
         return controller_memory.moves(self._run._table(machine))
 
@@ -371,7 +352,7 @@ class LabTables(Tables):
     def config(self) -> pd.DataFrame:
         """Return one row per broker setting of Kafka: its value in this lab, its defaults, and its effect in kcontrol.
 
-        The column `default` is that of the lab's release, and `defaults` are those of all releases.
+        `default` is of the lab's release, `defaults` are of all releases.
         """
         settings = self._lab._world.settings
         of_brokers = journal_tables.config(settings.release, asdict(settings.config))
@@ -385,11 +366,10 @@ class LabTables(Tables):
         return invariants_table.invariants(self._lab._world.settings.release)
 
     def invariant_checks(self, *own: invariants_table.Own) -> pd.DataFrame:
-        """Play this run again and check every invariant after each step; return one row each, with the first step that broke it.
+        """Play this run again and check every invariant after each step; return one row per invariant with its first violation.
 
-        `own` are a learner's invariants: functions of a World, the simulated cluster, that return None or True if the invariant
-        holds, else a sentence about the violation; a function's docstring states its invariant. If an invariant is broken,
-        `attrs["scenario"]` of the table is the run as Python code. Raises UserError for a run that an outside program has
-        changed, and for a function that has no docstring or raises.
+        A function in `own` gets the simulated cluster and returns True if its invariant holds.
         """
+        # None means that the invariant holds too. The docstring of such a function states its invariant. If an invariant is
+        # broken, `attrs["scenario"]` of the table is the run as Python code.
         return self._lab._check_invariants(own)

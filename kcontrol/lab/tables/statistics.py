@@ -1,6 +1,5 @@
 """Computes Kafka's metrics of a controller and its brokers from a journal; times are in ms of the run's clock.
 
-Counts of partitions and topics are those at the end of the controller's last event, because Kafka refreshes them there.
 Source: KafkaController.scala (gauges, ControllerStats), ControllerEventManager.scala and ControllerState.scala (2.8).
 """
 
@@ -28,12 +27,10 @@ Memory = Mapping[str, Any]  # a broker's controller context, as the fold has it
 
 
 class State(NamedTuple):
-    """A state of the controller: its number in the gauge ControllerState, and the name of the metric that times its events.
-
-    `timer` is such as "TopicChangeRateAndTimeMs", None if Kafka has no such metric for the state.
-    """
+    """A state of the controller: its number in the gauge ControllerState, and the name of the metric that times its events."""
 
     value: int
+    # Such as "TopicChangeRateAndTimeMs"; None if Kafka has no such metric for the state.
     timer: str | None
 
 
@@ -77,12 +74,11 @@ def _without_a_live_leader(m: Memory) -> int:
 
 
 def _imbalanced(m: Memory) -> int:
-    """Count the partitions in a controller's memory whose leader is not their first replica; topics in deletion do not count.
-
-    If a reassignment is adding the first replica, the partition counts if this replica is in the ISR, with any leader.
-    """
+    """Count the partitions in a controller's memory whose leader is not their first replica, the preferred leader."""
+    # Topics in deletion do not count.
     assignments, going = m.get("assignments", {}), _being_deleted(m)
     return sum(
+        # If a reassignment is adding the first replica, the partition counts if this replica is in the ISR, with any leader.
         preferred in value["isr"] if preferred in a["adding"] else value["leader"] != preferred
         for tp, value in m.get("leadership", {}).items()
         if tp in assignments and tp.rpartition("-")[0] not in going
@@ -96,7 +92,7 @@ def _being_deleted(m: Memory) -> frozenset[str]:
 
 
 def _replicas_being_deleted(m: Memory, counts: Callable[[str], bool]) -> int:
-    """Count the replicas of topics queued for deletion for which `counts` is true of the replica's state.
+    """Count the replicas of topics queued for deletion whose replica state makes `counts` true.
 
     `m` is a controller's memory; a replica without a state there has the state "NonExistentReplica".
     """
@@ -115,6 +111,7 @@ class Gauge(NamedTuple):
 
 
 # fmt: off
+# Counts of partitions and topics are those at the end of the controller's last event, because Kafka refreshes them there.
 GAUGES = (
     Gauge("OfflinePartitionsCount",          "0.8.0", "offlinePartitionCount",           _offline),
     Gauge("PreferredReplicaImbalanceCount",  "0.8.0", "preferredReplicaImbalanceCount",  _imbalanced),
@@ -134,20 +131,19 @@ GAUGES = (
 
 
 class Statistic(NamedTuple):
-    """A metric of Kafka at one broker.
-
-    `kind` is "gauge" (`values` has one number), "meter" (`values` are times of occurrences, in ms since the broker's start) or
-    "times" (`values` are durations in ms). `type` and `name` are those of the MBean. A value that Kafka keeps in a field of its
-    class and does not publish in JMX has the `type` "", and the field's name as `name`.
-    `age_ms` is the time since the broker's start, and `domain` the MBean's domain without "kafka.".
-    """
+    """The values of one Kafka metric at one broker, with the parts of its JMX name."""
 
     broker: int
+    # The type and name of the MBean. A field of a Kafka class without an MBean has the type "" and the field's name.
     type: str
     name: str
+    # "gauge" (`values` has one number), "meter" (times of occurrences, in ms since the broker's start) or "times" (durations in
+    # ms).
     kind: str
     values: tuple[int, ...]
+    # The time since the broker's start.
     age_ms: int = 0
+    # The MBean's domain without "kafka.".
     domain: str = "controller"
 
     @property
@@ -262,8 +258,7 @@ partitions in the state OfflinePartition, because the known releases are 0.8.2, 
 def _counts(n: int, memory: Memory, design: Design) -> dict[str, int]:
     """Return the value of each gauge of the controller, by name, from the memory of broker `n`.
 
-    Return no values if the broker is not the controller in its own memory. `design` is the description of the release's
-    controller (`controller/design.py`), which says how a broker knows that it is the controller.
+    The mapping is empty if `n` is not the controller in its own memory.
     """
     if not _is_controller(n, memory, design):
         return {}
@@ -271,14 +266,12 @@ def _counts(n: int, memory: Memory, design: Design) -> dict[str, int]:
 
 
 def _is_controller(n: int, memory: Memory, design: Design) -> bool:
-    """Return whether broker `n` is the controller in its own memory.
-
-    `design` is the description of the release's controller (`controller/design.py`). If its field `active_by_channels` is true,
-    as in early releases, the broker is the controller if it has channels to brokers; otherwise it is the controller if its active
-    controller id is its own id.
+    """Return whether broker `n` is the controller in its own memory; `design` describes the release's controller.
 
     Source: KafkaController.isActive (0.8.1, 2.8).
     """
+    # In early releases a broker is the controller if it has channels to brokers, later if its active controller id is its own
+    # id.
     return bool(memory.get("has_channels", False) if design.active_by_channels else memory.get("active_controller_id", -1) == n)
 
 
@@ -289,10 +282,9 @@ COLUMNS = {"metric": "string", "attribute": "string", "field": "string", "mbean"
 
 
 def table(found: Sequence[Statistic]) -> pd.DataFrame:
-    """Return the metrics as one row per metric and attribute, one column per running broker.
+    """Return one row per metric and attribute, such as Count or Max in JMX, and one column per running broker.
 
-    Timers without a value at any broker are left out. Attributes have JMX's names: Value, Count, MeanRate (per second), Mean,
-    Max, 50thPercentile and 99thPercentile (ms). Counts are integers, the other attributes may be fractions.
+    Timers are in ms, MeanRate is per second. Timers without a value are left out.
     """
     ran = {s.name for s in found if s.values}
     rows: dict[tuple[str, str], dict[str, Any]] = {}
@@ -335,15 +327,15 @@ def _quantile(values: Sequence[int], share: float) -> float:
 
 
 def exposition(found: Sequence[Statistic], run: str) -> str:
-    """Return the metrics in Prometheus's text format; timers are summaries, meters counters.
+    """Return the metrics in Prometheus's text format, such as `kafka_controller_KafkaController_ActiveControllerCount`.
 
-    The labels are `broker`, the broker's id, and `run`, the argument. A family has the name of its MBean:
-    `kafka_controller_KafkaController_ActiveControllerCount`. Fields without an MBean are left out.
+    The labels are `broker` and `run`. Fields without an MBean are left out.
     """
     families: dict[str, prometheus.Family] = {}
     for s in found:
         if s.mbean:
             name = re.sub(r"\W", "_", f"kafka_{s.domain}_{s.type}_{s.name}") + ("_total" if s.kind == "meter" else "")
+            # Timers are summaries, meters counters.
             kind = {"gauge": "gauge", "meter": "counter", "times": "summary"}[s.kind]
             family = families.setdefault(name, prometheus.Family(name, kind, s.mbean, []))
             family.samples.extend(_samples(s, {"broker": str(s.broker), "run": run}))

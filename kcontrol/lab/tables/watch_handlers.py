@@ -63,15 +63,13 @@ def handler_name(event: str, release: str) -> str | None:
 
 
 class WatchedZNode(NamedTuple):
-    """A watched znode: its path, the kind of change, Kafka's handler, the event that the handler queues, the watching brokers.
-
-    `state` is Kafka's ControllerState while that event is handled, None if a release has no such state.
-    """
+    """A watched znode: the kind of change, Kafka's handler, the event that the handler queues, and the watching brokers."""
 
     znode: str
     change: str
     handler: str
     event: str
+    # Kafka's ControllerState while the event is handled; None if a release has no such state.
     state: str | None
     watched_by: str
 
@@ -121,6 +119,7 @@ def handlers(rules: Rules) -> pd.DataFrame:
 # ---------------------------------------------------------------- the events of a run
 
 # fmt: off
+# `received` is the notification, request or timer that caused the event.
 EVENTS = {"broker": "int64", "thread": "string", "received": "string", "handler": "string", "event": "string", "state": "string",
          "waited_ms": "Int64", "took_ms": "Int64", "result": "string"}
 # fmt: on
@@ -142,11 +141,9 @@ ORIGIN_TEXTS: Mapping[str, Callable[[Record], str]] = {
 
 
 def handled_events(records: Sequence[Record], broker: int | None = None) -> pd.DataFrame:
-    """Return one row per event in a controller's queue, by the id of its `enqueue` record, in the order of the journal.
+    """Return one row per event in a controller's queue, by the id of its `enqueue` record; `broker` limits the rows.
 
-    `received` is the notification, request or timer that caused the event. `result` is handled, under way, waits, preempted, or
-    ended with its broker. `broker` None means every broker. Raises UserError for a recording of real brokers, which has no
-    events.
+    `result` is such as "handled" or "waits". Raises UserError for a recording of real brokers.
     """
     if records[0].fields.get("world") == "recorded":
         raise UserError("A recording of real brokers has no events: play it with Lab.play(recording), and ask that lab.")
@@ -204,39 +201,38 @@ def _queued(record: Record, by_id: Mapping[RecordId, Record]) -> dict[str, Any]:
 
 
 def _origin(record: Record, by_id: Mapping[RecordId, Record]) -> Record | None:
-    """Return the journal record that caused an event of the controller; None if the `enqueue` record `record` names no cause.
+    """Return the journal record that caused an event of the controller; None if the `enqueue` record names no cause.
 
-    `by_id` has the records of the journal by id. In releases with ZkClient the event thread of ZkClient receives a notification
-    and queues the event; then the notification's record is returned.
+    `by_id` has the journal's records by id.
     """
     cause = by_id.get(record.cause) if record.cause else None
+    # In releases with ZkClient its event thread receives a notification and queues the event: the notification is the cause.
     if cause and cause.kind == "begin" and cause.to_json().fields["event"] in PASSED_ON:
         return _origin(by_id[cause.cause], by_id) if cause.cause else None
     return cause
 
 
 def _mark_lost(record: Record, rows: Mapping[RecordId, dict[str, Any]]) -> None:
-    """Change the column `result` of events that no handler will complete, because of the journal record `record`.
+    """Change the `result` of events in `rows` that will never complete because of a `preempt` or `stop` record.
 
-    The kind of the record is `preempt` or `stop`. A `preempt` removes an event from a thread's queue before the event is handled:
-    the first waiting event of the thread gets "preempted". With `stop` all waiting and unfinished events of the broker get "ended
-    with its broker". `rows` are the rows of the table `handled_events`, by the id of the event's `enqueue` record.
+    `rows` are rows of `handled_events`, by id of the `enqueue` record.
     """
     broker = record.fields.get("broker", record.id.node)
     waiting = [row for row in rows.values() if row["broker"] == broker and row["result"] in (WAITS, UNDER_WAY)]
+    # All waiting and unfinished events of a stopped broker end with it.
     if record.kind == "stop":
         for row in waiting:
             row["result"] = DIED
         return
+    # A preemption removes the first waiting event of the thread from its queue.
     first = next(row for row in waiting if row["result"] == WAITS and row["thread"] == record.fields["thread"])
     first["result"] = PREEMPTED
 
 
 def counted(records: Sequence[Record], rules: Rules) -> Iterator[tuple[str, int]]:
-    """Yield the name of each event that a notification of a znode or an expired session has caused, and how often it was queued.
+    """Yield each event that a znode's notification or an expired session has caused, with its count: ("BrokerChange", 3).
 
-    A pair is such as ("BrokerChange", 3); the order is that of the first events. `records` are the journal in which the events
-    are counted, and `rules` those of the run's release.
+    The order is that of the first events in the journal `records`.
     """
     rows = _rows(records, {event.__name__ for event in design_of(rules).handlers}).values()
     names = [row["event"] for row in rows if row["noticed"]]

@@ -20,6 +20,9 @@ from kcontrol.zookeeper.port import Client, ZooKeeper
 
 # ---------------------------------------------------------------- one controller, or every broker watches
 
+# In the design "one controller" only the controller watches the znodes of brokers and topics. In "every broker watches" each
+# broker does, and each replica watches its partition's state znode. `watches` are set before a broker's death; the death makes
+# ZooKeeper send `notifications`, and the controller, in the first design, send `requests`.
 COSTS = {
     "brokers": "int64",
     "partitions": "int64",
@@ -32,13 +35,10 @@ MOST = 20_000  # brokers times partitions; counting this many takes about half a
 
 
 def watch_costs(sizes: Iterable[tuple[int, int]], replication: int = 3) -> pd.DataFrame:
-    """Return the costs of each size (brokers, partitions) for ZooKeeper in two designs: two rows for each size.
+    """Return the watches, notifications and requests of each cluster size, in one row per design.
 
-    In the design "one controller" only the controller watches the znodes of brokers and topics. In "every broker watches" each
-    broker does, and each replica watches its partition's state znode. One simulated run per size is counted for both designs:
-    brokers start, a topic whose partitions have `replication` replicas (at most one per broker) is created, and the last broker
-    dies. `watches` are set before the death; the death makes ZooKeeper send `notifications`, and the controller, in the first
-    design, send `requests`. Raises UserError for a size below 1 or too large.
+    The designs are one controller, and watches of every broker. A size is (brokers, partitions). Raises UserError for a size
+    that cannot be counted.
     """
     return table((row for size in sizes for row in _rows(*_checked(*size), replication)), COSTS)
 
@@ -53,6 +53,7 @@ def _checked(brokers: int, partitions: int) -> tuple[int, int]:
 
 
 def _rows(brokers: int, partitions: int, replication: int) -> list[dict[str, object]]:
+    # One simulated run per size is counted for both designs. A partition has at most one replica per broker.
     ids = range(1, brokers + 1)
     world = World(Settings(brokers=tuple(ids)))
     for broker in ids:
@@ -94,16 +95,15 @@ class _Count(NamedTuple):
 
 
 def election_costs(contenders: int = 5, zookeeper: str | None = None) -> pd.DataFrame:
-    """Return the costs of a leader's death in two recipes of leader election, one row each, measured with real watches.
+    """Return the costs of a leader's death in two recipes of leader election: watches, notified clients, and tries to lead.
 
-    The costs are the number of watches, of clients that are notified of the death, and of tries to lead after it. "one znode":
-    every contender watches the leader's znode, as Kafka's brokers watch `/controller`. "a queue": each contender watches the
-    znode before its own, as in kazoo's Election. `zookeeper` is the address of a real ZooKeeper; without it the election takes
-    place in memory. Raises UserError for fewer than two contenders, or more than a hundred.
+    `zookeeper` is the address of a ZooKeeper. Raises UserError unless contenders are 2 to 100.
     """
     if not 2 <= contenders <= 100:
         raise UserError(f"An election cannot have {contenders} contenders: the number is from 2 to 100.")
     rows = []
+    # "one znode": every contender watches the leader's znode, as Kafka's brokers watch `/controller`. "a queue": each contender
+    # watches the znode before its own, as in kazoo's Election.
     for name, recipe in (("one znode", _one_znode), ("a queue", _queue)):
         with ExitStack() as closing:
             found = recipe(_opened(zookeeper, closing), contenders)
@@ -120,10 +120,7 @@ def _opened(zookeeper: str | None, closing: ExitStack) -> ZooKeeper:
 
 
 def _one_znode(zookeeper: ZooKeeper, contenders: int) -> _Count:
-    """Return the costs of the recipe in which every contender tries to create one ephemeral znode, and watches it.
-
-    The costs are the watches set, the notifications after the leader's death, and the tries that follow.
-    """
+    """Return the costs of the recipe in which every contender tries to create one ephemeral znode, and watches it."""
     path, clients = "/leader", [zookeeper.connect() for _ in range(contenders)]
 
     def run(client: Client) -> int:
@@ -134,10 +131,7 @@ def _one_znode(zookeeper: ZooKeeper, contenders: int) -> _Count:
 
 
 def _queue(zookeeper: ZooKeeper, contenders: int) -> _Count:
-    """Return the costs of the recipe with sequential znodes: watches, notifications and tries, as for `_one_znode`.
-
-    The contender whose znode has the lowest number leads; each other contender watches the znode with the next lower number.
-    """
+    """Return the costs of the recipe with one sequential znode per contender, in which the lowest number leads."""
     clients = [zookeeper.connect() for _ in range(contenders)]
     clients[0].write([(Op("create", "/queue"),)])
     mine = {c.session_id: c.write([(Op("create", "/queue/n-", ephemeral=True, sequential=True),)])[0].paths[0] for c in clients}
@@ -146,6 +140,7 @@ def _queue(zookeeper: ZooKeeper, contenders: int) -> _Count:
         (names,) = client.children(["/queue"], False)
         paths = [f"/queue/{name}" for name in names or ()]
         place = paths.index(mine[client.session_id])
+        # Each contender but the leader watches the znode with the next lower number.
         if place:
             client.exists([paths[place - 1]], True)
         return int(place == 0)
@@ -154,11 +149,9 @@ def _queue(zookeeper: ZooKeeper, contenders: int) -> _Count:
 
 
 def _counted(zookeeper: ZooKeeper, clients: Sequence[Client], run: Callable[[Client], int], watches: int) -> _Count:
-    """Let clients compete to lead, end the leader's session, and count notifications and the tries that follow.
+    """Let `clients` compete to lead, end the leader's session, and count the notified clients and their new tries.
 
-    `clients` are the contenders. `run` lets one of them try to lead, and returns 1 if it leads. Every contender tries once, then
-    the leader's session ends, and each contender that gets a notification tries again. The result also has `watches`, the number
-    of watches that the recipe sets, as given.
+    `run` lets a client try, and returns 1 for success. `watches` becomes part of the result.
     """
     leader = next(client for client in [client for client in clients if run(client)])
     zookeeper.settle()

@@ -1,10 +1,13 @@
 """The comparison of a run with the recording of a real group coordinator, by the rule in `notebooks/recordings/groups.md`.
 
-Each answer of the run must be equal to the recorded answer in all fields that the recorded answer has; members count as sets, and
-member ids are compared by the JoinGroup that got them. A request releases an answer if the coordinator sends the answer because
-of it, as for a JoinGroup that waits for the last member's. If a request released the run's answer, the recorded answer must come
-between that request in the recording and SLACK_MS after the recorded answer to that request. If timers released the run's answer,
-the times of the two answers must differ by at most SLACK_MS per timer. The records of the log must be equal, without their times.
+Each field of a recorded answer must be equal in the run. Members count as sets, and member ids are compared by the JoinGroup
+that got them. The records of the log must be equal, without their times.
+
+The legal time of a recorded answer depends on the cause of the run's answer:
+
+* a request, such as the last member's JoinGroup: the recorded answer comes after this request in the recording, and at most
+  SLACK_MS after the recorded answer to this request.
+* timers: the times of the two answers differ by at most SLACK_MS per timer.
 """
 
 from __future__ import annotations
@@ -21,14 +24,11 @@ FREE_ORDER = "the order of members differs, which Kafka leaves open (docs/omissi
 
 
 def differences(theirs: Step, ours: Step) -> Iterator[Difference]:
-    """Yield the differences in the responses, in the order of the requests, then those in the log.
-
-    `theirs` is the recording, `ours` the run in the format of a recording. If the run has another request, stop or start than the
-    recording, or another number of them, yield this difference and end.
-    """
+    """Yield the differences between the recording `theirs` and the run `ours` in the responses, then those in the log."""
     names = member_names(theirs, ours)
     for one, other in zip(theirs["exchange"], ours["exchange"], strict=False):
         if _asked(one) != _asked(other):
+            # After another request, stop or start than in the recording nothing can be compared.
             yield Difference(one["n"], _asked(one), "exchange", "the entry; the comparison ends here", _asked(one), _asked(other))
             return
         yield from _answers(one, renamed(other, names), theirs["exchange"])
@@ -40,10 +40,7 @@ def differences(theirs: Step, ours: Step) -> Iterator[Difference]:
 
 
 def member_names(theirs: Step, ours: Step) -> dict[str, str]:
-    """Return, by each member id that was made for a JoinGroup in `ours`, the id that was made for that JoinGroup in `theirs`.
-
-    The two JoinGroups are at one position of the exchange. An id is left out if one of them has no answer.
-    """
+    """Return a dict from each member id that a JoinGroup got in `ours` to the id that this JoinGroup got in `theirs`."""
     pairs = zip(theirs["exchange"], ours["exchange"], strict=False)
     joined = ((one, other) for one, other in pairs if one.get("api") == other.get("api") == "JoinGroup")
     return {
@@ -58,7 +55,7 @@ def _asked(step: Step) -> Step:
 
 
 def renamed(value: Any, names: Mapping[str, str]) -> Any:
-    """Return a value of JSON's types in which each text that is a key of `names`, a member id, is replaced by its value there."""
+    """Return a value of JSON's types with each text that is a member id in `names` replaced by the id's new name."""
     if isinstance(value, str):
         return names.get(value, value)
     if isinstance(value, dict):
@@ -67,10 +64,9 @@ def renamed(value: Any, names: Mapping[str, str]) -> Any:
 
 
 def _answers(one: Step, other: Step, exchange: list[Step]) -> Iterator[Difference]:
-    """Yield the differences between two responses to one request: in their fields, and in their cause (request or timer).
+    """Yield the differences between two responses to one request: `one` in the recording, `other` in a run.
 
-    `one` is the request with its response in the recording, `other` that in the run. `exchange` is the recording's list of all
-    requests and of the stops and starts of the broker.
+    `exchange` has all requests of the recording, for the times of the responses.
     """
     answer, found = one.get("answer"), other.get("answer")
     if answer is None or found is None:
@@ -102,10 +98,7 @@ def _logs(theirs: list[Step], ours: list[Step]) -> Iterator[Difference]:
 
 
 def _record(entry: Step) -> Step:
-    """Return `entry`, a record of the offsets topic ({"key": {...}, "value": {...}}), in a form in which equal records are equal.
-
-    The times are left out, and the list `members` of a group's record becomes a dict by member id.
-    """
+    """Return a record of the offsets topic without its times, and with the members of a group as a dict by member id."""
     value = entry["value"]
     if value is None:
         return {"key": entry["key"], "value": None}
@@ -116,9 +109,9 @@ def _record(entry: Step) -> Step:
 
 
 def free_orders(theirs: Step, ours: Step) -> list[int]:
-    """Return the numbers `n` in the exchange, from 1, of the requests whose two responses have equal members in different orders.
+    """Return the numbers of the requests whose response has the recorded members, but in another order.
 
-    One response is in the recording `theirs`, the other in the run `ours`, which has the format of a recording.
+    `theirs` is the recording, `ours` the run.
     """
     names = member_names(theirs, ours)
     pairs = zip(theirs["exchange"], renamed(ours["exchange"], names), strict=False)

@@ -1,12 +1,7 @@
-"""The conversion of a journal into the format of a group's recording, by which a run is compared with a recording.
+"""Converts a journal into the format of a recorded group coordinator, so that a run can be compared with a recording.
 
-The journal is that of a recording (`to_journal.py`), or that of a run of kcontrol that has played a recording (`player.py`). The
-main part of a recording is its `exchange`: the list of the requests with their answers, and of the stops and starts of the
-broker.
-
-A journal has a record of kind `scenario` for each entry of the exchange. The requests between two such records belong to the
-first of them. Besides the fields of a recording each answered entry has `released_by`, the number of the entry after which the
-coordinator answered, and `timers`, the number of timers that fired one after the other before the answer.
+The main part of this format is `exchange`: requests with their responses, and stops and starts of the broker. A request's entry
+also has the number of the entry that released the response, and the number of fired timers among the response's causes.
 """
 
 from __future__ import annotations
@@ -38,11 +33,9 @@ def is_of_group(records: Sequence[Record]) -> bool:
 
 
 def of_journal(records: Sequence[Record]) -> Step:
-    """Return a journal in the format of a group's recording.
+    """Return the journal of a run with a group in the format of a group's recording.
 
-    It is a dict with `release`, `name`, `group`, `broker` (settings), `exchange` (requests with their answers, and stops and
-    starts of the broker) and `log` (records of the offsets topic). Raises UserError if the journal was neither made from a
-    recording of a group nor by a run that has sent the requests of such a recording to kcontrol's coordinator.
+    Raises UserError if the run has not sent the requests of such a recording.
     """
     if not is_of_group(records):
         raise UserError("This run plays no recording of a group: make a run with Lab.play(recording).")
@@ -83,11 +76,10 @@ def _is_request(record: Record) -> bool:
 
 
 def _release(records: list[Record], places: list[int], answer: Record) -> Step:
-    """Return {"released_by": number, "timers": number} for the response `answer`.
+    """Return the cause of a response, such as {"released_by": 3, "timers": 1}, from a run's journal.
 
-    `released_by` is the number in the exchange, from 1, of the request, stop or start with which the chain of causes of the
-    response begins, `timers` the number of timers that fired in this chain. `places` are the positions in `records` of the
-    `scenario` records, in order: one for each request, stop or start of the recording.
+    `released_by` is the number of a recorded entry, `timers` counts fired timers. `places` are positions of the `scenario`
+    records.
     """
     chain = list(journal.why(records, answer.id))
     root = next(at for at, record in enumerate(records) if record.id == chain[-1].id)
@@ -134,12 +126,7 @@ ANSWERS: dict[str, Callable[[Body], Body]] = {
 
 
 def _log(records: list[Record]) -> Iterator[Step]:
-    """Yield the records that were appended to the group's partition of the offsets topic, as `log_entry` returns them.
-
-    Each has also its number among these records, `n`, from 1.
-
-    The journal is that of a recording, or that of a run, in which the leader of the partition appends the records.
-    """
+    """Yield the records that were appended to the group's partition of the offsets topic, numbered by `n` from 1."""
     n = 0
     for record in records:
         for key, value in _appended(record):
@@ -157,9 +144,7 @@ def _appended(record: Record) -> Iterator[tuple[bytes, bytes | None]]:
 
 
 def log_entry(key: bytes, value: bytes | None) -> Step:
-    """Return a record of the offsets topic field by field, as {"key": {...}, "value": {...}}; the value of a tombstone is None.
-
-    The key has the field `kind`, "group" or "offset", and key and value have their `version` besides Kafka's fields.
+    """Return a record of the offsets topic as {"key": {...}, "value": {...}}; the value of a tombstone is None.
 
     Raises ValueError for bytes that are no record of the topic.
     """

@@ -1,8 +1,6 @@
 """The memory of a recorded group coordinator, inferred step by step, with a journal record for each change.
 
-`Memory` holds one group, its committed offsets, its sessions, and how many records of the recorded log the journal has so far.
-The journal records are those that our coordinator makes (`kcontrol/group`), so tables and pictures read both. `requests.py` has
-the changes by each request, `to_journal.py` the rules of the inference.
+`requests.py` has the changes by each request, `to_journal.py` the rules of the inference.
 """
 
 from __future__ import annotations
@@ -65,11 +63,11 @@ class Memory:
     # ---------------------------------------------------------------- records
 
     def note(self, kind: str, cause: RecordId | None, *, inferred: str | None = RECORD, **fields: Any) -> RecordId:
-        """Append a journal record of the broker with these `fields`, and return its id.
+        """Append a record of the broker with these `fields` to the journal, and return the record's id.
 
-        `inferred` is stored as a field of the record: "record" if the recording lacks the record, "time" if the recording has the
-        record without its time. None stores no such field: the recording has the record and its time.
+        By default the field `inferred` marks a journal record that the recording lacks.
         """
+        # "record": the recording lacks this record; "time": it lacks the time of this record; None: it has both.
         said = fields if inferred is None else fields | {"inferred": inferred}
         return self.journal.add(BROKER, self.incarnation, kind, cause, self.now_ms, said)
 
@@ -92,12 +90,13 @@ class Memory:
             self._update("offsets", cause, remove=(self.group_id,))
 
     def move(self, target: GroupState, rule: str, cause: RecordId, *, leaves: bool = False) -> None:
-        """Move the group to the state `target`, and add a `group` record to the journal; `rule` is the transition's reason in it.
+        """Move the group to the state `target`, and add a `group` record with the reason `rule` to the journal.
 
-        With `leaves` the group leaves the memory instead, and the field `group_metadata` of the journal record is None.
+        With `leaves` the memory has no group afterwards.
         """
         assert self.group is not None
         source = self.group.state
+        # A group that leaves the memory has no metadata afterwards.
         moved = None if leaves else replace(self.group, state=target, state_timestamp_ms=self.now_ms)
         names = {"from": self._name(source), "to": self._name(target)}
         self.note("group", cause, group_id=self.group_id, **names, rule=rule, group_metadata=moved)
@@ -109,10 +108,9 @@ class Memory:
     # ---------------------------------------------------------------- the process
 
     def start(self, act: RecordId | None, *, inferred: str | None = None) -> None:
-        """Start the broker, and load the records that the log has so far.
+        """Start the broker, and load the records that the recorded log has so far.
 
-        `act` is the id of the journal record `scenario` that starts the broker, None at the beginning. `inferred` becomes a field
-        of the journal record `start`: "record" if the recording has no step that starts the broker; None adds no field.
+        `act` is the journal record of the recorded start, None at the beginning.
         """
         self.incarnation += 1
         said = {} if inferred is None else {"inferred": inferred}
@@ -151,11 +149,9 @@ class Memory:
         self.parked.clear()
 
     def receive(self, event: Any, cause: RecordId | None, thread: str, *, inferred: str | None = None) -> RecordId:
-        """Record the arrival of an event in the queue of `thread`; return the id of the record at which its handler begins.
+        """Record that an event, such as a request, enters the queue of `thread`; return the record at which its handler begins.
 
-        The event is, for example, a request. `thread` is the name of a coordinator's thread, such as "group-metadata-manager".
-        `cause` is the cause of the arrival. `inferred` is a field of the record of the arrival: "record" if the recording lacks
-        the arrival, "time" if it lacks its time; None if it has both.
+        `cause` is the cause of the event.
         """
         timed = replace(event, timestamp_ms=self.now_ms) if hasattr(event, "timestamp_ms") else event
         record = self.note("enqueue", cause, inferred=inferred, thread=thread, event=timed, is_notification=False)
@@ -197,10 +193,9 @@ class Memory:
         self.complete_join(answers, self.note("timer_fired", armed, timer=timer))
 
     def complete_join(self, answers: list[Step], cause: RecordId) -> None:
-        """Begin the next generation with the members in the leader's response.
+        """Begin the next generation with the members in the leader's response among `answers`, the recorded JoinGroups.
 
-        The responses to their JoinGroups get `cause` as cause. `answers` are the recorded JoinGroups with their responses.
-        Members that the response lacks are removed. In any state but PreparingRebalance nothing changes.
+        Each JoinGroup gets `cause` as the cause of its response.
         """
         group = self.group
         if group is None or group.state is not PREPARING:
@@ -209,6 +204,7 @@ class Memory:
         listed = next((step["answer"]["members"] for step in answers if step["answer"]["members"]), None)
         named = {step["answer"]["member"] for step in answers} if listed is None else set(listed)
         members = {id: m for id, m in group.members.items() if id in named}
+        # Members that the response lacks are removed.
         for gone in group.members.keys() - members.keys():
             self.cancel_session(gone, cause)
         self.released |= {m.awaiting_join: cause for m in members.values() if m.awaiting_join is not None}
@@ -220,11 +216,7 @@ class Memory:
             self.restart_session(member, cause)
 
     def remove(self, member_ids: Iterable[str], rule: str, cause: RecordId) -> None:
-        """Remove members, with the reason `rule`; the remaining members rebalance.
-
-        A group without members leaves the memory in releases up to 0.10.0, and in later releases if its next record in the log is
-        a tombstone; else it becomes Empty.
-        """
+        """Remove members, with the reason `rule`; the remaining members rebalance."""
         assert self.group is not None
         gone = list(member_ids)
         for id in gone:
@@ -232,6 +224,7 @@ class Memory:
         self.put(self.group.without(*gone), cause)
         self.prepare(rule, cause)
         if not self.group.members and not self.group.pending_members:
+            # A group without members becomes Empty; up to 0.10.0, or if its tombstone follows in the log, it leaves the memory.
             self._vacate(cause)
 
     def _vacate(self, cause: RecordId) -> None:
@@ -259,16 +252,14 @@ class Memory:
             self.note("cancel_timer", cause, timer=session_timer(self.group_id, member_id))
 
     def expire_until(self, at_ms: int) -> None:
-        """Remove the members whose sessions end until `at_ms`, and append the tombstones of offsets that expire until then.
-
-        A member stays if it has a parked request, or if the response to its next request shows that the coordinator knows it.
-        """
+        """Remove the members whose sessions end until `at_ms`, and append the tombstones of offsets that expire until then."""
         while due := sorted((ends_ms, id) for id, (ends_ms, _) in self.sessions.items() if ends_ms <= at_ms):
             ends_ms, member_id = due[0]
             _, armed = self.sessions.pop(member_id)
             self.now_ms = max(self.now_ms, ends_ms)
             fired = self.note("timer_fired", armed, timer=session_timer(self.group_id, member_id))
             member = self.group.members.get(member_id) if self.group else None
+            # A member stays if the response to its next request shows that the coordinator knows it.
             if member is not None and not member.is_parked and not self._succeeds_later(member_id, ends_ms):
                 self.remove((member_id,), "session timeout", fired)
         self._expire_offsets(at_ms)
@@ -279,10 +270,9 @@ class Memory:
         return own is not None and not set(errors(own)) & set(GONE)
 
     def _expire_offsets(self, at_ms: int) -> None:
-        """Append to the journal the next tombstones of the recorded log, each at the first check after an offset's expiry.
+        """Append the next tombstones of the recorded log, each at the first check after the expiry of its offset.
 
-        A check appends all tombstones up to the next other record. End at the first record that is not the tombstone of a
-        committed offset with an expiry time, or whose check comes after `at_ms`.
+        Stop at a check after `at_ms`, and at a record that is no such tombstone.
         """
         every_ms = self.recording["broker"].get("offsets.retention.check.interval.ms")
         while every_ms and self.appended < len(self.log):
@@ -301,11 +291,9 @@ class Memory:
     # ---------------------------------------------------------------- the log
 
     def append_group(self, written: Any, cause: RecordId, fits: Callable[[Step | None], bool]) -> RecordId | None:
-        """Append the recorded log's next records, up to one of the group's metadata; return the id of their journal record.
+        """Append records of the recorded log, up to the next group metadata record; return the journal record's id.
 
-        `fits` gets the record's value as a dict of its fields, None for a tombstone. Return None, and append nothing, if there is
-        no such record or if `fits` returns False. `written` is stored in the journal record as the event that reports the append
-        to the coordinator, None without such an event; `cause` is the record's cause.
+        If no such record is left, or `fits` refuses the record's value (None: tombstone), return None.
         """
         places = range(self.appended, len(self.log))
         at = next((at for at in places if self.log[at][0]["key"]["kind"] == "group"), None)
@@ -315,11 +303,7 @@ class Memory:
         return self.append(at, at + 1, written, cause)
 
     def append_tombstones(self, cause: RecordId) -> None:
-        """Append to the journal the tombstones that come next in the recorded log, and remove the offsets that they delete.
-
-        These are all tombstones from the index `appended` of the log to the next other record; nothing happens if there are none.
-        `cause` is the journal record that causes them.
-        """
+        """Append the tombstones that come next in the recorded log, and remove the offsets that they delete."""
         end = self.appended
         while end < len(self.log) and self.log[end][2] is None:
             end += 1

@@ -1,9 +1,6 @@
-"""The player of recorded requests: `GroupPlayer(recording, settings).play()` sends them all, and returns the World.
+"""The player of recorded requests: `GroupPlayer(recording, settings).play()` sends them, and returns the World.
 
-A World is a simulated cluster, here with one broker, whose coordinator receives the requests; `settings` are its Settings. Each
-request is sent at its time, counted from the first entry of the exchange. Between two entries the timers of the coordinator fire,
-and the coordinator looks for expired offsets, at their times. Member ids in a recording are names; the player puts the ids of its
-own coordinator in their places.
+Each request is sent at its recorded time; between two requests the coordinator's timers fire at their times.
 """
 
 from __future__ import annotations
@@ -68,10 +65,9 @@ class GroupPlayer:
             self._note_id(step, before)
 
     def _note_id(self, step: Step, before: int) -> None:
-        """Store in `ids`, under the recorded member id, the id that kcontrol's coordinator has made for the JoinGroup `step`.
+        """Store the member id that kcontrol's coordinator has made for a JoinGroup under the recorded member id.
 
-        The id is in the response or, while the request is parked, in the group. Store nothing if it is in neither, or if the
-        recording has no response. `before` is the length of the journal before the request.
+        `before` is the length of the journal before the request.
         """
         if "answer" not in step:
             return
@@ -79,6 +75,7 @@ class GroupPlayer:
         id = next(record.fields["event"].correlation_id for record in records if record.kind == "enqueue")
         made = [r.fields["body"].member_id for r in records if r.kind == "respond" and r.fields["correlation_id"] == id]
         group = self.world.processes[BROKER].driver.group
+        # While the request is parked, only the group has the id.
         members = (member for held in (group.groups.values() if group else ()) for member in held.members.values())
         made += [member.member_id for member in members if member.awaiting_join == id]
         if made:
@@ -117,10 +114,9 @@ class GroupPlayer:
 
 
 def scenario_settings(recording: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a run to which the requests of a recording can be sent, as keyword arguments of `Lab`.
+    """Return the arguments of `Lab` for a run to which the requests of a recording can be sent: brokers, config, consumers.
 
-    They are `brokers` (ids), `config` (the brokers' settings) and `consumers` (settings by name). Raises UserError for a
-    recording without a request of a consumer.
+    Raises UserError for a recording without a request of a consumer.
     """
     asked = [step for step in recording["exchange"] if "api" in step and not is_admin(step["api"])]
     names = dict.fromkeys(consumer_name(step["client"]) for step in asked)

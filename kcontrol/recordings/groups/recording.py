@@ -1,9 +1,6 @@
-"""Reads and checks files with recordings of real group coordinators, and converts recorded answers into responses.
+"""Reads and checks recordings of real group coordinators, and converts recorded answers into responses.
 
-A recording is a dict: `release`, `name`, `title`, `group`, `broker` (settings), `exchange` (requests with their answers, and
-stops and starts of the broker) and `log` (the records of the group in `__consumer_offsets`). `notebooks/recordings/groups.md`
-describes each field. ANSWERS has a class for each API: its attributes are the fields of an answer, and its method `body` returns
-the response of kcontrol's coordinator that has these values.
+`notebooks/recordings/groups.md` describes the fields of a recording. ANSWERS has a class for the answer of each API.
 """
 
 from __future__ import annotations
@@ -155,15 +152,12 @@ def response(step: Step) -> Any:
 
 
 def errors(step: Step) -> list[str]:
-    """Return every error code in the answer to the request `step`; [] for a request without an answer.
-
-    The error code of a success, NONE, is returned too. If partitions, groups or members have error codes of their own, return
-    these, else the one code of the answer.
-    """
+    """Return every error code in the answer to a recorded request, "NONE" included; [] for a request without an answer."""
     answer = step.get("answer")
     if answer is None:
         return []
     of_parts = [*answer.get("errors", {}).values(), *answer.get("member_errors", ())]
+    # The codes of partitions, groups or members go before the one code of the answer.
     return of_parts or [answer.get("error", "NONE")]
 
 
@@ -188,10 +182,9 @@ BYTES = ("subscription", "assignment")  # the fields of a member that are hexade
 
 
 def record_bytes(entry: Mapping[str, Any]) -> tuple[bytes, bytes | None]:
-    """Return the key and the value of a record of the log as bytes; the value of a tombstone is None.
+    """Return the key and the value of a recorded record of the offsets topic as bytes; the value of a tombstone is None.
 
-    `entry` has the record's fields, as {"key": {...}, "value": {...}} in a recording's `log`. Raises ValueError or KeyError for a
-    version that does not exist, and for a field that is missing.
+    Raises ValueError for a version that does not exist, KeyError for a missing field.
     """
     key, value = entry["key"], entry["value"]
     kind = key["kind"]
@@ -265,10 +258,9 @@ def parse(content: bytes, name: str) -> Step:
 
 
 def _check_step(step: Step, place: int, earliest: int) -> None:
-    """Check one of a recording's requests with their answers, or of the stops and starts of the broker.
+    """Check the fields, the number and the time of one entry of a recording's exchange.
 
-    It must have the right fields, the number `place`, and a time that is `earliest` or later. Raises ValueError, which has this
-    number and the reason.
+    Raises ValueError, with the number `place` and the reason, for a wrong entry.
     """
     try:
         if "event" in step:

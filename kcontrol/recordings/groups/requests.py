@@ -1,7 +1,6 @@
-"""The changes of a recorded coordinator's memory by each request, inferred from the request and its answer.
+"""The changes of a recorded coordinator's memory by each request, inferred from the request and its response.
 
-HANDLERS has the function of each API. A function changes `Memory`, which makes the journal records; the answer itself is a
-record of its own, made at the time at which the recorder read the answer.
+HANDLERS has one function for each API.
 """
 
 from __future__ import annotations
@@ -22,10 +21,9 @@ UNEXPLAINED = "the recording does not say why"
 
 
 def handle(memory: Memory, step: Step, correlation_id: str, cause: RecordId) -> None:
-    """Change the memory by a request and its answer, if the request is about the recorded group; else do nothing.
+    """Change the memory by a recorded request and its response, if the request is about the recorded group.
 
-    `step` is the recorded request with its answer, `correlation_id` names the request in the journal, and `cause` is the record
-    at which its handler begins.
+    `correlation_id` names the request in the journal; `cause` is the record at which its handler begins.
     """
     said = step["request"]
     if memory.group_id in said.get("groups", ()) and step.get("answer", {}).get("errors", {}).get(memory.group_id) == "NONE":
@@ -37,9 +35,9 @@ def handle(memory: Memory, step: Step, correlation_id: str, cause: RecordId) -> 
 
 
 def _contradict(memory: Memory, step: Step, cause: RecordId) -> None:
-    """Correct the memory if it contradicts the response to the recorded request `step`; `cause` is the cause of the change.
+    """Correct the memory if it contradicts the errors in the response to the recorded request `step`.
 
-    A member to which the response is UNKNOWN_MEMBER_ID is removed; REBALANCE_IN_PROGRESS for a heartbeat begins a rebalance.
+    A member with UNKNOWN_MEMBER_ID is removed; REBALANCE_IN_PROGRESS for a heartbeat begins a rebalance.
     """
     member, found = step["request"].get("member", ""), errors(step)
     if memory.group is None:
@@ -111,9 +109,7 @@ def _replace_id(memory: Memory, step: Step, old_id: str, member_id: str, cause: 
 def _join_current_generation(memory: Memory, step: Step, member_id: str, correlation_id: str, cause: RecordId) -> None:
     """Let a member join the current generation by the recorded JoinGroup `step`.
 
-    If the sender is a static member with another id than `member_id`, replace its id by `member_id`, and append the group's
-    record that has the new id; `correlation_id` names the JoinGroup in the journal. For any other member only restart the
-    session.
+    A static member that comes back gets the new `member_id`, and the group's record with this id is appended.
     """
     assert memory.group is not None
     old_id = memory.group.member_of(step["request"].get("instance"))

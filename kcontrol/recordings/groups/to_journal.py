@@ -54,13 +54,14 @@ def to_journal(recording: Step) -> list[Record]:
 
 
 class Moment(NamedTuple):
-    """One moment of a recording: its time in ms, its kind, and the request (or stop or start of the broker) `step`.
+    """One moment of a recording: the time, the kind, and `step`, an entry of the recording.
 
-    `kind` is "request" or "answer" for the sending of a request and its response, "event" for a stop or start of the broker,
-    "timer" for the begin of a generation by a timer; then `step` is the last JoinGroup that is answered with this generation.
+    An entry has a request with its response, or a stop or start of the broker.
     """
 
     at_ms: int
+    # "request", "answer", "event" (a stop or start of the broker), or "timer": a generation begins by a timer, and `step` is
+    # the last JoinGroup with this generation in its response.
     kind: str
     step: Step
 
@@ -71,7 +72,7 @@ def consumer_name(client: str) -> str:
 
 
 def consumers(recording: Step) -> dict[str, Consumer]:
-    """Return, by name, each consumer of a recording before its first request: its group and its group.instance.id, if any."""
+    """Return the consumers of a recording by name, as they are before any request: only group and group.instance.id."""
     asked = [step for step in recording["exchange"] if "api" in step and not is_admin(step["api"])]
     instances = {step["client"]: step["request"].get("instance") for step in asked if step["api"] == JOINED}
     names = dict.fromkeys(step["client"] for step in asked)
@@ -79,13 +80,14 @@ def consumers(recording: Step) -> dict[str, Consumer]:
 
 
 class Replay:
-    """The conversion of one recording: `perform` adds the journal records of a Moment, `finish` those of the rest of the log.
+    """Converts one recording of a group coordinator into a journal.
 
-    A Moment is the time of a request, of a response, of a stop or start of the broker, or of a timer. `entry` is the number of
-    the request, stop or start that is converted now, 0 before the first and in `finish`.
+    `perform` adds the journal records of one Moment. `finish` adds the append of the last log records, which no entry of the
+    recording explains.
     """
 
     def __init__(self, recording: Step) -> None:
+        # The number of the entry of the recording that is converted now, 0 before the first.
         self.recording, self.entry = recording, 0
         self.journal = Journal()
         self.memory = Memory(recording, self.journal)
@@ -104,10 +106,7 @@ class Replay:
     # ---------------------------------------------------------------- the order of time
 
     def moments(self) -> Iterator[Moment]:
-        """Yield the moments of the recording in the order of time: requests, responses, stops and starts of the broker, timers.
-
-        At equal times timers come first, then responses to earlier requests, because the next request follows them.
-        """
+        """Yield a Moment for each request, response, timer, stop and start of the recording, in the order of time."""
         found: list[tuple[tuple[int, int, int, int], Moment]] = []
         for step in self.recording["exchange"]:
             at_ms, n = step["at"], step["n"]
@@ -119,6 +118,7 @@ class Replay:
             if n in self.starts and self.starts[n].by_timer:
                 at_ms = self.starts[n].at_ms
                 found.append(((at_ms, -1, n, 0), Moment(at_ms, "timer", step)))
+        # At equal times timers come first, then responses, because the next request follows them.
         yield from (moment for _, moment in sorted(found, key=lambda entry: entry[0]))
 
     def perform(self, moment: Moment) -> None:
@@ -198,9 +198,9 @@ def step_of(step: Step) -> Step:
 
 
 class Beginning(NamedTuple):
-    """The beginning of a generation at `at_ms`: the JoinGroups in `answers` are answered with it.
+    """The beginning of a generation at `at_ms`, by a timer (`by_timer`) or by a request.
 
-    `by_timer` is True if a timer began it, False if a request did.
+    `answers` has the recorded JoinGroups whose responses name this generation.
     """
 
     at_ms: int
@@ -209,33 +209,27 @@ class Beginning(NamedTuple):
 
 
 def _beginnings(exchange: list[Step]) -> Iterator[tuple[int, Beginning]]:
-    """Yield (number of a request in the recording, Beginning) for each generation; a Beginning has its time and its answers.
-
-    The request is the JoinGroup or LeaveGroup that began the generation or, if a timer began it, the last JoinGroup answered with
-    it. `exchange` has all requests of the recording with their answers.
-    """
+    """Yield (number, Beginning) for each generation; the generation begins after the recorded request `number`."""
     left = [step for step in exchange if step.get("api") == "LeaveGroup" and "NONE" in errors(step)]
     for answered in _answered_together(exchange):
         first = min(step["answered_at"] for step in answered)
         last = max((step for step in (*answered, *left) if step["at"] <= first), key=lambda step: (step["at"], step["n"]))
         by_timer = first - last["at"] > PROMPT_MS
+        # The request that began the generation; after a timer, the last JoinGroup with this generation in its response.
         n = max(step["n"] for step in answered) if by_timer else last["n"]
         yield n, Beginning(first if by_timer else last["at"], answered, by_timer)
 
 
 def _answered_together(exchange: list[Step]) -> list[list[Step]]:
-    """Return a list for each generation that begins: its JoinGroups without errors, in the order of `exchange`.
-
-    `exchange` has all requests of the recording with their answers. The responses to the JoinGroups of a list name one
-    generation. A JoinGroup with this generation in its response that was sent after the first of these responses begins a new
-    list.
-    """
+    """Return one list for each generation that begins: the JoinGroups whose responses have begun this generation."""
     found: list[list[Step]] = []
     for step in exchange:
         if step.get("api") != JOINED or errors(step) != ["NONE"]:
             continue
         generation = step["answer"]["generation"]
         open_until = ((same, min(other["answered_at"] for other in same)) for same in reversed(found))
+        # A later JoinGroup with this generation in its response begins a list of its own: its member joined the generation
+        # afterwards.
         together = (same for same, end in open_until if same[0]["answer"]["generation"] == generation and step["at"] <= end)
         if (same := next(together, None)) is not None:
             same.append(step)

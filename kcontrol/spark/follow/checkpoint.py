@@ -1,11 +1,6 @@
-"""The checkpoint of `--follow`: the folder `_follow` beside the tables, with the rows that were read and the place of each file.
+"""The checkpoint of `--follow`: the folder `_follow` beside the tables, which names the bytes of each log file that were read.
 
-`state.json` lists the files with the byte at which each goes on, and the parts: folders with the rows that `parsed` returns, of
-one round of reading each. A row of a part counts if its line number is below the number that the part has for its file: the rows
-of a file's last record were replaced by a later part if the record went on.
-
-`state.json` is replaced in one step, after the rows of a round are written. So a process that ends at any moment leaves the state
-before or after a round, and parts that no state lists; `opened` deletes those.
+A killed process leaves the checkpoint before or after a round of reading, since `state.json` is replaced in one step.
 """
 
 from __future__ import annotations
@@ -30,30 +25,28 @@ VERSION = 1
 
 
 class Checkpoint(msgspec.Struct):
-    """The content of `state.json`.
+    """What `kcontrol pipeline logs --follow` has read and published so far: the content of `state.json`."""
 
-    `paths` are the files and folders that are followed, `round` is the number of the last round. A part is the folder with the
-    rows of one round; `parts` has for each part the ids of its files, each with the first line number whose row a later part has
-    again, so that it no longer counts here; None if all count. `published` describes the tables
-    that were published last, with `counts`, the numbers of `log_tables.Written` without the refused files.
-    """
-
+    # The files and folders that are followed.
     paths: list[str]
     version: int = VERSION
+    # The number of the last round; a round reads the bytes that the files have gained.
     round: int = 0
     next_id: int = 1
     files: list[Followed] = []
+    # The folder with the rows of a round -> file id -> a line number: rows from this line on have been read again by a later
+    # round, because the file's last record went on. None: all rows count.
     parts: dict[str, dict[str, int | None]] = {}
+    # A description of the tables that were published last; `counts` has their numbers of lines.
     published: str = ""
     counts: dict[str, int] = {}
 
 
 @contextlib.contextmanager
 def opened(out: Path, paths: Sequence[Path]) -> Iterator[Checkpoint]:
-    """Yield the checkpoint of the folder `out`, a new one if there is none; until the end no other process can open it.
+    """Yield the checkpoint of the folder `out`, a new one if there is none; no other process can open it meanwhile.
 
-    What a killed process left is undone. Raises UserError if `out` holds other files, is used by another process, follows other
-    paths, or has a damaged checkpoint.
+    Raises UserError if `out` holds other files, is in use, or has a checkpoint that is damaged or follows other paths.
     """
     folder = out / log_tables.FOLLOW
     if not folder.is_dir():
@@ -67,6 +60,7 @@ def opened(out: Path, paths: Sequence[Path]) -> Iterator[Checkpoint]:
         checkpoint = _read(folder / STATE) if (folder / STATE).exists() else Checkpoint(names)
         if checkpoint.paths != names:
             raise UserError(f"{out} follows {', '.join(checkpoint.paths)}: name these, or another folder for the tables.")
+        # The parts of a round that was killed.
         _remove_others(folder, checkpoint)
         yield checkpoint
 

@@ -1,9 +1,7 @@
 """The tables of broker logs that grow: each round reads the appended bytes of all files, then the tables are made again.
 
-A round copies the bytes that were not read, from the beginning of each file's last record on, and Spark reads the copies like
-whole logs: a line that starts a record needs no line before it. The rows of all rounds together are the rows of a batch over the
-files as they are now (see `checkpoint.py`). Every LOOK_S seconds a look at the files finds their sizes. If a file has grown since
-it was read, more lines of its last record may come: the tables get this record when a look finds that the file has not grown.
+Each round begins at the last record of a file, because more lines of that record may have been appended since the round before.
+The rows of all rounds together equal those of one batch over the files.
 """
 
 from __future__ import annotations
@@ -40,24 +38,22 @@ ALL_LINES = 2**62
 
 
 class Following(NamedTuple):
-    """What is followed, and how the tables are made; `report` is called with the name of each step.
-
-    With `of_runs` the tables of runs, such as `leaderships`, are written too.
-    """
+    """The arguments of `kcontrol pipeline logs --follow`."""
 
     spark: SparkSession
     paths: Sequence[Path]
     out: Path
     chosen: Chosen
+    # Called with the name of each step.
     report: Report
+    # Whether the tables of runs, such as `leaderships`, are written too.
     of_runs: bool = True
 
 
 def follow(asked: Following, checkpoint: Checkpoint, *, once: bool, wait: Callable[[], object]) -> Iterator[Written]:
-    """Yield the numbers of lines each time that new tables are published, and `wait` before each further look.
+    """Publish new tables whenever the log files have grown; yield their numbers of lines, and call `wait` between two looks.
 
-    With `once`, end when all bytes that a look found are in the tables; then yield the numbers even if no table has changed.
-    `checkpoint` is the one of the folder `asked.out`, as `opened` yields it. Raises UserError like `log_tables.write_logs`.
+    With `once`, end as soon as all bytes are in the tables. Raises UserError if the tables cannot be written.
     """
     while True:
         _look(asked, checkpoint)
@@ -146,9 +142,9 @@ def _ends_line(path: Path) -> bool:
 
 
 def _enter(checkpoint: Checkpoint, part: str, item: Slice, log: LogFile, last: int | None) -> None:
-    """Enter a slice that was read into the checkpoint; `last` is the line at which its last record begins.
+    """Note in the checkpoint that a slice of a log file was read, and that its rows are in the folder `part`.
 
-    Without a record (None) every line that has its end was rejected: the next round begins after these lines.
+    `last` is the number of the first line of the slice's last record, None without a record.
     """
     file = item.file
     for files in checkpoint.parts.values():
@@ -157,6 +153,7 @@ def _enter(checkpoint: Checkpoint, part: str, item: Slice, log: LogFile, last: i
     checkpoint.parts[part][file.id] = None
     lines = file.n - 1 + log.lines
     if not file.is_packed:
+        # Without a record every line that has its end was rejected: the next round begins after these lines.
         complete = log.lines - (not _ends_line(item.copy))
         next_n = last if last is not None else file.n + complete
         file.offset += size_of_lines(item.copy, next_n - file.n)
@@ -165,16 +162,20 @@ def _enter(checkpoint: Checkpoint, part: str, item: Slice, log: LogFile, last: i
 
 
 def _write_part(asked: Following, checkpoint: Checkpoint, rows: DataFrame) -> str:
-    """Write rows as a new part of the checkpoint, which has no files yet, and return its name."""
+    """Write rows as Parquet in a new part of the checkpoint, and return the name of the part."""
     checkpoint.round += 1
     name = f"part-{checkpoint.round}-{os.getpid()}"
     rows.withColumn("part", sql.lit(name)).write.parquet(str(asked.out / FOLLOW / name))
+    # The caller enters the files of the part.
     checkpoint.parts[name] = {}
     return name
 
 
 def _merge(asked: Following, checkpoint: Checkpoint) -> None:
-    """Replace all parts (the rows of the rounds so far) by one part, without the rows that a later part has again."""
+    """Replace all parts of the checkpoint by one part with the rows that count (`_rows`).
+
+    A part has the rows of one round. Rows that a later part has again are left out.
+    """
     rows = _rows(asked, checkpoint, {file.id: (file.id, ALL_LINES) for file in checkpoint.files})
     ids = {id for files in checkpoint.parts.values() for id in files}
     former = list(checkpoint.parts)
@@ -184,7 +185,10 @@ def _merge(asked: Following, checkpoint: Checkpoint) -> None:
 
 
 def _rows(asked: Following, checkpoint: Checkpoint, shown: dict[str, tuple[str, int]]) -> DataFrame:
-    """Return the rows of all parts that count; `shown` has, by a file's id, its name and its first line that is left out."""
+    """Return the rows of the checkpoint's parts, without the rows that a later part has again.
+
+    `shown` maps a file's id to (name, number of the first line that is left out).
+    """
     counts = [
         (part, id, shown[id][0], min(shown[id][1], ALL_LINES if until is None else until))
         for part, files in checkpoint.parts.items()
@@ -200,14 +204,15 @@ def _rows(asked: Following, checkpoint: Checkpoint, shown: dict[str, tuple[str, 
 
 
 def _described(chosen: Chosen, checkpoint: Checkpoint, refused: Sequence[NoLog]) -> str:
-    """Return a text that is another one whenever the tables would be."""
+    """Return a text of all that the tables depend on; if this text has changed, the tables must be written again."""
     files = [(file.id, file.path, file.gone, file.seen, file.unread) for file in checkpoint.files]
     return repr((list(map(str, chosen)), checkpoint.round, sorted(files), [(str(item.path), item.reason) for item in refused]))
 
 
 def _names(files: Sequence[Followed]) -> dict[str, str]:
-    """Return the name of each file by its id: its path; a file that is gone gets #1, #2 ... after a path that is in use."""
+    """Return a name for each file, by file id: the path, or "path#1", "path#2" ... for further files with this path."""
     names, used = dict[str, str](), defaultdict[str, int](int)
+    # Files that are gone come last, so that an existing file gets the plain path.
     for file in sorted(files, key=lambda file: (file.gone, int(file.id[1:]))):
         names[file.id] = f"{file.path}#{used[file.path]}" if used[file.path] else file.path
         used[file.path] += 1
@@ -215,10 +220,10 @@ def _names(files: Sequence[Followed]) -> dict[str, str]:
 
 
 def _publish(asked: Following, checkpoint: Checkpoint, refused: list[NoLog], described: str) -> Written:
-    """Make all tables again from the rows of the checkpoint, and put them in the place of the former tables.
+    """Make all tables from the rows of the checkpoint and put them in the place of the former tables.
 
-    `refused` are the files that are no log; the table `rejected` has a row for each. `described` says which files the tables are
-    of; the checkpoint keeps it.
+    `refused` are files that are no log; the table `rejected` has a row for each. `described` names the present state of all
+    files.
     """
     names = _names(checkpoint.files)
     held = {file.id: file.n for file in checkpoint.files if file.unread and not file.is_packed}

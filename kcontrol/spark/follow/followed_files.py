@@ -34,23 +34,23 @@ Stamp = tuple[int, int, int, int]
 
 
 class Followed(msgspec.Struct):
-    """A log file, and the part of it that was read.
-
-    `path` is its name at the last look, `stamp` its Stamp then; `gone` is True if the look did not find it. The first `seen`
-    bytes were read (of a compressed file: unpacked bytes). They have `lines` lines and the fingerprint `content`, "" if
-    compressed bytes are damaged. The last record may go on: it begins at the byte `offset`, in the line with the number `n`. If
-    `unread` is True, the file has bytes that were not read. A compressed file is always read as a whole: `offset` is 0 and `n` 1.
-    """
+    """A log file, and the part of it that was read."""
 
     id: str
+    # Its name when the folder was last listed.
     path: str
     stamp: Stamp
+    # The first `seen` bytes were read; of a compressed file, unpacked bytes.
     seen: int = 0
     lines: int = 0
+    # The fingerprint of these bytes, "" if a compressed file is damaged.
     content: str = ""
+    # The byte and the line number at which the last record begins; 0 and 1 for a compressed file, which is read as a whole.
     offset: int = 0
     n: int = 1
+    # The file was not there when the folder was last listed.
     gone: bool = False
+    # The file has bytes that were not read.
     unread: bool = False
 
     @property
@@ -75,30 +75,29 @@ class Look(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """A copy of the bytes of a log file from its `offset` to the end of `seen`; for a compressed file, of the whole file.
-
-    `content` is the fingerprint of the first `seen` bytes of the log file.
-    """
+    """A copy of a log file's bytes from `offset` up to `seen`, or of a whole compressed file."""
 
     file: Followed
     copy: Path
     seen: int
+    # The fingerprint of the first `seen` bytes of the log file.
     content: str
 
 
 def look(paths: Sequence[Path], out: Path, known: Sequence[Followed], next_id: int) -> Look:
-    """Find the log files in files and folders, without those below `out`, and compare them with the `known` files.
+    """Find the log files in `paths`, without those below `out`, and compare them with the `known` files.
 
-    A new file gets the id f<number>, from `next_id` on. A known file that is gone stays in the result, unless another file has
-    its content. Raises UserError for a path without a log if no file is known.
+    Raises UserError for a path without a log if no file is known.
     """
     present = list(_present(paths, out.resolve(), known))
     logs = [item for item in present if item.reason is None]
     found = _matched(logs, known)
+    # A new file gets the id f<number>.
     ids = (f"f{number}" for number in range(next_id, next_id + len(logs)))
     files = [_continued(found[item.path], item) if item.path in found else _new(next(ids), item) for item in logs]
     matched = {file.id for file in files}
     lost = [file for file in known if file.id not in matched and file.seen and not _is_elsewhere(file, logs, found, present)]
+    # A known file that is gone stays in the result, unless another file has its content.
     gone = [msgspec.structs.replace(file, gone=True, unread=False) for file in lost]
     return Look(files + gone, [NoLog(item.path, item.reason) for item in present if item.reason is not None])
 
@@ -128,10 +127,7 @@ def _present(paths: Sequence[Path], out: Path, known: Sequence[Followed]) -> Ite
 
 
 def _listed(paths: Sequence[Path], known: Sequence[Followed]) -> list[Path]:
-    """Return the log files in `paths`, which are files and folders, and the rotated versions of a file among the paths.
-
-    A rotated version is a file in `known` that now has the file's name and a suffix, such as "server.log.1".
-    """
+    """Return the log files in `paths`, and files such as "server.log.1" to which a rotation has renamed a followed file."""
     if not known:
         return log_files(paths)
     inodes = {file.stamp[:2] for file in known}
@@ -164,7 +160,10 @@ TESTS: tuple[Callable[[Followed, Present], bool], ...] = (
 
 
 def _matched(logs: Sequence[Present], known: Sequence[Followed]) -> dict[Path, Followed]:
-    """Return the known file that each found file is; new files are left out."""
+    """Return, by the path of each file in `logs`, the known file that the file continues.
+
+    A new file, which continues no known file, is left out.
+    """
     free, found = {file.id: file for file in known}, dict[Path, Followed]()
     for test in TESTS:
         for item in logs:
@@ -179,9 +178,10 @@ def _is_beside(file: Followed, item: Present) -> bool:
 
 
 def _is_elsewhere(file: Followed, logs: Sequence[Present], found: dict[Path, Followed], present: Sequence[Present]) -> bool:
-    """Return whether the content of a file that was not found is in another file beside it, or the file is no log any more.
+    """Return whether another log of the folder begins with the bytes that were read of a missing file.
 
-    `present` are all files that are there now, `logs` the logs among them; `found` has the followed files found again, by path.
+    Return True also if `file` is no log any more. `present` are all existing files, `logs` the logs among them; `found` maps
+    paths to known files.
     """
     if any(item.reason is not None and item.stamp[:2] == file.stamp[:2] for item in present):
         return True
@@ -190,11 +190,8 @@ def _is_elsewhere(file: Followed, logs: Sequence[Present], found: dict[Path, Fol
 
 
 def continues(file: Followed, item: Present) -> bool:
-    """Return whether a found file begins with the bytes of the known `file` that were read.
-
-    If the known file is a compressed file that was damaged, because it was not yet written to its end, return instead whether its
-    name or its inode is equal.
-    """
+    """Return whether the file `item` begins with the bytes of the known `file` that were read."""
+    # The compressed file was damaged, because its writer had not ended: its name or its inode must be equal.
     if file.seen and not file.content:
         return file.path == str(item.path) or file.stamp[:2] == item.stamp[:2]
     try:
@@ -245,9 +242,9 @@ def unpacked(path: Path, most: int | None = None) -> tuple[int, str]:
 
 
 def copy_slice(file: Followed, folder: Path, most: int) -> Slice | None:
-    """Copy at most `most` bytes of a file to `folder`, from the beginning of the last record that was read.
+    """Copy at most `most` bytes of a log file to `folder`, from the beginning of the last record that was read.
 
-    A compressed file is copied and unpacked whole. Return None if the file was replaced or renamed since `file` was made.
+    Return None if the file was replaced or renamed meanwhile.
     """
     copy = folder / (f"{file.id}.log{GZ}" if file.is_packed else f"{file.id}.log")
     try:
@@ -255,6 +252,7 @@ def copy_slice(file: Followed, folder: Path, most: int) -> Slice | None:
             if _stamp(source)[:2] != file.stamp[:2] or (not file.is_packed and _edges(source, file.seen) != file.content):
                 return None
             source.seek(file.offset)
+            # A compressed file is copied and unpacked as a whole.
             end = file.stamp[2] if file.is_packed else min(file.stamp[2], file.offset + most)
             size = _copy(source, target, end - file.offset)
             if not file.is_packed:

@@ -5,11 +5,11 @@ coordinator does not log is inferred, and its record is marked:
 
 * "Assignment received from leader" stands for the state Stable, which begins when the assignment is stored: the time is inferred.
 * Up to 2.0 the line "Preparing to rebalance" has no reason; it is taken from the lines about members since the group's former
-  line. Up to 0.10.2 the line "has failed" is that of a member that leaves too. From 2.1 to 2.6.0 "Updating metadata for member"
-  does not say whether the member is the leader.
+  line. Up to 0.10.2 a coordinator writes "has failed" also for a member that leaves. From 2.1 to 2.6.0 "Updating metadata for
+  member" does not say whether the member is the leader.
 * Members are known by the lines that name them. At INFO a coordinator does not name each member that joins, so the members of a
-  rebalance are marked as inferred unless lines name as many as "Stabilized" counts. A member id that a consumer had to join with
-  is a member if the numbers agree; then the id is inferred.
+  rebalance are marked as inferred unless lines name as many as "Stabilized" counts. A member id that a coordinator has assigned
+  (MEMBER_ID_REQUIRED) counts as a member if the number of members then agrees; the id is marked as inferred.
 
 Source: GroupCoordinator.scala, prepareRebalance, onCompleteJoin, doSyncGroup and their callers (0.9.0 to 3.9).
 """
@@ -48,25 +48,23 @@ UUID = re.compile(r"-[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f
 
 @dataclass
 class Known:
-    """What the lines so far say about a group at one coordinator.
-
-    `members` maps a member id to whether a line says that it is a member: False is an id that the consumer has to use when it
-    joins again. `why` is the reason that the latest line about a member gives for the next rebalance. `is_complete` says whether
-    lines name all members of the latest generation.
-    """
+    """A group at one coordinator, as far as log lines name its state and its members."""
 
     state: str | None = None
     generation: int = 0
+    # Member id to whether a log line says that it has joined; False for an id that a consumer has to use when it joins again.
     members: dict[str, bool] = field(default_factory=dict)
     instances: dict[str, str] = field(default_factory=dict)
+    # The reason for the next rebalance, from the latest log line about a member.
     why: str | None = None
+    # Log lines name all members of the latest generation.
     is_complete: bool = False
 
 
 class GroupLines:
-    """The consumer groups in the memory of coordinators, by the lines of the brokers' logs so far.
+    """The consumer groups of the coordinators, by the log lines of brokers so far.
 
-    Each public method reads a line and updates its group; lines about a group's state also add a `group` record to the journal.
+    Each public method reads a log line about a group; most add a `group` record to the journal.
     """
 
     def __init__(self, memory: Memory, processes: Processes, release: str) -> None:
@@ -77,13 +75,13 @@ class GroupLines:
     # ---------------------------------------------------------------- members
 
     def joined(self, line: Line) -> None:
-        """Read a member id that the coordinator has created; with "add" in `how` it is a member at once."""
+        """Read the log line about a new member id, and add the id to the group's members."""
         if (known := self._of(line)) is not None and "member" in line.facts:
             self._add(known, line.facts["member"], line.facts.get("instance"), "add" in (line.facts.get("how") or ""))
             known.why = JOINS
 
     def rejoined(self, line: Line) -> None:
-        """Read a static member that is back under another member id."""
+        """Read the log line about a static member that has joined with a new member id, and replace its id."""
         old, facts = line.facts.get("old_member"), line.facts
         for known in [known for known in self._known.values() if old in known.members]:
             del known.members[str(old)]
@@ -91,19 +89,19 @@ class GroupLines:
                 self._add(known, facts["member"], facts.get("instance"), is_member=True)
 
     def failed(self, line: Line) -> None:
-        """Read a member whose session has ended, and remove it; before 0.11 the line is also that of a member that leaves."""
+        """Read the log line about a member whose session has ended, and remove the member from the group."""
         self._remove(line, self._failed)
 
     def left(self, line: Line) -> None:
-        """Read a member that leaves, and remove it."""
+        """Read the log line about a member that leaves, and remove the member from the group."""
         self._remove(line, LEAVES)
 
     def pending_gone(self, line: Line) -> None:
-        """Read a member id that is given up before it has joined, and remove it."""
+        """Read the log line about a member id that is removed before its consumer has joined, and remove the id."""
         self._remove(line, None)
 
     def not_rejoined(self, line: Line) -> None:
-        """Read the members that have not joined again before the rebalance timeout, and remove them; no record is added."""
+        """Read the log line about members that have not joined before the rebalance timeout, and remove these members."""
         if (known := self._of(line)) is not None:
             for member in line.facts["members"]:
                 known.members.pop(member.strip("() "), None)
@@ -122,7 +120,7 @@ class GroupLines:
     # ---------------------------------------------------------------- states
 
     def prepared(self, line: Line) -> None:
-        """Read a line "Preparing to rebalance group", and record the group in the state PreparingRebalance."""
+        """Read the log line "Preparing to rebalance group", and record the group in the state PreparingRebalance."""
         if (known := self._of(line)) is None:
             return
         reason, is_sure = self._reason(line.facts.get("reason"), known)
@@ -138,7 +136,7 @@ class GroupLines:
         return after.facts.get("members") == sum(known.members.values())
 
     def stabilized(self, line: Line) -> None:
-        """Read a line "Stabilized group": record the group's next generation, in the state CompletingRebalance."""
+        """Read the log line "Stabilized group", and record the group's next generation in the state CompletingRebalance."""
         if (known := self._of(line)) is None:
             return
         known.generation, size = line.facts["generation"], line.facts.get("members")
@@ -151,27 +149,27 @@ class GroupLines:
         self._move(line, known, COMPLETING, "all have joined", inferred)
 
     def assigned(self, line: Line) -> None:
-        """Read the arrival of the leader's assignment, after which the group is Stable."""
+        """Read the log line "Assignment received from leader", and record the group in the state Stable."""
         if (known := self._of(line)) is not None:
             known.generation = line.facts["generation"]
             self._move(line, known, STABLE, "the assignment is stored", [TIME])
 
     def empty(self, line: Line) -> None:
-        """Read the end of a join phase that leaves no member, and record the group's next generation in the state Empty."""
+        """Read the log line about a group that "is now empty", and record its next generation in the state Empty."""
         if (known := self._of(line)) is not None:
             known.generation, known.members, known.is_complete = line.facts["generation"], {}, True
             self._move(line, known, EMPTY, "no member is left", [])
 
     def dead(self, line: Line) -> None:
-        """Record that a coordinator removes a group: it has no members and no offsets, or an administrator deletes it."""
+        """Read the log line about a group that is removed without members and offsets, and record the end of the group."""
         self._end(line, line.facts.get("group"), "the group is removed")
 
     def unloading(self, line: Line) -> None:
-        """Record that a coordinator drops a group, because another broker leads the group's partition of the offsets topic."""
+        """Read the log line about a group that a coordinator unloads, and record that the group leaves its memory."""
         self._end(line, line.facts.get("group"), "another broker coordinates")
 
     def deleted(self, line: Line) -> None:
-        """Read the groups that an operator deletes."""
+        """Read the log line about groups that an administrator has deleted, and record the end of each group."""
         for group in line.facts["groups"]:
             self._end(line, group, "the group is removed")
 
@@ -180,17 +178,16 @@ class GroupLines:
             self._move(line, known, DEAD, why, [], group)
 
     def _reason(self, text: str | None, known: Known) -> tuple[str, bool]:
-        """Return the reason of a rebalance, and whether a line has it; the members that `text` names join or leave `known`.
-
-        `text` is the reason in the line, None if the release logs none: then the reason is that of an earlier line, or unknown.
-        """
+        """Return the reason of a rebalance, and whether a log line has it; `text` is the reason in this log line, or None."""
         for pattern, reason in REASONS:
             if text is None or (found := re.match(pattern, text)) is None:
                 continue
             named = found.groupdict()
+            # The reason names a member that joins.
             if member := named.get("joins"):
                 instance = re.search(r" with group instance ?id (?:Some\()?(.*?)\)?(?:;|$)", text)
                 self._add(known, member, instance[1] if instance and instance[1] != "None" else None, is_member=True)
+            # The reason names members that leave.
             for gone in re.split(r", ?", named.get("leaves") or named.get("listed") or ""):
                 known.members.pop(gone, None)
             error = named.get("error")
@@ -224,10 +221,7 @@ class GroupLines:
         self.memory.note(broker, "group", None, ", ".join(named) or None, **fields, rule=rule, group_metadata=value)
 
     def _value(self, line: Line, known: Known, state: str, group: str) -> dict[str, Any]:
-        """Return the group, in this state and at the time of `line`, as a record of the coordinator's memory has it.
-
-        `known` is what the lines so far say about the group; a field that no line reports is empty or None.
-        """
+        """Return the group in the state `state`, as a `group` record has it; a field that no log line has is empty or None."""
         members = {id: _member(id, known.instances.get(id)) for id, is_member in known.members.items() if is_member}
         return {
             "group_id": group, "state": state, "state_timestamp_ms": line.at_ms, "protocol_type": None, "protocol": None,
@@ -238,8 +232,9 @@ class GroupLines:
 
 
 def _member(id: str, instance: str | None) -> dict[str, Any]:
-    """Return a member of which lines have the id alone; its client id is the beginning of its member id."""
+    """Return a member as a `group` record has it, from its member id and its group.instance.id; all other fields are empty."""
     return {
+        # A member id is a client id and a UUID.
         "member_id": id, "client_id": UUID.sub("", id), "client_host": "", "session_timeout_ms": 0, "rebalance_timeout_ms": 0,
         "protocols": {}, "instance_id": instance, "assignment": "", "awaiting_join": None, "awaiting_sync": None,
         "is_new": False, "unwritten": [], "dropped": None,

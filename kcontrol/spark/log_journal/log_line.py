@@ -23,17 +23,15 @@ STARTS = ("broker_started", "kafka_start_ms")
 
 
 class Line(NamedTuple):
-    """A line with facts: its file and number, its time in ms since 1970, its kind, its facts, and the broker that wrote it.
-
-    `facts` are the values in the message by name, such as `partition`. `broker` is None if neither the line nor the other lines
-    of its file name one broker.
-    """
+    """A log line with facts: its file and number, its time in ms since 1970, its kind, and its broker."""
 
     file: str
     n: int
     at_ms: int
     kind: str
+    # The values in the message by name, such as `partition`.
     facts: Facts
+    # None if neither this log line nor another one of its file names the broker.
     broker: int | None
 
     @property
@@ -58,9 +56,9 @@ class Line(NamedTuple):
 
 
 class Ahead:
-    """An index of the lines that the journal's maker has read together, a limited number: `next` finds the next line of a key.
+    """An index of the next log lines, a limited number: `next` finds the next log line of a key.
 
-    A key is such as ("move", "t-0@2") for the transitions of a replica, or ("speaks", 1) for all lines of broker 1.
+    A key is such as ("move", "t-0@2") for the transitions of a replica, or ("speaks", 1) for all log lines of broker 1.
     """
 
     def __init__(self, lines: Sequence[Line]) -> None:

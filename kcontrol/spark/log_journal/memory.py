@@ -48,9 +48,9 @@ class Records:
 
 
 class Memory:
-    """The state of a cluster after the log lines so far, and the journal's `records`, to which each method adds its records.
+    """The state of a cluster after the log lines so far; the methods change this state and write journal records.
 
-    An argument `inferred` is the value of the field `inferred` in the record, None if lines of the logs show the whole record.
+    The argument `inferred` of a method names the record's values that no log line has; "record" is all values.
     """
 
     def __init__(self, records: Records) -> None:
@@ -66,7 +66,10 @@ class Memory:
         self.sessions = self.zxid = 0
 
     def note(self, by: int | None, kind: str, cause: RecordId | None, inferred: str | None = None, **fields: Any) -> RecordId:
-        """Add a record by the broker `by`, or by no broker for None, and return its id. `fields` are those of its kind."""
+        """Add a journal record of the broker `by`, or of no broker (None), and return the record's id.
+
+        `fields` are the fields of this kind of record, without `line` and `inferred`.
+        """
         node, incarnation = (OUTSIDE, 0) if by is None else (by, self.incarnations[by])
         mark = {"inferred": inferred} if inferred else {}
         return self.records.add(node, incarnation, kind, cause, self.line.at_ms, fields | {"line": self.line.place} | mark)
@@ -74,10 +77,7 @@ class Memory:
     # ---------------------------------------------------------------- processes
 
     def start(self, broker: int, inferred: str | None) -> RecordId:
-        """Record the start of a broker's process, and return the record's id; `inferred` is None if a line reports the start.
-
-        Otherwise it is "record" (or "time"): the journal marks the whole record (or its time) as inferred.
-        """
+        """Record the start of a broker's process, and return the record's id."""
         self.incarnations[broker] = self.incarnations.get(broker, 0) + 1
         self.alive.add(broker)
         return self.note(None, "start", None, inferred, broker=broker, incarnation=self.incarnations[broker])
@@ -94,9 +94,9 @@ class Memory:
             self.write(broker, cause, inferred, (broker_path(broker), content, True))
 
     def stop(self, broker: int, exit_code: int | None, inferred: str | None) -> RecordId:
-        """Record the end of a broker's process, and of its session with the znodes of the session; return the first record's id.
+        """Record the end of a broker's process and session, with the session's znodes; return the first record's id.
 
-        `exit_code` is None if no line has it; `inferred` is as in `start`.
+        `exit_code` is None if no log line has the exit code; the class explains `inferred`.
         """
         record = self.note(None, "stop", None, inferred, broker=broker, exit_code=exit_code)
         self.alive.discard(broker)
@@ -112,10 +112,9 @@ class Memory:
     # ---------------------------------------------------------------- znodes
 
     def write(self, by: int | None, cause: RecordId | None, inferred: str | None, *writes: Write) -> RecordId:
-        """Record a transaction that creates or sets these znodes.
+        """Record a transaction that creates or sets these znodes, and return the id of the journal record.
 
-        `by` is the id of the broker that writes, None for a client. `inferred` names the values that no line has, or is "record"
-        if no line reports the write; None if a line has everything.
+        `by` is a broker's id, None for a client. `inferred` names the values that no log line has; "record" means all.
         """
         ops = []
         for path, text, ephemeral in writes:
@@ -139,11 +138,9 @@ class Memory:
         return self.note(by, "write", cause, inferred, ops=ops, zxid=self.zxid, error=None, epoch_zk_version=-1)
 
     def assign(self, assigned: dict[str, list[int]], inferred: str | None, changing: dict[str, Changing] | None = None) -> None:
-        """Record the assignment of replicas to partitions in their topics' znodes, as far as it is new.
+        """Record new assignments, such as {"t-0": [1, 2]}, in the topics' znodes.
 
-        `assigned` maps a partition, such as "t-0", to the ids of its replicas. `inferred` is RECORD if no line states the
-        assignment, None if a line does. `changing` has, by partition, the replicas that a reassignment adds and removes; ([], [])
-        stands for its end.
+        `changing` has, by partition, the replicas that a reassignment adds and removes; ([], []) ends it.
         """
         changing = changing or {}
         new = {tp: replicas for tp, replicas in assigned.items() if self.assigned.get(tp) != replicas or tp in changing}
@@ -171,9 +168,9 @@ class Memory:
         self.write(by, cause, inferred, (path, encode_state(LeaderAndIsr.from_json(leadership)).decode(), False))
 
     def forget_topic(self, topic: str, by: int | None, cause: RecordId | None, inferred: str | None, *more: str) -> None:
-        """Record a transaction that deletes a topic's znodes and the znodes `more`, such as the request to delete the topic.
+        """Record a transaction that deletes a topic's znodes and the znodes `more`, such as the request of the deletion.
 
-        `by` and `inferred` are as in `write`.
+        `by` is the deleting broker, None for a client; the class explains `inferred`.
         """
         gone = [tp for tp in {*self.assigned, *self.leaderships} if tp.rpartition("-")[0] == topic]
         states = sorted(state_path(TopicPartition.parse(tp)) for tp in gone)

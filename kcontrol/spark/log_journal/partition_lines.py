@@ -85,11 +85,9 @@ class PartitionLines:
         self._change(line, "partition", (source, target), leadership, write, inferred)
 
     def _lost_leader(self, line: Line) -> None:
-        """Infer and record from a transition to OfflinePartition that the topic is being deleted or the leader has ended.
-
-        A topic is being deleted if its deletion is recorded, or if the partition's next target state is NonExistentPartition.
-        """
+        """Record why a partition becomes OfflinePartition: its topic is being deleted, or its leader has ended."""
         tp = line.partition
+        # The topic is being deleted if the partition becomes NonExistentPartition next.
         after = self.processes.ahead.next(self.processes.position, "move", tp)
         if (after and state_name(after.facts["to_state"]) == GONE) or self._topic(tp) in self._deleting:
             self._delete_topic(self._topic(tp), None, RECORD)
@@ -113,12 +111,10 @@ class PartitionLines:
         self, line: Line, machine: str, move: tuple[str, str], leadership: Leadership | None, write: str | None,
         inferred: list[str], subject: str = "",
     ) -> RecordId:  # fmt: skip
-        """Add the record of a transition `move`, a pair of states, and mark it if the machine of the release does not allow it.
+        """Add the `change` record of a transition `move`, such as ("NewReplica", "OnlineReplica"); return the record's id.
 
-        It is marked too if an earlier line left the subject in another state (`_mismatch`).
-
-        `leadership` is written to the state znode, and `write` is "create" or "set"; both are None if nothing is written.
-        `inferred` has the names of the inferred values. If `subject` is "", it is that of the line.
+        If `write` is "create" or "set", the transition writes `leadership` to the state znode. `inferred` names the inferred
+        values.
         """
         memory, controller, epoch = self.memory, line.facts["controller"], line.facts["epoch"]
         subject = subject or line.subject
@@ -139,11 +135,9 @@ class PartitionLines:
         return record
 
     def _mismatch(self, line: Line, machine: str, subject: str, move: tuple[str, str]) -> dict[str, str]:
-        """Return the fields that mark an illegal transition, or a transition that does not follow from the latest one; else {}.
+        """Return fields that mark a transition which is illegal or contradicts an earlier log line; {} for any other one.
 
-        The release's table of the state machine `machine` ("partition" or "replica") has the legal transitions. `move` is (state
-        before, state after). The latest transition of `subject` is the one that this controller has logged in this epoch, if any.
-        `mismatch` is a sentence, and `former_line` the place of the latest transition's line.
+        `move` is (state before, state after).
         """
         former = self._states.get((line.facts["controller"], line.facts["epoch"], subject))
         source, target = move
@@ -157,11 +151,9 @@ class PartitionLines:
         return {"mismatch": reason} | ({"former_line": former[1]} if former else {})
 
     def failed(self, line: Line) -> None:
-        """Read a refused or failed transition, and add a journal record of the kind `failed_change`.
-
-        Add none if the line lacks the controller or its epoch.
-        """
+        """Read the log line about a refused or failed transition, and add a journal record of the kind `failed_change`."""
         machine, facts = ("replica" if "replica" in line.facts else "partition"), line.facts
+        # A record needs the controller and its epoch.
         if "controller" not in facts or "epoch" not in facts:
             return
         controller = facts["controller"]
@@ -175,7 +167,10 @@ class PartitionLines:
     # ---------------------------------------------------------------- leaderships
 
     def _leadership(self, line: Line, source: str) -> tuple[Leadership, list[str]]:
-        """Return the leadership written by a transition from `source` to OnlinePartition, and the names of inferred values."""
+        """Return the leadership that a transition to OnlinePartition has written, and the names of inferred values.
+
+        `source` is the state before the transition.
+        """
         tp, facts = line.partition, line.facts
         former = self.memory.leaderships.get(tp)
         version = former["zk_version"] + 1 if former and source != NEW else 0
@@ -213,11 +208,7 @@ class PartitionLines:
             self._elected[line.partition] = {name: line.facts[name] for name in ("leader", "isr", "leader_epoch")}
 
     def isr_removed(self, line: Line) -> None:
-        """Read the smaller ISR of a partition with a replica that goes offline, and record the replica's transition with it.
-
-        If the logs have a later line of the replica's transition, both lines make one record. If the line does not name the
-        replica, the ISR is stored for this later line.
-        """
+        """Read the log line about the smaller ISR of an offline replica, and record the replica's transition with this ISR."""
         tp, facts, controller = line.partition, line.facts, line.facts["controller"]
         epoch = facts.get("epoch", self.processes.terms.get(controller))
         if epoch is None:
@@ -230,8 +221,10 @@ class PartitionLines:
             "controller_epoch": epoch,
         }
         if "replica" not in facts:
+            # The log line does not name the replica: the transition comes with a later one.
             self._smaller[tp].append(smaller)
             return
+        # A later log line of the transition and this one make one record.
         after = self.processes.ahead.next(self.processes.position, "move", line.subject)
         if after and after.facts["to_state"] == OFFLINE_REPLICA and after.facts.get("epoch") == epoch:
             self._taken.add((after.n, after.file))
@@ -245,13 +238,11 @@ class PartitionLines:
         return waiting.popleft() if waiting else None
 
     def isr_changed(self, line: Line) -> None:
-        """Read a change of the ISR by its leader, or, from 2.7 on, by the controller that the leader asks, and record the write.
-
-        Nothing is recorded if the ISR is known already, or if the next line says that the leader's zk version was stale.
-        """
+        """Read the log line about a change of an ISR by its leader, and record the write of the state znode."""
         tp, broker = line.partition, line.facts["broker"]
         former, isr = self.memory.leaderships.get(tp), line.facts.get("isr_to", line.facts.get("isr"))
         stale = self.processes.ahead.next(self.processes.position, "stale", tp)
+        # The ISR is known already, or the write failed because its zk version was stale.
         if not isr or isr == (former and former["isr"]) or (stale and stale.file == line.file and stale.n == line.n + 1):
             return
         self.memory.ensure_running(broker)
@@ -263,7 +254,7 @@ class PartitionLines:
     # ---------------------------------------------------------------- topics
 
     def assigned(self, line: Line) -> None:
-        """Record the write of a topic's znode if a line gives partitions of the topic other replicas than the znode has."""
+        """Record the write of a topic znode if a log line has a new assignment of the topic's partitions."""
         found = line.facts.get("assignment")
         if isinstance(found, dict):
             self.memory.assign(found, None)
@@ -271,12 +262,12 @@ class PartitionLines:
             self.memory.assign({line.partition: replicas}, None)
 
     def deletion_requested(self, line: Line) -> None:
-        """Read the begin of the deletion of topics, and record the request to delete each topic, unless it is recorded."""
+        """Read the log line with which the controller begins to delete topics, and record the request to delete each of them."""
         for topic in line.facts["topics"]:
             self._delete_topic(topic, None, None)
 
     def deletion_completed(self, line: Line) -> None:
-        """Read the end of the deletion of topics: their znodes are deleted."""
+        """Read the log line with which the controller ends the deletion of topics, and record the deletion of their znodes."""
         for topic in line.facts["topics"]:
             self._delete_topic(topic, None, RECORD)
             self._forget(topic, line.facts["controller"], None)
@@ -287,7 +278,10 @@ class PartitionLines:
             self.memory.write(None, cause, inferred, (delete_topic_path(topic), "", False))
 
     def _retire(self, line: Line, tp: str, replica: int) -> None:
-        """Infer the end of a topic's deletion when its last replica becomes NonExistentReplica, unless a later line has it."""
+        """Infer the end of a topic's deletion when the topic's last replica becomes NonExistentReplica.
+
+        Infer nothing if a later log line reports the end of the deletion.
+        """
         topic = self._topic(tp)
         retired = self._retired[topic]
         retired.add(f"{tp}@{replica}")

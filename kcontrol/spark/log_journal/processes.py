@@ -1,8 +1,6 @@
-"""Reads the lines about processes: brokers that start and end, and brokers that become or cease to be controller.
+"""Reads the log lines about processes: brokers that start and end, and brokers that become or cease to be controller.
 
-A broker that is killed logs nothing. Its end is inferred from the first line of a controller that shows it: a change of the
-registered brokers, the live brokers of a failover, or the election of another controller while the broker was controller and
-logs nothing more.
+A killed broker logs nothing: its end is inferred from the first log line of a controller that shows it.
 """
 
 from __future__ import annotations
@@ -32,12 +30,10 @@ class Processes:
     # ---------------------------------------------------------------- brokers
 
     def started(self, line: Line) -> None:
-        """Read a broker's line "started": record its start, at an inferred time, and its registration, unless they are recorded.
-
-        If a broker logs "started" twice without an end in between, the end of its first process is inferred and recorded before.
-        """
+        """Read a broker's log line "started", and record its start and its registration, unless they are recorded."""
         broker, memory = line.facts["broker"], self.memory
         if broker in memory.alive and self._started.get(broker) == memory.incarnations[broker]:
+            # The log has no end of the former process of this broker.
             self.fail(broker)
         cause = None if broker in memory.alive else memory.start(broker, TIME)
         memory.register(broker, cause, None)
@@ -49,7 +45,7 @@ class Processes:
             self._end(line.facts["broker"], 0, None)
 
     def leaving(self, line: Line) -> None:
-        """Read a line about a controlled shutdown: if the broker's registration is deleted later, its exit code is 0."""
+        """Read a line about a controlled shutdown: the end of this broker then has exit code 0."""
         self.memory.leaving.add(line.facts["broker"])
 
     def changed(self, line: Line) -> None:
@@ -119,10 +115,11 @@ class Processes:
             self._elect(controller, epoch, RECORD)
 
     def cause(self, controller: int) -> RecordId | None:
-        """Return the record that causes a controller's next record: its last transition, or a later end of a broker or election.
+        """Return the id of the record that causes a controller's next record, None if no cause is known.
 
-        Return None if none is known, as after a line "Newly added brokers".
+        The cause is this controller's last transition or election, or a later end of a broker.
         """
+        # After a line "Newly added brokers" no cause is known.
         return self.causes.get(controller)
 
     def _elect(self, controller: int, epoch: int | None, inferred: str | None) -> None:
@@ -149,15 +146,13 @@ class Processes:
         )
 
     def _vacate(self, controller: int) -> None:
-        """Add the inferred records that explain why `controller` finds no `/controller`; none if it has no known owner.
-
-        If the owner's process logs more later, the znode was deleted and the owner resigned; else the owner's process failed.
-        """
+        """Record why `/controller` has no owner: the former controller has resigned, or its process has ended."""
         holder = self.memory.owners.get(CONTROLLER)
         if holder is None:
             return
         said = self.ahead.next(self.position, "speaks", holder)
         again = self.ahead.next(self.position, "starts", holder)
+        # A broker that logs more later has only resigned.
         lives = holder == controller or (said is not None and said is not again)
         if lives:
             self.memory.delete(None, None, RECORD, CONTROLLER)

@@ -1,11 +1,13 @@
-"""Reads the lines about reassignments of partitions: where the request is in ZooKeeper, from its begin to its end.
+"""Reads the log lines about reassignments of partitions, and records the begin and the end of each reassignment.
 
 Up to 2.3 the request is in `/admin/reassign_partitions`; from 2.4 on the topic's znode has the added and the removed replicas
-(KIP-455). In each release the controller logs the new assignment twice: first the target replicas with the former ones after
-them, and at the end the target replicas alone. So the second line shows the target of the first; without it the target is
-inferred. Up to 2.3 "Handling reassignment" has the target too, and "Removed partition" shows the end; its time, or without this
-line the whole end, is otherwise inferred from the second line. Up to 2.3 the first line is missing if all target replicas are in
-the ISR already; then both ends of the reassignment are inferred from the second line.
+(KIP-455). In each release the controller logs the new assignment twice: at the begin the target replicas followed by the former
+replicas, and at the end the target replicas alone. So the second line shows the target of the first; without the second line
+the target is inferred.
+
+Up to 2.3 "Handling reassignment" has the target too, and "Removed partition" shows the end of the request; without "Removed
+partition" this end is inferred from the second line. Up to 2.3 the first line is missing if all target replicas are in the ISR
+already; then the begin is inferred from the second line too.
 
 Source: onPartitionReassignment of KafkaController.scala (0.8.1 to 3.9).
 """
@@ -38,7 +40,7 @@ class ReassignmentLines:
             self._request(None, TIME)
 
     def updated(self, line: Line) -> None:
-        """Read the new assignment of a partition: the begin of a reassignment, or the end of the one that is known."""
+        """Read the log line with a new assignment of a partition: the begin, a later step, or the end of a reassignment."""
         tp, replicas = line.partition, line.facts.get("replicas") or line.facts.get("assignment") or []
         controller, former = line.facts["controller"], self.memory.assigned.get(tp)
         self.memory.ensure_running(controller)
@@ -65,7 +67,7 @@ class ReassignmentLines:
             self._request(controller, None)
 
     def _begin(self, tp: str, replicas: list[int], former: list[int] | None, controller: int) -> None:
-        """Record the begin of a reassignment by its first line, or both ends by its last line if the first one is missing."""
+        """Record the begin of the reassignment of `tp`; if the first log line is missing, record begin and end together."""
         after = self.processes.ahead.next(self.processes.position, "assigned", tp)
         last = (after.facts.get("replicas") or after.facts.get("assignment") or []) if after else []
         has_last = bool(last) and set(last) <= set(replicas)
@@ -98,7 +100,7 @@ class ReassignmentLines:
             self._request(controller, RECORD)
 
     def _request(self, by: int | None, inferred: str | None) -> None:
-        """Record a write of `/admin/reassign_partitions` with the partitions being reassigned; without any, its deletion.
+        """Record that `/admin/reassign_partitions` gets the running reassignments, or is deleted if no reassignment runs.
 
         `by` and `inferred` are as in `Memory.write`.
         """

@@ -10,23 +10,26 @@ from kcontrol.core.errors import UserError
 from kcontrol.core.releases import sort_key
 
 WORDINGS = (
-    (r"changed state of replica \d+ for partition \S+ to ", "0.8.0", "0.8.0"),
-    (r"hanged state of replica \d+ for partition \S+ from ", "0.8.1", "3.9"),
-    (r"^\W?[^\]]*\]? *\w+ Controller \d+ epoch \d+ ", "0.8.0", "0.11.0"),
-    (r"\[Controller id=\d+", "1.0", "3.9"),
-    (r"LeaderAndIsr request \(\S+\) with correlationId \d+ to broker ", "0.8.0", "0.8.2"),
-    (r"sending become-\w+ LeaderAndIsr request \(\S+\) to broker ", "0.9", "0.11.0"),
-    (r" to OnlinePartition with leader -?\d+", "0.8.0", "1.0"),
-    (r" to OnlinePartition with state LeaderAndIsr\(", "1.1", "3.9"),
-    (r"INFO +\[Controller id=\d+ epoch=\d+\] Changed partition ", "2.6", "3.9"),
-    (r"leaderRecoveryState=", "3.2", "3.9"),
-    (r"isr=List\([\d, ]*\), zkVersion=\d+\)", "1.1", "3.1"),
-    (r" successfully elected as leader", "0.8.0", "0.10.2"),
-    (r" successfully elected as the controller\. Epoch ", "2.1", "3.9"),
-    (r", bounced brokers: ", "2.2", "3.9"),
-    (r"Preparing to restabilize group ", "0.9", "0.10.2"),
+    ("hanged state of replica ", r"changed state of replica \d+ for partition \S+ to ", "0.8.0", "0.8.0"),
+    ("hanged state of replica ", r"hanged state of replica \d+ for partition \S+ from ", "0.8.1", "3.9"),
+    (" Controller ", r"^\W?[^\]]*\]? *\w+ Controller \d+ epoch \d+ ", "0.8.0", "0.11.0"),
+    ("[Controller id=", r"\[Controller id=\d+", "1.0", "3.9"),
+    ("LeaderAndIsr request (", r"LeaderAndIsr request \(\S+\) with correlationId \d+ to broker ", "0.8.0", "0.8.2"),
+    ("LeaderAndIsr request (", r"sending become-\w+ LeaderAndIsr request \(\S+\) to broker ", "0.9", "0.11.0"),
+    (" to OnlinePartition with ", r" to OnlinePartition with leader -?\d+", "0.8.0", "1.0"),
+    (" to OnlinePartition with ", r" to OnlinePartition with state LeaderAndIsr\(", "1.1", "3.9"),
+    ("] Changed partition ", r"INFO +\[Controller id=\d+ epoch=\d+\] Changed partition ", "2.6", "3.9"),
+    ("leaderRecoveryState=", r"leaderRecoveryState=", "3.2", "3.9"),
+    ("isr=List(", r"isr=List\([\d, ]*\), zkVersion=\d+\)", "1.1", "3.1"),
+    (" successfully elected ", r" successfully elected as leader", "0.8.0", "0.10.2"),
+    (" successfully elected ", r" successfully elected as the controller\. Epoch ", "2.1", "3.9"),
+    ("bounced brokers: ", r", bounced brokers: ", "2.2", "3.9"),
+    ("Preparing to restabilize group ", r"Preparing to restabilize group ", "0.9", "0.10.2"),
 )
-"""Wordings of lines: a regular expression for the text of the line, and the first and last release that prints it."""
+"""Wordings of lines: a part of the text, a regular expression for the text, and the first and last release that prints the line.
+
+A text that matches the regular expression has the part, which Spark finds faster.
+"""
 KINDS = (
     "partition_transition", "replica_transition", "leader_and_isr_sent", "controller_elected", "brokers_changed",
     "controller_epoch", "controller_resigning", "rebalance_prepared",
@@ -37,20 +40,23 @@ RELEASES = ("0.8.0", "0.8.1", "0.8.2", "0.9", "0.10.2", "0.11.0", "1.0", "1.1", 
 
 
 def release_of(versions: Iterable[str], found: Iterable[str]) -> str:
-    """Return the release that wrote logs with these versions of Kafka and these wordings.
+    """Return the release that wrote the logs: the newest of `versions`, or the first release with the wordings `found`.
 
-    Wordings are the regular expressions of WORDINGS that a line of the logs matches. Of several versions the release is the
-    newest. Without a version it is the first release of RELEASES that is not older than any of the wordings. Without versions and
-    wordings it is 2.8.
+    Without both it is 2.8. Wordings are regular expressions of WORDINGS.
     """
-    if known := [version for version in map(_number, versions) if version]:
-        return max(known, key=sort_key)
+    if known := newest(versions):
+        return known
     words = set(found)
-    lines = [(since, until) for pattern, since, until in WORDINGS if pattern in words]
+    lines = [(since, until) for _, pattern, since, until in WORDINGS if pattern in words]
     if not lines:
         return "2.8"
     low = max((since for since, _ in lines), key=sort_key)
     return next((release for release in RELEASES if sort_key(release) >= sort_key(low)), RELEASES[-1])
+
+
+def newest(versions: Iterable[str]) -> str | None:
+    """Return kcontrol's release for the newest of these versions of Kafka in logs; None if there is none of Apache Kafka."""
+    return max(filter(None, map(_number, versions)), key=sort_key, default=None)
 
 
 def checked(release: str) -> str:

@@ -1,8 +1,6 @@
 """The conversion of the facts in broker logs into a journal, so that all readers of journals read logs.
 
-The lines of all files are read in the order of their times. `processes.py` has the lines about brokers and controllers,
-`partition_lines.py` those about partitions, replicas and topics, `reassignment_lines.py` those about reassignments, and
-`group_lines.py` those about consumer groups. `memory.py` says how a record is marked whose line the release does not log.
+Log lines are read in the order of their times; a module such as `partition_lines.py` reads those about one subject.
 """
 
 from __future__ import annotations
@@ -26,9 +24,9 @@ PART_LINES = 100_000
 
 
 def to_journal(lines: Iterable[Line], release: str, brokers: Iterable[int], **about: Any) -> Iterator[Record]:
-    """Yield the journal records of these lines, which are in the order of time, for brokers of this release.
+    """Yield the journal records of log lines, which are in the order of time, for brokers of this release.
 
-    `about` are further fields of the first record, of kind `run`, which comes even if there is no line.
+    `about` has further fields of the first record, of kind `run`.
     """
     records = Records()
     lines = iter(lines)
@@ -44,7 +42,10 @@ def to_journal(lines: Iterable[Line], release: str, brokers: Iterable[int], **ab
 
 
 class Replay:
-    """The conversion of log lines: `read` adds the journal records of a list of lines, the next in time, to `records`."""
+    """The conversion of log lines into journal records.
+
+    `read` takes the next lines, in the order of time, and adds their journal records to `records`.
+    """
 
     def __init__(self, records: Records, release: str) -> None:
         self.memory = Memory(records)

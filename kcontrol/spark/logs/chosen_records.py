@@ -1,9 +1,4 @@
-"""The condition for the records of logs that the reader chose by time and topic.
-
-The time of a record is the local time in its line. A record is about the topics in its facts, which are the values of its line by
-name: the fact `topic`, lists of topics, and lists of partitions and replicas, which are "topic-partition" and
-"topic-partition@broker" (see `patterns.tsv`).
-"""
+"""The condition for the log records that a user has chosen by time (--from, --to) and topic (--topic)."""
 
 from __future__ import annotations
 
@@ -25,12 +20,10 @@ PLACE_TYPES = ("partitions", "assignment", "states")
 
 
 def is_chosen(chosen: Chosen) -> Column:
-    """Return the condition that a record is in the chosen time, and about the chosen topic or about no topic.
-
-    It uses the columns local_time, kind and facts. With a limit of time, a record without a time is not chosen.
-    """
+    """Return the condition that a log record is in the chosen time, and about the chosen topic or about no topic."""
     found, local = sql.lit(True), sql.col("local_time")
     if chosen.since is not None:
+        # With a limit of time, a record without a time is not chosen.
         found &= sql.coalesce(local >= _time(chosen.since), sql.lit(False))
     if chosen.until is not None:
         found &= sql.coalesce(local < _time(chosen.until), sql.lit(False))

@@ -1,4 +1,4 @@
-"""Functions that return Spark columns with the kind and the facts of a message in a broker's log, by the table `patterns.tsv`.
+"""Functions that return the kind and the facts of a message in a broker's log as Spark columns, by `patterns.tsv`.
 
 A fact is a value in a message, with a name: from "Broker 1 ..." the fact `broker`, which is 1.
 """
@@ -25,67 +25,75 @@ PLACES = (
 )
 PLACE = r"[A-Za-z0-9._-]+-\d+(?:@\d+)?"
 IDS = r"(?:\d+(?:, ?\d+)*)?"
+STATE_TYPE = "state"
+LAST = rf"(?={FACT}|\z)"
+CONVERTED_TOGETHER = (
+    (rf"{FACT}\w+{NAME}(?:{STATE_TYPE}{TYPE}[^{FACT}]*|(?:\w+{TYPE})?){LAST}", ""),
+    (rf"{NAME}text{TYPE}([ !#-\[\]-~]*+){LAST}", f'{NAME}"$1"'),
+    (rf"{NAME}ints{TYPE}[:\[(]?(\d++(?:,\d++)*+)\]?{LAST}", f"{NAME}[$1]"),
+)
+"""Replacements in the text of all facts: of facts without a value, of texts without a character that JSON escapes, and of lists
+of numbers. One replacement costs less than a conversion of each value."""
 
 
-def named_facts(message: Column) -> Column:
-    """Return a map from the name of each fact of a message to its type and value, as one text.
-
-    A fact is a value in the message of a log line, such as `leader_epoch`; the text is its type, U+0003 and its value, such as
-    "int", U+0003 and "5". The entry "kind" has the kind of the message, without a type. The map is NULL for a message that
-    matches no row of `patterns.tsv`.
-    """
+def encoded_facts(message: Column) -> Column:
+    """Return the kind and the facts of a message as one text, NULL for a message that matches no row of `patterns.tsv`."""
+    # The form of the text: the kind; for each fact U+0001, the name, U+0002, and the value, which is a JSON number, or the
+    # type, U+0003 and the text in the message.
     rows = [form for form in forms() if form.kind != STATE]
     by_opening = sql.when(sql.lit(False), sql.lit(None).cast("string"))
     for parts in (("{CTRL}", "{KC}"), ("{BRK}",), ("{GC}",)):
         beginnings = [beginning for part in parts for beginning in OPENINGS[part]]
         test = reduce(or_, (message.startswith(beginning) for beginning in beginnings))
         by_opening = by_opening.when(test, _encoded([form for form in rows if form.opening in parts], message))
-    encoded = sql.coalesce(by_opening, _encoded([form for form in rows if not form.opening], message))
-    return sql.str_to_map(encoded, sql.lit(FACT), sql.lit(NAME))
+    return sql.coalesce(by_opening, _encoded([form for form in rows if not form.opening], message))
 
 
-def own_facts(named: Column) -> Column:
-    """Return the map `named`, which `named_facts` returns, without its entry "kind" and without the facts that have no value.
+def encoded_state(encoded: Column) -> Column:
+    """Return the leadership in a message, such as "(Leader:1,ISR:1,2,...)", as one text of kind and facts, else NULL.
 
-    The fact `state` is left out too if it has a text with the leader and ISR of a partition: `state_facts` divides this text.
+    `encoded` is the result of `encoded_facts` for the message.
     """
-    return sql.map_filter(named, lambda name, value: (name != "kind") & ~value.startswith(f"state{TYPE}") & ~value.endswith(TYPE))
+    mark = f"{FACT}{STATE_TYPE}{NAME}{STATE_TYPE}{TYPE}"
+    text = sql.substring_index(sql.substring_index(encoded, mark, -1), FACT, 1)
+    return _encoded([form for form in forms() if form.kind == STATE], sql.when(encoded.contains(mark), text))
 
 
-def state_facts(named: Column) -> Column:
-    """Return the map of the facts in the fact `state` of a message, such as "(Leader:1,ISR:1,2,LeaderEpoch:5,...)".
+def kind_of(encoded: Column) -> Column:
+    """Return the kind of a message, which is the first part of the text that `encoded_facts` returns."""
+    return sql.substring_index(encoded, FACT, 1)
 
-    `named` is the map that `named_facts` returns; the returned map has values of the same form. Return NULL for a message
-    without the fact `state`, and if no row `(state)` of `patterns.tsv` matches its text.
+
+def converted(encoded: Column) -> Column:
+    """Return a text of `encoded_facts` without empty facts, and with JSON for most texts and lists of integers."""
+    # The other values keep their type: `json_facts` converts them one by one.
+    for pattern, replacement in CONVERTED_TOGETHER:
+        encoded = sql.regexp_replace(encoded, pattern, replacement)
+    return encoded
+
+
+def json_facts(encoded: Column) -> Column:
+    """Return a map from the name of a fact to its value as JSON, such as "[1,2]"; NULL for NULL.
+
+    `encoded` is a text that `converted` returns.
     """
-    state = sql.when(named["state"].startswith(f"state{TYPE}"), sql.substring_index(named["state"], TYPE, -1))
-    return sql.str_to_map(_encoded([form for form in forms() if form.kind == STATE], state), sql.lit(FACT), sql.lit(NAME))
+    start = sql.instr(encoded, FACT)
+    entries = sql.substring(encoded, start + 1, sql.length(encoded))
+    named = sql.str_to_map(entries, sql.lit(FACT), sql.lit(NAME))
+    each = sql.transform_values(named, lambda _, value: sql.when(value.contains(TYPE), _json(value)).otherwise(value))
+    found = sql.when(encoded.contains(TYPE), each).otherwise(named)
+    return sql.when(start == 0, sql.create_map().cast("map<string,string>")).otherwise(found)
 
 
 def all_facts(own: Column, state: Column) -> Column:
-    """Return the facts of a message (`own`) and those of the leader and ISR in it (`state`, which may be NULL) in one map.
-
-    `own` is a map that `own_facts` returns, `state` one that `state_facts` returns; the result has values of the same form. If
-    both maps have a fact of one name, its value is that of `own`.
-    """
-    inner = sql.map_filter(state, lambda name, value: (name != "kind") & ~value.endswith(TYPE) & ~sql.map_contains_key(own, name))
+    """Return the facts of a message (`own`) and those of the leader and ISR in it (`state`, or NULL) in one map."""
+    # A fact that both maps have keeps the value of `own`.
+    inner = sql.map_filter(state, lambda name, _: ~sql.map_contains_key(own, name))
     return sql.when(state.isNull(), own).otherwise(sql.map_concat(own, inner))
 
 
-def json_facts(named: Column) -> Column:
-    """Return a map from the name of a fact to its value as JSON, such as "[1,2]".
-
-    `named` maps the name to a text: the type, U+0003 and the value in the message, such as "ints", U+0003 and "1,2".
-    """
-    return sql.transform_values(named, lambda _, value: _json(value))
-
-
 def _encoded(rows: Sequence[Form], message: Column) -> Column:
-    """Return a message's kind and facts as one text, the replacement of the first of `rows` that matches; NULL if none matches.
-
-    `rows` are rows of `patterns.tsv`, each with the pattern of a message. U+0001 separates the facts in the text, U+0002 stands
-    after the name of a fact, and U+0003 after its type.
-    """
+    """Return a message's kind and facts as one text, by the first of `rows` of `patterns.tsv` that matches, else NULL."""
     found: Column | None = None
     for form in rows:
         hit = message.rlike(form.pattern)

@@ -1,7 +1,6 @@
-"""Functions that find the log files in files and folders, and examine each of them before Spark reads it.
+"""Finds the log files in files and folders, and examines each of them before Spark reads it.
 
-A file that is no log is refused, and the lines of a log are counted. Spark reads a copy in place of a file with a line that is
-too long, and of a compressed file that ends too early: in the copy such a line is empty, so that all lines keep their numbers.
+Spark reads a copy of a file with a line that is too long or damaged: in the copy this line is empty.
 """
 
 from __future__ import annotations
@@ -26,24 +25,22 @@ TEXT_CONTROLS = b"\x00\t\n\r\x0c\x1b"
 
 
 class Damaged(NamedTuple):
-    """A line of a log file that Spark does not read, because it is too long or its compressed bytes are damaged.
+    """A line of a log file that Spark does not read, because it is too long or its compressed bytes are damaged."""
 
-    `n` is its number, from 1, `length` its length in bytes, `start` its first kilobyte, and `reason` the reason in one sentence.
-    """
-
+    # The number of the line, from 1.
     n: int
+    # In bytes.
     length: int
+    # The first kilobyte of the line.
     start: str
     reason: str
 
 
 class LogFile(NamedTuple):
-    """A log file: its path, the path of the file that Spark reads, its number of lines, and the lines that Spark does not read.
-
-    `read` is the path of a copy if there are such lines, else it is `path`.
-    """
+    """A log file, its number of lines, and the damaged lines that Spark does not read."""
 
     path: Path
+    # The file that Spark reads: a copy if there are damaged lines.
     read: Path
     lines: int
     damaged: list[Damaged]
@@ -57,10 +54,9 @@ class NoLog(NamedTuple):
 
 
 def log_files(paths: Sequence[Path]) -> list[Path]:
-    """Return the files in `paths`, which are files and folders, sorted and each once.
+    """Return the files in `paths`, and of folders all files with names such as server.log or state-change.log.gz, sorted.
 
-    Of a folder these are the files at any depth whose names are those of logs, such as server.log or state-change.log.gz; a file
-    in `paths` may have any name. Raises UserError for a path that does not exist, and for a folder without a log.
+    Raises UserError for a path that does not exist, and for a folder without a log.
     """
     found: set[Path] = set()
     for path in paths:
@@ -77,7 +73,10 @@ def log_files(paths: Sequence[Path]) -> list[Path]:
 
 
 def examine(path: Path, copies: Path) -> LogFile | NoLog:
-    """Return the LogFile that `counted` returns for a log, or a NoLog with the reason why the file is not read."""
+    """Return the LogFile of a file that Spark can read as a log, else a NoLog with the reason.
+
+    A log with damaged lines is copied into the folder `copies` (`counted`).
+    """
     try:
         if reason := no_text(path):
             return NoLog(path, reason)
@@ -87,16 +86,13 @@ def examine(path: Path, copies: Path) -> LogFile | NoLog:
 
 
 def counted(path: Path, copies: Path) -> LogFile:
-    """Return a LogFile of the file `path` with its number of lines.
-
-    If Spark cannot read some of the lines, which are too long or damaged, make a copy in the folder `copies`, in which these
-    lines are empty; the LogFile has the path of the copy in `read`.
-    """
+    """Return the file `path` with its number of lines; if it has damaged lines, write a copy into the folder `copies`."""
     lines, damaged = _scan(path)
     if not damaged:
         return LogFile(path, path, lines, [])
     copies.mkdir(parents=True, exist_ok=True)
     copy = copies / f"{len(list(copies.iterdir()))}.log"
+    # In the copy these lines are empty.
     _copy(path, copy, {line.n for line in damaged})
     return LogFile(path, copy, lines, damaged)
 

@@ -39,21 +39,21 @@ KAFKA = r"^(?:kafka\.|org\.apache\.kafka\.|state\.change\.logger)"
 CUT_LOGGER = r"^(?s:(.*)) \((?:kafka\.|state\.c|org\.apache\.)[\w$.]*$"
 BROKEN_COLUMNS = 60
 BETWEEN = "\u0001"
+UNCLEAN = "[\\x00-\\x03]"
 
 
 class Layout(NamedTuple):
-    """A layout of log records: its name and two regular expressions.
-
-    `start` matches the beginning of a record's first line, `whole` the whole record without its stack trace. `order` has the
-    numbers of the groups in `whole` for time, level, logger and message. `logger_at_end` says whether the record ends with the
-    logger, `short_logger` whether the logger is a name without a package.
-    """
+    """A layout of log records, such as `[%d] %p %m (%c)` of log4j: its name and two regular expressions."""
 
     name: str
+    # Matches the beginning of a record's first line.
     start: str
+    # Matches the whole record without its stack trace.
     whole: str
+    # The groups of `whole` for time, level, logger and message.
     order: tuple[int, int, int, int]
     logger_at_end: bool = False
+    # The logger has no package.
     short_logger: bool = False
 
 
@@ -88,19 +88,18 @@ SHORT = tuple(layout.name for layout in LAYOUTS if layout.short_logger)
 TAIL = rf" \({LOGGER}\)(?: \[[^\]]*\])?\s*$"
 
 
-def clean(raw: Column) -> Column:
-    """Return a log line without the NUL characters that a crash leaves, and without U+0001 to U+0003.
+def is_unclean(raw: Column) -> Column:
+    """Return whether a log line has a NUL character, which a crash leaves, or U+0001 to U+0003."""
+    return raw.rlike(UNCLEAN)
 
-    Those three separate the facts of a message later.
-    """
-    return sql.translate(raw, "\u0000\u0001\u0002\u0003", "")
+
+def clean(raw: Column) -> Column:
+    """Return a log line without NUL characters, and without U+0001 to U+0003, which separate the facts of a message later."""
+    return sql.regexp_replace(raw, UNCLEAN, "")
 
 
 def wrap_of(text: Column) -> Column:
-    """Return the name of the kind of text before the time of a log line, such as "compose" or "grep" (the keys of WRAPS).
-
-    Return NULL if the line begins with its time, or has no time.
-    """
+    """Return the name of the text before the time of a log line, such as "compose" or "grep" (a key of WRAPS), else NULL."""
     every = "|".join(f"(?:{pattern})" for pattern in WRAPS.values())
     found = sql.when(text.rlike(f"^{DATED}") | ~text.rlike(f"^(?:{every}){DATED}"), None)
     for name, pattern in WRAPS.items():
@@ -120,43 +119,42 @@ def unwrapped(text: Column, wrap: Column) -> Column:
 
 
 def layout_of(text: Column) -> Column:
-    """Return the name of the layout (see LAYOUTS) of a line that starts a record, "foreign" for a line of another log.
+    """Return the layout (a name in LAYOUTS) of a line that starts a log record, "foreign" for a line of another log.
 
-    A line of another log begins with a time, but in none of the layouts. Return NULL for a line without a time at its beginning,
-    which continues a record.
+    Return NULL for a line without a time, which continues a record.
     """
-    found = sql.when(~text.rlike(FOREIGN), None)
-    for layout in LAYOUTS:
+    # The most common layout is tested first.
+    found = sql.when(text.rlike("^" + LAYOUTS[0].start), LAYOUTS[0].name).when(~text.rlike(FOREIGN), None)
+    for layout in LAYOUTS[1:]:
         found = found.when(text.rlike("^" + layout.start), layout.name)
     return found.otherwise("foreign")
 
 
 def message_lines(lines: Column, wrap: Column, layout: Column) -> Column:
-    """Return the text of a log record without its stack trace: normally the first line of the record.
+    """Return the text of a log record without its stack trace: normally its first line.
 
-    In a layout with the logger at the end, the text has all lines up to the logger, as `_to_tail` joins them. `lines` is the
-    array of the record's lines, as `clean` returns them; `wrap` (the kind of text that another program, such as docker, wrote
-    before the time) and `layout` are those of its first line.
+    `lines` has the lines of the record; `wrap` and `layout` are the results of `wrap_of` and `layout_of` for the first line.
     """
     bare = sql.when(wrap.isNull(), lines).otherwise(
         sql.transform(lines, lambda line: sql.regexp_replace(line, r"^[\w.-]+\s*\|\s?|^# ", ""))
     )
     head = unwrapped(lines[0], wrap)
     rest = sql.slice(bare, sql.lit(2), sql.greatest(sql.size(bare) - 1, sql.lit(0)))
+    # In a layout with the logger at the end, the text has all lines up to the logger.
     is_open = layout.isin(*TAILED) & (sql.size(lines) > 1) & ~head.rlike(TAIL)
     return sql.when(is_open, _to_tail(sql.concat(sql.array(head), rest))).otherwise(head)
 
 
 def _to_tail(lines: Column) -> Column:
-    """Return the lines of a record up to the first one that ends with the logger, as one text; only the first line if none does.
+    """Return the lines of a record, as one text, up to the first line that ends with the logger.
 
-    The text has line breaks between the lines, but none if a terminal has broken one long line: then all lines but the last have
-    one length.
+    If no line ends with the logger, return the first line.
     """
     first = sql.length(lines[0])
     ends = sql.array_position(sql.transform(lines, lambda line: line.rlike(r"\)(?: \[[^\]]*\])?\s*$")), True).cast("int")
     joined = sql.array_join(sql.slice(lines, sql.lit(1), sql.greatest(ends, sql.lit(1))), "")
     before = sql.slice(lines, sql.lit(1), sql.greatest(ends - 1, sql.lit(1)))
+    # A terminal has broken one long line: all lines but the last have one length.
     is_broken = (
         (first >= BROKEN_COLUMNS) & (ends > 1) & joined.rlike(TAIL)
         & sql.forall(before, lambda line: sql.length(line) == first) & (sql.length(sql.get(lines, ends - 1)) <= first)
@@ -167,27 +165,25 @@ def _to_tail(lines: Column) -> Column:
 
 
 def fields_of(text: Column, layout: Column) -> Column:
-    """Return the array [time, level, logger, message] of a log record, from its text without stack trace and its layout's name.
-
-    If the text does not match the layout, because its end is cut off, return an array with this text alone.
-    """
+    """Return the array [time, level, logger, message] of a log record from its text without stack trace."""
     found: Column | None = None
     for item in LAYOUTS:
         order = BETWEEN.join(f"${group}" for group in item.order)
         fields = sql.regexp_replace(text, sql.lit(item.whole), sql.lit(order))
         found = sql.when(layout == item.name, fields) if found is None else found.when(layout == item.name, fields)
     assert found is not None
+    # A record that was cut off does not match its layout: the array has its text alone.
     return sql.split(found, BETWEEN)
 
 
 def parts(text: Column, fields: Column) -> dict[str, Column]:
-    """Return the columns of a log record by name: `time`, `level`, `logger` and `message`.
+    """Return the columns `time`, `level`, `logger` and `message` of a log record by name.
 
-    `text` is the record without its stack trace, `fields` the array that `fields_of` returns. If the end of the record is cut
-    off, `logger` is NULL, and `message` is NULL too unless only the logger was cut.
+    `text` is the record without its stack trace, `fields` the array that `fields_of` returns.
     """
     start = rf"^\[?(\d{{4}}[-/]\d\d[-/]\d\d \d\d:\d\d:\d\d(?:[.,]\d{{3}})?)\]? (?:\(\S+\) )?(?:\[[^\]]*\] )?({LEVEL})?\s*"
     is_whole = sql.size(fields) == len(LAYOUTS[0].order)
+    # The end of the record was cut off: the logger is NULL, and mostly the message too.
     cut = {
         "time": sql.regexp_extract(text, start, 1),
         "level": sql.regexp_extract(text, start, 2),
@@ -201,8 +197,9 @@ def parts(text: Column, fields: Column) -> dict[str, Column]:
 
 
 def is_kafka(logger: Column, layout: Column) -> Column:
-    """Return whether a log record is one of Kafka's: its logger is a class of Kafka or is cut off (NULL).
+    """Return whether Kafka has, or may have, written a log record, by the record's logger.
 
-    Every record in a layout with short loggers, which have no package, counts as one of Kafka's.
+    `layout` is the name of the record's layout, such as one with short loggers (SHORT).
     """
+    # A logger that was cut off, and a short one without a package, may be Kafka's.
     return logger.isNull() | logger.rlike(KAFKA) | layout.isin(*SHORT)

@@ -10,8 +10,9 @@ record in a later file has the kind "other" and names the first record in `copy_
 
 from __future__ import annotations
 
+import contextlib
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -42,6 +43,8 @@ FOLLOW = "_follow"
 FACTS = "map<string,string>"
 LOCAL_MS = "unix_millis(CAST(local_time AS TIMESTAMP))"
 REFUSED = "file STRING, n BIGINT, reason STRING, length BIGINT, raw STRING"
+PARTITIONS, COALESCES = "spark.sql.shuffle.partitions", "spark.sql.adaptive.coalescePartitions.enabled"
+LINES_OF_A_PARTITION = 250_000
 Report = Callable[[str], None]
 
 
@@ -50,19 +53,20 @@ class LinesLost(UserError):
 
 
 class Written(NamedTuple):
-    """The outcome of `write_logs`: the files that were not read (`refused`), and the numbers of files and lines that were read.
-
-    A line is the first line of a record with facts (`facts`) or without (`other`), continues a record (`continuations`), is in
-    no record (`rejected`), or is in a record that was not chosen (`left_out`); `lines` is the sum of the five.
-    """
+    """The result of `write_logs`: the files that were not read, and the numbers of files and lines that were read."""
 
     refused: list[NoLog]
     files: int
+    # The sum of the five numbers below.
     lines: int
+    # First lines of records with facts; `other`: without.
     facts: int
     other: int
+    # Lines that continue a record.
     continuations: int
+    # Lines in no record.
     rejected: int
+    # Lines of records that were not chosen.
     left_out: int
 
 
@@ -70,13 +74,10 @@ def write_logs(
     spark: SparkSession, paths: Sequence[Path], out: Path, report: Report = lambda _: None, chosen: Chosen = ALL,
     *, of_runs: bool = False, redact: Sequence[str] = (),
 ) -> Written:  # fmt: skip
-    """Write the tables of the logs in files and folders as Parquet into `out`, in place of former tables of logs.
+    """Write the tables of the broker logs in `paths` as Parquet into `out`, in place of former tables of logs.
 
-    `report` is called with the name of each step. The table `records` has the `chosen` records only; `rejected` has all rejected
-    lines. With `of_runs` the tables of runs, such as `leaderships`, are written too, as the chosen records show them.
-    `redact` are the kinds of names that are replaced in all tables. Raises UserError for a path without a log, if no file can be
-    read, if all records are left out by `chosen`, and for a folder `out` with other files than tables of logs; LinesLost if a
-    line is in no table, and then the former tables stay.
+    `report` is called with the name of each step; `redact` has the kinds of names to replace. Raises UserError if no log can be
+    read or no record is chosen; LinesLost if a line is in no table.
     """
     names = log_files(paths)
     claim(out, ALL_TABLES, FORMAT)
@@ -94,11 +95,29 @@ def write_logs(
         if not files:
             raise UserError(refused[0].reason if refused else f"There is no log in {paths[0]} beside the tables.")
         report("reading records")
-        parsed(spark, files).write.parquet(str(out / NEW / "parsed"))
+        with small_partitions(spark, files):
+            parsed(spark, files).write.parquet(str(out / NEW / "parsed"))
         rows = spark.read.parquet(literal(out / NEW / "parsed"))
         written, names_of_runs = write_tables(spark, rows, files, refused, sizes, out / NEW, report, chosen, of_runs=of_runs)
         publish(out, (*TABLES, *names_of_runs))
     return written
+
+
+@contextlib.contextmanager
+def small_partitions(spark: SparkSession, files: Sequence[LogFile]) -> Iterator[None]:
+    """Let Spark sort and join rows in partitions of about LINES_OF_A_PARTITION lines within the `with` block."""
+    former = {name: spark.conf.get(name) or "" for name in (PARTITIONS, COALESCES)}
+    number = sum(file.lines for file in files) // LINES_OF_A_PARTITION
+    # Java's heap has a buffer of 1 MB for each piece of a partition that is sorted on the disk: with the two partitions of small
+    # tables, or with partitions that Spark puts together again, a folder of 2 GB needs more buffers than fit.
+    if number > int(former[PARTITIONS]):
+        spark.conf.set(PARTITIONS, str(number))
+        spark.conf.set(COALESCES, "false")
+    try:
+        yield
+    finally:
+        for name, value in former.items():
+            spark.conf.set(name, value)
 
 
 def write_tables(
@@ -107,13 +126,13 @@ def write_tables(
 ) -> tuple[Written, Sequence[str]]:  # fmt: skip
     """Write the tables into `folder`; return the numbers of lines, and the names of the tables of runs that were written.
 
-    `parsed_rows` has the rows that `parsed` returns for the `files`; `sizes` are those of the `refused` files in bytes, None for
-    a file that is gone. `report`, `chosen` and `of_runs` are as in `write_logs`. Raises LinesLost and UserError like
-    `write_logs`.
+    `parsed_rows` are the rows of the `files` that `parsed` returns, `sizes` the bytes of the `refused` files. Raises LinesLost
+    and UserError like `write_logs`.
     """
     rows = _with_local_time(parsed_rows)
     report("writing tables")
-    _records(spark, rows.where("reason IS NULL"), chosen).write.parquet(str(folder / "records"))
+    with small_partitions(spark, files):
+        _records(spark, rows.where("reason IS NULL"), chosen).write.parquet(str(folder / "records"))
     rejected = rows.where("reason IS NOT NULL").select("file", "n", "reason", "length", "raw")
     unread = [(str(file.path), None, file.reason, size, None) for file, size in zip(refused, sizes, strict=True)]
     rejected.unionByName(spark.createDataFrame(unread, REFUSED)).coalesce(1).write.parquet(str(folder / "rejected"))
@@ -126,7 +145,7 @@ def _of_runs(spark: SparkSession, folder: Path, report: Report) -> Sequence[str]
     """Read the table `records` of `folder` as a run, write the tables of runs into `folder`, and return these tables' names."""
     report("reading facts")
     logs = logs_of(spark.read.parquet(literal(folder / "records")))
-    return write_run_tables(spark, to_journal(logs.lines(), logs.release, logs.brokers, zone=logs.zone), folder)
+    return write_run_tables(spark, to_journal(logs.lines(folder), logs.release, logs.brokers, zone=logs.zone), folder)
 
 
 def size_of(path: Path) -> int | None:
@@ -135,12 +154,9 @@ def size_of(path: Path) -> int | None:
 
 
 def _counted(spark: SparkSession, folder: Path, files: Sequence[LogFile], refused: list[NoLog], left_out: DataFrame) -> Written:
-    """Return the numbers of lines in the new tables `records` and `rejected` of `folder`, as `write_logs` returns them.
+    """Return the numbers of lines in the new tables `records` and `rejected` of `folder`.
 
-    `refused` are the files that were not read; they become a part of the result. `left_out` has the records that were not chosen.
-
-    Raises LinesLost if the tables and `left_out` do not have every line of each of the `files`, and UserError if all records are
-    left out.
+    Raises LinesLost if a line of one of the `files` is in no table, UserError if all records are left out.
     """
     records = spark.read.parquet(literal(folder / "records"))
     lines = records.groupBy("file").agg(
@@ -186,18 +202,15 @@ def _with_local_time(rows: DataFrame) -> DataFrame:
 
 
 def _records(spark: SparkSession, rows: DataFrame, chosen: Chosen) -> DataFrame:
-    """Return the table `records` from the rows that `parsed` returns for records, with `copy_of` and the columns of `_with_zone`.
-
-    A copy is a record that another file of its folder and broker has too; it gets the kind "other" and no facts. If a record
-    names no broker, its broker is that of the other records of its file, if they name only one. Copies, zones and brokers are
-    found with all records; then those that are not `chosen` are left out.
-    """
+    """Return the table `records` from the rows of all records, with the columns `copy_of`, `zone`, `zone_from` and `time_utc`."""
     rows = rows.withColumn("folder", sql.regexp_replace("file", r"/[^/]*$", ""))
     speakers = rows.groupBy(sql.col("file").alias("of_file")).agg(sql.array_sort(sql.collect_set("broker")).alias("speakers"))
     rows = rows.join(sql.broadcast(speakers), sql.col("file") == sql.col("of_file"), "left")
+    # A copy is a record that another file of its folder and broker has too; it gets the kind "other" and no facts.
     copies = _copies(rows)
     rows = _with_zone(spark, rows).join(copies, ["file", "n"], "left").where(is_chosen(chosen))
     is_copy = sql.col("copy_of").isNotNull()
+    # A record that names no broker has the broker of its file, if the other records name only one.
     only = sql.when(sql.size("speakers") == 1, sql.get("speakers", sql.lit(0)))
     return rows.select(
         "file", "n", "lines", "layout", "wrap", "time", "local_time", "time_utc", "zone", "zone_from", "level", "logger",
@@ -208,10 +221,9 @@ def _records(spark: SparkSession, rows: DataFrame, chosen: Chosen) -> DataFrame:
 
 
 def _copies(rows: DataFrame) -> DataFrame:
-    """Return `file`, `n` and `copy_of` of each copy: a record with facts that another file of its folder and broker has too.
+    """Return `file`, `n` and `copy_of` of each record with facts that copies a record in an earlier file.
 
-    Such records have equal texts, times and loggers. `n` is the number of the record's first line; `copy_of` is the file and the
-    line number of the record in the other file, which is the first one by its path.
+    `copy_of` is the file and the line number of the earlier record. Both records are of one folder and of one broker.
     """
     facts = rows.where("kind <> 'other'").withColumn("text", sql.xxhash64("raw"))
     broker = sql.coalesce(sql.col("broker").cast("string"), sql.array_join(sql.col("speakers").cast("array<string>"), ","))
@@ -223,10 +235,9 @@ def _copies(rows: DataFrame) -> DataFrame:
 
 
 def _with_zone(spark: SparkSession, rows: DataFrame) -> DataFrame:
-    """Return the rows with three more columns: `zone`, `zone_from` and `time_utc`; all three are NULL if the zone is unknown.
+    """Return the rows with the columns `zone`, such as "+02:00", `zone_from` and `time_utc`; NULL for an unknown zone.
 
-    `zone` is an offset such as "+02:00". `zone_from` is "written" if the time of the record has its zone, else the line that
-    shows it as "file:line". `time_utc` is the time in UTC.
+    `zone_from` is "written" if the time has the zone, else a line such as "server.log:1".
     """
     starts = rows.where("kind = 'kafka_start_ms' AND local_time IS NOT NULL")
     epoch_ms = sql.col("facts")["epoch_ms"].try_cast("bigint").alias("epoch_ms")
@@ -243,10 +254,11 @@ def _with_zone(spark: SparkSession, rows: DataFrame) -> DataFrame:
     size = sql.abs(offset)
     zone = sql.concat(sql.when(offset < 0, "-").otherwise("+"), sql.format_string("%02d:%02d", sql.floor(size / 60), size % 60))
     utc = sql.timestamp_millis(sql.expr(LOCAL_MS) - offset.cast("bigint") * 60_000)
+    # "written" in the time itself, or the line that shows the zone as "file:line".
     source = sql.when(has_zone, "written").otherwise(sql.col("found"))
     return rows.withColumns({"zone": sql.when(offset.isNotNull(), zone), "zone_from": source, "time_utc": utc})
 
 
 def _number(pattern: str) -> Column:
-    """Return as a column, as an integer, the first group of the regular expression's match in the column `time`; else 0."""
+    """Return a column with the integer that the first group of `pattern` finds in the column `time`, or 0."""
     return sql.coalesce(sql.regexp_extract("time", pattern, 1).try_cast("int"), sql.lit(0))

@@ -32,7 +32,7 @@ class Place(NamedTuple):
     end: int
 
     def names(self, line: str) -> list[str]:
-        """Return the names of topics, hosts or clients in the part of the line that this Place describes, in their order."""
+        """Return the names of topics, or of groups and clients, in this part of `line`, in the order of the line."""
         text = line[self.start : self.end]
         if self.type in PLACES:
             return TOPIC.findall(text)
@@ -51,10 +51,8 @@ def places(line: str) -> list[Place] | None:
 
 @cache
 def _rows() -> tuple[tuple[str, re.Pattern[str], dict[int, tuple[str, str]]], ...]:
-    """Return for each row of `patterns.tsv` the words of its messages, its regular expression, and the groups that have names.
-
-    The groups map a group's number to the kind of the names in it, such as "topics", and to the type of the fact.
-    """
+    """Return each row of `patterns.tsv` as (words of the message, regular expression, groups that have names)."""
+    # A group maps to the kind of its names, such as "topics", and to the type of the fact.
     return tuple(
         (form.words, re.compile(form.pattern[1:-1] + LOGGER), dict(_groups(form.replacement)))
         for form in forms() if form.kind != "(state)"
@@ -62,9 +60,9 @@ def _rows() -> tuple[tuple[str, re.Pattern[str], dict[int, tuple[str, str]]], ..
 
 
 def _groups(replacement: str) -> Iterator[tuple[int, tuple[str, str]]]:
-    """Yield (number, (kind, type)) for each group of the pattern that has names; `replacement` is that of a `Form`.
+    """Yield (number, (kind, type)) for each regular expression group of a Form that matches names.
 
-    `kind` is the kind of the names ("topic" or "client"), `type` the type of the fact.
+    `kind` is the kind of the names ("topic" or "client"), `type` the type of the fact; `replacement` is a field of the Form.
     """
     for fact in replacement.split(FACT)[1:]:
         name, _, value = fact.partition(NAME)

@@ -20,7 +20,9 @@ FACT, NAME, TYPE = "\u0001", "\u0002", "\u0003"
 """The characters before a fact, and between its name, type and value, in the text that a replacement makes."""
 LISTS = ("ints", "ids", "partitions", "names", "words", "assignment", "states", "epochs", "replicas")
 POSSIBLY_EMPTY = re.compile(r"(\\.|[^()|?*+\]}{^$.\\])\(\?P<(\w+)>(\[\\d, ?\]\*|\[\\d,\]\*|\.\*\??)\)")
-GROUP = re.compile(r"\(\?P<\w+>")
+GROUP = re.compile(r"\(\?P<(\w+)>")
+NUMBER = re.compile(r"\(\?P<\w+>(?:-\?)?\\d\+\)")
+"""A group that takes a number only; a fact of such groups has no type in the replacement, as its text is JSON."""
 
 
 OPENINGS = {
@@ -33,27 +35,28 @@ OPENINGS = {
 
 
 class Form(NamedTuple):
-    """A row of `patterns.tsv`: one wording of a kind of log message, as a regular expression.
-
-    `pattern` is in the syntax of Java. `replacement` is the text with "$1", "$2" ... that replaces the whole message by its kind
-    and its facts (name, type and value each; the value is empty if the message lacks it). `facts` maps the name of a fact to its
-    type. `words` is a text that each such message contains, or "". `opening` is the part, such as "{BRK}", at the start of the
-    pattern if OPENINGS has this part, else "".
-    `releases` is a text: the first and the last release that print the message.
-    """
+    """A row of `patterns.tsv`: one wording of a kind of log message, as a regular expression of Java."""
 
     kind: str
+    # The first and the last release that print the message.
     releases: str
+    # A text that each such message contains, or "".
     words: str
+    # The part at the start of the pattern, such as "{BRK}", if OPENINGS has this part, else "".
     opening: str
+    # The name of a fact to its type.
     facts: dict[str, str]
     pattern: str
+    # The kind and the facts in the form of `facts.encoded_facts`, with "$1", "$2" ... for the groups.
     replacement: str
 
 
 @cache
 def forms() -> tuple[Form, ...]:
-    """Return the rows of `patterns.tsv` in order, without rows such as `{BRK}`: they are put into patterns that name them."""
+    """Return the rows of `patterns.tsv` in order, with placeholders such as `{BRK}` in the patterns filled in.
+
+    The rows that define placeholders are left out.
+    """
     parts: dict[str, str] = {}
     rows = []
     for line in (files("kcontrol.spark.logs") / "patterns.tsv").read_text().splitlines()[1:]:
@@ -82,8 +85,10 @@ def _form(head: tuple[str, str, str, str], types: dict[str, str], pattern: str) 
     places: dict[str, list[int]] = {}
     for group, place in re.compile(whole).groupindex.items():
         places.setdefault(_fact(group), []).append(place)
-    values = [f"{name}{NAME}{type_}{TYPE}" + "".join(f"${n}" for n in places[name]) for name, type_ in types.items()]
-    return Form(*head, types, GROUP.sub("(", whole), FACT.join([f"kind{NAME}{head[0]}", *values]))
+    unlike = {_fact(group) for group in GROUP.findall(NUMBER.sub("", marked))}
+    marks = {name: "" if type_ == "int" and name not in unlike else f"{type_}{TYPE}" for name, type_ in types.items()}
+    values = [f"{name}{NAME}{mark}" + "".join(f"${n}" for n in places[name]) for name, mark in marks.items()]
+    return Form(*head, types, GROUP.sub("(", whole), FACT.join([head[0], *values]))
 
 
 def _fact(group: str) -> str:

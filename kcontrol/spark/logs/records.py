@@ -13,15 +13,27 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as sql
 
-from kcontrol.spark.logs.facts import all_facts, json_facts, named_facts, own_facts, state_facts
+from kcontrol.spark.logs.facts import all_facts, converted, encoded_facts, encoded_state, json_facts, kind_of
 from kcontrol.spark.logs.files import KEPT_BYTES, LONGEST_LINE_BYTES, LogFile
-from kcontrol.spark.logs.layouts import clean, fields_of, is_kafka, layout_of, message_lines, parts, unwrapped, wrap_of
-from kcontrol.spark.sources import PATH, literal
+from kcontrol.spark.logs.layouts import (
+    clean,
+    fields_of,
+    is_kafka,
+    is_unclean,
+    layout_of,
+    message_lines,
+    parts,
+    unwrapped,
+    wrap_of,
+)
+from kcontrol.spark.sources import literal, path_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 LONGEST_REST_BYTES = 2**20
+MANY_LINES = 100_000
+"""From this number of lines on, the records of one large file are divided among the cores."""
 FILES = "path STRING, file STRING, damaged ARRAY<BIGINT>"
 DAMAGED = "file STRING, n BIGINT, lines BIGINT, length BIGINT, reason STRING, raw STRING"
 BEFORE, OTHER_LOG = "No record comes before the line.", "The line is of another log."
@@ -39,38 +51,33 @@ OLD_BROKER = r"^Broker (\d+) "
 
 
 def parsed(spark: SparkSession, files: Sequence[LogFile]) -> DataFrame:
-    """Return one row per record (an entry of a log, which may have several lines) and per rejected line of these files.
+    """Return one row per log record, which may have several lines, and per rejected line of these files.
 
-    Columns: file, n (the number of the first line, from 1), lines (their number), length (in bytes), reason (why the line is
-    rejected, NULL for a record), raw (the text), layout (the name of the format), wrap (the kind of text before the time), time,
-    level, logger, kind (of the message; "other" without facts), facts (a map from the name of a value in the message to the value
-    as JSON), and broker (NULL if the message does not name it).
+    Columns:
+        file, n, lines, length: the file, the number of the first line, the number of lines, and the bytes.
+        reason: why the line is rejected; NULL for a record.
+        raw: the text.
+        layout, wrap: the names of its format and of the text before its time.
+        time, level, logger: as written.
+        kind, facts: the kind of the message ("other" without facts), and a map from the name of a value to JSON.
+        broker: the broker that the message names, or NULL.
     """
-    rows = _grouped(_numbered(spark, files))
+    names = spark.createDataFrame([(str(f.read), str(f.path), [line.n for line in f.damaged]) for f in files], FILES)
+    rows = _grouped(_numbered(spark, files, names), names)
+    lines = [file.lines for file in files]
+    if sum(lines) > MANY_LINES and 2 * max(lines) > sum(lines):  # all lines of a file are in one partition, so on one core
+        rows = rows.repartition("file", "n")
     damaged = [(str(f.path), line.n, 1, line.length, line.reason, line.start) for f in files for line in f.damaged]
     return _with_facts(rows).unionByName(spark.createDataFrame(damaged, DAMAGED), allowMissingColumns=True)
 
 
-def _numbered(spark: SparkSession, files: Sequence[LogFile]) -> DataFrame:
-    """Return one row per line that Spark reads: file, n (its number, from 1), raw, length, wrap, layout, reason and first.
+def _numbered(spark: SparkSession, files: Sequence[LogFile], names: DataFrame) -> DataFrame:
+    """Return one row per line that Spark reads, with the number `n` of the line and `first` of the record's first line.
 
-    `raw` is the line, `length` its bytes without the line break. `wrap` is the kind of text before its time, such as "grep" (a
-    key of WRAPS), and `layout` the format of its record, such as "apache" (a name in LAYOUTS); both are NULL if there is none.
-    `reason` is NULL for a line of a record, else the reason why the line is rejected. `first` is the number of the first line of
-    its record, which is `n` for a rejected line.
+    Columns: uri, n, raw, length, unclean, wrap, layout, reason (of a rejected line), first.
     """
-    names = spark.createDataFrame([(str(f.read), str(f.path), [line.n for line in f.damaged]) for f in files], FILES)
-    text = spark.read.option("lineSep", "\n").text([literal(f.read) for f in files])
-    placed = text.select(
-        sql.expr(PATH).alias("path"), sql.expr("_metadata.file_block_start").alias("block"),
-        sql.monotonically_increasing_id().alias("place"),
-        sql.rtrim(sql.make_valid_utf8("value"), sql.lit("\r")).alias("raw"),
-        sql.octet_length("value").cast("bigint").alias("length"),
-    )  # fmt: skip
-    in_order = Window.partitionBy("path").orderBy("block", "place")
-    start = placed.withColumn("wrap", wrap_of(clean(sql.col("raw"))))
-    start = start.withColumn("layout", layout_of(unwrapped(clean(sql.col("raw")), sql.col("wrap"))))
-    counted = start.withColumn("n", sql.row_number().over(in_order).cast("bigint"))
+    in_order = Window.partitionBy("uri").orderBy("block", "place")
+    counted = _starts(spark, files).withColumn("n", sql.row_number().over(in_order).cast("bigint"))
     counted = counted.withColumn("end", sql.sum("length").over(in_order))
     is_start = sql.col("layout").isNotNull()
     head = sql.last(sql.when(is_start, sql.struct("n", "end", "layout")), ignorenulls=True).over(in_order)
@@ -79,51 +86,70 @@ def _numbered(spark: SparkSession, files: Sequence[LogFile]) -> DataFrame:
         .when(sql.col("head.layout") == "foreign", OTHER_LOG)
         .when(~is_start & (sql.col("end") - sql.col("head.end") > LONGEST_REST_BYTES), TOO_LONG)
     )
-    found = counted.withColumn("head", head).withColumn("reason", reason).join(sql.broadcast(names), "path")
-    found = found.where(~sql.array_contains("damaged", sql.col("n")))
+    found = counted.withColumn("head", head).withColumn("reason", reason)
+    if any(file.damaged for file in files):
+        found = found.join(sql.broadcast(names), sql.expr(path_of("uri")) == sql.col("path"))
+        found = found.where(~sql.array_contains("damaged", sql.col("n")))
     first = sql.when(sql.col("reason").isNull(), sql.col("head.n")).otherwise(sql.col("n"))
-    return found.select("file", "n", "raw", "length", "wrap", "layout", "reason", first.alias("first"))
+    return found.select("uri", "n", "raw", "length", "unclean", "wrap", "layout", "reason", first.alias("first"))
 
 
-def _grouped(lines: DataFrame) -> DataFrame:
-    """Return one row per record and per rejected line; `lines` has one row per line, as `_numbered` returns them.
+def _starts(spark: SparkSession, files: Sequence[LogFile]) -> DataFrame:
+    """Return one row per line of the files: uri, block, place, raw, length, unclean, wrap and layout.
 
-    Columns: file, n (the number of the first line), lines (their number), length, reason, all (the array of the lines, in order),
-    raw (the text; of a rejected line only the first KEPT_BYTES characters), layout and wrap.
+    `block`, then `place`, is the order of the lines in a file; `unclean` says whether `clean` changes the line.
+    """
+    text = spark.read.option("lineSep", "\n").text([literal(f.read) for f in files])
+    valid = text.select(
+        sql.col("_metadata.file_path").alias("uri"), sql.col("_metadata.file_block_start").alias("block"),
+        sql.monotonically_increasing_id().alias("place"),
+        sql.make_valid_utf8("value").alias("raw"), sql.octet_length("value").cast("bigint").alias("length"),
+    )  # fmt: skip
+    raw = sql.when(sql.endswith("raw", sql.lit("\r")), sql.rtrim("raw", sql.lit("\r"))).otherwise(sql.col("raw"))
+    placed = valid.withColumn("raw", raw).withColumn("unclean", is_unclean(sql.col("raw")))
+    cleaned = sql.when(sql.col("unclean"), clean(sql.col("raw"))).otherwise(sql.col("raw"))
+    placed = placed.withColumn("text", cleaned).withColumn("wrap", wrap_of(sql.col("text")))
+    return placed.withColumn("layout", layout_of(unwrapped(sql.col("text"), sql.col("wrap")))).drop("text")
+
+
+def _grouped(lines: DataFrame, names: DataFrame) -> DataFrame:
+    """Return one row per log record and per rejected line, from one row per line (`_numbered`).
+
+    Columns: file, n, lines, length, reason, all (the array of the lines), unclean, raw (the text), layout, wrap.
     """
     at_start = sql.col("n") == sql.col("first")
-    rows = lines.groupBy("file", "first").agg(
+    rows = lines.groupBy("uri", "first").agg(  # all lines of a file are in one partition: this needs no second shuffle
         sql.sort_array(sql.collect_list(sql.struct("n", "raw"))).alias("all"), sql.sum("length").alias("length"),
+        sql.bool_or("unclean").alias("unclean"),
         *(sql.max(sql.when(at_start, sql.col(name))).alias(name) for name in ("wrap", "layout", "reason")),
     )  # fmt: skip
+    rows = rows.join(sql.broadcast(names), sql.expr(path_of("uri")) == sql.col("path"))
     rows = rows.withColumn("all", sql.col("all.raw"))
+    # Of a rejected line only the first KEPT_BYTES characters.
     raw = sql.array_join("all", "\n")
     return rows.select(
-        "file", sql.col("first").alias("n"), sql.size("all").cast("bigint").alias("lines"), "length", "reason", "all",
+        "file", sql.col("first").alias("n"), sql.size("all").cast("bigint").alias("lines"), "length", "reason", "all", "unclean",
         sql.when(sql.col("reason").isNull(), raw).otherwise(sql.substring(raw, 1, KEPT_BYTES)).alias("raw"), "layout", "wrap",
     )  # fmt: skip
 
 
 def _with_facts(rows: DataFrame) -> DataFrame:
-    """Return the rows with time, level, logger, kind, facts and broker of each record; they are NULL for a rejected line.
-
-    Facts are the values in the record's message, as a map from the name to JSON.
-    """
+    """Return the rows with time, level, logger, kind, facts and broker of each log record; NULL for a rejected line."""
     is_record = sql.col("reason").isNull()
-    rows = rows.withColumn(
-        "text", sql.when(is_record, message_lines(sql.transform("all", clean), sql.col("wrap"), sql.col("layout")))
-    )
+    rows = rows.withColumn("all", sql.when(sql.col("unclean"), sql.transform("all", clean)).otherwise(sql.col("all")))
+    rows = rows.withColumn("text", sql.when(is_record, message_lines(sql.col("all"), sql.col("wrap"), sql.col("layout"))))
     rows = rows.withColumn("fields", fields_of(sql.col("text"), sql.col("layout")))
     rows = rows.withColumns(parts(sql.col("text"), sql.col("fields")))
     known = sql.when(is_kafka(sql.col("logger"), sql.col("layout")), sql.col("message"))
-    rows = rows.withColumn("named", named_facts(known))
-    rows = rows.withColumn("kind", sql.when(is_record, sql.coalesce(sql.col("named")["kind"], sql.lit("other"))))
-    rows = rows.withColumns({"own": own_facts(sql.col("named")), "state": state_facts(sql.col("named"))})
-    rows = rows.withColumn("known", all_facts(sql.col("own"), sql.col("state"))).withColumn("facts", json_facts(sql.col("known")))
+    rows = rows.withColumn("encoded", encoded_facts(known))
+    rows = rows.withColumn("state", converted(encoded_state(sql.col("encoded"))))
+    rows = rows.withColumns({"kind": kind_of(sql.col("encoded")), "encoded": converted(sql.col("encoded"))})
+    rows = rows.withColumns({"own": json_facts(sql.col("encoded")), "state": json_facts(sql.col("state"))})
     empty = sql.create_map().cast("map<string,string>")
     return rows.select(
-        "file", "n", "lines", "length", "reason", "raw", "layout", "wrap", "time", "level", "logger", "kind",
-        sql.when(is_record, sql.coalesce("facts", empty)).alias("facts"),
+        "file", "n", "lines", "length", "reason", "raw", "layout", "wrap", "time", "level", "logger",
+        sql.when(is_record, sql.coalesce("kind", sql.lit("other"))).alias("kind"),
+        sql.when(is_record, sql.coalesce(all_facts(sql.col("own"), sql.col("state")), empty)).alias("facts"),
         _broker(sql.col("message"), sql.col("logger")).alias("broker"),
     )  # fmt: skip
 

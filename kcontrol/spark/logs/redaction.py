@@ -79,7 +79,7 @@ def kinds_of(option: str | None) -> tuple[str, ...]:
 
 @cache
 def words() -> frozenset[str]:
-    """Return the words of Kafka's messages, of which a name may be one, by the table of messages."""
+    """Return the words that Kafka's log lines contain; a topic or client can have such a word as its name."""
     found = {word for form in forms() for word in re.findall(r"[A-Za-z]+", f"{form.pattern} {form.kind} {form.words}")}
     more = (
         "kafka server log state change logger controller coordinator group replica broker java scala apache org common zookeeper"
@@ -88,11 +88,9 @@ def words() -> frozenset[str]:
 
 
 def redacted(found: Sequence[LogFile | NoLog], names: Names, copies: Path) -> list[LogFile | NoLog]:
-    """Return the files with copies, in the folder `copies`, in which stable names such as topic-1 replace what `names` finds.
+    """Return the files as copies in the folder `copies`, in which stable names such as topic-1 replace names.
 
-    Spark reads the copies. As its `path` a file gets a path below ROOT, which stands for the folder of all files; names in this
-    path are replaced too. A
-    NoLog has no copy: only its path and its reason get the stable names.
+    A file that is no log has no copy; its path gets stable names too.
     """
     root = os.path.commonpath([file.path.parent for file in found]) if found else "."
     shown = {file.path: names.of_file(os.path.relpath(file.path, root)) for file in found}
@@ -126,15 +124,11 @@ def lines_of(path: Path) -> Iterator[str]:
 
 
 class Names:
-    """The names that were found, each with the stable name in its place: "topic-1" for the first topic, and so on.
-
-    A name that is also a word of Kafka's messages, such as a topic "partition", is replaced only at places for names: the names
-    in a known message; in any line the sure places of WHERE, such as `[name,0]`, and `name-0`; in an unknown message also the
-    other places of WHERE, such as "topic name".
-    """
+    """The names of topics, hosts and clients that were found, each with the stable name in its place, such as "topic-1"."""
 
     def __init__(self, kinds: Iterable[str]) -> None:
         self._kinds = tuple(kinds)
+        # A name that is also a word of Kafka's messages, such as a topic "partition", is replaced only at places for names.
         self._where = [
             (kind, is_sure, re.compile(pattern))
             for kind in self._kinds for is_sure, found in zip((True, False), WHERE[kind], strict=True) for pattern in found
@@ -144,7 +138,10 @@ class Names:
         self._pattern: re.Pattern[str] | None = None
 
     def learn(self, line: str) -> None:
-        """Find the names in a line."""
+        """Find the names of topics, hosts and clients in a log line, and give each new name a stable name.
+
+        Only names of the chosen kinds are found; a stable name is such as "topic-1".
+        """
         in_doubt = "[Group" in line
         for kind, is_sure, pattern in self._where:
             for match in pattern.finditer(line):
@@ -158,10 +155,11 @@ class Names:
                         self._add(place.kind, name, is_sure=True)
 
     def _add(self, kind: str, name: str, *, is_sure: bool) -> bool:
-        """Add a name, and return True; add no word of Kafka's messages unless the place `is_sure` to have a name: return False.
+        """Add a new name of this kind; return False, and add nothing, if the name is in doubt.
 
-        Return True also for a text that is never a name, such as a number, and for a known name.
+        A word of Kafka's messages (`words`) is in doubt, unless `is_sure`: the place always has a name.
         """
+        # Never a name, or a name that is known.
         if not name or name in OWN or name in self._names or name.isdecimal():
             return True
         if kind == "topic" and NO_TOPIC.fullmatch(name):
@@ -196,7 +194,7 @@ class Names:
         return self._names.get(name, name)
 
     def replaced(self, text: str) -> str:
-        """Return the text with the stable names in place of those that were found."""
+        """Return the text with a stable name, such as "topic-1", in place of each name that was found."""
         if self._pattern is None:
             self._pattern = self._compiled()
         spans: list[tuple[str, int, int]] | None = None
@@ -214,9 +212,9 @@ class Names:
         return self._pattern.sub(stable, text)
 
     def _spans(self, line: str) -> list[tuple[str, int, int]]:
-        """Return (kind, start, end) for each part of a line in which even a word of Kafka's messages is a name, and is replaced.
+        """Return (kind, start, end) for each part of a log line that is a name even if it is a word of Kafka's messages.
 
-        The kind is that of the name: "topic", "host" or "client". Outside these parts such a word stays.
+        The kind is "topic", "host" or "client".
         """
         message = names_in_messages.places(line)
         found = [(place.kind, place.start, place.end) for place in message or ()]

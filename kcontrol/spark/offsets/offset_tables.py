@@ -71,29 +71,24 @@ class BytesLost(UserError):
 
 
 class Written(NamedTuple):
-    """The outcome of `write_offsets`: number of segments and records that were read, and the number of rows in each table.
-
-    `records` counts all records, also those that --from, --to and --topic leave out, and `markers` the ends of transactions
-    among them. `refused` has a sentence for each file that cannot be read, or that has bytes and no record.
-    """
+    """The result of `write_offsets`: the numbers of segments and records that were read, and of rows in each table."""
 
     segments: int
+    # All records, also those that --from, --to and --topic leave out.
     records: int
+    # The records that end a transaction.
     markers: int
     rows: dict[str, int]
+    # A sentence for each file that cannot be read or has no record.
     refused: list[str]
 
 
 def write_offsets(
     spark: SparkSession, paths: Sequence[Path], out: Path, report: Report = lambda _: None, chosen: Chosen = ALL
 ) -> Written:
-    """Write the tables of the segments in files and folders as Parquet into `out`, in place of former tables of segments.
+    """Write the tables of the segments in `paths` as Parquet into `out`, in place of former tables of segments.
 
-    `chosen` has the first and the last time of the records, and their topic; the table `rejected`, of bytes that could not be
-    read as records, is written whole. `report` is called
-    with the name of each step.
-    Raises UserError for a path without a segment and for a folder `out` with other files than tables of segments; BytesLost if
-    bytes of a file are in no row, and then the former tables stay.
+    Raises UserError for a path without a segment; BytesLost if bytes of a file are in no row.
     """
     found = segments(paths)
     claim(out, TABLES, FORMAT)
@@ -122,10 +117,9 @@ def _tuples(segment: Segment) -> Iterator[tuple[Any, ...]]:
 
 
 def _checked(table: DataFrame, found: Sequence[Segment]) -> tuple[int, int, list[str]]:
-    """Return the number of records, the number of transaction markers, and the sentences about refused files.
+    """Return the number of records, the number of transaction markers, and a sentence for each file without a record.
 
-    `table` has a row for each piece of the files `found`: a record, a marker, or bytes that are neither. A refused file has
-    bytes and no record, or cannot be read. Raises BytesLost if the lengths of a file's rows do not add up to its size.
+    Raises BytesLost if the lengths of a file's rows do not add up to its size.
     """
     sums = table.groupBy("file").agg(
         sql.sum("length").alias("length"), sql.count_if(~sql.col("kind").isin("rejected", "empty")).alias("records"),
@@ -137,6 +131,7 @@ def _checked(table: DataFrame, found: Sequence[Segment]) -> tuple[int, int, list
         row = counts.get(str(segment.path))
         if (row["length"] if row else 0) != segment.size:
             raise BytesLost(f"The rows of {segment.path} do not have all of its bytes: report this; no table was replaced.")
+        # A refused file has bytes and no record, or cannot be read.
         if row and not row["records"]:
             refused.append(f"{segment.path} gives no record: {row['reason']}" if row["reason"] else f"{segment.path} is empty.")
     return sum(row["records"] for row in counts.values()), sum(row["markers"] for row in counts.values()), refused
@@ -160,12 +155,10 @@ def _with_transactions(table: DataFrame) -> DataFrame:
 
 
 def _with_time(table: DataFrame) -> DataFrame:
-    """Return the table with a column for each field of keys and values, in place of `fields`, and with `time_utc` and `day`.
-
-    Both are of the record's timestamp, else of the time in its value; without a time `time_utc` is NULL and `day` is "unknown".
-    """
+    """Return the table with the struct `fields` split into columns, and with the columns `time_utc` and `day`."""
     columns = [column for column in table.columns if column != "fields"]
     table = table.select(*columns, "fields.*")
+    # The record's timestamp; a record of format 0 has none, and gets the time in its value.
     time_ms = sql.coalesce("time_ms", "commit_timestamp", "current_state_timestamp")
     time_utc = sql.when(time_ms.between(0, LAST_MS), sql.timestamp_millis(time_ms))
     day = sql.coalesce(sql.date_format("time_utc", "yyyy-MM-dd"), sql.lit(UNKNOWN_DAY))
@@ -173,12 +166,9 @@ def _with_time(table: DataFrame) -> DataFrame:
 
 
 def _write_table(spark: SparkSession, placed: DataFrame, name: str, folder: Path, chosen: Chosen) -> int:
-    """Write the chosen rows of one table as Parquet to a folder, partitioned by day; return the number of rows.
-
-    `chosen` selects by time and topic. The table "rejected", of bytes that could not be read as records, is written whole. A
-    table without rows is written as one file without a partition.
-    """
+    """Write the chosen rows of one table as Parquet to a folder, partitioned by day; return the number of rows."""
     table = placed.where(sql.col("kind").isin(KINDS[name]))
+    # The bytes that are no record have no time and no topic.
     if name != "rejected":
         for limit, holds in ((chosen.since, sql.col("time_utc").__ge__), (chosen.until, sql.col("time_utc").__lt__)):
             table = table if limit is None else table.where(holds(sql.lit(limit.replace(tzinfo=UTC))))
@@ -186,6 +176,7 @@ def _write_table(spark: SparkSession, placed: DataFrame, name: str, folder: Path
     table = table.select(*COLUMNS[name], "day")
     ordered = table.repartition("day").sortWithinPartitions("file", "position", "log_offset")
     ordered.write.partitionBy("day").parquet(str(folder))
+    # A table without rows is one file without a partition, so that readers find its columns.
     if not any(folder.glob("day=*")):
         table.limit(0).coalesce(1).write.mode("overwrite").parquet(str(folder))
     return int(spark.read.option("basePath", str(folder)).parquet(literal(folder)).count())

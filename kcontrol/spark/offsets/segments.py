@@ -24,6 +24,7 @@ from kafka.record import MemoryRecords
 from kafka.record.default_records import DefaultRecordBatch
 from kafka.record.legacy_records import LegacyRecordBatch
 
+from kcontrol.batches.record_batch import CODECS
 from kcontrol.core.errors import UserError
 from kcontrol.core.model import TopicPartition
 from kcontrol.group.offsets_topic_records import LAYOUTS, decode, topics_of
@@ -43,7 +44,6 @@ SHORTEST = {
     2: DefaultRecordBatch.HEADER_STRUCT.size - OVERHEAD,
 }
 """The smallest length of a batch after its length field, by format."""
-CODECS = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 KEYS = {version: name for name in ("offset_key", "group_key") for version in LAYOUTS[name]}
 DAMAGE = (CorruptRecordError, AssertionError, struct.error, ValueError, IndexError, EOFError, OSError, zlib.error, RuntimeError)
 """The errors that kafka-python and the codecs raise for damaged bytes."""
@@ -75,32 +75,30 @@ class Segment(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A record of a segment, a batch without records, or rejected bytes.
+    """A record of a segment, a batch without records, or bytes that cannot be read."""
 
-    `position` is the place of the batch in the file. `length` is the number of bytes of the batch in the first row of the batch,
-    else 0. `kind` is "commit", "group", "tombstone", "marker" (the end of a transaction), "empty", "unread" (a record that
-    cannot be read) or "rejected" (bytes that cannot be read). `fields` has the fields of the key and of the value by name, with
-    `key_version` and `value_version`. `producer_id` is None outside of transactions. `is_commit` is None unless the row is a
-    marker.
-    """
-
+    # The place of the batch in the file.
     position: int
+    # The bytes of the batch in its first row, 0 in its other rows.
     length: int
+    # "commit", "group", "tombstone", "marker" (the end of a transaction), "empty" (a batch), "unread" (a record that cannot be
+    # read) or "rejected" (bytes that are no batch).
     kind: str
     log_offset: int | None = None
     time_ms: int | None = None
+    # None outside of transactions.
     producer_id: int | None = None
+    # The fields of the key and the value by name, with `key_version` and `value_version`.
     fields: dict[str, Any] | None = None
+    # None unless the row is a marker.
     is_commit: bool | None = None
     reason: str | None = None
 
 
 def segments(paths: Sequence[Path]) -> list[Segment]:
-    """Return the segments in `paths`, which are files and folders, sorted by path and each once.
+    """Return the segments of `__consumer_offsets` in `paths`, files and folders, sorted by path.
 
-    Of a folder these are the files at any depth with the name of a segment, such as 00000000000000000042.log, or with
-    `__consumer_offsets-21` in it, and not in the folder of another topic's partition; a file in `paths` may have any name. Raises
-    UserError for a path that does not exist, and for a folder without a segment.
+    In a folder they are found by names such as 00000000000000000042.log. Raises UserError for a path without a segment.
     """
     found: set[Path] = set()
     for path in paths:
@@ -125,10 +123,9 @@ def _log_partition(path: Path) -> int | None:
 
 
 def rows(segment: Segment) -> Iterator[Row]:
-    """Yield the rows of a segment in the order of its bytes: one per record, per batch without records, and per rejected stretch.
+    """Yield the rows of a segment in the order of its bytes; the lengths of all rows add up to `segment.size`.
 
-    A stretch is rejected if its bytes cannot be read as a batch. The first row of a batch has the batch's length, the others
-    have 0, so the lengths have the sum `segment.size`. Raises OSError if the file cannot be read.
+    Raises OSError if the file cannot be read.
     """
     with segment.path.open("rb") as file:
         position = 0
@@ -143,10 +140,9 @@ def rows(segment: Segment) -> Iterator[Row]:
 
 
 def _next_batch(file: BufferedReader, position: int, size: int) -> tuple[int, str | None]:
-    """Return (length, reason) of the batch at `position`; the reason, why its bytes cannot be read, is None if they can.
+    """Return (length, None) for a batch at `position`, or (length, reason) for bytes that cannot be read as a batch.
 
-    `size` is the file's. The length is that of the batch if its bytes can be read or it is longer than 64 MB (LONG), else of the
-    rest of the file. The file's position is unchanged.
+    `size` is the number of bytes of the file. The file's position is unchanged.
     """
     left = size - position
     head = file.read(HEAD.size)
@@ -256,11 +252,11 @@ def _group(value: bytes) -> dict[str, Any]:
 
 
 def _member(member: dict[str, Any], is_consumer: bool) -> dict[str, Any]:
-    """Return a member of a group's record with its subscribed `topics` and its assigned `partitions`, such as ["t-0"], added.
+    """Return a member of a group's record with two more keys, such as `topics`: ["t"] and `partitions`: ["t-0"].
 
-    `member` has the bytes `subscription` and `assignment`; if they are no consumer's, `topics` or `partitions` is None.
-    Both are None if `is_consumer` is False: the protocol type of the group is not "consumer".
+    `is_consumer` says whether the group's protocol type is "consumer".
     """
+    # None for a protocol type other than "consumer", and for bytes that no consumer has written.
     topics = topics_of(member["subscription"] or b"") if is_consumer else None
     partitions = _partitions(member["assignment"] or b"") if is_consumer else None
     return member | {"topics": None if topics is None else sorted(topics, key=str), "partitions": partitions}

@@ -1,6 +1,6 @@
 """Writes the report as one page of HTML and SVG without scripts: a timeline of the runs, four sections, and all of their rows.
 
-Each number of a run links to its rows, which stand together in the section's list; a total links to the numbers that it adds.
+In the row of a run, each number links to the table rows that it counts; a total links to the numbers that it adds.
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ EMPTY = "The tables have no row about this."
 
 
 def html_report(title: str, runs: Sequence[RunTimes], found: Sequence[Section], zone: str | None = None) -> str:
-    """Return the page of a report with these runs and sections as text.
+    """Return the report as the text of a HTML page.
 
-    `zone` is the zone of the times in a report on broker logs, "in UTC" or "as written"; None for a report on runs.
+    `zone` describes the time zone of the broker logs, such as "in UTC"; None for a report about runs.
     """
     numbers = {run.name: number for number, run in enumerate(runs, 1)}
     parts = [_overview(runs, found, numbers), _timeline(runs, found), *(_section(one, numbers) for one in found)]
-    records = sum(run.records for run in runs)
+    records = text.counted(sum(run.records for run in runs), "journal record")
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"{GENERATOR}"
         f"<title>{_words(title)}</title><style>{STYLE}</style></head>\n<body>{HATCH}<main><h1>{_words(title)}</h1>\n"
-        f"<p>{len(runs):,} runs with {records:,} journal records. Each number of a run is a link to its rows; a total is a link "
+        f"<p>{text.counted(len(runs), 'run')} with {records}. Each number of a run is a link to its rows; a total is a link "
         f"to the numbers that it adds.{_evidence(found, zone)}</p>\n{''.join(parts)}</main></body></html>\n"
     )
 
@@ -76,10 +76,9 @@ def _evidence(found: Sequence[Section], zone: str | None) -> str:
 
 
 def write_report(path: Path, title: str, runs: Sequence[RunTimes], found: Sequence[Section], zone: str | None = None) -> None:
-    """Write the page to a file, in place of an earlier report.
+    """Write the report as an HTML page to `path`, in place of an earlier report.
 
-    `zone` is the zone of the times in a report on broker logs, "in UTC" or "as written"; None for a report on runs. Raises
-    UserError if the file holds something else than a report, and if it cannot be written.
+    Raises UserError if `path` has a file that is no report, or if the page cannot be written.
     """
     try:
         if path.exists() and (not path.is_file() or GENERATOR not in path.read_text(encoding="utf-8", errors="replace")[:2000]):
@@ -116,7 +115,7 @@ def _head(words: str, id: str = "", css: str = "") -> str:
 def _overview(runs: Sequence[RunTimes], found: Sequence[Section], numbers: Mapping[str, int]) -> str:
     """Return the first table: a row for each run, with the number of rows of each section.
 
-    `numbers` has the number of each run from 1, which the ids of links contain.
+    `numbers` maps a run's name to the run's number in the ids of links, from 1.
     """
     counts = {section.id: section.by_run() for section in found}
     rows = []
@@ -130,7 +129,7 @@ def _overview(runs: Sequence[RunTimes], found: Sequence[Section], numbers: Mappi
 
 
 def _length(run: RunTimes) -> str:
-    return f"{run.records:,} records" if run.begin_ms is None else clock.duration(run.length)
+    return text.counted(run.records, "record") if run.begin_ms is None else clock.duration(run.length)
 
 
 # ---------------------------------------------------------------- the timeline
@@ -151,7 +150,7 @@ def _timeline(runs: Sequence[RunTimes], found: Sequence[Section]) -> str:
         fills = [f'fill="{colours.get(row["broker"], COLOURS[-1])}"' for row in tenures]
         bars = [_bar(run, row, fill, 2, 17, row["key"]) for row, fill in zip(tenures, fills, strict=True)]
         bars += [f'<a href="#{_id("offline", row)}">{_bar(run, row, OFF, 22, 12, "")}</a>' for row in windows]
-        about = _words(f"{run.name}: {len(tenures)} tenures, {len(windows)} offline windows")
+        about = _words(f"{run.name}: {text.counted(len(tenures), 'tenure')}, {text.counted(len(windows), 'offline window')}")
         drawn = f'<svg role="group" aria-label="{about}">{"".join(bars)}</svg>'
         size = f'<span class="size">{_length(run)}</span>'
         lines.append(f'<div class="line"><span class="name">{_words(run.name)}</span>{drawn}{size}</div>')
@@ -163,10 +162,9 @@ def _timeline(runs: Sequence[RunTimes], found: Sequence[Section]) -> str:
 
 
 def _bar(run: RunTimes, row: Row, look: str, y: int, height: int, words: str) -> str:
-    """Return the bar of a time span as SVG, with `words` in it if it is wide enough, and a tooltip.
+    """Return the SVG bar of a table row with a begin and an end, such as an offline window, with `words` and a tooltip.
 
-    `row` is one row of a section's table, which has the span, such as one offline window; the bar belongs to the timeline of
-    `run`, the run of this row. `look` is an attribute as text, `fill="..."` or `class="..."`; `y` and `height` are in pixels.
+    `look` is the attribute `fill="..."` or `class="..."`; `y` and `height` are in pixels.
     """
     begin, end = _place(run, row["begin_ms"], row["n"]), _place(run, row["end_ms"], row["end_n"])
     begin = min(begin, 100 - NARROWEST)
@@ -205,15 +203,13 @@ def _section(section: Section, numbers: Mapping[str, int]) -> str:
 
 
 def _counts(section: Section, numbers: Mapping[str, int]) -> str:
-    """Return the table of counts: a row for each run that has rows, a column for each key (such as a reason), and the totals.
-
-    `numbers` has the number of each run from 1, which the ids of links contain.
-    """
+    """Return the section's table of counts in HTML: a row for each run, a column for each key, such as a reason, and totals."""
     counts, keys = section.counts(), section.keys
     named = [_head(key, f"{section.id}-k{place}", "number") for place, key in enumerate(keys)]
     heads = [_head("run"), *named, _head("all", css="number")]
     rows = []
     for run in sorted({row["run"] for row in section.rows}):
+        # The ids of links contain the number of the run, from 1.
         at = f"{section.id}-r{numbers[run]}"
         cells = [_link(counts[run, key], f"{at}-k{place}") for place, key in enumerate(keys)]
         rows.append(
@@ -240,9 +236,9 @@ def _durations(section: Section) -> str:
 
 
 def _rows(section: Section, numbers: Mapping[str, int]) -> str:
-    """Return the list of all rows: a table for each run and key, with the id to which the run's count of this key links.
+    """Return the section's rows in HTML, in one table for each run and key.
 
-    `numbers` has the number of each run from 1, which the ids of links contain.
+    The numbers in the table of counts (`_counts`) are links to these tables.
     """
     places = {key: place for place, key in enumerate(section.keys)}
     parts, last, last_run = ["<h3>Rows</h3>"], ("", ""), ""

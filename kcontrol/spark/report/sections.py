@@ -1,7 +1,6 @@
-"""Counts the rows of a report: offline windows, leader moves, tenures of controllers, and rebalances, by run and by key.
+"""The sections of a report: offline windows, leader moves, tenures of controllers and rebalances, counted by run and key.
 
-The key of an offline window and of a rebalance is its reason, that of a leader move the next leader, and that of a tenure its
-broker.
+The key is the reason of an offline window or a rebalance, the new leader of a move, and the broker of a tenure.
 """
 
 from __future__ import annotations
@@ -18,17 +17,19 @@ UNKNOWN = "unknown"
 
 
 class Section(NamedTuple):
-    """The rows about one subject.
+    """A section of a report: the rows about one subject, such as offline windows.
 
-    `id` begins the names of the section's links. `key` names what the columns of the counts are, and `columns` are the columns of
-    a row that the report shows. `rows` have the field `key` as text; they are sorted by run, key and `n`, and their field
-    `place` is the index in this order.
+    The rows are sorted by run, key and `n`, the number of the journal record at which a row begins.
     """
 
+    # The ids of all links into the section begin with this text.
     id: str
     title: str
+    # The name of the key by which rows are counted, such as "reason".
     key: str
+    # The columns that the report shows of each row.
     columns: Sequence[str]
+    # Each row has its key as text in the field `key`, and its index in this order in `place`.
     rows: list[Row]
 
     @property
@@ -64,7 +65,7 @@ class Section(NamedTuple):
 
 
 class Durations(NamedTuple):
-    """The durations of the rows with one key, in ms: their number, sum, median, and the row with the longest."""
+    """The durations in ms of a section's rows with one key: number, sum, median, and the row with the longest."""
 
     key: str
     ended: int
@@ -104,10 +105,11 @@ def sections(tables: Tables) -> list[Section]:
 
 
 def _ordered(rows: Sequence[Row], key_of: Callable[[Row], object], clock_of: clock.Clock) -> list[Row]:
-    """Return the rows of a section sorted by run, key and `n`, with the fields `key`, `from`, `for` and `place` for the report.
+    """Return the rows of a section, sorted by run, key and `n`, with four more fields.
 
-    `key_of` returns a row's key, or None, which becomes "unknown"; `clock_of` is the clock of the times in `from`.
+    `key` is the text of the row's key, `from` the begin, `for` the length, and `place` the position in the section.
     """
+    # A key that is None becomes "unknown".
     shown = [row | {"key": _words(key_of(row)), "from": _begin(row, clock_of), "for": _length(row)} for row in rows]
     ordered = sorted(shown, key=lambda row: (row["run"], _order(row["key"]), row["n"]))
     return [row | {"place": place} for place, row in enumerate(ordered)]
@@ -131,13 +133,11 @@ def _length(row: Row) -> str:
 
 
 def _moves(leaderships: Sequence[Row]) -> Iterator[Row]:
-    """Yield the leaderships that move a partition from one broker to another, with the former leader as `led_before`.
-
-    A partition's first leader is no move, and neither is the return of the leader that it had before it had none.
-    """
+    """Yield the rows of `leaderships` that move a partition to another broker, with the former leader as `led_before`."""
     led: dict[tuple[str, str], int] = {}
     for row in leaderships:
         place = row["run"], row["partition"]
+        # A leader that comes back after a time without a leader is no move.
         if row["leader"] < 0:
             continue
         if led.get(place, row["leader"]) != row["leader"]:

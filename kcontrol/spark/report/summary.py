@@ -21,17 +21,14 @@ def print_summary(console: Console, runs: Sequence[RunTimes], found: Sequence[Se
     counts = [section.by_run() for section in found]
     for run in runs[:MOST_RUNS]:
         table.add_row(Text(text.clean(run.name)), *(f"{count[run.name]:,}" for count in counts))
-    table.add_row(Text(f"all {len(runs):,} runs"), *(f"{len(section.rows):,}" for section in found))
+    table.add_row(Text(text.counted(len(runs), "run", "runs in all")), *(f"{len(section.rows):,}" for section in found))
     console.print(table)
     for section in found:
         console.print(Text(sentence(section)), soft_wrap=True)
 
 
 def sentence(section: Section) -> str:
-    """Return the counts by key and the longest duration, such as "Rebalances: 3 (reason join: 3); the longest took 5 s in run-1".
-
-    Of broker logs it also has the number of rows with inferred values. Without a row it is "Rebalances: none".
-    """
+    """Return a section in one sentence, such as "Rebalances: 3 (reason join: 3); the longest took 5 s in run-1"."""
     if not section.rows:
         return f"{section.title}: none"
     counts = ", ".join(f"{section.key} {text.clean(key)}: {count:,}" for key, count in section.by_key().items())

@@ -43,22 +43,19 @@ class RunTimes(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """The runs of a folder, sorted by name, and its tables: `rows` maps a table's name, such as "rebalances", to its rows.
-
-    A row is a dict by column; rows are sorted by the run, and in a run by `n`. `zone` is None for tables of runs; for tables of
-    broker logs it is the zone of the times, "in UTC" or "as written".
-    """
+    """The tables that a report reads from a folder, and the folder's runs, sorted by name."""
 
     runs: list[RunTimes]
+    # Table name, such as "rebalances", to rows: dicts by column, sorted by run and `n`.
     rows: Mapping[str, list[Row]]
+    # The zone of all times for tables of broker logs, "in UTC" or "as written"; None for tables of runs.
     zone: str | None = None
 
 
 def read_tables(folder: Path) -> Tables:
-    """Return the runs and the tables of a folder.
+    """Return the runs and the tables of a folder that `kcontrol pipeline` has written.
 
-    Raises UserError if the folder does not exist, is no folder of tables of runs or of broker logs, or lacks a table, and if
-    there is no run in it.
+    Raises UserError if the folder lacks a table or has no run.
     """
     command = _check(folder)
     more = EVIDENCE if command == "logs" else ()
@@ -81,7 +78,10 @@ def _zone(folder: Path) -> str:
 
 
 def _check(folder: Path) -> str:
-    """Return the command that writes such a folder, "runs" or "logs". Raises UserError for a folder without the tables."""
+    """Return the command of `kcontrol pipeline` that wrote a folder of tables, "runs" or "logs".
+
+    Raises UserError for a folder that no such command wrote, or that lacks a table.
+    """
     make = "make one with kcontrol pipeline runs PATH --out DIR, or logs in place of runs"
     if not folder.is_dir():
         raise UserError(f"There is no folder {folder}: name a folder of tables, or {make}.")

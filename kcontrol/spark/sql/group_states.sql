@@ -5,8 +5,9 @@ WITH held AS (
     FROM (SELECT *, from_json(fields, 'group_id STRING, to STRING, rule STRING, group_metadata STRUCT<state: STRING, generation: INT,
                               members: MAP<STRING, STRUCT<client_id: STRING>>>') AS f FROM journal WHERE kind = 'group')
 ), ended AS (
-    SELECT DISTINCT b.run, b.n, b.record, b.time_ms, b.broker, h.group_id FROM broker_events b
-    JOIN held h ON h.run = b.run AND h.coordinator = b.broker AND h.n < b.n WHERE b.event = 'stop'
+    SELECT b.run, b.n, b.record, b.time_ms, b.broker, h.group_id FROM broker_events b
+    JOIN (SELECT run, coordinator, group_id, min(n) AS n FROM held GROUP BY ALL) h
+         ON h.run = b.run AND h.coordinator = b.broker AND h.n < b.n WHERE b.event = 'stop'
 )
 SELECT *, row_number() OVER (PARTITION BY run, coordinator, group_id ORDER BY n) AS step FROM (
     SELECT * FROM held UNION ALL

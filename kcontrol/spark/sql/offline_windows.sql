@@ -1,20 +1,20 @@
--- Gaps and islands: `points` says after which records the leader of a partition runs; a window is an island of points without one.
-WITH led AS (
-    SELECT *, lead(n, 1, 2147483647) OVER (PARTITION BY run, partition ORDER BY n) AS until FROM partition_states
-), points AS (
-    SELECT l.run, l.partition, l.n, l.record, l.time_ms, l.leader, max_by(b.event, b.n) AS event, max_by(b.exit_code, b.n) AS exit_code,
-           l.leader IS NULL OR coalesce(max_by(b.event, b.n) IN ('start', 'thaw'), false) AS is_led
-    FROM led l LEFT JOIN broker_events b ON b.run = l.run AND b.broker = l.leader AND b.n < l.n AND b.event <> 'lead' GROUP BY ALL
-    UNION ALL
+-- A window is an island of `points`, which say whether the leader runs. Parts of 20,000 records are joined: no square of a run's length.
+WITH led AS (SELECT *, lead(n, 1, 2147483647) OVER (PARTITION BY run, partition ORDER BY n) AS until FROM partition_states),
+latest AS (SELECT *, last(state, true) OVER (PARTITION BY run, leader ORDER BY n ROWS UNBOUNDED PRECEDING) AS now FROM (
+    SELECT run, partition, n, record, time_ms, leader, NULL AS state FROM led UNION ALL
+    SELECT run, NULL, n, NULL, NULL, broker, struct(event, exit_code) FROM broker_events WHERE event <> 'lead')),
+points AS (
+    SELECT run, partition, n, record, time_ms, leader, now.event, now.exit_code,
+           leader IS NULL OR coalesce(now.event IN ('start', 'thaw'), false) AS is_led FROM latest WHERE state IS NULL UNION ALL
     SELECT l.run, l.partition, b.n, b.record, b.time_ms, l.leader, b.event, b.exit_code, b.event IN ('thaw', 'lead')
-    FROM led l JOIN broker_events b ON b.run = l.run AND b.broker = l.leader AND b.n > l.n AND b.n < l.until
-         AND b.event <> 'start' AND coalesce(b.partition, l.partition) = l.partition
-), edges AS (
-    SELECT *, lead(n) OVER w AS end_n, lead(record) OVER w AS end_record, lead(time_ms) OVER w AS end_ms, lead(leader) OVER w AS led_after
-    FROM (SELECT *, lag(is_led, 1, true) OVER v AS was_led, IF(leader < 0, lag(leader) OVER v, leader) AS led_before
-          FROM points WINDOW v AS (PARTITION BY run, partition ORDER BY n)) WHERE is_led <> was_led
-    WINDOW w AS (PARTITION BY run, partition ORDER BY n)
-)
+    FROM (SELECT led.*, explode(sequence(n DIV 20000, greatest(n, least(until, last_n)) DIV 20000)) AS part FROM led
+          JOIN (SELECT run, max(n) AS last_n FROM broker_events GROUP BY run) e ON e.run = led.run WHERE leader >= 0) l
+    JOIN broker_events b ON b.run = l.run AND b.broker = l.leader AND b.n DIV 20000 = l.part AND b.n > l.n AND b.n < l.until
+         AND b.event <> 'start' AND coalesce(b.partition, l.partition) = l.partition),
+edges AS (SELECT *, lead(n) OVER w AS end_n, lead(record) OVER w AS end_record, lead(time_ms) OVER w AS end_ms,
+    lead(leader) OVER w AS led_after FROM (
+        SELECT *, lag(is_led, 1, true) OVER v AS was_led, IF(leader < 0, lag(leader) OVER v, leader) AS led_before FROM points
+        WINDOW v AS (PARTITION BY run, partition ORDER BY n)) WHERE is_led <> was_led WINDOW w AS (PARTITION BY run, partition ORDER BY n))
 SELECT e.run, e.n, e.record, e.partition, e.led_before, e.time_ms AS begin_ms, e.end_ms, e.end_ms - e.time_ms AS duration_ms, e.end_n,
        e.end_record, e.led_after, min_by(r.record, r.n) AS refused_record, CASE WHEN bool_or(e.leader < 0 AND d.n < e.n) THEN 'deletion'
        WHEN count(r.n) > 0 THEN 'unclean election refused' WHEN any_value(e.event) = 'freeze' THEN 'freeze'

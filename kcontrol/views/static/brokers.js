@@ -4,10 +4,10 @@ import { el, keyed, panel, plural, setClass, setText, setTitle } from "./dom.js"
 
 const MOST = 4, IN_CHANNEL = 2; // chips in a queue or a channel before the rest is counted
 
-// The problem with a broker's session; null for a running broker with a session.
+// The problem with a broker's session; "" for a running broker with a session, or of a run that says nothing about sessions.
 function sessionOf(broker, scene) {
   const own = Object.values(scene.state.sessions).filter(([owner]) => owner === broker);
-  if (own.some(([, lives]) => lives)) return "";
+  if (own.some(([, lives]) => lives) || (scene.state.nodes[broker] && ["recorded group", "logs"].includes(scene.world))) return "";
   if (scene.state.nodes[broker]) return "session expired";
   return own.length ? "dead, its session lives on" : "dead";
 }

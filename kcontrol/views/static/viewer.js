@@ -104,7 +104,7 @@ class View {
     const [why, channels] = [whyPanel((i) => this.to(i), () => this.why(null), (at) => this.wish("without", { at })), channelsPanel((i) => this.to(i))];
     const beside = besidePanel((i) => this.to(i), () => this.compare(""), button);
     const machines = ["partition", "replica"].map(machinePanel), groups = groupsPanel();
-    this.panels = [...bars, groups, brokers, partitions, znodes, replicas, time, journal, why, ...machines, channels, beside];
+    this.panels = [...bars, groups, brokers, partitions, znodes, replicas, time, journal, why, ...machines, channels, beside, { draw: (scene) => { low.hidden = scene.world === "recorded group"; } }];
     const middle = el("div", "kc-middle", partitions.node, channels.node), words = el("div", "kc-words", journal.node, why.node);
     const low = el("div", "kc-low", znodes.node, el("div", "kc-machines", ...machines.map((machine) => machine.node)));
     const grid = el("div", "kc-grid", brokers.node, words, middle, replicas.node, time.node, low);

@@ -55,14 +55,14 @@ export function znodesPanel() {
   function update(item, entry) {
     item.entry = entry;
     const details = item.firstChild, [summary, list] = details.children, [, name, owner, version, text] = summary.children;
-    const znode = scene.state.znodes[entry.shown];
-    setClass(details, `${entry.below.length ? "branch" : "leaf"} ${scene.lit(entry.shown)}${znode ? "" : " gone"}${chosen === entry.shown ? " chosen" : ""}`);
+    const znode = scene.state.znodes[entry.shown], gone = scene.gone.includes(entry.shown); // neither: a run of logs lacks parents
+    setClass(details, `${entry.below.length ? "branch" : "leaf"} ${scene.lit(entry.shown)}${gone ? " gone" : ""}${chosen === entry.shown ? " chosen" : ""}`);
     setText(name, entry.name);
     setTitle(summary, entry.shown);
     setText(owner, znode && znode[2] !== null ? `◷ ${znode[2]}` : "");
     setTitle(owner, znode && znode[2] !== null ? `ephemeral: deleted with the session of broker ${znode[2]}` : "");
     setText(version, znode && (znode[0] || znode[1]) ? `v${znode[1]}` : "");
-    setText(text, znode ? znode[0] : "gone");
+    setText(text, znode ? znode[0] : gone ? "gone" : "");
     if (litAt !== scene.seen.litAt && scene.seen.lit.some((path) => path.startsWith(`${entry.shown}/`))) details.open = true;
     keyed(list, entry.below.map((path) => entryOf(path, scene.children, scene)), (e) => e.path, make, update);
   }

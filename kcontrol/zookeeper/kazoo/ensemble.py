@@ -74,10 +74,12 @@ class KazooZooKeeper:
         return session
 
     def end(self, client: Client) -> ClosedSession:
-        """End the session of `client` as its expiry would, without a wait for its timeout: take the session over and close it.
+        """End the session of `client` at once; return the zxid of its end and the paths of its deleted ephemeral znodes.
 
-        Return the zxid of its end, and the paths of its deleted ephemeral znodes. Raises SessionExpired if it has ended before.
+        Raises SessionExpired if the session has ended before.
         """
+        # ZooKeeper ends a session early only for a client that closes it: `KazooSession.end` takes the session over and closes
+        # it.
         session = self._sessions.get(client.session_id)
         if session is None or session.has_ended:
             raise SessionExpired(f"Session {client.session_id:#x} has ended.")
@@ -137,7 +139,10 @@ class KazooZooKeeper:
         del self._sessions[session.session_id]
 
     def _synced(self) -> KazooSession:
-        """Return this object's own session, or a new one if it has expired, once its server has seen every write so far."""
+        """Return this object's own session after a sync, so that reads in this session show every write so far.
+
+        Open a new session if the session has expired. Raises SessionExpired if this object is closed.
+        """
         if self._closed:
             raise SessionExpired("This ZooKeeper client has been closed.")
         if self._own_session.has_ended:
@@ -176,10 +181,7 @@ class KazooZooKeeper:
         return dict(sorted(found.items()))
 
     def _hold_root(self) -> bool:
-        """Create the ephemeral znode that keeps other clients with an owner from this chroot, and return True.
-
-        Return False if the znode exists, or if ZooKeeper refuses the create by any other error, such as NoAuth.
-        """
+        """Create the ephemeral znode `/.kcontrol/in-use`; return False if ZooKeeper refuses the create."""
         return self._own_session.write([(Op("create", IN_USE, ephemeral=True),)])[0].error is None
 
     def _make_chroot(self) -> None:

@@ -104,10 +104,9 @@ class MemoryKazooClient:
         return self.get(path)[1]
 
     def delete(self, path: str, version: int = -1) -> bool:
-        """Delete a znode and return True. Raises BadVersionError if the znode has another data version than `version`.
+        """Delete a znode and return True; `version` is the expected data version, -1 for any.
 
-        With -1 any version is right. Raises NotEmptyError for a znode with children, and kazoo's other errors, such as
-        NoNodeError.
+        Raises BadVersionError, NotEmptyError (the znode has children) or NoNodeError.
         """
         self._write(Op("delete", path, expected_version=version))
         return True
@@ -144,14 +143,14 @@ class MemoryKazooClient:
         return decorated
 
     def ChildrenWatch(self, path: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # noqa: N802 - kazoo's name
-        """Return a decorator: the function is called with the child names now, and after each change, until it returns False.
+        """Return a decorator, which calls the function with the names of the znode's children, now and after each change.
 
-        The deletion of the znode ends the calls too. Raises NoNodeError if the znode does not exist when the function is
-        decorated.
+        Raises NoNodeError if the znode does not exist.
         """
 
         def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
             def callback(event: WatchedEvent | None = None) -> None:
+                # The calls end when the function returns False, and when the znode is deleted.
                 if event is None or event.type != EventType.DELETED:
                     names = self.get_children(path, callback)
                     if function(names) is False:
@@ -224,17 +223,15 @@ class MemoryKazooTransaction:
         self._ops.append(Op("check", path, expected_version=version))
 
     def commit(self) -> list[Any]:
-        """Perform all writes and return one result for each: a create's path, the stat right after a set, True for the others.
-
-        If a write fails, perform none, raise nothing, and return one exception for each: the cause for the write that failed,
-        RolledBackError for the writes before it, and RuntimeInconsistency for those after it.
-        """
+        """Perform all writes or none; return one result for each write, exceptions if a write fails."""
         written = self._client._session.write([tuple(self._ops)])[0]
         if written.error:
+            # Kazoo returns RolledBackError for each write before the failed one, RuntimeInconsistency for each write after it.
             before = [exceptions.RolledBackError() for _ in range(written.failed_index)]
             after = [exceptions.RuntimeInconsistency() for _ in self._ops[written.failed_index + 1 :]]
             return [*before, error(written.error), *after]
         done = zip(self._ops, written.paths, written.stats, strict=True)
+        # The result of a create is its path, that of a set the Stat right after it, that of any other write True.
         return [path if op.kind == "create" else stat is None or _stat(stat) for op, path, stat in done]
 
 

@@ -1,6 +1,6 @@
-"""Reads of any ZooKeeper: nothing is written, no watch is set, and only the znodes that a controller uses are read as a tree.
+"""Reads the znodes that a controller uses from any ZooKeeper, without a write and without a watch.
 
-Reading needs a session, which the ZooKeeper logs. No znode changes: neither a chroot nor kcontrol's `/.kcontrol` is created.
+The session of the reader is the only trace in that ZooKeeper.
 """
 
 from __future__ import annotations

@@ -22,9 +22,9 @@ _LOG.propagate = False
 
 
 class KazooPlaygroundClient:
-    """A client of the first of the real servers `hosts`, below `chroot`, with a connection of its own that can be cut.
+    """A started kazoo client, `kazoo`, below `chroot` of the first server in `hosts`; its connection can be cut.
 
-    `kazoo` is kazoo's client, started. Raises UserError if no session is granted in time.
+    Raises UserError if ZooKeeper grants no session in time.
     """
 
     def __init__(self, hosts: str, chroot: str) -> None:

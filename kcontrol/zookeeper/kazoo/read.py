@@ -9,10 +9,9 @@ from kcontrol.zookeeper.transaction_rules import is_legal
 
 
 def read_znode(address: str, path: str) -> Znode:
-    """Return a znode's data and Stat; `path` is below the chroot of `address` (`host:port/chroot`), if it has a chroot.
+    """Return the data and the Stat of the znode `path` below `address`, such as `host:port/chroot`.
 
-    Raises:
-        UserError: no server responds, the path is illegal, the znode does not exist, or it may not be read.
+    Raises UserError if no server responds, or the znode is missing or may not be read.
     """
     hosts, chroot = parse_address(address)
     if not is_legal(path):

@@ -78,11 +78,9 @@ class _Root(NamedTuple):
 
 
 def open_zookeeper(address: str, seed: int) -> KazooZooKeeper:
-    """Open a foreign ZooKeeper for a lab, which may write only below its root; without a chroot the root is `/kcontrol-<seed>`.
+    """Connect a lab to a ZooKeeper that the lab did not start; the lab writes only below the root in `address`.
 
-    Raises:
-        UserError: the address has another form, no ZooKeeper responds there, its ACLs refuse a read or the root's creation,
-            or kcontrol may not use the root.
+    Raises UserError if ZooKeeper does not respond or refuses a request, or the root is not free.
     """
     hosts, chroot = parse_address(address)
     with KazooZooKeeper(hosts) as ensemble:
@@ -98,24 +96,16 @@ def open_zookeeper(address: str, seed: int) -> KazooZooKeeper:
 
 
 def mark_server(hosts: str, seed: int) -> None:
-    """Create kcontrol's marker, the znode `/.kcontrol`, at the top of a server that a lab has started.
-
-    If a client then finds a Kafka cluster at a root `/kcontrol-...` that has no marker of its own, the error text says that
-    another lab uses this root. The marker has the lab's `seed`, which no client reads.
-    """
+    """Create the znode `/.kcontrol` with `seed` at the top of a ZooKeeper server that a lab has started."""
+    # A lab that finds a Kafka cluster on this server then says in its error text that another lab uses the server.
     with KazooZooKeeper(hosts) as ensemble:
         ensemble.connect().write([(Op("create", MARKER, _marker(seed, SERVER)),)])
 
 
 def make_empty(ensemble: KazooZooKeeper, seed: int) -> None:
-    """Delete the znodes of an earlier run below a root with kcontrol's marker.
+    """Delete the znodes of an earlier run below a root with kcontrol's marker; `seed` stands in error texts.
 
-    `seed` is used in the texts of errors. ZooKeeper has no condition on a czxid. So a znode that replaced a znode of the earlier
-    run between the read and the transaction, with an equal data version, is deleted.
-
-    Raises:
-        UserError: below the root is a znode that kcontrol has not created, or an ephemeral one; then nothing is deleted. Or a
-            znode has changed since it was read; then only the transactions of 500 deletions before it were performed.
+    Raises UserError if another client has created or changed a znode there.
     """
     znodes = ensemble.tree()
     foreign = [path for path, is_ours in zip(znodes, ensemble.are_ours(list(znodes)), strict=True) if not is_ours]
@@ -124,8 +114,11 @@ def make_empty(ensemble: KazooZooKeeper, seed: int) -> None:
     if any(znode.stat.ephemeral_owner for znode in znodes.values()):
         raise UserError(_in_use(_root_of(ensemble, seed)))
     client = ensemble.connect()
+    # ZooKeeper has no condition on a czxid: a znode that was deleted and created again since the read, with an equal data
+    # version, is deleted too.
     deletions = [Op("delete", path, expected_version=znodes[path].stat.version) for path in sorted(znodes, reverse=True)]
     for start in range(0, len(deletions), LARGEST_TRANSACTION):
+        # The transactions before this one have been performed.
         if client.write([tuple(deletions[start : start + LARGEST_TRANSACTION])])[0].error:
             root = _root_of(ensemble, seed)
             raise UserError(f"Another client writes below {root.path} of ZooKeeper {root.hosts}: stop it, or {root.advice}")
@@ -160,13 +153,9 @@ def _free_chroot(client: Reader, seed: int) -> str:
 
 
 def _claim(client: KazooSession, root: _Root, seed: int) -> str:
-    """Create kcontrol's marker, the znode `/.kcontrol`, below the root if it is missing; return the owner in the marker.
+    """Return the root's owner, a random name in the marker `/.kcontrol`; create a missing marker with `seed`.
 
-    A new marker has the run's `seed` and a new owner, which is a random name; it is not made from the seed. A marker that exists
-    remains unchanged, whichever process has made it, and its owner is returned: the caller then writes znodes as this owner.
-
-    Raises UserError, and writes nothing, if the root is `/` or below `/zookeeper`, or if it has no marker and has data, children
-    or the znodes of a Kafka cluster.
+    Raises UserError for a root that kcontrol may not use, such as `/`.
     """
     hosts, path, _ = root
     if path == "/" or path == OF_THE_SERVER or path.startswith(f"{OF_THE_SERVER}/"):

@@ -161,11 +161,7 @@ class KazooSession:
         return mark
 
     def are_ours(self, paths: Sequence[str]) -> list[bool]:
-        """Return for each path whether the ACL of its znode has this session's owner; False for a missing znode.
-
-        A session with an owner adds it to the ACL of every znode that it creates, so that a lab deletes no other znode. A session
-        without an owner (the owner "") adds no such entry, and gets False for every path.
-        """
+        """Return for each path whether the ACL of its znode names this session's owner; False for a missing znode."""
         answers = self._request_all(lambda path, _: GetACL(path), paths, watch=False)
         return [answer is not None and any(acl.id == self._ownership for acl in answer[0]) for answer in answers]
 
@@ -254,9 +250,6 @@ class KazooSession:
     def _record(self, op: Op) -> Any:
         """Return kazoo's request for one operation, with the chroot before the path.
 
-        Without a chroot a server refuses to delete `/` and to create `//` or `//name`. With a chroot the server has to refuse
-        these operations too, as with Java's client: so a deletion of `/` is sent without the chroot, and a create of `//` or
-        `//name` with an illegal path.
         Source: ZooKeeper.create and delete (Java, 3.9).
         """
         require_op(op)
@@ -310,9 +303,9 @@ class KazooSession:
         return [self._wait(reply) for reply in replies]
 
     def _record_missing(self, path: str) -> Callable[[Any], None]:
-        """Return a callback that stores in `_missing`, by the response to a request with a data watch, if the znode was missing.
+        """Return a callback that adds `path` to `_missing` if the response has no znode, and else removes `path`.
 
-        SetWatches needs this when it sets the watch again after a lost connection.
+        SetWatches needs `_missing` to set data watches again after a lost connection.
         """
 
         def record(answer: Any) -> None:
@@ -337,21 +330,18 @@ class KazooSession:
     # ------------------------------------------------------------ called by kazoo's threads
 
     def _on_event(self, event: Any) -> None:
-        """Queue a watch event for `events`; ignore an event that is no change of a znode, and the event that was queued last.
-
-        kazoo calls this once per kind of watch that has fired, each time with the same object; ZooKeeper sends one event.
-        """
+        """Queue a watch event for `events`; skip events that are no change of a znode."""
+        # kazoo calls this method once for each kind of watch that has fired, with one event object; ZooKeeper has sent one
+        # event.
         if event is self._last_event or event.type not in _EVENTS:
             return
         self._last_event = event
         self._events.append(WatchEvent(_EVENTS[event.type], event.path[len(self._chroot) :] or "/"))
 
     def _on_state(self, state: str) -> None:
-        """Store whether the connection is lost ("SUSPENDED"), restored ("CONNECTED"), or the session has ended ("LOST").
+        """Store a new state of the connection: "SUSPENDED" (lost), "CONNECTED" (restored) or "LOST" (the session has ended).
 
-        Before requests can use a restored connection, this method sets again the watches that were set.
-
-        kazoo calls this on the connection's thread, before any later request or event.
+        kazoo calls this method on the connection's thread, before any later request or event.
         """
         kazoo = self._kazoo
         if state == KazooState.LOST:

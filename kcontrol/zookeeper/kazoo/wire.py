@@ -70,16 +70,13 @@ class SetWatches:
 def close_session(
     hosts: Sequence[tuple[str, int]], patience_s: float, session_id: int = 0, password: bytes = bytes(16)
 ) -> int | None:
-    """Open the session `session_id` again on a new connection and close it, which ends it; for 0 open and close a new session.
-
-    The first server of `hosts` that can be reached is used. `patience_s` limits the whole exchange with a server, however many
-    bytes arrive meanwhile.
+    """End the session `session_id`: open it on a new connection and close it; 0 opens and closes a new session.
 
     Returns:
         The zxid of the session's end, or None if the server does not know the session.
 
     Raises:
-        OSError: no server could be reached; the error of the last server.
+        OSError: no server in `hosts` can be reached, or none responds in `patience_s`.
         ValueError: the server is not a ZooKeeper.
     """
     connect = Connect(0, 0, 18_000, session_id, password, False).serialize()

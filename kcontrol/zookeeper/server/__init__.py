@@ -1,1 +1,1 @@
-"""A real ZooKeeper server as a child process, the Java that runs the server, and the watcher that ends the child."""
+"""A real ZooKeeper server as a child process: finds a Java, starts the server, and ends it when the parent process ends."""

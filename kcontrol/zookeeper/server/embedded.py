@@ -59,7 +59,7 @@ def free_port() -> int:
 
 
 def is_taken(port: int) -> bool:
-    """Return whether a process listens on this loopback port."""
+    """Return whether this process cannot bind the loopback port, for example because a process listens on it."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -97,11 +97,9 @@ class GuardedProcess:
 
 
 def end_group(child: "subprocess.Popen[bytes]", grace_s: float) -> None:
-    """End the process group of the child with SIGKILL, and wait for the end of the child.
-
-    If `grace_s` is above 0, send SIGTERM first, and SIGKILL when the child has ended, but after at most `grace_s` seconds.
-    """
+    """Send SIGKILL to the process group of the child, and wait for the end of the child."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
+        # With a grace, SIGTERM comes first, and SIGKILL when the child has ended, but after at most `grace_s` seconds.
         if grace_s > 0:
             os.killpg(child.pid, signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -111,12 +109,12 @@ def end_group(child: "subprocess.Popen[bytes]", grace_s: float) -> None:
 
 
 def await_end(child: "subprocess.Popen[bytes]", wake: int, parent: int) -> None:
-    """Wait until the child or the parent has ended.
+    """Wait until the child or the parent has ended; `parent` is the parent's process id.
 
-    `wake` is the descriptor of a pipe that becomes readable when the child ends, and `parent` the process id of the parent. The
-    pipe from the parent, which is the standard input, is at its end when the parent has ended. But a fork of the parent may keep
-    that pipe open, so the id of this process's present parent is also compared with `parent`.
+    `wake` is the descriptor of a pipe that becomes readable when the child ends.
     """
+    # Standard input is a pipe from the parent, which ends with the parent. A fork of the parent may keep the pipe open, so the
+    # id of the present parent is compared too.
     while child.poll() is None and os.getppid() == parent:
         readable, _, _ = select.select([0, wake], [], [], PARENT_POLL_S)
         if 0 in readable and not os.read(0, 1):
@@ -126,11 +124,9 @@ def await_end(child: "subprocess.Popen[bytes]", wake: int, parent: int) -> None:
 
 
 def die_with_watcher() -> None:
-    """Let Linux kill this process when the watcher dies; only a SIGKILL from outside ends the watcher early.
-
-    It runs in the child before the child's program starts, on Linux only. Linux sends the signal when the thread that
-    started the child ends; the watcher has only one thread.
-    """
+    """Let Linux kill this child process when its parent, the process of this file that watches the pipe, ends."""
+    # This runs in the child before the child's program starts. Linux sends the signal when the thread that started the child
+    # ends; the watcher has only one thread.
     import ctypes
 
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -139,10 +135,7 @@ def die_with_watcher() -> None:
 def watch(order: dict[str, object]) -> int:
     """Start a command, print {"pid": its pid} as JSON, end it with the parent, and return its exit status.
 
-    If the command cannot start, print {"error": text} and return 127.
-
-    `order` has the command (`command`), the parent's process id (`parent`), and `log`, `grace_s` and `remove` as in
-    GuardedProcess.
+    `order` has `command`, `parent` (the parent's process id), and `log`, `grace_s` and `remove` as in GuardedProcess.
     """
     wake, woken = os.pipe()
     os.set_blocking(woken, False)
@@ -158,6 +151,7 @@ def watch(order: dict[str, object]) -> int:
                 preexec_fn=die_with_watcher if sys.platform == "linux" else None,
             )  # fmt: skip
     except OSError as problem:
+        # The command cannot start.
         print(json.dumps({"error": str(problem)}), flush=True)
         return 127
     try:
