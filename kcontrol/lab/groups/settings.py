@@ -54,7 +54,7 @@ USED = {
     "initial_delay_ms": Used("how long the first rebalance of an Empty group waits for more members", since="0.11.0"),
     "max_size": Used("how many members a group may have", since="2.2.0", least=1),
     "compression_codec": Used("how a batch of the offsets topic is compressed: 0 is not at all, 1 is gzip",
-                              "yes; no effect under 0.9, whose offsets topic has compression.type=uncompressed",
+                              "yes; releases before 0.10.0.1 never compress the offsets topic",
                               most=1, beyond="; Kafka also takes 2 (snappy), 3 (lz4) and, since 2.1, 4 (zstd), but a lab has no "
                               "library for these codecs"),
 }
