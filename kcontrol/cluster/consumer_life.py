@@ -61,8 +61,9 @@ def can_wait(world: World, ms: object) -> bool:
 
 
 def wait(world: World, ms: int) -> None:
-    """Move the clock `ms` milliseconds on; one of them is the ms that each step takes. No timer fires in this step."""
+    """Advance the clock by `ms` milliseconds; no timer fires in this step."""
     world.log("act", None, action=["wait", ms])
+    # The step itself advances the clock by 1 ms.
     world.now_ms += ms - 1
 
 

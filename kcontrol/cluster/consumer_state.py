@@ -33,7 +33,7 @@ MOVED = ("NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "disconnected")
 
 
 class Consumer(NamedTuple):
-    """One consumer's view of its group."""
+    """The state of a simulated consumer, with its own view of its group, such as member id and generation."""
 
     group: str
     member_id: str = ""

@@ -93,7 +93,7 @@ def has_replica(world: World, n: int, partition: str) -> bool:
 
 
 def fail_log_dir(world: World, n: int, partition: str) -> None:
-    """Let a log directory of broker `n` fail that has this partition and no other; before 1.0 that ends the process (KIP-112)."""
+    """Fail the log directory of broker `n` that has only this partition; before 1.0 the process then ends (KIP-112)."""
     cause = world.log("act", None, action=["fail_log_dir", n, partition])
     driver = world.processes[n].driver
     if driver.broker.rules.outlives_log_dir:
@@ -122,7 +122,10 @@ def thaw(world: World, n: int) -> None:
 
 
 def expire(world: World, n: int) -> None:
-    """End the oldest session that an ended process of this broker has left or, if there is none, the session of its process."""
+    """End the oldest session left by an ended process of broker `n`.
+
+    If there is no such session, end the session of the running process.
+    """
     orphans = world.orphaned_sessions.get(n)
     if orphans:
         orphan = orphans.pop(0)
@@ -142,7 +145,7 @@ def end_session(world: World, n: int, client: Client, cause: RecordId | None) ->
 
 
 def _end(world: World, n: int, client: Client) -> ClosedSession:
-    """End the session of `client`, which broker `n` opened; return the zxid and the znodes that were deleted with it."""
+    """End the session of `client`, which broker `n` opened; return the zxid and the deleted ephemeral znodes."""
     try:
         return world.zk.end(client)
     except SessionExpired:
@@ -248,7 +251,7 @@ def _open_and_enqueue(world: World, n: int) -> None:
 
 
 def _open(world: World, n: int) -> RecordId:
-    """Open a new session for a living process, and return the id of its `open` record."""
+    """Open a new session for broker `n`, whose process is alive; return the id of the journal record `open`."""
     p = world.processes[n]
     client = world.zk.connect(world.settings.config.zookeeper_session_timeout_ms)
     world.owners = {**world.owners, client.session_id: n}

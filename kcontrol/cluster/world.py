@@ -219,7 +219,7 @@ class World:
         return copied
 
     def keep_replay_logs(self, keep: bool) -> None:
-        """Set whether handlers that begin from now on keep a replay log, from which they can be copied."""
+        """Set whether handlers that begin from now on store their inputs, so that a fork can repeat the handlers."""
         self.keeps_replay_logs = keep
         for p in self.processes.values():
             p.driver.keeps_replay_logs = keep

@@ -234,9 +234,10 @@ def update_leader_and_isr_cache(
 
 
 def start_replica_machine(ctx: ControllerContext) -> Handler:
-    """Set replicas Online or ineligible for deletion; send LeaderAndIsr of the online replicas.
+    """Set online replicas Online, and all other replicas ineligible for deletion.
 
-    Since 2.3 the replicas that are not online leave the ISRs (KAFKA-7836).
+    The brokers of the online replicas get LeaderAndIsr. Since 2.3 the other replicas leave the ISRs
+    (KAFKA-7836).
 
     Source: ReplicaStateMachine.startup (2.8).
     """
@@ -263,7 +264,9 @@ def initialize_replica_states(ctx: ControllerContext, dead: ReplicaState) -> Han
 
 
 def start_partition_machine(ctx: ControllerContext) -> Handler:
-    """Set partitions New, Online or Offline; try to elect leaders of New and Offline partitions.
+    """Set the first state of each partition; then elect leaders of New and Offline partitions.
+
+    A partition without leadership is New, with an online leader Online, otherwise Offline.
 
     Source: PartitionStateMachine.startup (2.8).
     """

@@ -30,10 +30,8 @@ PAGES: dict[str, Callable[[Rules], Design]] = {
 
 @cache
 def design_of(rules: Rules) -> Design:
-    """Return the tables of the controller in the release of `rules`.
-
-    For a release from 1.1 to 2.5 these are the tables of 2.8, with that release's own functions.
-    """
+    """Return the controller of the release of `rules`: its tables and functions."""
+    # A release from 1.1 to 2.5 has the tables of 2.8, with functions of its own.
     return PAGES[rules.design](rules)
 
 

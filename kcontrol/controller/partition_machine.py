@@ -234,7 +234,7 @@ def _refused(ctx: ControllerContext, call: Call, tp: TopicPartition) -> FailedSt
 
 
 def nothing_before_new(ctx: ControllerContext, partitions: Sequence[TopicPartition]) -> Handler:
-    """Read nothing before partitions become New: the context has their assignments."""
+    """Read nothing: a transition to New needs only the assignments, which the context has."""
     yield from ()
 
 
@@ -246,9 +246,9 @@ def _rows(ctx: ControllerContext, target: PartitionState) -> dict[PartitionState
 def _by_write(
     ctx: ControllerContext, call: Call, subjects: Partitions
 ) -> tuple[list[TopicPartition], dict[str | None, list[TopicPartition]]]:
-    """Return the partitions without a legal transition, and the other partitions by write.
+    """Return the partitions without a legal transition, and the others by their kind of write.
 
-    The write is "create" or "set" for a transition that writes the state znode, None for a
+    The kind is "create" or "set" for a transition that writes the state znode, None for a
     transition in memory.
     """
     refused: list[TopicPartition] = []

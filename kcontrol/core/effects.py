@@ -440,7 +440,7 @@ class CancelTimer:
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """End the process with this exit code; its session is closed."""
+    """End the process with this exit code, and close its session."""
 
     exit_code: int
 

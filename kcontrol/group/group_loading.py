@@ -154,9 +154,9 @@ def _with_offset(
     batch: LogBatch,
     retention_ms: int | None,
 ) -> Offsets:
-    """Return a group's offsets after a log record with the key `tp` and this value.
+    """Return a group's offsets after a log record with the key `tp` and the value `value`.
 
-    `held` are the offsets before. `value` None is a tombstone.
+    `held` are the offsets before the record. A `value` of None is a tombstone.
     """
     entries = held.by_producer.get(batch.producer_id, {}) if batch.producer_id is not None else {}
     if value is None and batch.producer_id is None:

@@ -298,9 +298,10 @@ def _after_id_failed(
 def _restart_old_session(
     ctx: GroupContext, event: e.StaticMemberStored, member: Member | None, group: Group | None
 ) -> Handler:
-    """Restart a static member's session under the old id; end the session of the new id.
+    """Restart a static member's session under its old id: the write of the new id has failed.
 
-    Raises IllegalStateError if `member`, the member before this change, is None or has another id.
+    The session of the new id ends. Raises IllegalStateError if `member` is None or does not have
+    the new id.
     """
     if member is None or member.member_id != event.member_id:
         raise IllegalStateError(f"Cannot replace non-existing member id {event.member_id}")

@@ -80,13 +80,13 @@ class Member:
 
     @property
     def is_parked(self) -> bool:
-        """Return whether a request of the member is parked."""
+        """Return whether a JoinGroup or SyncGroup of the member waits for its response."""
         return self.awaiting_join is not None or self.awaiting_sync is not None
 
     def after_id_write(self, member_id: str) -> Member:
-        """Return the member after the write of its new id `member_id` has succeeded or failed.
+        """Return the member without `member_id` in `unwritten`: the write of this id has ended.
 
-        The id is no longer in `unwritten`.
+        `unwritten` has the new ids of the member that are not in the log yet.
         """
         return replace(self, unwritten=tuple(id for id in self.unwritten if id != member_id))
 

@@ -53,13 +53,16 @@ def sync_timer(group_id: str) -> str:
 
 
 def keeps_alive(ctx: GroupContext, member: Member) -> bool:
-    """Return whether the rule "group.keep_alive" keeps a member in the group at its session's end.
+    """Return whether a member stays in the group at the deadline of its session.
+
+    By Kafka's rule a member stays if one of its requests is parked.
 
     Source: tryCompleteHeartbeat and onExpireHeartbeat of GroupCoordinator.scala (0.9, 2.8).
     """
     # Since 2.1 the JoinGroup of a new member does not count as parked.
     ms, parked = member.session_timeout_ms, member.is_parked and not member.is_new
     # The member's latest heartbeat counts as time 0, so the deadline is the session timeout.
+    # A learner may replace the rule `group.keep_alive`.
     return bool(rule(ctx, KEEP_ALIVE)(0, ms, ms, parked))
 
 
@@ -105,7 +108,7 @@ def pending_member_timed_out(ctx: GroupContext, event: e.PendingMemberTimedOut) 
 
 
 def remove_pending_member(ctx: GroupContext, group_id: str, member_id: str, now_ms: int) -> Handler:
-    """Remove a pending member id, and end the join phase if it waited for that id alone.
+    """Remove a pending member id, then end the join phase if no other member is awaited.
 
     Source: removePendingMemberAndUpdateGroup (2.8).
     """

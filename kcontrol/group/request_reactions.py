@@ -234,7 +234,7 @@ def has_no_generation(asked: ReactionInput) -> bool:
 
 
 def names_other_generation(asked: ReactionInput) -> bool:
-    """Check that the request has a generation, and it is not the group's."""
+    """Check that the request has a generation, and that the group has another generation."""
     return has_generation(asked) and has_other_generation(asked)
 
 
@@ -401,7 +401,7 @@ def reactions_of(
 
 
 def request_of(event: Any) -> Request:
-    """Return the kind of request that an event is: its member of `Request`.
+    """Return the `Request` of an event: JOIN_NEW for a JoinGroup without a member id.
 
     Raises KeyError for an event that is no such request.
     """

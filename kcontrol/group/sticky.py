@@ -280,7 +280,9 @@ class GeneralAssignment:
         return has_moved
 
     def move(self, tp: TopicPartition, source: str, target: str) -> None:
-        """Move `tp`, or an equivalent partition of its topic, from its owner `source` to `target`.
+        """Move `tp` from its owner `source` to `target`.
+
+        If a partition of its topic was moved the opposite way before, move that one back instead.
 
         Source: reassignPartition, getTheActualPartitionToBeMoved of AbstractStickyAssignor.java
         (2.8).

@@ -182,9 +182,9 @@ def _version(path: str | Path, first: Record) -> int:
 
 
 class _Checks:
-    """Checks each record against the records before it: its sequence number, cause and fields, and that it can change the state.
+    """Checks each record: its sequence number, cause and fields, and whether the cluster's state allows its change.
 
-    The state is that of the cluster, as `fold.py` computes it from the records.
+    The state is that after the earlier records, as `fold.py` computes it.
     """
 
     def __init__(self) -> None:

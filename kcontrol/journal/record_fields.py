@@ -60,7 +60,7 @@ class Entry(msgspec.Struct):
 
 
 class NamedEntry(Entry):
-    """The state of a partition in a LeaderAndIsr request, which also has the partition's name such as `t-0`."""
+    """An entry of a LeaderAndIsr request: the state of a partition, with the partition's name, such as `t-0`."""
 
     partition: Partition
 

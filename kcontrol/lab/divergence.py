@@ -105,7 +105,7 @@ class Divergence(NamedTuple):
 
     @property
     def decided(self) -> pd.DataFrame:
-        """One row per run with its first decision that differs, as a sentence, and the rule and the source in Kafka behind it.
+        """One row per run: its first decision that the other run lacks, the rule of the decision, and Kafka's source.
 
         If all decisions about partitions are equal, there are no rows.
         """

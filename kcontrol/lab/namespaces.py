@@ -233,7 +233,7 @@ class Group(Namespace[LabT]):
         return self._lab._act("freeze_consumer", consumer, *(() if for_ms is None else (for_ms,)))
 
     def resume(self, consumer: str) -> LabT:
-        """Let a consumer poll again that was frozen, has left its group by LeaveGroup, or does not poll.
+        """Resume a consumer that is frozen, has left its group by LeaveGroup, or does not poll.
 
         The consumer keeps its member id and its generation; after LeaveGroup it has no member id.
         """

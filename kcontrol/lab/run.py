@@ -337,9 +337,9 @@ def open_journal(path: str | Path) -> Run:
 
 
 def _checked(records: list[Record], path: str | Path) -> list[Record]:
-    """Return `records`, the journal made from the recording in the file `path`, after a check.
+    """Return `records`, the journal of the recording in the file `path`, after a check.
 
-    Raises UserError, which names `path`, if the records contradict each other: a change of what does not exist, for example.
+    Raises UserError, which names `path`, if the records contradict each other: for example, a missing znode is changed.
     """
     try:
         return list(journal_file.check(records))

@@ -85,7 +85,7 @@ def is_isr_change(before: dict[str, Any], value: dict[str, Any]) -> bool:
 
 
 def pair_writes_with_moves(moves: list[dict[str, Any]], groups: list[Group], seen: Leaderships) -> dict[int, int]:
-    """Return a dict from the position of a transaction in `groups` to the position of the transition in `moves` that wrote it.
+    """Return {position in `groups`: position in `moves`} of each transaction and the transition that wrote it.
 
     `seen` has the state znodes before the step, and is updated.
     """
@@ -159,7 +159,8 @@ class Gates:
         return max(gates)
 
     def _of_replica(self, move: dict[str, Any]) -> list[int]:
-        """Return minimums for the number of transactions before the replica's transition `move`; the largest counts."""
+        """Return the numbers of ZooKeeper transactions after which the replica's transition `move` may come."""
+        # The caller takes the largest number.
         tp, _, broker = move["subject"].rpartition("@")
         if move["to"] == "New":
             # New comes after the replica's assignment.
@@ -300,9 +301,9 @@ def _late_requests(leaving: set[int], later: Sequence[Step]) -> Iterator[dict[st
 
 
 class _Interleaver:
-    """The transitions and requests of a step that are still to be yielded.
+    """The transitions and requests of a step that have not been yielded yet, each with a gate.
 
-    Each has a number: it is yielded only after this many of the step's ZooKeeper transactions.
+    A gate is the number of the step's ZooKeeper transactions that come before the transition or request.
     """
 
     def __init__(self, moves: Any, requests: Any, gates: Gates, pending: list[tuple[int, Item]], paired: set[int]) -> None:

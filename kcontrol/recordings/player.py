@@ -41,7 +41,7 @@ ORDER_ONLY = ("sleep", "await")
 
 
 class Player:
-    """A run of a scenario; a recording may determine an order that Kafka leaves open.
+    """The player of a scenario. For a recording it repeats the recorded choices, such as the winner of an election.
 
     Raises UserError if `scenario` lacks `brokers` or a list `steps`.
     """

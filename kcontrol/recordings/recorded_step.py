@@ -69,7 +69,10 @@ class RecordedStep:
 
     @property
     def writes_of_brokers(self) -> int:
-        """The number of writes by brokers in this step, without ISR change notifications and blocks of producer ids."""
+        """The number of writes by brokers in this step.
+
+        ISR change notifications and blocks of producer ids do not count.
+        """
         return _writes_of_brokers(self.writes)
 
     def deleted(self, topics: Iterable[str]) -> list[str]:
@@ -118,7 +121,7 @@ class RecordedStep:
         return _writes_of_brokers(self.writes[: self.end_of(broker)]) if broker in self.closes() else 0
 
     def writes_before_the_new_session_of(self, broker: int) -> int:
-        """Return the number of brokers' writes before this broker opens a session; 0 if it opens none."""
+        """Return the number of brokers' writes in this step before this broker opens a session; 0 if it opens none."""
         opened = next((i for i, w in enumerate(self.writes) if (w["op"], w["by"]) == ("open", broker)), 0)
         return _writes_of_brokers(self.writes[:opened])
 

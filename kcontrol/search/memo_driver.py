@@ -257,7 +257,10 @@ class Memo:
         return known[1]
 
     def ask(self, stored: ZooKeeperState, call: ZooKeeperCall, session: int, owners: Mapping[int, int]) -> ZooKeeperAnswer:
-        """Return ZooKeeper's response to `call` in the state `stored`; `session` makes the call."""
+        """Return ZooKeeper's response in the state `stored` to `call`, which `session` makes.
+
+        `owners` maps a session to its broker.
+        """
         key = id(call), session
         known = stored.answers.get(key)
         # The first such call in a state is performed on a copy of ZooKeeper; later calls get its response.
@@ -317,7 +320,7 @@ def key_of(event: Any) -> Any:
 
 
 class MemoDriver:
-    """The substitute for a broker's driver in a MemoWorld: a call repeats its stored outcome, or runs and is stored."""
+    """The substitute for a broker's driver in a MemoWorld: each call runs once per state; its outcome is reused."""
 
     __slots__ = ("_running", "_world", "local", "session_id")
 

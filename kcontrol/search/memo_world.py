@@ -153,7 +153,7 @@ class MemoWorld(World):
 
     @property
     def zk(self) -> MemoryZooKeeper:  # type: ignore[override]
-        """Return a copy of ZooKeeper that the current step may change; between steps the stored ZooKeeper, only for reading."""
+        """Return the stored ZooKeeper, only for reading; during a step, a copy that the step may change."""
         if self._own is None and self._is_stepping:
             self._own = self._stored.zk.copy()
         return self._own or self._stored.zk

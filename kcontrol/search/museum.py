@@ -73,7 +73,7 @@ def _after(world: World, *actions: Action) -> World:
 
 
 def _creation(fault: str) -> Callable[[Mapping[str, Any]], World]:
-    """Return the function `begin` of an Exhibit: two brokers, and a topic whose creation the controller has not handled.
+    """Return the function `begin` of an Exhibit: it makes two brokers, and a topic not yet handled by the controller.
 
     `fault` is the kind of faults that the search tries.
     """

@@ -67,7 +67,10 @@ class Explorer:
 
 @lru_cache(maxsize=1)
 def explorer(start: bytes) -> Explorer:
-    """Return the Explorer of a pickled Start; the last call's Explorer is kept, with the worlds that it has reached."""
+    """Return the Explorer of the search that `start`, a pickled Start, describes.
+
+    The Explorer of the last call is cached, with the worlds that it has reached.
+    """
     return Explorer(pickle.loads(start))  # noqa: S301 # the driver's own data
 
 

@@ -35,7 +35,7 @@ def _imports(source: str) -> str:
 
 
 def _enclosed(name: str, source: str) -> str:
-    """Return the JavaScript source of a module as the source of one constant, `<name>_js`, an object with the exports.
+    """Return the source of a JavaScript module as one constant, `<name>_js`: an object with the module's exports.
 
     A function encloses the module's code, so that all its other names are local.
     """

@@ -126,9 +126,9 @@ def _decider(row: Transition) -> str:
 
 
 def _through_its_partition(records: Sequence[Record], chain: list[Record]) -> list[Record]:
-    """Return `chain` so that the cause of the `send` record is the transition of the loaded or unloaded partition.
+    """Return `chain` with the transition of the loaded or unloaded partition as the cause of the `send` record.
 
-    Only the chain of a coordinator's load or unload changes. `records` is the whole journal.
+    A chain without a coordinator's load or unload is returned unchanged. `records` is the whole journal.
     """
     events = [record.to_json().fields["event"] for record in chain if record.kind == "enqueue"]
     numbers = [event["partition"] for event in events if event["event"] in OF_COORDINATOR]

@@ -115,16 +115,16 @@ class _FormMaker:
                     self._note(item, f"{place}.{number}", deep - 1)
 
     def key(self, part: str) -> Any:
-        """Return `part`, a key in a change's path, as a place in the row, such as "$id.0" for the broker's id.
+        """Return the form of a key in the path of a change: "$id.0" for the id of the row's broker.
 
-        A key without a place in the row is converted like a value (`form`).
+        For any other key return what `form` returns.
         """
         return self._numbers.get(part) or self.form(part)
 
     def form(self, part: Any) -> Any:
-        """Return the form of a changed value: a place in the row, such as "$fields.subject", if the row has the value.
+        """Return the place of a changed value in the row, such as "$fields.subject".
 
-        Other values stay, such as None and a short text, or are stored in `texts` or `literals`.
+        If the row lacks the value, return a short value itself; store a long value in `texts` or `literals`.
         """
         kind = type(part)
         # A form has no numbers, because 1 and True are equal in Python.

@@ -50,7 +50,7 @@ class Evidence:
         return f"{said}; inferred: {inferred} of {len(self.columns)} states of the group"
 
     def drawn(self, x: Callable[[int], float], top: float) -> list[str]:
-        """Return the SVG elements of the rows requests, responses and inferred, and of their legend.
+        """Return the SVG elements of the legend, and of the rows "requests", "responses" and "inferred".
 
         `x` returns the left edge of a column by its index; `top` is the upper edge of the rows. Both are in pixels.
         """

@@ -117,7 +117,7 @@ class MemoryZooKeeper:
 
     @property
     def zxid(self) -> int:
-        """The last zxid that was taken."""
+        """The zxid of the latest transaction."""
         return self._zxid
 
     def take_events(self) -> list[tuple[int, WatchEvent]]:

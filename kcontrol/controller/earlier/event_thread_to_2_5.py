@@ -76,7 +76,7 @@ def changed(design: Design, rules: Rules) -> Design:
 
 
 def _each_alone(in_groups: InGroups) -> InGroups:
-    """Return `in_groups` changed so that each replica is a group of its own.
+    """Return a function that divides each group of `in_groups` into groups of one replica.
 
     The replica machine handles one group of replicas after the other.
     """

@@ -87,7 +87,7 @@ def subscribe_topic_changes(ctx: ControllerContext, topics: Iterable[str] | None
 
 
 def delete_log_dir_events(ctx: ControllerContext) -> Handler:
-    """Delete the notifications of failed log directories, unread.
+    """Delete the notifications of failed log directories without reading their data.
 
     Source: LogDirUtils.deleteLogDirEvents (1.0).
     """

@@ -222,7 +222,7 @@ def on_partition_reassignment(
 
 
 def reassign_in_six_steps(ctx: ControllerContext, tp: TopicPartition, target: Brokers) -> Handler:
-    """Start the new replicas (1, 2) unless all of `target` are in the ISR; else run steps 3 to 6.
+    """Start the new replicas if the ISR lacks a broker of `target`; else run steps 3 to 6.
 
     Source: KafkaController.onPartitionReassignment (0.8.0).
     """

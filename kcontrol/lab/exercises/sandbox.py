@@ -166,7 +166,7 @@ def validated_report(report: str, entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _end(ended: ProcessEnd, entry: dict[str, Any]) -> str:
-    """Return the sentence about the reason for which a process has ended without a report, such as its limit of CPU time.
+    """Return the sentence that says why a process has ended without a report, such as its limit of CPU time.
 
     `entry`, the exercise's table in exercises.toml, has the limit of CPU seconds.
     """

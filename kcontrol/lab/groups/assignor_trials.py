@@ -45,9 +45,10 @@ class Series(NamedTuple):
 
 
 def trials(assignors: Mapping[str, Assignor | None], runs: int, seed: int) -> pd.DataFrame:
-    """Return one row per assignor, with its effects in `runs` random series, which are drawn with `seed` and equal for all.
+    """Return one row per assignor with its effects in `runs` series of random joins, failures and lags.
 
-    A value None is Kafka's assignor of that key. Raises UserError for failing assignors.
+    `seed` draws the series, which are equal for all assignors. The value None stands for Kafka's assignor of that name. Raises
+    UserError if an assignor fails.
     """
     series = [random_series(random.Random(f"{seed} {number}")) for number in range(arguments.whole(runs, "The number of runs"))]
     rows = []

@@ -28,9 +28,9 @@ def owner(partition: str) -> Fact:
 
 
 def committed(partition: str) -> Fact:
-    """Return a function from a group's offsets as JSON to the partition's committed offset and the base offset of its batch.
+    """Return a function from a group's offsets to (committed offset, base offset of its batch) of `partition`.
 
-    The function returns None if the partition has no committed offset.
+    The function takes the offsets as JSON, and returns None if the partition has no committed offset.
     """
 
     def fact(held: Held) -> Any:

@@ -32,7 +32,7 @@ OLD_ARGUMENT = (
 
 
 class WrongAnswer(TypeError):
-    """The error for a learner's function for an election that returned neither a broker's id nor None."""
+    """The error if a learner's election function has returned neither a broker id nor None."""
 
 
 class RuleFailed(Exception):

@@ -54,7 +54,10 @@ def random_deaths(chance: random.Random) -> Iterator[Event]:
 
 
 def coming_and_going(chance: random.Random) -> Iterator[Event]:
-    """Yield events of consumers within a minute, CHANGES times: one leaves and comes back, is frozen for a time, or restarts."""
+    """Yield events of CHANGES changes within a minute.
+
+    In each change a random consumer leaves and comes back, is frozen for a time, or restarts.
+    """
     for _ in range(CHANGES):
         name, at_ms, away_ms = chance.choice(FOUR), chance.randint(5_000, 65_000), chance.randint(1_000, 30_000)
         kind = chance.choice(("leave", "freeze", RESTART))

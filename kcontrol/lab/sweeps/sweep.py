@@ -64,9 +64,9 @@ class Sweep:
 
     @property
     def cells(self) -> pd.DataFrame:
-        """One row per cell: its settings, the numbers of runs and of failed runs, and four values with their intervals.
+        """One row per combination of the settings (a cell): numbers of runs and of failed runs, and four values.
 
-        The values are `offline`, `lost`, `rebalance_ms` and `moved`; intervals are columns such as `lost_low`.
+        The values are `offline`, `lost`, `rebalance_ms` and `moved`; their confidence intervals are columns such as `lost_low`.
         """
         by_cell: dict[Cell, list[Outcome]] = {}
         for outcome in self._outcomes:

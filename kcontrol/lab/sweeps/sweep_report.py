@@ -26,7 +26,10 @@ SETTINGS: dict[str, Callable[[str], Any]] = {
 
 
 class Asked(NamedTuple):
-    """The arguments of the command; `replication`, `unclean` and `session` are texts with one or more values and commas."""
+    """The arguments of the command `kcontrol sweep`.
+
+    `replication`, `unclean` and `session` are comma-separated values, such as "1,2,3".
+    """
 
     scenario: str
     replication: str

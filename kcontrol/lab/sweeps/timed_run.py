@@ -210,9 +210,9 @@ class TimedRun:
                 yield record.fields["broker"]
 
     def _outside(self, action: Action) -> Action | None:
-        """Return the possible action for an event, None if there is none: a dead broker is not killed again.
+        """Return the action that performs an event, None if it is not possible now, such as the kill of a dead broker.
 
-        For PRODUCE the action goes to a broker that leads the partition in its own view.
+        A PRODUCE becomes an action at a broker that leads the partition in its own view.
         """
         options = self._produced(*action[1:]) if action[0] == PRODUCE else [action]
         return next((option for option in options if actions.ACTIONS[option[0]].possible(self._world, *option[1:])), None)

@@ -77,9 +77,9 @@ class AddingReplicas:
 
 
 def counts(state: folded_state.State, added: AddingReplicas, broker: int, run: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """Yield each gauge of the release with its value at this broker; `run` has the fields of the journal's first record.
+    """Yield (name, value at this broker) for each gauge of the release, such as ("UnderReplicatedPartitions", 2).
 
-    `added` has the numbers of added replicas, from all journal records up to `state`.
+    `run` has the fields of the journal's first record; `added` counts the replicas that reassignments add, up to `state`.
     """
     found = list(_led(state, added, str(broker), run))
     for gauge in GAUGES:

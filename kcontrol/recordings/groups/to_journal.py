@@ -221,7 +221,7 @@ def _beginnings(exchange: list[Step]) -> Iterator[tuple[int, Beginning]]:
 
 
 def _answered_together(exchange: list[Step]) -> list[list[Step]]:
-    """Return one list for each generation that begins: the JoinGroups whose responses have begun this generation."""
+    """Return the successful JoinGroups in lists: a list has the JoinGroups with which one generation began."""
     found: list[list[Step]] = []
     for step in exchange:
         if step.get("api") != JOINED or errors(step) != ["NONE"]:

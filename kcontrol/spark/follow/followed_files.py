@@ -190,7 +190,7 @@ def _is_elsewhere(file: Followed, logs: Sequence[Present], found: dict[Path, Fol
 
 
 def continues(file: Followed, item: Present) -> bool:
-    """Return whether the file `item` begins with the bytes of the known `file` that were read."""
+    """Return whether the file `item` begins with all bytes that were read from `file` before."""
     # The compressed file was damaged, because its writer had not ended: its name or its inode must be equal.
     if file.seen and not file.content:
         return file.path == str(item.path) or file.stamp[:2] == item.stamp[:2]

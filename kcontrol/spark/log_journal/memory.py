@@ -42,7 +42,7 @@ class Records:
         return id
 
     def taken(self) -> list[Record]:
-        """Return the records since the last call, which are then forgotten."""
+        """Return the records that were added since the last call, and remove them here."""
         found, self._new = self._new, []
         return found
 
@@ -155,7 +155,10 @@ class Memory:
 
     @staticmethod
     def _numbered(found: dict[str, list[int]], topic: str) -> dict[str, list[int]]:
-        """Return the replicas of a topic's partitions by the number of the partition as text, in the order of the numbers."""
+        """Return the replicas of each partition of `topic` by the partition's number: {"0": [1, 2], "1": [2, 1]}.
+
+        `found` maps partitions, such as "t-0", to replicas.
+        """
         known = {tp.rpartition("-")[2]: ids for tp, ids in found.items() if tp.rpartition("-")[0] == topic}
         return dict(sorted(known.items(), key=lambda item: int(item[0])))
 

@@ -40,9 +40,9 @@ RELEASES = ("0.8.0", "0.8.1", "0.8.2", "0.9", "0.10.2", "0.11.0", "1.0", "1.1", 
 
 
 def release_of(versions: Iterable[str], found: Iterable[str]) -> str:
-    """Return the release that wrote the logs: the newest of `versions`, or the first release with the wordings `found`.
+    """Return the newest of `versions`; without a known version, the first release that prints all wordings in `found`.
 
-    Without both it is 2.8. Wordings are regular expressions of WORDINGS.
+    Wordings are regular expressions of WORDINGS. Without versions and wordings return "2.8".
     """
     if known := newest(versions):
         return known

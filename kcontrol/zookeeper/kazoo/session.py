@@ -267,7 +267,7 @@ class KazooSession:
         return Delete(path, op.expected_version) if op.kind == "delete" else CheckVersion(path, op.expected_version)
 
     def _send(self, request: Any, on_answer: Callable[[Any], None] | None = None) -> Reply:
-        """Queue a request for kazoo's connection thread; `on_answer`, if given, is called there with the response."""
+        """Queue a request for kazoo's connection thread, which calls `on_answer`, if given, with the response."""
         reply = Reply(self._handler, self._kazoo, on_answer)
         self._kazoo._call(request, reply)
         return reply
