@@ -397,9 +397,10 @@ def _by_epoch(log: ReplicaLog, offset: int, leader_epoch: int) -> EpochEnd | Non
 
 
 def _by_common_epoch(log: ReplicaLog, offset: int, leader_epoch: int) -> EpochEnd | None:
-    """Return the leader's largest epoch up to `leader_epoch`, and its end; None if the logs agree.
+    """Return the leader's largest epoch up to `leader_epoch` and its end; None if the logs agree.
 
-    `offset` and `leader_epoch` are the follower's log end offset and latest epoch, -1 without one.
+    `log` is the leader's; `offset` and `leader_epoch` are the follower's log end offset and latest
+    epoch.
 
     Source: OffsetForLeaderEpoch (2.0 on), the diverging epoch of Fetch (2.7 on).
     """
@@ -407,6 +408,7 @@ def _by_common_epoch(log: ReplicaLog, offset: int, leader_epoch: int) -> EpochEn
     # If the follower lacks the returned epoch, its next fetch can find another divergence
     # (KIP-279).
     diverges = end.leader_epoch < leader_epoch or end.end_offset < offset
+    # `leader_epoch` is -1 for a follower without an epoch.
     return end if leader_epoch != NO_EPOCH and diverges else None
 
 

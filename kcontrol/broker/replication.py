@@ -321,9 +321,10 @@ def delete_log(ctx: BrokerContext, tp: TopicPartition) -> Handler:
 
 
 def apply_leadership_to_logs(ctx: BrokerContext) -> Handler:
-    """Make each log a leader's or a follower's, like its hosted replica; raise high watermarks.
+    """Set leader and leader epoch of each log to those of its hosted replica.
 
-    The log of a partition that is not hosted any more gets the leader -1.
+    Then raise the high watermarks of partitions that this broker leads. The log of a partition that
+    is not hosted any more gets the leader -1.
     """
     for tp, log in list(ctx.logs.items()):
         if tp not in ctx.hosted and log.leader != NO_LEADER:

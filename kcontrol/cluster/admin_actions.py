@@ -54,7 +54,10 @@ def topic_settings(release: str, config: Mapping[str, Any]) -> dict[str, str]:
 
 
 def create_topic(world: World, topic: str, assignment: Any, config: Mapping[str, Any] | None = None) -> None:
-    """Write what the topic tool writes (`creation`); `assignment` and `config` are as in `can_create_topic`."""
+    """Write a topic's znode and the znode of its settings `config`, as Kafka's topic tool does.
+
+    `assignment` has the replicas of each partition, as a sequence or by the partition's number.
+    """
     chosen = topic_settings(world.settings.release, _of_brokers(world, topic) | dict(config or {}))
     ops = creation(world, topic, assignment, chosen)
     world.write([(op,) for op in ops], ["create_topic", topic, assignment, *([chosen] if chosen else [])])

@@ -65,7 +65,7 @@ def produce(world: World, leader: int, partition: str, value: str, acks: str) ->
 def produce_actions(world: World, n: int, broker: BrokerContext) -> Iterator[Action]:
     """Yield a `produce` action with acks "all" for each partition that broker `n` leads in its own view.
 
-    Its record has a value that no other record has.
+    The produced record has a value that no other record has.
     """
     for tp in sorted(broker.hosted):
         if broker.is_leader(tp):
@@ -218,7 +218,10 @@ def clean(world: World, n: int, partition: str) -> None:
 
 
 def store_logs(world: World, n: int, driver: Driver) -> None:
-    """Store the logs of broker `n`, whose process has ended, in `world.disks`, as they will be after a restart."""
+    """Store the logs of broker `n`, whose process has ended, in `world.disks`.
+
+    Each stored log has the high watermark of its last checkpoint.
+    """
     if driver.broker.logs:
         # All records stay; the high watermark becomes the last one that was written to the disk (the checkpoint).
         world.disks[n] = {tp: log.after_restart() for tp, log in driver.broker.logs.items()}

@@ -224,7 +224,7 @@ def _message(queued: Any, receiver: int) -> Any:
 
 
 class Epoch(int):
-    """A broker epoch, which is a zxid. `str` writes 17 as <z17>; the function `text` replaces 17 by its rank among the zxids."""
+    """A broker epoch, which is a zxid. `str` returns <z17> for 17; `text` then replaces 17 by the zxid's rank."""
 
 
 def _data(data: bytes) -> str:
@@ -232,7 +232,7 @@ def _data(data: bytes) -> str:
 
 
 def canonical(value: Any) -> str:
-    """Return a text for a value without fields that have no effect on later steps, such as times and correlation ids."""
+    """Return a value as text, without the fields that have no effect on later steps, such as times."""
     kind = type(value)
     text_of = CANONICAL.get(kind)
     if text_of is None:

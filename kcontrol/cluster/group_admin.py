@@ -25,10 +25,9 @@ SINCE = {"ListGroups": "0.9", "DescribeGroups": "0.9", "DeleteGroups": "1.1", "O
 
 
 def can_ask(world: World, broker: int, api: str, about: Sequence[str]) -> bool:
-    """Return whether the broker can be reached and its release has the request `api`, in a run with consumers.
+    """Return whether the run has consumers, the broker can be reached, and its release has the request `api`.
 
-    `about` has the groups of the request, or its states or partitions. Raises ValueError for an unknown `api`, or wrong texts
-    in `about`.
+    `about` has the groups, states or partitions of the request. Raises ValueError for an unknown `api` and a wrong `about`.
     """
     if api not in SINCE or isinstance(about, str) or not all(isinstance(word, str) for word in about):
         raise ValueError

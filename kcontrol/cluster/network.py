@@ -133,10 +133,9 @@ class Network:
         return [by for by, queued in unread if queued.is_orphaned or living.get(by) != queued.record.incarnation]
 
     def remove_process(self, broker: int, unread: Sequence[int], orphaned: Sequence[int]) -> None:
-        """Drop the requests of a broker whose process has ended, and the orphaned requests to this broker.
+        """Drop the requests of a broker whose process has ended, and requests to this broker whose senders do not wait.
 
-        `unread` names a frozen receiver once per request in the receiver's socket; `orphaned` is the result of
-        `orphaned_senders`.
+        `unread` and `orphaned` are the results of the methods `unread` and `orphaned_senders` for this broker.
         """
         for pair, waiting in [(pair, waiting) for pair, waiting in self.channels.items() if broker in pair]:
             # Its own requests are dropped, except those in sockets of frozen brokers; requests to it stay at their senders,

@@ -86,7 +86,7 @@ def _field(value: Any) -> Any:
 
 
 def without_defaults(state: dict[str, Any]) -> dict[str, Any]:
-    """Return `state` without the fields of contexts that are empty or have their default, and without empty queues."""
+    """Return `state` without empty queues and without the context fields that are empty or have their default value."""
     # The state that `journal.fold` computes lacks fields that have never changed.
     nodes = {}
     for n, node in state["nodes"].items():

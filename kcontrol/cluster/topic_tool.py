@@ -56,19 +56,18 @@ def check_name(name: object, others: Iterable[str], release: str) -> str:
 def assign_replicas(
     brokers: Sequence[int], partitions: int, replication_factor: int, start: int, shift: int
 ) -> tuple[tuple[int, ...], ...]:
-    """Return the replicas of each partition, preferred leader first, for ascending `brokers`.
+    """Return the replicas of each partition, preferred leader first: round robin over the ascending `brokers`.
 
-    The first replica of partition p is on the broker at position `start` + p, modulo the number of
-    brokers. The further replicas are on the other brokers, in their order from the first replica's
-    position on: the second replica is at place `shift` of this order, from 0 and modulo its length,
-    and each further replica one place later. `shift` grows by one after each round of p through the
-    brokers. Kafka draws `start` and `shift` at random. Racks are not considered.
+    `start` is the position in `brokers` of partition 0's first replica; `shift` brokers are skipped before its second replica.
 
     Source: AdminUtils.assignReplicasToBrokers (0.8.0 to 3.9).
     """
+    # Kafka draws `start` and `shift` at random. Racks are not considered.
     size = len(brokers)
     found = []
     for partition in range(partitions):
+        # The first replica of the next partition is on the next broker. After each round of partitions through the
+        # brokers one more broker is skipped.
         first, round_shift = (start + partition) % size, shift + partition // size
         further = (1 + (round_shift + i) % (size - 1) for i in range(replication_factor - 1))
         found.append((brokers[first], *(brokers[(first + step) % size] for step in further)))

@@ -103,7 +103,7 @@ def send(driver: Driver, thread: Thread, effect: fx.Send) -> None:
 
 
 def send_to_controller(driver: Driver, thread: Thread, effect: fx.SendToController) -> None:
-    """Write a journal record `to_controller`, and pass this broker's request to the controller to the outbox."""
+    """Write a journal record `to_controller`, and pass the request to the outbox, which sends it to the controller."""
     record = driver.log("to_controller", thread.begin_record, api=effect.api, body=effect.body)
     driver.outbox.send_to_controller(driver, effect, record)
 

@@ -51,12 +51,13 @@ def keep_alive(latest: int, session: int, deadline: int, parked: bool) -> bool:
 
 
 class ExpiringOffset(NamedTuple):
-    """A committed offset: its times in ms, and whether a member subscribes to its topic."""
+    """A committed offset: commit and expiry time in ms, and whether its topic is subscribed."""
 
     commit_timestamp: int
     # The time at which the offset itself expires; None if the group's retention decides (since
     # 2.1).
     expire_timestamp: int | None
+    # Whether a member of the group subscribes to the topic.
     is_subscribed: bool
 
 

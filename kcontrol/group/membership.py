@@ -61,7 +61,7 @@ WHILE_LOADING = {e.SyncGroup: "REBALANCE_IN_PROGRESS", e.Heartbeat: "NONE"}
 
 
 def refused_here(ctx: GroupContext, event: e.SyncGroup | e.Heartbeat) -> str | None:
-    """Return the response's error if the group's state does not matter, else None.
+    """Return the error of a response that does not depend on the group's state, else None.
 
     While the group is being loaded, a Heartbeat gets "NONE" and, since 2.0, a SyncGroup
     REBALANCE_IN_PROGRESS.

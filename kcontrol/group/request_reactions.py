@@ -413,9 +413,9 @@ def request_of(event: Any) -> Request:
 
 
 def row_of(asked: ReactionInput, state: State, release: str) -> Reaction:
-    """Return the release's first row for `state` and the request of `asked` whose condition holds.
+    """Return the release's first row for `state` and this request whose condition is true.
 
-    Raises LookupError if the release has no such request, and so no such row.
+    Raises LookupError if the release does not have this request.
     """
     request = request_of(asked.event)
     for row in reactions_of(release, state, request):

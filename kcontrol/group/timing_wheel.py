@@ -105,7 +105,7 @@ class Timer:
         return self._where.get(task)
 
     def cancel(self, task: str) -> None:
-        """Remove a task, if there is one; its bucket still expires."""
+        """Remove a task if the timer has it; the bucket of the task stays until it expires."""
         if bucket := self._where.pop(task, None):
             del bucket.tasks[task]
 

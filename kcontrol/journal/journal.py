@@ -115,7 +115,7 @@ class Journal:
         return self._spelled
 
     def build_records(self) -> None:
-        """Make the journal records of every call of `add_batch` that has only stored their columns so far.
+        """Make the journal records of the batches of which `add_batch` has stored only the columns.
 
         Copies of this journal then share these records instead of making them again.
         """

@@ -529,7 +529,7 @@ class Lab(Operations):
     def runs(cls, folder: str | Path | None = None) -> Runs:
         """Return the runs in a folder, by default the folder in which labs keep their runs.
 
-        The result has a picture and Spark tables of the runs; both raise UserError without a journal.
+        The result has a picture and Spark tables of the runs; both raise UserError if there is no run.
         """
         # If the folder of kept runs has fewer than twelve, twelve runs that come with kcontrol stand beside them. A given
         # folder is shown alone.

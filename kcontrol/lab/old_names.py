@@ -40,7 +40,7 @@ class OldName(UserError, AttributeError):
 def absent(owner: str, name: str) -> AttributeError:
     """Return the error for the unknown attribute `name` of the class `owner`.
 
-    For a former name it is an OldName, whose text has the present name, else Python's AttributeError.
+    For a former name it is an OldName, whose text has the present name; for any other name it is an AttributeError.
     """
     if name not in OLD_NAMES:
         return AttributeError(f"{owner} has no attribute {name!r}")

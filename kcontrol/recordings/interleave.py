@@ -16,7 +16,7 @@ Group = list[dict[str, Any]]
 
 
 class Item(NamedTuple):
-    """One item of the order that `interleave` makes of a recorded step."""
+    """One item of the order that `interleave` returns for a recorded step, such as a transaction or a request."""
 
     # "write": `what` is a list of the writes of one transaction, and `move` their transition or None. "move": a transition
     # without a write. "request": a request at its arrival. "sent": a request whose sender ends before the arrival. "start",
@@ -316,7 +316,10 @@ class _Interleaver:
         self.next_move = self.next_request = 0
 
     def ready_items(self, out: int) -> Iterator[Item]:
-        """Yield the items that may come after the first `out` transactions of the step, and that were not yielded before."""
+        """Yield the transitions, requests and process actions that may come after the first `out` transactions.
+
+        No item is yielded twice. The transactions are those of the recorded step.
+        """
         # The end of a process comes after the transitions and requests that it may have made.
         yield from self._process_actions(out, leaving=False)
         yield from self._moves_and_requests(out)

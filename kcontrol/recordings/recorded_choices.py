@@ -38,7 +38,10 @@ class RecordedChoices:
 
     @property
     def _resigns_again(self) -> bool:
-        """Whether `/controller` exists and the recorded step has an election still to repeat: then the controller will resign."""
+        """Whether the controller will resign.
+
+        True if `/controller` exists and the recorded step has an election that the run has not repeated yet.
+        """
         return self.world.exist(CONTROLLER) == [True] and any(path == CONTROLLER for _, path in self.claims)
 
     @property

@@ -190,9 +190,9 @@ class RecordedStep:
         return False
 
     def isr_changes(self, held: dict[str, State]) -> tuple[list[Join], list[Shrink]]:
-        """Return the fetches after which followers join an ISR, and the followers that leaders remove, each in order.
+        """Return the step's ISR changes in order: the fetches by which followers join, and the removals of followers.
 
-        `held` has the values of the state znodes before this step, by path, and is updated.
+        `held` maps paths of state znodes to their values before this step, and is updated.
         """
         joins: list[Join] = []
         shrinks = []

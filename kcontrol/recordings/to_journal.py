@@ -315,9 +315,9 @@ class Causes:
         self.terms: dict[By, RecordId] = {}
 
     def triggered_by(self, record: RecordId, **about: Any) -> None:
-        """Set a journal record, such as a broker's registration, as the cause of what controllers do next.
+        """Set `record`, such as a broker's registration, as the cause of the controllers' next journal records.
 
-        With `broker=1` or `topic="t"`, records about this broker or topic have this cause also after the next call.
+        With `broker=1` or `topic="t"`, `record` stays the cause of records about this broker or topic after the next call.
         """
         self.latest = record
         self.last.clear()

@@ -65,7 +65,7 @@ def _quiet(rule_changes: Mapping[str, Any], faults: tuple[str, ...], brokers: tu
 
 
 def _after(world: World, *actions: Action) -> World:
-    """Perform each action in `world`, and run to rest after each; return `world`."""
+    """Perform each action in `world`, and after each one run the cluster until it is at rest; return `world`."""
     for action in actions:
         world.step(action)
         world.run()

@@ -1,6 +1,6 @@
-"""Starts the Java with Spark for this process; this Java ends with the process and logs to a file.
+"""Starts Spark's Java process, which ends with this Python process and logs to a file.
 
-Spark's own launcher needs bash and a Java module that small runtimes lack; PySpark can connect to a gateway that runs.
+Spark's own launcher needs bash and a Java module that small runtimes lack; PySpark can connect to a Java process that runs.
 """
 
 import contextlib

@@ -117,9 +117,9 @@ def in_time(journals: Sequence[JournalOfRun], since: datetime | None, until: dat
 
 # Files with one name in several folders are one run if each is a copy or the beginning of the longest file.
 def _named(journals: Iterable[JournalOfRun]) -> Iterable[JournalOfRun]:
-    """Yield one journal per run: files with one name are one run if all are copies or beginnings of the longest.
+    """Yield one journal per run: files with one name are one run if each is a copy or a beginning of the longest file.
 
-    Otherwise the files are several runs, named by folder and file.
+    Otherwise each different file is a run, named by folder and file.
     """
     by_name: dict[str, list[JournalOfRun]] = defaultdict(list)
     for journal in journals:
@@ -134,7 +134,7 @@ def _named(journals: Iterable[JournalOfRun]) -> Iterable[JournalOfRun]:
 
 
 def _different(found: Sequence[JournalOfRun]) -> list[JournalOfRun]:
-    """Return the journals of `found`, longest first, that are not the beginning of a longer one in the result.
+    """Return the journals of `found`, longest first, without each journal that is the beginning of a longer journal.
 
     Of equal files only the first by its path is returned.
     """

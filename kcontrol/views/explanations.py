@@ -83,7 +83,10 @@ def decided(record: Record, release: str = "") -> list[str]:
 
 
 def kafka_source(record: Record, release: str = "") -> str:
-    """Return the method and file of Kafka behind a journal record, and in parentheses their release; "" without any."""
+    """Return the method and the file of Kafka that a journal record stands for, with their release in parentheses.
+
+    Return "" for a record that no method of Kafka corresponds to.
+    """
     section, key = _entry(record)
     # The place in the run's release, if the table has it.
     for line, table in MEANINGS["earlier"].items():

@@ -240,7 +240,8 @@ WALL_CLOCK_MS = 1_000_000_000_000  # no run in virtual time lasts thirty years
 
 
 def on_bar(colour: str) -> str:
-    """Return the class of a text on a bar of this colour: "onbar" is white, "onlight" black, for a contrast of at least 4.5."""
+    """Return the CSS class of a text on a bar of this colour: "onbar" for white text, "onlight" for black text."""
+    # The contrast is at least 4.5.
     return "onbar" if colour in WHITE_ON else "onlight"
 
 

@@ -21,7 +21,7 @@ OF_THE_SERVER = "/zookeeper"  # ZooKeeper's own part of a tree without a chroot;
 class WriteResult(NamedTuple):
     """The result of one transaction: all operations were performed at `zxid`, or none because of `error`.
 
-    The three lists have one entry per operation, and are () after a failed transaction.
+    `versions`, `paths` and `stats` have one entry per operation, and are () after a failed transaction.
     """
 
     zxid: int

@@ -275,7 +275,7 @@ def controlled_shutdown(ctx: ControllerContext, event: events.ControlledShutdown
 
 
 def stop_replica(ctx: ControllerContext, tp: TopicPartition, broker_id: int) -> Handler:
-    """Send one StopReplica to the follower, then take the follower out of the ISR.
+    """Send StopReplica for `tp` to the follower `broker_id`; then remove this broker from the ISR.
 
     Source: KafkaController.shutdownBroker (0.8.1, 1.0).
     """

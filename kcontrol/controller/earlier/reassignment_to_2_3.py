@@ -149,8 +149,8 @@ def resume_reassignments_on(ctx: ControllerContext, brokers: Collection[int]) ->
 def _initiate(ctx: ControllerContext, tp: TopicPartition, target: Brokers) -> Handler:
     """Register the handler of the state znode, and start the reassignment to `target`.
 
-    An error of a step, also of `_check_reassignment`, is not raised: then remove the partition from
-    `/admin/reassign_partitions` and from the context.
+    After an error of a step, also of `_check_reassignment`, remove the partition from
+    `/admin/reassign_partitions` and from the context, and do not raise the error.
 
     Source: KafkaController.initiateReassignReplicasForTopicPartition (0.8.1).
     """

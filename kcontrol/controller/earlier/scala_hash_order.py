@@ -32,10 +32,10 @@ SMALL = 4  # an immutable map or set of up to four entries keeps the order in wh
 def order_of_the_caller(
     by_broker: Mapping[int, Replicas], broker_order: Iterable[int], set_size: int
 ) -> list[Replicas]:
-    """Return groups of one replica each, in the order of Kafka's Scala Set (up to 1.0).
+    """Return each replica in its own list, in the order of Kafka's Scala Set (up to 1.0).
 
-    Without `broker_order` brokers ascend. `set_size` is the size of a larger Set that had these
-    replicas, else 0.
+    Without `broker_order` brokers ascend. `set_size` is the size of the larger Set that Kafka has
+    filtered, else 0.
     """
     # A Set of up to four replicas keeps the order of insertion: broker by broker.
     brokers = _order_of_brokers(by_broker, broker_order)
@@ -87,7 +87,7 @@ def _rotated(value: int, bits: int) -> int:
 
 
 def in_set_order(ids: Iterable[int]) -> tuple[int, ...]:
-    """Return each id once: up to four ids in the order of adding, more in the order of the trie.
+    """Return each id once, in the order of a Scala Set: as added for up to four ids, else by hash.
 
     >>> in_set_order((2, 3, 2, 1))
     (2, 3, 1)

@@ -140,9 +140,9 @@ class PredictionQuestion:
 
     @property
     def waiting(self) -> str | None:
-        """The sentence "Answer first: ..." for the viewer's Step button, which waits for the answer; None after an answer.
+        """The sentence "Answer first: ..." for the viewer's Step button, or None if the button need not wait.
 
-        It is None too if `is_foreign`, because then no answer is taken.
+        The button waits until the learner has answered, but not for a question that takes no answer (`is_foreign`).
         """
         return None if self.chosen or self.is_foreign else f"Answer first: {self._entry['question']}"
 

@@ -36,7 +36,7 @@ _printed = Printed()
 
 
 def begin(descriptor: int) -> None:
-    """Set the descriptor to which all text that is printed within `capturing` is written from now on."""
+    """Write text that is printed in `capturing` blocks to the file descriptor `descriptor` from now on."""
     _printed.descriptor = descriptor
 
 

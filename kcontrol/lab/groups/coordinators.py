@@ -38,9 +38,9 @@ ELECTED, RESIGNED = e.PartitionElected.__name__, e.PartitionResigned.__name__
 
 
 def coordinators(state: State, release: str) -> pd.DataFrame:
-    """Return one row per running broker and partition of `__consumer_offsets`: whether it leads, loads and owns the partition.
+    """Return one row per running broker and partition of `__consumer_offsets`: `leads`, `loading`, `owned` and more.
 
-    The owner coordinates groups. Further columns have errors by which a broker refuses requests.
+    `owned`: the broker coordinates the partition's groups. Further columns have the broker's error for each request.
     """
     # The sets `loading` and `owned` and the release decide the response to a request before any group is looked at. `groups`
     # are those in the coordinator's cache.

@@ -36,9 +36,9 @@ def proportion(hits: int, number: int) -> Estimate:
 
 
 def middle_value(values: Sequence[float]) -> Estimate:
-    """Return the median of the values with its interval between two values of the ordered sample.
+    """Return the median of the values and its interval, whose ends are two of the values.
 
-    The ends are None for fewer than six values. Without a value all three are None.
+    The ends are None for fewer than six values; the median is None if there is no value.
     """
     if not values:
         return Estimate(None, None, None)

@@ -20,9 +20,10 @@ RECORD_EVERY_MS, DEATHS, CHANGES = 2_000, 4, 8
 
 
 class Event(NamedTuple):
-    """An action from outside, and its time in ms since the events of the run began; ("send", partition, acks) sends a record."""
+    """An action of a scenario, such as the kill of a broker, and its time in ms since the run's events began."""
 
     at_ms: int
+    # The action ("send", partition, acks) sends a record.
     action: Action
 
 

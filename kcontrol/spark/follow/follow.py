@@ -71,7 +71,10 @@ def follow(asked: Following, checkpoint: Checkpoint, *, once: bool, wait: Callab
 
 
 def _look(asked: Following, checkpoint: Checkpoint) -> list[NoLog]:
-    """Update the files of the checkpoint; return the files that are not read. Raises UserError if there is no log."""
+    """Scan the followed paths, and update the checkpoint's files; return the files that are no logs.
+
+    Raises UserError if no file is a log.
+    """
     found = look(asked.paths, asked.out, checkpoint.files, checkpoint.next_id)
     if not found.files:
         raise UserError(found.refused[0].reason if found.refused else f"There is no log in {asked.paths[0]} beside the tables.")
@@ -86,7 +89,7 @@ def _look(asked: Following, checkpoint: Checkpoint) -> list[NoLog]:
 
 
 def _read(asked: Following, checkpoint: Checkpoint) -> bool:
-    """Read at most ROUND_BYTES of the unread bytes that the last look at the files found; return whether more are left."""
+    """Read at most ROUND_BYTES of the bytes that `_look` has found unread; return whether unread bytes are left."""
     unread = [file for file in checkpoint.files if file.unread or not checkpoint.parts]
     if not unread:
         return False
@@ -185,9 +188,9 @@ def _merge(asked: Following, checkpoint: Checkpoint) -> None:
 
 
 def _rows(asked: Following, checkpoint: Checkpoint, shown: dict[str, tuple[str, int]]) -> DataFrame:
-    """Return the rows of the checkpoint's parts, without the rows that a later part has again.
+    """Return the rows of the checkpoint's parts; rows that a later part repeats are left out.
 
-    `shown` maps a file's id to (name, number of the first line that is left out).
+    `shown` maps a file's id to (name in the rows, number of the first line that is left out).
     """
     counts = [
         (part, id, shown[id][0], min(shown[id][1], ALL_LINES if until is None else until))

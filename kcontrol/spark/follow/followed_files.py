@@ -160,9 +160,9 @@ TESTS: tuple[Callable[[Followed, Present], bool], ...] = (
 
 
 def _matched(logs: Sequence[Present], known: Sequence[Followed]) -> dict[Path, Followed]:
-    """Return, by the path of each file in `logs`, the known file that the file continues.
+    """Return, by path, for each file in `logs` the known file that it continues: unchanged, grown, renamed or copied.
 
-    A new file, which continues no known file, is left out.
+    A new file is left out.
     """
     free, found = {file.id: file for file in known}, dict[Path, Followed]()
     for test in TESTS:
@@ -178,10 +178,9 @@ def _is_beside(file: Followed, item: Present) -> bool:
 
 
 def _is_elsewhere(file: Followed, logs: Sequence[Present], found: dict[Path, Followed], present: Sequence[Present]) -> bool:
-    """Return whether another log of the folder begins with the bytes that were read of a missing file.
+    """Return whether another log begins with the read bytes of the missing `file`, or `file` is no log any more.
 
-    Return True also if `file` is no log any more. `present` are all existing files, `logs` the logs among them; `found` maps
-    paths to known files.
+    `present` are all files, `logs` the logs among them, `found` their known files by path.
     """
     if any(item.reason is not None and item.stamp[:2] == file.stamp[:2] for item in present):
         return True

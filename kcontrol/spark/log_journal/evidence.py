@@ -72,7 +72,7 @@ def _write(spark: SparkSession, name: str, folder: Path, *, is_empty: bool) -> N
 def with_evidence(spark: SparkSession, name: str) -> DataFrame:
     """Return the table `name` with two columns more: `inferred` has the names of values that no log line shows.
 
-    The other one, `line`, is a place such as "server.log:12".
+    `line` has the row's log line, such as "server.log:12".
     """
     columns = spark.table(name).columns
     listed = ", ".join(f"'{column}'" for column in columns)

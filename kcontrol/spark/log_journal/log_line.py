@@ -1,4 +1,4 @@
-"""A line of a broker's log with facts (values in its message), and the index of the lines that come after it."""
+"""A broker's log line with facts (values in its message), and an index that finds the next log line of a key."""
 
 from __future__ import annotations
 

@@ -171,9 +171,9 @@ class Memory:
         self.write(by, cause, inferred, (path, encode_state(LeaderAndIsr.from_json(leadership)).decode(), False))
 
     def forget_topic(self, topic: str, by: int | None, cause: RecordId | None, inferred: str | None, *more: str) -> None:
-        """Record a transaction that deletes a topic's znodes and the znodes `more`, such as the request of the deletion.
+        """Record the transaction that deletes a topic's znodes and the znodes `more`, such as its deletion request.
 
-        `by` is the deleting broker, None for a client; the class explains `inferred`.
+        `by` is the deleting broker, None for a client; `inferred` names the values that no log line has.
         """
         gone = [tp for tp in {*self.assigned, *self.leaderships} if tp.rpartition("-")[0] == topic]
         states = sorted(state_path(TopicPartition.parse(tp)) for tp in gone)

@@ -60,7 +60,7 @@ def encoded_state(encoded: Column) -> Column:
 
 
 def kind_of(encoded: Column) -> Column:
-    """Return the kind of a message, which is the first part of the text that `encoded_facts` returns."""
+    """Return the kind of a log message, such as "partition_transition", from the result of `encoded_facts`."""
     return sql.substring_index(encoded, FACT, 1)
 
 
@@ -86,7 +86,7 @@ def json_facts(encoded: Column) -> Column:
 
 
 def all_facts(own: Column, state: Column) -> Column:
-    """Return the facts of a message (`own`) and those of the leader and ISR in it (`state`, or NULL) in one map."""
+    """Return one map with the facts of a message (`own`) and the facts of its leader and ISR (`state`, or NULL)."""
     # A fact that both maps have keeps the value of `own`.
     inner = sql.map_filter(state, lambda name, _: ~sql.map_contains_key(own, name))
     return sql.when(state.isNull(), own).otherwise(sql.map_concat(own, inner))

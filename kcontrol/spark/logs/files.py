@@ -98,7 +98,7 @@ def counted(path: Path, copies: Path) -> LogFile:
 
 
 def no_text(path: Path) -> str | None:
-    """Return why a file is no log, such as "... is a ZIP file: unpack it first.", None if its beginning may be a log's."""
+    """Return why a file is no log, such as "... is a ZIP file: unpack it first."; None if the file may be a log."""
     with path.open("rb") as file:
         first = file.read(CHUNK_BYTES)
     if first.startswith(ZIP):

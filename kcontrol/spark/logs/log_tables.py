@@ -154,9 +154,9 @@ def size_of(path: Path) -> int | None:
 
 
 def _counted(spark: SparkSession, folder: Path, files: Sequence[LogFile], refused: list[NoLog], left_out: DataFrame) -> Written:
-    """Return the numbers of lines in the new tables `records` and `rejected` of `folder`.
+    """Return the counts of the lines in the new tables `records` and `rejected` of `folder`.
 
-    Raises LinesLost if a line of one of the `files` is in no table, UserError if all records are left out.
+    Raises LinesLost if a line of `files` is neither there nor in `left_out`, UserError if all records are in `left_out`.
     """
     records = spark.read.parquet(literal(folder / "records"))
     lines = records.groupBy("file").agg(

@@ -158,9 +158,9 @@ class Names:
                         self._add(place.kind, name, is_sure=True)
 
     def _add(self, kind: str, name: str, *, is_sure: bool) -> bool:
-        """Add a new name of this kind; return False, and add nothing, if the name is in doubt.
+        """Add a new name of this kind and return True; if the name is in doubt, only return False.
 
-        A word of Kafka's messages (`words`) is in doubt, unless `is_sure`: the place always has a name.
+        A word of Kafka's messages is in doubt, unless its place always has a name (`is_sure`).
         """
         # Never a name, or a name that is known.
         if not name or name in OWN or name in self._names or name.isdecimal():
@@ -197,7 +197,7 @@ class Names:
         return self._names.get(name, name)
 
     def replaced(self, text: str) -> str:
-        """Return the text with a stable name, such as "topic-1", in place of each name that was found."""
+        """Return the text with a stable name, such as "topic-1", in place of each name that `learn` has found."""
         if self._pattern is None:
             self._pattern = self._compiled()
         spans: list[tuple[str, int, int]] | None = None

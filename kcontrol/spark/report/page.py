@@ -179,9 +179,9 @@ def _bar(run: RunTimes, row: Row, look: str, y: int, height: int, words: str) ->
 
 
 def _place(run: RunTimes, at_ms: int | None, n: int | None) -> float:
-    """Return a place on the line of a run in per cent: by `at_ms` or, in a run without times, by the record's position `n`.
+    """Return the place of a time (in a run without times: of record number `n`) on the run's line, from 0 to 100.
 
-    Without this value it is the end, 100.
+    Return 100 if the time or the number is None.
     """
     if run.begin_ms is not None and at_ms is not None:
         return 100 * (at_ms - run.begin_ms) / max(1, run.length)
@@ -236,7 +236,7 @@ def _durations(section: Section) -> str:
 
 
 def _rows(section: Section, numbers: Mapping[str, int]) -> str:
-    """Return the section's rows in HTML, in one table for each run and key.
+    """Return the section's rows in HTML, one table per run and key; the key is, for example, the reason of a rebalance.
 
     The numbers in the table of counts (`_counts`) are links to these tables.
     """

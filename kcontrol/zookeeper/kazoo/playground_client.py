@@ -71,7 +71,7 @@ class KazooPlaygroundClient:
         self._wait_for(KazooState.CONNECTED)
 
     def expire(self) -> None:
-        """End the session at the server, as a passed timeout does; the client finds it out when it is connected again."""
+        """End the session at the server, as a passed timeout does; the client, once connected, gets the expiry."""
         close_session([self._server], PATIENCE_S, self.kazoo._session_id, self.kazoo._session_passwd)
 
     def drain(self) -> None:
@@ -128,7 +128,7 @@ class MemoryPlaygroundClient:
         self.kazoo.reconnect()
 
     def expire(self) -> None:
-        """End the session in ZooKeeper; the client finds it out in `mend`."""
+        """End the session in ZooKeeper; the client receives the expiry when `mend` connects it again."""
         self.kazoo.expire()
 
     def drain(self) -> None:

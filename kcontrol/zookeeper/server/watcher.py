@@ -124,7 +124,7 @@ def await_end(child: "subprocess.Popen[bytes]", wake: int, parent: int) -> None:
 
 
 def die_with_watcher() -> None:
-    """Let Linux kill this child process when its parent, the process of this file that watches the pipe, ends."""
+    """Let Linux kill this child process when its parent process, the watcher, ends."""
     # This runs in the child before the child's program starts. Linux sends the signal when the thread that started the child
     # ends; the watcher has only one thread.
     import ctypes
