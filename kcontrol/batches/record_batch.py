@@ -61,7 +61,7 @@ def size_in_bytes(batch: Batch, message_format: int) -> int:
 def records_section(batch: Batch, message_format: int) -> bytes:
     """Return the bytes after a batch's header: its records in format 2, its messages in formats 0 and 1.
 
-    With a codec the bytes are compressed; they are the wrapper's value in formats 0 and 1.
+    With a codec the bytes are compressed; in formats 0 and 1 they are the value of the wrapper message.
     """
     if message_format == 2:
         plain = b"".join(_record(record, batch.base_offset) for record in batch.records)

@@ -342,7 +342,7 @@ HANDLERS: dict[type[Event], Callable[[BrokerContext, Any], Handler]] = {
 
 
 def handle(ctx: BrokerContext, event: Event) -> Handler:
-    """Run the handler of an event, and give each log the role and high watermark of its partition.
+    """Run the handler of an event, then apply the stored leadership of each partition to its log.
 
     Raises KeyError for an event without a row in HANDLERS.
     """

@@ -110,7 +110,7 @@ def size_in_bytes(records: Sequence[StoredRecord], message_format: int) -> int:
 
 
 def as_batch(records: Sequence[StoredRecord]) -> Batch:
-    """Return the records of one batch, at least one, in the form in which bytes are written."""
+    """Return the records of one batch, at least one, as a Batch, which can be written as bytes."""
     codec = getattr(records[0], "codec", 0)
     found = tuple(Record(each.offset, key_of(each), data_of(each)) for each in records)
     return Batch(base_offset_of(records[0]), found, codec)

@@ -149,9 +149,9 @@ def disconnect(world: World, n: int, stopped: RecordId) -> None:
 
 
 def lose(world: World, driver: Driver, lost: list[BrokerToControllerRequest], cause: RecordId, error: str) -> None:
-    """Queue one response with `error` at the broker of `driver`, in place of responses to the requests `lost`.
+    """Queue one ControlledShutdownResponse with `error` for the ControlledShutdown requests `lost` of a broker.
 
-    `lost` are ControlledShutdown requests of this broker; `cause` is the journal record that ended the connection.
+    `driver` is the driver of this broker; `cause` is the journal record that ended the connection.
     """
     world.network.settle(driver.node, lost)
     record = world.log("controller_response", cause, broker=driver.node, requests=[str(q.record) for q in lost], error=error)
@@ -173,7 +173,10 @@ def _response_event(api: str, body: Any) -> Event:
 
 
 def frozen_controller(world: World, n: int) -> int | None:
-    """Return the frozen broker that handles the first AlterIsr of broker `n`; None if `n` has no AlterIsr there."""
+    """Return the receiver of the first AlterIsr of broker `n` if the receiver is frozen, else None.
+
+    Return None also if the receiver is still the controller in the metadata of `n`.
+    """
     for request in world.network.to_controller.get(n, ()):
         if request.api == "AlterIsr":
             target = receiver_of(world, n, request) if request.receiver == -1 else request.receiver

@@ -78,9 +78,9 @@ def consumers(settings: Settings) -> dict[str, Consumer]:
 
 
 def coordinator(world: World, group: str) -> int | None:
-    """Return the group's coordinator by the metadata of the living brokers.
+    """Return the coordinator of the group, as a living broker's metadata name it.
 
-    Return None if no metadata name a coordinator that runs and is not frozen.
+    Return None if no broker's metadata name a coordinator that runs and is not frozen.
     """
     # The metadata of living brokers, in the order of the broker ids.
     known = [broker for n in sorted(world.processes) if (broker := named_by(world, n, group)) is not None]
@@ -279,7 +279,10 @@ def record_response(world: World, correlation_id: str, body: Any, record: Record
 
 
 def _after_sync(world: World, name: str, me: Consumer, body: e.SyncResult) -> Consumer:
-    """Return the state of a consumer after the response to SyncGroup; its poll fails if it cannot read the assignment."""
+    """Return the state of a consumer after the response to SyncGroup.
+
+    If the consumer cannot read the assignment in the response, its poll fails.
+    """
     if body.error == "NONE" and not consumer_protocol.is_assignment(body.assignment):
         now = me._replace(asked=None, state=STABLE)
         return now.after_failed_read(world.clock(), rejoins=not has_poll_timeout(world, name))

@@ -68,9 +68,9 @@ def wait(world: World, ms: int) -> None:
 
 
 def next_action(world: World, end_ms: int | None = None) -> Action | None:
-    """Return the earliest action of a consumer or a coordinator's timer; ("wait", ms) if time must pass before it.
+    """Return the earliest action of a consumer or a timer; ("wait", ms) if time must pass before the action.
 
-    Return None at `end_ms` or, without `end_ms`, if only heartbeats and timers that change no group are pending.
+    Return None at `end_ms`. Without `end_ms`, return None if only heartbeats and timers that change no group are left.
     """
     due = sorted((*_requests(world), *_deadlines(world)), key=lambda one: one.at_ms)
     if end_ms is None and all(one.keeps for one in due):

@@ -253,7 +253,7 @@ def lose_tail(world: World, n: int, partition: str, offset: int) -> None:
 
 
 def replicas(world: World) -> dict[int, dict[TopicPartition, ReplicaLog]]:
-    """Return, by broker id, all logs of a broker by partition, the logs of stopped brokers included."""
+    """Return all logs of each broker as {broker id: {partition: log}}, the logs of stopped brokers included."""
     living = {n: dict(p.driver.broker.logs) for n, p in world.processes.items()}
     return {n: found for n, found in sorted({**world.disks, **living}.items()) if found}
 

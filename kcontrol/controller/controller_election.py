@@ -199,9 +199,9 @@ def _register_controller_and_increment_epoch(ctx: ControllerContext, timestamp_m
 def _check_controller_and_epoch(
     ctx: ControllerContext, controller_epoch: int
 ) -> Generator[effects.Effect, Any, int]:
-    """Return the version of `/controller_epoch` if this broker's transaction has succeeded before.
+    """Return the version of `/controller_epoch` if this broker is controller in ZooKeeper.
 
-    Raises ControllerMoved if `/controller` has another id or `/controller_epoch` another epoch than
+    Raises ControllerMoved unless `/controller` has this broker's id and `/controller_epoch` has
     `controller_epoch`.
 
     Source: KafkaZkClient.registerControllerAndIncrementControllerEpoch, checkControllerAndEpoch

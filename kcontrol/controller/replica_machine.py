@@ -179,7 +179,9 @@ def send_leader_and_isr(
 def stop_and_leave_isr(
     ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState
 ) -> Steps:
-    """Stop replicas, take them out of the ISR, and send the smaller ISR to the other replicas.
+    """Move replicas to `target` (Offline), and take them out of the ISRs in their state znodes.
+
+    Add StopReplica for their brokers, and LeaderAndIsr for the other replicas, to `batch`.
 
     Source: ZkReplicaStateMachine.doHandleStateChanges, OfflineReplica (2.8).
     """
@@ -316,8 +318,8 @@ def handle_state_changes(
 ) -> Steps:
     """Move each replica to `target`, broker by broker, then send the requests in one batch.
 
-    `broker_order` is Kafka's order of brokers, () if ascending. `set_size` is the size of the Scala
-    Set of which Kafka's caller passes a part, else 0.
+    `broker_order` is Kafka's order of brokers, () if ascending; `set_size` changes the order of the
+    replicas up to 1.0.
 
     Source: ZkReplicaStateMachine.handleStateChanges (2.8).
     """
@@ -325,12 +327,12 @@ def handle_state_changes(
     for replica in subjects:
         by_broker.setdefault(replica.broker_id, []).append(replica)
     if not by_broker:
-        # Only releases up to 1.0 use `set_size`; it is 0 if Kafka's caller passes all members of
-        # its Set.
         return
     if ctx.design.starts_machines and not ctx.machines_started:
         return
     batch = RequestBatch()
+    # `set_size` is the size of the Scala Set of which Kafka's caller passes a part, 0 if the caller
+    # passes the whole Set. Only releases up to 1.0 use it.
     for together in ctx.design.in_groups(by_broker, broker_order, set_size):
         for action, group in _by_action(ctx, together, target).items():
             if action is not None:

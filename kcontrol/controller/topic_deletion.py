@@ -218,7 +218,7 @@ def stop_replica_response_received(
 def resume_deletions(ctx: ControllerContext) -> Handler:
     """Complete, retry or start the deletion of each queued topic, all in one call.
 
-    `resume_topics` says when it completes, retries and starts the deletion of a topic.
+    `resume_topics` says when a deletion is completed, retried or started.
 
     Source: TopicDeletionManager.resumeDeletions (2.8).
     """

@@ -113,7 +113,7 @@ def _read(ctx: GroupContext, partition: int, loaded: Loaded) -> Handler:
 
 
 def next_offset(batch: LogBatch) -> int:
-    """Return the offset at which the log goes on after a batch and its cleaned records."""
+    """Return the offset after the last record of a batch, even if that record was cleaned away."""
     return max(batch.next_offset, batch.base_offset + max(len(batch.records), 1))
 
 

@@ -268,7 +268,7 @@ def _after_id_stored(
 def _after_id_failed(
     ctx: GroupContext, event: e.StaticMemberStored, group: Group | None, member: Member | None
 ) -> Handler:
-    """Return the group after the write of a static member's new id has failed: the old id is back.
+    """Return the group with a static member's old id, since the write of the new id has failed.
 
     Return None if the member or the group has left.
     """

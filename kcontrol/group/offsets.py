@@ -166,9 +166,10 @@ def _after_append(held: Offsets, event: e.OffsetsStored) -> Offsets:
 
 
 def _after_transactional_append(held: Offsets, event: e.OffsetsStored, producer: int) -> Offsets:
-    """Return a group's offsets after the append of a TxnOffsetCommit; `held` are those before.
+    """Return the group's offsets after the append of a TxnOffsetCommit.
 
-    `producer` is the producer id of the transaction, which stays open.
+    `held` are the offsets before; `producer` is the producer id of the transaction, which stays
+    open.
 
     Source: onTxnOffsetCommitAppend, failPendingTxnOffsetCommit of GroupMetadata.scala (2.8).
     """

@@ -350,7 +350,9 @@ def _begin_generation(ctx: GroupContext, group: Group, now_ms: int, rule: str) -
 
 
 def remove_pending_sync_member(ctx: GroupContext, group_id: str, member_id: str) -> Handler:
-    """Record that a member has sent SyncGroup; after the last SyncGroup cancel the phase's timer.
+    """Record that this member has sent SyncGroup.
+
+    If no other SyncGroup is missing, cancel the timer of the sync phase.
 
     Source: removePendingSyncMember (2.8).
     """

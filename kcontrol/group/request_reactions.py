@@ -184,7 +184,7 @@ def is_fenced(asked: ReactionInput) -> bool:
 
 
 def is_named_and_fenced(asked: ReactionInput) -> bool:
-    """Check that the request has a member id, and another member has its instance id."""
+    """Check that the request has a member id, and another member has the request's instance id."""
     return asked.member_id != NO_MEMBER_ID and is_fenced(asked)
 
 

@@ -89,9 +89,9 @@ def is_ready(level: str) -> bool:
 
 
 def highest(level: str, other: str | None) -> str:
-    """Return the higher of two levels, of which light is the lowest and full the highest.
+    """Return the higher of two levels of packages; the lowest level is "light", the highest is "full".
 
-    `other` is ignored if it is not a level.
+    If `other` is not a level, return `level`.
     """
     levels = list(LOCKS)
     return max(level, other, key=levels.index) if other in levels else level

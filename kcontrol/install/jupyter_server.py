@@ -100,7 +100,10 @@ def options(folder: Path, port: int | None, *, browser: bool) -> list[str]:
 
 @contextmanager
 def one_at_a_time() -> Iterator[Callable[[], None]]:
-    """Hold a lock per user until the yielded function is called or the `with` block ends, so that no two starts take one port."""
+    """Hold a lock of this user until the yielded function is called or the `with` block ends.
+
+    So two servers that start at one time do not take the same port.
+    """
     path = Path(tempfile.gettempdir()) / f"kcontrol-{os.getuid()}.lock"
     with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

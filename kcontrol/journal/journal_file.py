@@ -220,7 +220,10 @@ def upgraded(record: Record, version: int) -> Record:
 
 
 def _to_version_2(record: Record) -> Record:
-    """Return a record of version 1 with the node OUTSIDE if no broker made it; in version 1 it had node 0 and incarnation 0."""
+    """Return a record of journal version 1 as in version 2: with the node OUTSIDE in its id if no broker made it.
+
+    In version 1 such an id has node 0 and incarnation 0.
+    """
     return record._replace(id=_outside(record.id), cause=record.cause and _outside(record.cause))
 
 

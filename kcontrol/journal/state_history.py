@@ -31,7 +31,7 @@ def _copy(value: Any, deep: int) -> Any:
 
 
 def _entries(value: Any, deep: int) -> int:
-    """Return the number of entries of a dict or list, with those of the dicts below it down to `deep` levels.
+    """Return the number of entries of a dict or list, plus the entries of a dict's values, down to `deep` levels.
 
     Return 0 for a value of another type.
     """

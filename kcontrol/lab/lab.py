@@ -515,7 +515,7 @@ class Lab(Operations):
 
     @property
     def _held(self) -> str | None:
-        """The sentence "Answer first: ..." with the question for whose answer the viewer's Step button waits; else None.
+        """The sentence "Answer first: ..." if the viewer's Step button waits for the answer to a question, else None.
 
         `step` and `run` do not wait.
         """

@@ -1,4 +1,4 @@
-"""Finds journal records by a learner's text: `2.1.58` is the id of a record, `leader of t-0` stands for its last change."""
+"""Finds journal records by text: "2.1.58" is a record's id, "leader of t-0" the last record that set this leader."""
 
 from __future__ import annotations
 

@@ -355,7 +355,7 @@ class _Interleaver:
         return move["to"] != "ReplicaDeletionSuccessful" or next(stops, -1) < self.next_request
 
     def _is_request_ready(self, out: int) -> bool:
-        """Return whether the next recorded request may come after the first `out` transactions of the step."""
+        """Return whether the step's next request can be placed after the step's first `out` ZooKeeper transactions."""
         n = self.next_request
         if n >= len(self.requests) or self.request_gates[n] > out:
             return False

@@ -222,7 +222,7 @@ class Player:
         return following
 
     def _must_wait(self, action: Any) -> bool:
-        """Return whether an action must wait, because the recording has other events before it."""
+        """Return whether an action must wait for events that come before this action in the recording."""
         # A new session, and the end of a broker, wait for the writes that the recording has before them.
         if action[0] in ("renew", "reconnect") and self.written < self.recorded.writes_before_the_new_session_of(action[1]):
             return True
@@ -321,7 +321,10 @@ class Player:
             self.waits = True
 
     def _catch_up(self, word: str, argument: Any) -> None:
-        """Run until the brokers have made the writes that the recording has before the action `word`, then end sessions."""
+        """Make the writes, then end the sessions, that come before the action `word`, such as "kill", in the recording.
+
+        `argument` is the action's argument, such as a broker's id.
+        """
         if writes := self.recorded.before(word, argument):
             self._settle(but="expire", writes=writes)
         self._end_sessions(self.recorded.at)
@@ -376,7 +379,10 @@ class Player:
         self.world.step(("create", PREFERRED_REPLICA_ELECTION, text))
 
     def create(self, topics: dict[str, Any]) -> None:
-        """Create topics: by name the replicas of each partition, or a dict with `partitions` and `config`."""
+        """Create the topics in `topics`, which maps names to replicas by partition, such as {"t": {"0": [1, 2]}}.
+
+        A topic with settings has {"partitions": {"0": [1, 2]}, "config": {...}}.
+        """
         for topic, assignment in topics.items():
             # In the recording the controller has handled the earlier topics before.
             if self.recorded.meets_earlier_topics_before(topic):

@@ -46,7 +46,10 @@ class RecordedChoices:
 
     @property
     def next_controller(self) -> int | None:
-        """The broker that next registers or creates `/controller` in the recording; None before the first such broker."""
+        """The broker of the next recorded creation of `/controller` or of a registration.
+
+        While a controller has still to resign, and after the last creation: the broker of the preceding creation, or None.
+        """
         # While a controller will still resign, and after the last creation, the broker of the last one.
         return self.claims[0][0] if self.claims and not self._resigns_again else self._acting
 

@@ -217,7 +217,7 @@ def _writes_of_brokers(writes: Sequence[Mapping[str, Any]]) -> int:
 
 
 def counts(path: str) -> bool:
-    """Return whether writes to this path have a fixed position among the writes of a step, whatever the timing."""
+    """Return False if writes to this path may come earlier or later in a step, such as ISR notifications; else True."""
     # ISR change notifications and blocks of producer ids may come earlier or later.
     return not path.startswith(UNTIMED)
 

@@ -212,7 +212,7 @@ def long(machine: str, state: str | None) -> str:
 
 
 def as_logged_by_0_8_0(move: dict[str, Any], failed: dict[str, Any]) -> dict[str, Any]:
-    """Return a transition with the source state that 0.8.0 logs in the field `from`.
+    """Return the transition `move` with the source state that 0.8.0 logs in the field `from`: None for a replica.
 
     `failed` is {"failed": True} for a failed transition, else {}.
 

@@ -301,7 +301,7 @@ SESSIONS = {"open": Replay._open, "close": Replay._close, "rejected": Replay._re
 
 
 class Causes:
-    """The journal records of one step that later records may have as their cause."""
+    """The journal records of one step that can be causes of later records, such as a broker's start or an election."""
 
     def __init__(self, act: RecordId) -> None:
         self.act = self.latest = act

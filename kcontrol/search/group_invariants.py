@@ -131,7 +131,7 @@ def generation_never_falls(world: World) -> str | None:
 
 
 def _transitions(world: World) -> Iterator[Group]:
-    """Yield, for each transition of a group in the last step, the group after it, unless it left the cache."""
+    """Yield the group after each transition in the last step; a transition that removes the group yields nothing."""
     for record in world.last_step:
         if record.kind == "group" and record.fields["group_metadata"] is not None:
             yield record.fields["group_metadata"]
@@ -159,7 +159,7 @@ def _partitions(assignment: bytes) -> list[TopicPartition]:
 
 
 def _left_out(counts: Counter[TopicPartition]) -> list[str]:
-    """Return, as text, the partitions without an owner that are below the highest assigned partition of their topic.
+    """Return, as text, each partition without an owner if a partition of its topic with a higher number has an owner.
 
     `counts` has the number of owners of each assigned partition.
     """

@@ -61,7 +61,7 @@ class Invariant:
     def is_promised_by(self, release: str) -> bool:
         """Return whether Kafka gives the guarantee in `release`.
 
-        A release of two numbers, such as "2.8", includes every patch: there a guarantee since 2.8.1 is given.
+        A release such as "2.8" means its newest patch: a guarantee that began with 2.8.1 is given in "2.8".
         """
         return is_since(self.since, release)
 

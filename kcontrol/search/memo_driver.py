@@ -199,7 +199,7 @@ def _item_key(item: Any) -> Any:
 
 
 def digest_text(text: fingerprint.Text) -> fingerprint.Text:
-    """Return a copy of a Text with a digest in place of `words`, the fingerprint text of a part of the world."""
+    """Return a copy of `text`, which is part of a world's fingerprint, with a digest in place of `words`."""
     return text._replace(words=hashlib.blake2b(text.words.encode(), digest_size=16).hexdigest())
 
 

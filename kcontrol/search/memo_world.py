@@ -1,4 +1,7 @@
-"""The simulated cluster of a search. Its forks copy references only, since its drivers are memoized (`memo_driver.py`)."""
+"""The simulated cluster of a search. A fork shares the memoized states of its drivers with the original world.
+
+Read next: `memo_driver.py`.
+"""
 
 from __future__ import annotations
 

@@ -75,9 +75,9 @@ def explorer(start: bytes) -> Explorer:
 
 
 def answers(start: bytes, nodes: Sequence[FrontierState]) -> list[Answer]:
-    """Return a list of successors for each state; `start` is the pickled Start of the search.
+    """Return a list of successors for each state in `nodes`; `start` is the pickled Start of the search.
 
-    The sentence of a UserError ends a list. After a UserError or a violation all further lists are empty.
+    The text of a UserError ends a list. After a UserError or a violation all further lists are empty.
     """
     # The search ends at the first violation or error, so it needs no further lists.
     found: list[Answer] = []

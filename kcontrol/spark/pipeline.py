@@ -235,9 +235,9 @@ def _read(spark: SparkSession, folder: Path) -> DataFrame:
 
 
 def _at_least_as_long(journals: Sequence[JournalOfRun], former: DataFrame | None) -> list[JournalOfRun]:
-    """Return the journals that have as many records of their run as the earlier table `former`, or more.
+    """Return the journals that have at least as many records as `former` has of the journal's run.
 
-    `former` is the table `journal` written before; without this table (None) all journals are returned.
+    `former` is the table `journal` of an earlier call; if it is None, return all journals.
     """
     counts = {row["run"]: row["count"] for row in former.groupBy("run").count().collect()} if former is not None else {}
     return [journal for journal in journals if record_count(journal.path) >= counts.get(journal.run, 0)]

@@ -134,9 +134,9 @@ def _visible(moment: Moment) -> Any:
 
 
 def _coordinated(state: Mapping[str, Any], group_id: str) -> tuple[int | None, Mapping[str, Any] | None]:
-    """Return the broker whose coordinator has the group under the latest coordinator epoch, and its cache of the group.
+    """Return the broker whose coordinator has the group in its cache, and the group in this cache.
 
-    Return (None, None) if no coordinator has the group.
+    Of several such brokers, return the broker with the latest coordinator epoch; without such a broker, (None, None).
     """
     holding = [
         (max(node["group"].get("coordinator_epochs", {}).values(), default=-1), int(broker), node["group"]["groups"][group_id])

@@ -82,7 +82,7 @@ class BrokerWords:
 
 
 def _brokers(paths: Iterable[str]) -> Iterator[int]:
-    """Yield the broker of each path that is the path of a registration."""
+    """Yield the broker id of each path of a registration, such as 1 for "/brokers/ids/1"; skip all other paths."""
     for path in paths:
         parent, _, name = path.rpartition("/")
         if parent == BROKER_IDS:

@@ -164,9 +164,9 @@ def _option(value: str | None) -> str:
 
 
 def _reason(f: Mapping[str, Any], held: Mapping[str, Any], event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values by name for the reason of a rebalance in a log line; {} if the event gives no reason.
+    """Return the values by name for the reason of a rebalance in a log line; {} if `event` gives no reason.
 
-    `f` has the fields of the `group` record, `held` is the group after it, and `event` the coordinator's event.
+    `f` has the fields of the `group` record, `held` is the group after this record, `event` the coordinator's event.
     """
     # The value of `reason` names a text in `kafka_words.tsv`; the other values fill its placeholders.
     kind, member = event.get("event"), event.get("member_id")

@@ -61,9 +61,9 @@ class Patches:
         self._texts: dict[str, int] = {}
 
     def of(self, row: Row, changes: Iterable[Change]) -> Row:
-        """Return the entries `patch`, `texts` and `with` of a record's row; {} if no panel draws a changed part.
+        """Return the entries `patch`, `texts` and `with` of the row, which the module's docstring describes.
 
-        `changes` are the changes of the state by the record; the module's docstring describes the entries.
+        `changes` are the changes of the state by the row's record. Return {} if no panel of the viewer draws them.
         """
         shown = [change for change in changes if is_shown(change[1])]
         if not shown:

@@ -455,5 +455,5 @@ class Viewer(anywidget.AnyWidget):
 
 
 def _as_tuples(action: Any) -> Any:
-    """Return an action with tuples in place of lists, which the browser has made of tuples."""
+    """Return an action from the browser with tuples in place of lists, since an action in JSON has no tuples."""
     return tuple(map(_as_tuples, action)) if isinstance(action, list) else action

@@ -39,10 +39,10 @@ def topic_deletion(ctx: ControllerContext, event: events.TopicDeletion) -> Handl
 
 
 def isr_change_notification(ctx: ControllerContext, event: events.IsrChangeNotification) -> Handler:
-    """Send UpdateMetadata for the ISR notifications that the listener has listed, then delete them.
+    """Send UpdateMetadata for the partitions in ISR notifications, then delete the notifications.
 
-    UpdateMetadata has the notified partitions, with the leadership that their state znodes have
-    now.
+    The listener has read the notifications' names. UpdateMetadata has the leadership that the state
+    znodes have now.
 
     Source: KafkaController.IsrChangeNotification (0.11, 1.0).
     """

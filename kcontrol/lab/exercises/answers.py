@@ -11,7 +11,10 @@ from kcontrol.core.errors import UserError
 
 
 class Slot(NamedTuple):
-    """The public `name` that the file of an answer defines; `heading` is the `def` line of a function, or None for a value."""
+    """A function or value that the file of an answer defines.
+
+    `heading` is the `def` line of a function, None for a value.
+    """
 
     name: str
     heading: str | None

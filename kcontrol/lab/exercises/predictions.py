@@ -231,7 +231,7 @@ class PredictionQuestion:
         return f"<p>{escape(self._entry['question'])}</p><ol>{options}</ol><p>{escape(self._said())}</p>"
 
     def outcome_html(self) -> str:
-        """Return the outcome as HTML. Before an answer facts, rule and source are in a part that a click opens.
+        """Return the outcome as HTML; until the learner has answered, a click is needed to show facts, rule and source.
 
         For a question about another run (`is_foreign`) return a sentence that names the chapter of that run.
         """

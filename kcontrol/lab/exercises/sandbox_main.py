@@ -74,9 +74,9 @@ def examine(entry: Entry, answer: object, mark: Checker | None = None) -> dict[s
 
 
 def known(entry: Entry, answer: object, found: dict[str, Any], mark: Checker) -> int | None:
-    """Return the position in the exercise's list `wrong` of the first wrong answer that equals this answer, or None.
+    """Return the position in the exercise's list `wrong` of the first answer with the results of `answer`, or None.
 
-    `mark` checks an answer, and `found` is the report on this answer.
+    `mark` is the check of an answer, and `found` is its report on `answer`.
     """
     yours = [case["answer"] for case in found["cases"]]
     for number, listed in enumerate(entry["wrong"]):

@@ -57,7 +57,10 @@ def _parts(nodes: list[FrontierState], number: int) -> list[list[FrontierState]]
 
 
 def _checked(answer: replayed_search.Answer) -> Iterator[Successor]:
-    """Yield the successors of a state in an executor's answer. Raises UserError where a learner's function has failed."""
+    """Yield the successors in an executor's answer.
+
+    Raises UserError if `answer` has the text of an error that a learner's function has raised.
+    """
     for successor in answer:
         if isinstance(successor, str):
             raise UserError(successor)

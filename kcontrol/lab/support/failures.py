@@ -26,7 +26,10 @@ PATIENCE = {
 
 
 class FailureWatch:
-    """The counts of failures while `Lab.run` runs; `repeating` is the broker whose handlers fail again and again, or None."""
+    """The failed handlers and lost connections of a `Lab.run`.
+
+    `repeating` is a broker whose handlers fail repeatedly, or None.
+    """
 
     def __init__(self) -> None:
         # None until the handler of one kind of event has failed twice on one broker, in any two steps; then the broker of the

@@ -122,7 +122,10 @@ def _strategy(name: str, function: Any) -> Callable[..., Any]:
 
 
 def own_name(name: str) -> str:
-    """Return a key of `strategies` in words: "own assignor", "own election offline" or "own rule group.expired"."""
+    """Return the name of a replacement in words: "own assignor", "own election offline" or "own rule group.expired".
+
+    `name` is the replacement's key in `strategies`.
+    """
     return f"own {name}" if name == OWN_ASSIGNOR else f"own {'rule' if name in GROUP_STRATEGIES else 'election'} {name}"
 
 

@@ -49,9 +49,9 @@ def middle_value(values: Sequence[float]) -> Estimate:
 
 
 def lower_rank(number: int) -> int:
-    """Return the rank, from 1, of the value that begins the median's interval in an ordered sample of `number` values.
+    """Return the rank of the lower bound of the median's confidence interval in a sorted sample of `number` values.
 
-    Return 0 if the sample is too small for the level.
+    The smallest value has rank 1. Return 0 if the sample is too small for the confidence level LEVEL.
     """
     # The interval ends at the value with this rank from the end.
     below, rank = 0, 0

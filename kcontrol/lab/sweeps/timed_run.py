@@ -1,7 +1,7 @@
 """One run of a sweep: a cluster in virtual time, with events from outside at their times.
 
-ZooKeeper ends the session of a killed broker two thirds of the session timeout to the whole timeout after the kill; the time is
-drawn.
+ZooKeeper ends the session of a killed broker at a random time after the kill, between two thirds of the session timeout and the
+whole timeout.
 
 Source: ClientCnxn.SendThread.run (ZooKeeper 3.5): readTimeout, and the ping after half of it.
 """
@@ -150,7 +150,7 @@ def _started(job: Job, cell: Cell, seed: int, consumers: tuple[str, ...]) -> Wor
 
 
 def _measured(records: list[Record], begin_ms: int, end_ms: int) -> tuple[int, int, int | None, int]:
-    """Return `offline`, `lost`, `rebalance_ms` and `moved` of an Outcome.
+    """Return the numbers of outages and lost records, the longest rebalance in ms, and the number of moved partitions.
 
     Outages, losses and rebalances count if they begin at `begin_ms` or later. A rebalance without an end lasts until `end_ms`.
     """

@@ -45,9 +45,9 @@ DIFFERENCES = {"where": "string", "what": "string", "before": "object", "after":
 
 
 def timed(types: Mapping[str, str], records: Sequence[Record]) -> dict[str, str]:
-    """Return `types`, which maps column names to column types, with time columns that fit the run's clock.
+    """Return the column types `types` with columns of times that fit the clock of the run.
 
-    A wall clock gives dates, virtual time integers in columns `..._ms`, a recording no times.
+    Times are dates with a wall clock, and integers in columns `..._ms` in virtual time; a recording has no such columns.
     """
     measured = clock.of_run(records)
     if measured == "wall":

@@ -1,4 +1,4 @@
-"""Tables of replicas: the controller's state of each, its role at its broker, and the leadership in each broker's caches."""
+"""Tables of replicas: state in the controller, role (leader or follower) at the broker, leadership in broker caches."""
 
 from __future__ import annotations
 

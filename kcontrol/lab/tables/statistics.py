@@ -154,7 +154,7 @@ class Statistic(NamedTuple):
 
 
 def statistics(records: Sequence[Record]) -> list[Statistic]:
-    """Return every metric that the release has, of every broker that runs at the end of this journal, by broker.
+    """Return each metric of the release, sorted by broker, for each broker that runs at the end of the journal.
 
     Raises UserError for a recording of real brokers, which has no metrics.
     """

@@ -54,7 +54,7 @@ STATE_ZNODE = "/brokers/topics/<topic>/partitions/<partition>/state"
 
 
 def handler_name(event: str, release: str) -> str | None:
-    """Return the name of the Kafka class that is notified of an event's cause, such as "BrokerChangeHandler".
+    """Return Kafka's class that queues or handles an event, such as "BrokerChangeHandler" for "BrokerChange".
 
     Return None if the release has no class for the event.
     """

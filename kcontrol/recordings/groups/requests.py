@@ -220,9 +220,10 @@ def _members(value: Step | None) -> list[str]:
 
 
 def _of_each(step: Step) -> list[str]:
-    """Return the error code of each member that a LeaveGroup names, in order.
+    """Return the error code of each member that a LeaveGroup names, in the order of the request.
 
-    Without error codes of members, each gets the error code of the response; without a response, UNKNOWN_SERVER_ERROR.
+    If the response has no error codes of members, each member gets the error code of the response; without a response,
+    UNKNOWN_SERVER_ERROR.
     """
     answer = step.get("answer") or {"error": "UNKNOWN_SERVER_ERROR"}
     return answer.get("member_errors") or [answer["error"]] * len(step["request"]["members"])

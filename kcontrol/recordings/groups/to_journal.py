@@ -82,8 +82,8 @@ def consumers(recording: Step) -> dict[str, Consumer]:
 class Replay:
     """Converts one recording of a group coordinator into a journal.
 
-    `perform` adds the journal records of one Moment. `finish` adds the append of the last log records, which no entry of the
-    recording explains.
+    `perform` adds the records of one Moment, such as a request. `finish` adds the append of the last log records, which no
+    entry of the recording explains.
     """
 
     def __init__(self, recording: Step) -> None:

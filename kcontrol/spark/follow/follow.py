@@ -51,9 +51,10 @@ class Following(NamedTuple):
 
 
 def follow(asked: Following, checkpoint: Checkpoint, *, once: bool, wait: Callable[[], object]) -> Iterator[Written]:
-    """Publish new tables whenever the log files have grown; yield their numbers of lines, and call `wait` between two looks.
+    """Read the growing log files repeatedly; after each change publish tables, and yield their numbers of lines.
 
-    With `once`, end as soon as all bytes are in the tables. Raises UserError if the tables cannot be written.
+    Call `wait` between two reads. With `once`, end when all bytes are in the tables. Raises UserError if the tables cannot be
+    written.
     """
     while True:
         _look(asked, checkpoint)

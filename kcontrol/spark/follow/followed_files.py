@@ -1,9 +1,9 @@
-"""Which bytes of growing log files were read, and which file of a rotated folder continues which file of an earlier look.
+"""Which bytes of growing log files were read, and which file of a rotated folder continues a file of an earlier scan.
 
-A file is known again by its content, not by its name: its first and last kilobyte of those bytes that were read must be equal.
+A file is recognised by its content, not by its name: its first and last kilobyte of the bytes that were read must be equal.
 So a file that was renamed, copied, compressed or truncated is neither read twice nor mixed up with the file that takes its name:
 
-| what happens to a file | what the next look finds |
+| what happens to a file | what the next scan finds |
 |---|---|
 | lines are appended | a file that continues the known file: the appended bytes are read |
 | it is renamed, or copied and deleted | the known file under a new name: the rows that were read get the name |

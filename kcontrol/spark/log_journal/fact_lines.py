@@ -64,7 +64,7 @@ class Logs(NamedTuple):
                     yield from self._of_file(file)
 
     def _sort(self, place: Path) -> None:
-        """Write the lines as Parquet into the folder `place`: one file per slot of time, with the lines in order."""
+        """Write the log lines as Parquet into the folder `place`: one file per interval of time, sorted by time."""
         at = sql.unix_millis("time_utc") if self.is_utc else sql.expr("unix_millis(CAST(local_time AS TIMESTAMP))")
         rows = self.facts.where("local_time IS NOT NULL")
         (found,) = rows.agg(sql.count("*").alias("lines"), sql.min(at).alias("first"), sql.max(at).alias("last")).collect()

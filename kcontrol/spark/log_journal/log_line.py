@@ -56,7 +56,7 @@ class Line(NamedTuple):
 
 
 class Ahead:
-    """An index of the next log lines, a limited number: `next` finds the next log line of a key.
+    """An index of a limited number of coming log lines: `next` finds the next log line with a key.
 
     A key is such as ("move", "t-0@2") for the transitions of a replica, or ("speaks", 1) for all log lines of broker 1.
     """

@@ -1,7 +1,7 @@
-"""What the lines so far say about a cluster: running processes, znodes, leaderships; `note` adds a record to the journal.
+"""The state of a cluster, as far as log lines show it: running processes, znodes, leaderships; and its journal.
 
-Each record has the field `line`, the file and the number of the line that shows it. A record that no line shows has the field
-`inferred` with the value "record"; if only some of its values are inferred, `inferred` has their names, such as
+Each journal record has the field `line`, the file and the number of the line that shows the record. A record that no line shows
+has the field `inferred` with the value "record"; if only some of its values are inferred, `inferred` has their names, such as
 "isr, leader_epoch", or "time". The numbers of sessions, the zxids and the zk versions count what the journal has, because lines
 seldom have them.
 """
@@ -25,9 +25,9 @@ Write = tuple[str, str, bool]
 
 
 class Records:
-    """The records of a journal that grows: `add` numbers them by broker and incarnation, `taken` returns the new ones.
+    """The records of a growing journal: `add` numbers a record, `taken` returns the records since the last `taken`.
 
-    The incarnation is the number of the broker's process, which counts the broker's starts.
+    The numbers count from 1 in each process of a broker; the incarnation in an id is the number of this process.
     """
 
     def __init__(self) -> None:

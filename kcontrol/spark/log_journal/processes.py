@@ -63,7 +63,7 @@ class Processes:
         self.causes.pop(controller, None)
 
     def live(self, line: Line) -> None:
-        """Read the live brokers that a failover logs: every other broker has ended."""
+        """Read the list of live brokers that a failover logs, and record that every other broker has ended."""
         controller, live = line.facts["controller"], line.facts["live"]
         self.memory.ensure_running(controller)
         term = controller, self.terms.get(controller)
@@ -110,7 +110,7 @@ class Processes:
         self._resign(controller, None)
 
     def speaks(self, controller: int, epoch: int) -> None:
-        """Infer an election if the lines so far do not have this term of this controller."""
+        """Add an inferred election of `controller` with this epoch, unless an earlier line shows this election."""
         if self.terms.get(controller) != epoch:
             self._elect(controller, epoch, RECORD)
 

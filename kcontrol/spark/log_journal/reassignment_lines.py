@@ -34,7 +34,10 @@ class ReassignmentLines:
         self._read: set[str] = set()  # partitions whose first line about the present reassignment was read
 
     def started(self, line: Line) -> None:
-        """Read "Handling reassignment", up to 2.3: record the client's write of the request, whose time no line has."""
+        """Read the log line "Handling reassignment" (up to 2.3), and record the client's write of the request.
+
+        The time of this write is inferred, since no line has it.
+        """
         if line.partition not in self._targets:
             self._targets[line.partition] = line.facts["replicas"]
             self._request(None, TIME)

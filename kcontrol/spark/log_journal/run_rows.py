@@ -1,7 +1,7 @@
 """Writes the journal of broker logs as Parquet files in one pass, without Spark; only BATCH rows are in memory.
 
-Spark makes the tables other than `journal` and `transitions` from the file NARROW, which has all rows of the journal but the
-transitions without a write.
+The file NARROW has the rows of the journal, except transitions without a write. Spark makes all tables from this file, except the
+tables `journal` and `transitions`.
 """
 
 from __future__ import annotations

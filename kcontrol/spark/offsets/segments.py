@@ -252,7 +252,7 @@ def _group(value: bytes) -> dict[str, Any]:
 
 
 def _member(member: dict[str, Any], is_consumer: bool) -> dict[str, Any]:
-    """Return a member of a group's record with two more keys, such as `topics`: ["t"] and `partitions`: ["t-0"].
+    """Return a member of a group's record with two more keys: `topics`, such as ["t"], `partitions`, such as ["t-0"].
 
     `is_consumer` says whether the group's protocol type is "consumer".
     """

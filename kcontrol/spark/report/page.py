@@ -65,7 +65,10 @@ def html_report(title: str, runs: Sequence[RunTimes], found: Sequence[Section], 
 
 
 def _evidence(found: Sequence[Section], zone: str | None) -> str:
-    """Return sentences about the zone and the inferred values of a report on broker logs; "" for runs, whose `zone` is None."""
+    """Return sentences about the time zone and the inferred values of a report on broker logs.
+
+    Return "" for a report on runs, whose `zone` is None.
+    """
     if zone is None:
         return ""
     counts = ", ".join(f"{section.inferred:,} of {len(section.rows):,} {section.title.lower()}" for section in found)

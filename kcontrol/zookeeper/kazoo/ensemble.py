@@ -66,7 +66,10 @@ class KazooZooKeeper:
     # ------------------------------------------------------------ the port
 
     def connect(self, session_timeout_ms: int = 18_000) -> KazooSession:
-        """Open a session; the server may grant another timeout. Raises UserError if none is granted within `patience_s`."""
+        """Open a session; the server may grant another timeout.
+
+        Raises UserError if the server grants no session within `patience_s` seconds.
+        """
         for ended in [session for session in self._sessions.values() if session.has_ended]:
             self._drop(ended)
         session = self._open(session_timeout_ms)
