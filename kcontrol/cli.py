@@ -260,8 +260,8 @@ def pipeline_offsets(
 ) -> None:
     """Write segments of __consumer_offsets as Parquet tables: commits, group_metadata, tombstones and rejected.
 
-    The table tombstones has those of offsets and of groups, rejected the records and bytes that cannot be read. The exit status
-    is 1 if a file cannot be read or has no record.
+    The table tombstones has tombstones of offsets and of groups, rejected has records and bytes that cannot be read. The exit
+    status is 1 if a file cannot be read or has no record.
     """
     from kcontrol.spark import pipeline, pipeline_report
 

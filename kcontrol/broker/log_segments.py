@@ -104,7 +104,7 @@ def batches(records: Iterable[StoredRecord]) -> Iterator[tuple[StoredRecord, ...
 
 
 def size_in_bytes(records: Sequence[StoredRecord], message_format: int) -> int:
-    """Return the bytes of the records in the log; a batch with a codec is compressed."""
+    """Return the size in bytes of the records in the log; a batch with a codec is compressed."""
     found = (as_batch(batch) for batch in batches(records))
     return sum(record_batch.size_in_bytes(batch, message_format) for batch in found)
 

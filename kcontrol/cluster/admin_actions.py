@@ -114,7 +114,7 @@ def _of_brokers(world: World, topic: str) -> dict[str, int]:
 
 
 def can_alter_topic(world: World, topic: str, config: Mapping[str, Any]) -> bool:
-    """Return whether the tool can alter the settings of the topic: the topic and its znodes of settings exist.
+    """Return whether an administrator can alter the topic's settings: the topic and its znodes of settings exist.
 
     Raises ValueError for an illegal name or setting, AttributeError if `config` is no mapping.
     """

@@ -102,7 +102,7 @@ class Fetch(NamedTuple):
 def fetches(world: World) -> Iterator[tuple[int, TopicPartition]]:
     """Yield (follower, partition) for each follower whose next fetch has an effect.
 
-    It changes the follower's log or high watermark, or the follower's offset or the ISR at the leader.
+    An effect is a change of the follower's log or high watermark, or of the follower's offset or the ISR at the leader.
     """
     for n, p in sorted(world.processes.items()):
         for tp in p.driver.broker.hosted if not p.frozen else ():

@@ -81,7 +81,7 @@ def has_deliverable(world: World, broker: int) -> bool:
 
 
 def deliver_response(world: World, broker: int) -> None:
-    """Send the response to a LeaderAndIsr that `broker` delayed for a fetch from a leader, which has thawed now.
+    """Send the LeaderAndIsr response that `broker` delayed for a fetch from a leader that was frozen and has resumed.
 
     To be called only if `has_deliverable` is true.
     """

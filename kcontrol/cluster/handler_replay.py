@@ -23,9 +23,9 @@ def replay_handler(
 ) -> None:
     """Give the thread `copy` a handler that waits for the effect for which the handler of `thread` waits.
 
-    The new handler is `handler`, by default a replay. Raises ValueError if `thread` has no replay log, waits for nothing, or
-    has released its lock.
+    The new handler is `handler` or, if that is None, a replay. Raises ValueError if the handler of `thread` cannot be copied.
     """
+    # A handler cannot be copied if it has no replay log, waits for nothing, or has released its lock.
     if thread.replay_log is None or thread.waits_for is None or thread.has_yielded_lock:
         raise ValueError(f"the handler of thread {thread.name} cannot be copied: it has no replay log, or yielded its lock")
     copy.handler, copy.event, copy.begin_record = (

@@ -57,7 +57,7 @@ InGroups = Callable[[Mapping[int, Replicas], Iterable[int], int], Sequence[Repli
 
 
 class ThreadRow(NamedTuple):
-    """One row of a design's table THREADS: a thread of a broker."""
+    """One row of the table THREADS of a release's controller: a thread of each broker process."""
 
     name: str
     # "controller" or "broker": the memory that the thread's handlers use.

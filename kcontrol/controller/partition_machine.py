@@ -336,11 +336,11 @@ def _apply_and_notify(ctx: ControllerContext, call: Call, change: StateChange) -
 
 
 def recipients(ctx: ControllerContext, tp: TopicPartition, strategy: str) -> tuple[int, ...]:
-    """Return the brokers that receive LeaderAndIsr after an election, in order of the assignment.
+    """Return the brokers to which an election sends LeaderAndIsr, in order of the assignment.
 
-    STRATEGIES says which replicas these are for `strategy`, such as "online replicas". Dead brokers
-    get nothing.
+    The row of `strategy` in STRATEGIES names their replicas, such as "online replicas".
     """
+    # Dead brokers among these brokers get no request.
     assignment = ctx.assignments[tp]
     return {
         "online replicas": lambda: ctx.online_replicas(tp),

@@ -49,7 +49,7 @@ def current_assignment(ctx: ControllerContext, tp: TopicPartition) -> ReplicaAss
 def on_partition_reassignment(
     ctx: ControllerContext, tp: TopicPartition, reassignment: ReplicaAssignment
 ) -> Handler:
-    """Run phase U, then phase A or B.
+    """Run phase U, then phase B if all target replicas are in the ISR, else phase A.
 
     Raises StateChangeFailedException or IllegalStateException between any two steps; the steps
     before stay done.

@@ -105,10 +105,9 @@ def fetch_topic_deletions_in_progress(ctx: ControllerContext) -> Handler:
 def init_topic_deletions(
     ctx: ControllerContext, topics: Collection[str], ineligible: Collection[str]
 ) -> Handler:
-    """Store in the context which topics are queued for deletion and which are ineligible.
+    """Store in the context the queued `topics` and, among them, the `ineligible` topics.
 
-    Ineligible are the names in both `topics` and `ineligible`. A set that the context already has
-    is not stored again.
+    A set that the context already has is not stored again.
     """
     halted = {topic for topic in topics if topic in ineligible}
     for name, wanted in (

@@ -336,9 +336,9 @@ class Offsets:
         return replace(self, by_producer={**self.by_producer, producer: entries})
 
     def without_empty(self) -> Offsets:
-        """Return the offsets without the producers in `by_producer` that have no offset there.
+        """Return the offsets without the producer ids in `by_producer` that have no pending offset.
 
-        Loading stores no such producer. Source: doLoadGroupsAndOffsets (2.8).
+        Loading stores no such producer id. Source: doLoadGroupsAndOffsets (2.8).
         """
         left = {id: entries for id, entries in self.by_producer.items() if entries}
         return replace(self, by_producer=left)

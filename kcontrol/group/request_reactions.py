@@ -256,7 +256,7 @@ Condition = Callable[[ReactionInput], bool]
 
 
 class Reaction(NamedTuple):
-    """One row of GROUP_REACTIONS: the reaction to these requests in these states of a group."""
+    """One row of GROUP_REACTIONS: the reaction to certain requests in certain states of a group."""
 
     states: tuple[State, ...]
     requests: tuple[Request, ...]

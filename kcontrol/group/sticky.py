@@ -46,7 +46,7 @@ class Claims(NamedTuple):
 
 
 def claims(partitions: Partitions, members: Members) -> Claims:
-    """Return the partitions that members own by their subscriptions.
+    """Return the partitions that the members' subscriptions name as owned.
 
     The members are read in order, up to the first member whose topics differ from the first
     member's.
@@ -98,10 +98,10 @@ def path(partitions: Partitions, members: Members) -> str:
 def constrained(
     partitions: Partitions, found: Claims
 ) -> tuple[Assignment, dict[TopicPartition, str]]:
-    """Return (assignment, new owners) for members with equal topics and the present owners `found`.
+    """Return (assignment, moves) for members that subscribe to equal topics.
 
-    The new owners have the new member's id for each partition that leaves an owner or that several
-    members claim.
+    `found` has the present owners. `moves` has the new owner of each partition that an owner gives
+    up, or that several members claim.
 
     Source: constrainedAssign of AbstractStickyAssignor.java (2.8).
     """
@@ -310,7 +310,10 @@ class GeneralAssignment:
             self.most_moved[key] = max(count, self.most_moved.get(key, 0))
 
     def moved_along(self, topic: str, way: tuple[str, str]) -> list[TopicPartition]:
-        """Return the topic's partitions that moved from `way[0]` to `way[1]`, oldest move first."""
+        """Return the topic's partitions that moved from `way[0]` to `way[1]`, oldest move first.
+
+        `way` has the ids of two members.
+        """
         return [tp for tp, taken in self.moved.items() if taken == way and tp.topic == topic]
 
 

@@ -51,7 +51,7 @@ def absent(owner: str, name: str) -> AttributeError:
 
 
 class Named(type):
-    """The metaclass of `Run` and `Lab`: a former attribute of the class itself, such as `Lab.source`, raises OldName too."""
+    """The metaclass of `Run` and `Lab`: a former attribute of these classes, such as `Lab.source`, raises OldName."""
 
     if not TYPE_CHECKING:  # with it mypy would accept every name as an attribute
 

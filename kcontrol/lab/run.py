@@ -147,7 +147,10 @@ class Run(metaclass=Named):
 
     @property
     def _changed_settings(self) -> dict[str, str]:
-        """The settings that differ from the release's defaults, by name, as "min.insync.replicas=2"; {} for a run of a file."""
+        """The settings that differ from the release's defaults, by name, such as "min.insync.replicas=2".
+
+        They are {} for a run that was opened from a file.
+        """
         return {}
 
     def _named(self, run: object) -> tuple[str, Run]:

@@ -157,7 +157,7 @@ class StepComparison:
         return Difference(self.number, self.a.step["do"], kind, about, theirs, ours)
 
     def lists(self, kind: str, named: Mapping[Any, str], left: Mapping[Any, list[Any]], right: Mapping[Any, list[Any]]) -> Any:
-        """Yield, for each key of `named`, the first difference between the key's list in `left` and in `right`.
+        """Yield the first difference between the lists of a key in `left` and `right`, for each key of `named`.
 
         `named` has the key's name for the text of a difference; `kind` names the lists, such as "writes".
         """
@@ -247,9 +247,9 @@ class StepComparison:
 
 
 def resigned(step: Step, before: Any) -> frozenset[Any]:
-    """Return the brokers whose last requests as controller in this step depend on timing.
+    """Return the former and the new controllers of this step, and the brokers that the step resumes.
 
-    `before` is the id of the controller before the step, None if there was none.
+    Their last requests as controller depend on timing. `before` is the controller's id before the step, or None.
     """
     winners = [w["by"] for w in step["writes"] if w["op"] == "create" and w["path"] == CONTROLLER]
     ends = any(
@@ -408,9 +408,9 @@ class Normalizer:
 
 
 def _concerns(subject: Any, key: Any) -> bool:
-    """Return whether a write on `subject` is compared in the list of the writes on `key`.
+    """Return whether the list of the writes on `key` has a write on `subject`: on `key` itself, its topic or no topic.
 
-    Both are (topic, partition), (topic, None) for a whole topic, or None for no topic.
+    `subject` and `key` are (topic, partition), (topic, None) for a whole topic, or None for no topic.
     """
     if subject is None:
         return True

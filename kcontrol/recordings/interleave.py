@@ -62,9 +62,9 @@ class Leaderships:
         self.held: dict[str, dict[str, Any]] = {}
 
     def decided(self, write: dict[str, Any]) -> Decision | None:
-        """Store the value of a written state znode, and return the write as a controller's Decision.
+        """Store the value of a written state znode, and return the write as a Decision of a controller.
 
-        Return None for an ISR change that a leader requested, and for a write of another znode.
+        Return None for an ISR change that a leader requested, for a deletion, and for a write of another znode.
         """
         tp = state_key(write.get("path", ""))
         if tp is None:

@@ -208,9 +208,10 @@ class Player:
         return self._next_fetch(routine, following) if following[0] == "fetch" else following
 
     def _next_fetch(self, routine: list[Any], following: Any) -> Any:
-        """Return the possible fetch by which a follower joins an ISR next in the recording, else `following`.
+        """Return the first possible fetch of `joins`, else `following`.
 
-        `routine` has the possible actions, and `following` is the fetch that the cluster would perform.
+        `joins` has the recorded fetches that add followers to ISRs, `routine` the possible actions, and `following` is the fetch
+        that the cluster would perform.
         """
         for fetch in self.joins:
             if fetch in routine:
@@ -309,7 +310,7 @@ class Player:
             self.world.step(("thaw", broker))
 
     def together(self, steps: list[dict[str, Any]]) -> None:
-        """Perform several actions of a step, such as {"kill": [1]}, without a rest of the cluster between them."""
+        """Perform several actions of a step, such as {"kill": [1]}; do not run the cluster to rest between them."""
         self.waits = False
         try:
             for step in steps:
@@ -330,7 +331,7 @@ class Player:
         self._end_sessions(self.recorded.at)
 
     def await_(self, what: dict[str, str]) -> None:
-        """Run until the znode `what["exists"]` exists, and the znode `what["gone"]` is missing, or no action is left."""
+        """Run until the znode `what["exists"]` exists and `what["gone"]` does not, or until no action is possible."""
         # In a recorded step the player repeats the recorded ends of sessions instead.
         for how, path in what.items() if not self.recorded.is_recorded else ():
             while (routine := self._before_expiry()) and self.world.exist(path) != [how != "gone"]:

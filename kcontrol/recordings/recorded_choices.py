@@ -22,7 +22,7 @@ PATIENCE = 20
 
 
 class RecordedChoices:
-    """The events of one recorded step that depend on timing, such as repeated elections, and that the player repeats."""
+    """The events of one recorded step that depend on timing, such as a second election. The player repeats them."""
 
     def __init__(self, step: RecordedStep, world: World) -> None:
         self.step, self.world, self._began = step.step, world, len(world.journal)
@@ -54,9 +54,9 @@ class RecordedChoices:
         return self.claims[0][0] if self.claims and not self._resigns_again else self._acting
 
     def watch(self, records: Sequence[Record]) -> None:
-        """Remove the elections and registrations that these journal records repeat, and count the handlers that have failed.
+        """Remove from `claims` the elections and registrations that `records` repeat, and count the handler errors.
 
-        Raises UserError if more handlers fail than the recording allows, since the step would never end.
+        Raises UserError after more errors than the recording allows, since the step would never end.
         """
         for record in records:
             self._failed += record.kind == "handler_error"

@@ -406,9 +406,9 @@ class MemoDriver:
             getattr(world, name)(self, *args)
 
     def _try(self, key: Call, op: Run, answers: list[Any], kept: Any) -> Outcome:
-        """Run `op`, a call of the driver, on a copy of the driver; store the outcome under `key`, and return the outcome.
+        """Run `op`, a call of the driver, on a copy of the driver; store the outcome under `key`, and return it.
 
-        `answers` has ZooKeeper's response to the call, or is empty and gets the response.
+        If `answers` is empty, ZooKeeper is called and its response is added; otherwise `answers` has the response.
         """
         memory, journal = self.world.memory, ScratchJournal(_count(self.local.driver))
         client, outbox = RecordingClient(self.client, answers.copy()), RecordingOutbox(journal)

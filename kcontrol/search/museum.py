@@ -1,6 +1,7 @@
-"""MUSEUM: published bugs of Kafka, each restored by the value of one rule, with a search that finds the bug.
+"""MUSEUM: published bugs of Kafka. One rule per bug brings the bug back into 2.8, and a search finds the bug.
 
-The table of the rule (`core/controller_rules.py`, `group/group_rules.py`) has the releases with the bug and its fix.
+A rule is a difference between releases; its table (`core/controller_rules.py`, `group/group_rules.py`) has the releases with
+the bug and the release of the fix.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ DECLARED: Mapping[str, Rule] = {**declared(Rules), **declared(GroupRules)}
 
 
 class Exhibit(NamedTuple):
-    """One published bug of Kafka: the rule that restores it with the value `restored`, and the invariant that it breaks."""
+    """One published bug of Kafka, which breaks the invariant `invariant`.
+
+    Releases in which the rule named `rule` has the value `restored` have the bug.
+    """
 
     ticket: str
     rule: str
@@ -54,9 +58,9 @@ class Exhibit(NamedTuple):
 
 
 def _quiet(rule_changes: Mapping[str, Any], faults: tuple[str, ...], brokers: tuple[int, ...] = (1, 2), **more: Any) -> World:
-    """Return a cluster of 2.8 at rest whose requests arrive at once; `faults` are the kinds of faults in the search.
+    """Return a cluster of 2.8 at rest in which requests arrive in the step that sends them.
 
-    `rule_changes` has the rules that differ from 2.8.
+    `rule_changes` has the rules that differ from 2.8, and `faults` has the kinds of faults in the search.
     """
     world = World(
         Settings(RELEASE, brokers, faults=faults, instant_requests=True, followers=False, rule_changes=rule_changes, **more)

@@ -199,7 +199,7 @@ def _write(
 ) -> dict[str, int]:
     """Write all tables into the folder `out/_new`; return the number of rows of each table by its name.
 
-    The records of `journals` replace the rows of these runs in `former`, the rows of the table `journal` that `out` has.
+    `former` has the rows of the table `journal` in `out`; the records of `journals` replace the rows of their runs.
     """
     days = spark.createDataFrame([(journal.run, journal.day) for journal in journals], "run STRING, day STRING")
     kept = former.join(days.select("run"), "run", "left_anti") if former is not None else None

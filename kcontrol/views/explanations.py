@@ -40,7 +40,10 @@ MEANINGS: dict[str, Any] = _meanings()
 
 
 def rule(record: Record) -> str:
-    """Return in words why the event of a `begin` record, or the transition of a `change` or `group` record, happens; else ""."""
+    """Return the reason, in words, for the event of a `begin` record or the transition of a `change` or `group` record.
+
+    Return "" for any other record.
+    """
     fields, entry = record.fields, None
     if record.kind == "group":
         return str(fields["rule"])

@@ -17,7 +17,7 @@ class Box(NamedTuple):
 
 
 class Arrow(NamedTuple):
-    """An edge from one key to another, with its label."""
+    """An edge from one box to another, both given by their keys, with its label."""
 
     source: str
     target: str

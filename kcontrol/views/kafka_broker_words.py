@@ -20,9 +20,9 @@ Line = tuple[str, dict[str, Any]]
 
 
 class BrokerWords:
-    """Follows the registrations of brokers in a journal, to say what Kafka's brokers and controllers log about them.
+    """Converts the registrations of brokers in a journal into the values of Kafka's log lines about them.
 
-    `lines`, called for each record in order, yields (kind, values): a row of `kafka_words.tsv` and its values.
+    `lines`, called for each record in order, yields (kind, values) for each line; the kind names a row of `kafka_words.tsv`.
     """
 
     def __init__(self) -> None:

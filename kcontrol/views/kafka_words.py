@@ -54,9 +54,9 @@ def rows(kind: str) -> tuple[tuple[str, ...], ...]:
 
 
 class LogLine(NamedTuple):
-    """A line of a log: `str()` is the whole line as in the log file, "stamp, level, message (logger)" without the commas.
+    """A line of a log; `str()` returns the line as in the log file, such as "[<time>] INFO <message> (<logger>)".
 
-    `stamp` is the time as `clock.stamp` returns it.
+    `stamp` is the time in brackets, as `clock.stamp` returns it.
     """
 
     stamp: str

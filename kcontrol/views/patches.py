@@ -86,9 +86,10 @@ class Patches:
 
 
 class _FormMaker:
-    """Converts one record's changes of state into a form: values that the row has become places, such as "$fields.subject".
+    """Converts the changes of state by one journal record into a form, which similar records share.
 
-    So similar records have equal forms. `texts` and `literals` collect the other values.
+    A value that the record also has becomes a place in the record, such as "$fields.subject"; `texts` and `literals` collect
+    the other values.
     """
 
     def __init__(self, row: Row) -> None:

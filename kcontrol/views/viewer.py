@@ -431,7 +431,10 @@ class Viewer(anywidget.AnyWidget):
         return f"{text.summary(self.state(), self.brokers)}; record {min(self.at + 1, count)} of {count}"
 
     def headline(self) -> str:
-        """Return the sentence of the journal record that is shown, or at the end of a quiet run its last decision."""
+        """Return the sentence of the journal record that is shown.
+
+        If no action is left, and the last record is shown and is unimportant, return the run's last decision.
+        """
         if not self.records:
             return ""
         shown = self.records[min(self.at, len(self.records) - 1)]

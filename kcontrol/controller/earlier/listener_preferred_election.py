@@ -118,7 +118,7 @@ def on_preferred_replica_election(
 def auto_preferred_replica_leader_election(
     ctx: ControllerContext, event: AutoPreferredReplicaLeaderElection
 ) -> Handler:
-    """Elect preferred leaders of imbalanced brokers if this broker is active; set the timer again.
+    """Elect preferred leaders of imbalanced brokers if this broker is controller; set the timer.
 
     Source: KafkaController.checkAndTriggerPartitionRebalance, KafkaScheduler.schedule (0.8.1).
     """

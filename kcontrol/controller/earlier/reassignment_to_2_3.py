@@ -137,7 +137,7 @@ def resume_reassignments(ctx: ControllerContext) -> Handler:
 
 
 def resume_reassignments_on(ctx: ControllerContext, brokers: Collection[int]) -> Handler:
-    """Start the reassignments again whose target has one of these brokers, which have just started.
+    """Start again each reassignment with a target replica on `brokers`, which have just started.
 
     Source: KafkaController.onBrokerStartup (0.8.1).
     """

@@ -88,10 +88,10 @@ def _stop_replica_alone(requests: Requests, stop_replica: StopReplicas) -> Reque
 def split_stop_replica_by_replica(
     requests: Requests, *, common_first: bool, grouped: bool
 ) -> Iterator[Requests]:
-    """Yield `requests` without StopReplica, then a StopReplica for each single replica.
+    """Yield `requests` without StopReplica, then one StopReplica per replica that is stopped.
 
-    With `common_first` each broker first gets a common StopReplica: with `grouped` for all replicas
-    that keep their log, else without replicas.
+    If `common_first`, each broker first gets one StopReplica, which is empty or, if `grouped`, has
+    all replicas that keep their log.
 
     Source: ControllerBrokerRequestBatch.sendRequestsToBrokers (0.8.1, 0.10.2, 1.1).
     """

@@ -204,7 +204,10 @@ def _run_of(lab: Lab) -> Run:
 
 
 def _drawn(run: Run | Lab, title: str) -> dict[str, Any]:
-    """Return the arguments, by name, of `verdicts.Cluster`: a picture with this title of the cluster at the end of the run."""
+    """Return the arguments, by name, that make `verdicts.Cluster`, a picture of the cluster at the end of the run.
+
+    `title` is the title of the picture.
+    """
     return {"title": title, "brokers": list(run.records[0].fields["brokers"]), "state": run.state}
 
 

@@ -218,7 +218,7 @@ class PredictionQuestion:
     def _mark(self, number: int) -> str:
         """Return the sign of the option with this number: "✓" for the right option, "✗" for a wrong answer, else "".
 
-        Before the outcome it is "" for every option.
+        Return "" for every option until the outcome of the question is shown.
         """
         if not self.outcome_is_shown or number not in (self.right, self.chosen):
             return ""

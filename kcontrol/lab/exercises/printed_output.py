@@ -42,7 +42,10 @@ def begin(descriptor: int) -> None:
 
 @contextmanager
 def capturing() -> Iterator[None]:
-    """Send standard output and standard error to `Printed` within a `with` block."""
+    """Capture the text that is written to standard output and standard error within a `with` block.
+
+    `take_output` returns the captured text.
+    """
     with redirect_stdout(_printed), redirect_stderr(_printed):
         yield
 

@@ -163,9 +163,9 @@ def _runs(records: Sequence[Record]) -> Iterator[_Run]:
 
 
 def _follow(run: _Run, record: Record) -> None:
-    """Set the fields of `run`, a load or unload of a partition, that a journal record of the handler changes.
+    """Update `run`, a load or an unload of a partition, by one journal record of its handler.
 
-    A `read_log` record, for example, adds its number of batches to `reads`.
+    A `read_log` record, for example, adds its number of batches to `run.reads`.
     """
     fields = record.fields
     match record.kind:

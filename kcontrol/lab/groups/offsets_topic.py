@@ -38,7 +38,10 @@ KEEPS, KEEPS_FOR_A_WHILE = "keeps", "keeps for delete.retention.ms"
 
 
 class PartitionLog(NamedTuple):
-    """The log of a partition of the offsets topic on one broker; `broker` is None in a recording, which has one log."""
+    """The log of a partition of the offsets topic on one broker.
+
+    `broker` is None in a recording of real brokers, which has one log of the partition for all its replicas.
+    """
 
     partition: str
     broker: int | None

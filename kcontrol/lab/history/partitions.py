@@ -201,7 +201,7 @@ class _OfflineWindows:
         return self._process.get(broker, ("", None))[0] in ("start", "thaw")
 
     def _taken_over(self, entry: Entry) -> Iterator[str]:
-        """Yield the partitions whose leader is the broker of `entry`, by the LeaderAndIsr request that this broker has applied.
+        """Yield the partitions that the broker of `entry` leads by a LeaderAndIsr request that this broker has applied.
 
         `entry` has the journal's `apply_request` record; if this record lists partitions, only these were applied.
         """

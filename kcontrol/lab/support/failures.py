@@ -38,9 +38,9 @@ class FailureWatch:
         self._seen: Counter[str] = Counter()
 
     def watch(self, step: Sequence[Record]) -> None:
-        """Count the failures among `step`, the journal records of one step of the cluster.
+        """Count the handler errors and lost ZooKeeper connections in `step`, the journal records of one step.
 
-        Raises UserError if a learner's function raised, and after too many failures (PATIENCE).
+        Raises UserError if a learner's function raised, and after as many records as PATIENCE allows.
         """
         if not any(record.kind == "connection_loss" for record in step):
             self._seen["connection_loss"] = 0

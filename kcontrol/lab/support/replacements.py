@@ -108,9 +108,9 @@ def changes(release: str, rows: Any = None, strategies: Any = None) -> Changes:
 
 
 def _strategy(name: str, function: Any) -> Callable[..., Any]:
-    """Return a function that is called in place of the rule `name`, and that raises RuleFailed for each error of `function`.
+    """Return the learner's `function` in a form that can be called in place of Kafka's rule `name`.
 
-    Raises UserError if `function` is not callable.
+    The errors of the function become RuleFailed. Raises UserError if `function` is not callable.
     """
     if name == OWN_ASSIGNOR:  # its errors are UserErrors, since no handler of a broker runs an assignor
         return own_assignor.leaders(_function("the assignor", function))

@@ -59,7 +59,10 @@ PATTERNS = {sentence: _pattern(sentence) for sentence in SENTENCES}
 
 
 def _sentence(until: object) -> Goal | None:
-    """Return the Goal for a sentence in SENTENCES with any names, such as "t-3 has a leader"; None for any other value."""
+    """Return the condition for a sentence of SENTENCES, in which any names may stand, such as "t-3 has a leader".
+
+    Return None if `until` is no such sentence.
+    """
     for sentence, pattern in PATTERNS.items():
         if isinstance(until, str) and (said := pattern.fullmatch(until)):
             holds, name = SENTENCES[sentence], next(iter(said.groups()), "")

@@ -91,7 +91,7 @@ class Outcome(NamedTuple):
 
 
 class RunFailed(Exception):
-    """The error of a run without measures: a function of the learner has failed, or the run took more than MOST_STEPS steps."""
+    """The error of a run without results: a learner's function failed, or the run took more than MOST_STEPS steps."""
 
 
 def outcome(job: Job, task: Task) -> Outcome:
@@ -248,7 +248,10 @@ class TimedRun:
         return 0
 
     def _session_end_ms(self, client: Client) -> int:
-        """Return the time at which ZooKeeper ends a dead broker's session; it is drawn when it is first asked for."""
+        """Return the virtual time at which ZooKeeper ends a dead broker's session.
+
+        The first call for a session draws the time at random; later calls return the same time.
+        """
         if client.session_id not in self._ends_ms:
             # A client pings after a third of the timeout, and ZooKeeper ends the session when the timeout has passed since the
             # last ping.

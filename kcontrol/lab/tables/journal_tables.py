@@ -152,7 +152,10 @@ def _broker_row(state: State, n: int, frozen: bool) -> dict[str, Any]:
 
 
 def znodes(state: State) -> pd.DataFrame:
-    """Return one row per znode, by path; `owner` is the broker whose session owns the znode, missing if it is persistent."""
+    """Return one row per znode, by path.
+
+    The column `owner` has the broker whose session owns an ephemeral znode; it is empty for a persistent znode.
+    """
     found = sorted(state["znodes"].items())
     return table(
         ({"path": path, "text": text, "version": version, "owner": owner} for path, (text, version, owner) in found),
@@ -253,7 +256,7 @@ def config_row(row: Config, release: str, value: Any) -> dict[str, Any]:
 def journal(records: Sequence[Record], say: Callable[[Record], str], kind: str | None = None) -> pd.DataFrame:
     """Return one row per journal record; the column `what` is the sentence that `say` returns for the record.
 
-    With a `kind`, such as "write", only these records, with a column per field.
+    If `kind` is given, such as "write", return only records of this kind, with one column per field in place of `what`.
     """
     # The column `node` is missing for records of clients, of ZooKeeper and of the simulation itself.
     if kind is None:

@@ -123,7 +123,7 @@ class RecordingDiff:
         return f"The first difference is in {where}, in {d.kind}, {d.about}. {sides}."
 
     def _around(self, d: Difference) -> pd.DataFrame:
-        """Return the rows of the table with the scenario's step and the kind (such as "requests") of the difference `d`."""
+        """Return the rows of the table with the step and the kind, such as "requests", of the difference `d`."""
         return self.table[(self.table["step"] == d.step) & (self.table["kind"] == d.kind)]
 
     def __repr__(self) -> str:

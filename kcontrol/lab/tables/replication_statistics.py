@@ -1,4 +1,4 @@
-"""Computes Kafka's gauges of ReplicaManager at the time of a read: counts of the partitions that a broker believes to lead.
+"""Computes Kafka's gauges of ReplicaManager for one broker: counts of the partitions that the broker believes to lead.
 
 Source: ReplicaManager.scala, Partition.scala: isUnderReplicated, isUnderMinIsr, isAtMinIsr (0.8.0 to 3.9).
 """

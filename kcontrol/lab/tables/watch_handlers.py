@@ -213,7 +213,7 @@ def _origin(record: Record, by_id: Mapping[RecordId, Record]) -> Record | None:
 
 
 def _mark_lost(record: Record, rows: Mapping[RecordId, dict[str, Any]]) -> None:
-    """Change the `result` of events in `rows` that will never complete because of a `preempt` or `stop` record.
+    """Set `result` to PREEMPTED or DIED in the rows of the events that a `preempt` or `stop` record ends.
 
     `rows` are rows of `handled_events`, by id of the `enqueue` record.
     """

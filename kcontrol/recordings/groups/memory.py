@@ -193,9 +193,9 @@ class Memory:
         self.complete_join(answers, self.note("timer_fired", armed, timer=timer))
 
     def complete_join(self, answers: list[Step], cause: RecordId) -> None:
-        """Begin the next generation with the members in the leader's response among `answers`, the recorded JoinGroups.
+        """Begin the next generation with the members that the recorded JoinGroup response to the group leader lists.
 
-        Each JoinGroup gets `cause` as the cause of its response.
+        `answers` are the recorded JoinGroups with their responses; `cause` becomes the cause of each response.
         """
         group = self.group
         if group is None or group.state is not PREPARING:
@@ -291,10 +291,11 @@ class Memory:
     # ---------------------------------------------------------------- the log
 
     def append_group(self, written: Any, cause: RecordId, fits: Callable[[Step | None], bool]) -> RecordId | None:
-        """Append records of the recorded log, up to the next group metadata record; return the journal record's id.
+        """Append to the journal the records of the recorded log, up to the next group metadata record.
 
-        If no such record is left, or `fits` refuses the record's value (None: tombstone), return None.
+        Return the id of the journal record; None if no group metadata record is left, or `fits` is false for its value.
         """
+        # The value of a tombstone is None.
         places = range(self.appended, len(self.log))
         at = next((at for at in places if self.log[at][0]["key"]["kind"] == "group"), None)
         if at is None or not fits(self.log[at][0]["value"]):

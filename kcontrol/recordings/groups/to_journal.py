@@ -128,7 +128,10 @@ class Replay:
         PERFORM[moment.kind](self, moment.step)
 
     def finish(self) -> None:
-        """Add to the journal the append of the log's last records, which no request, stop or start of the recording explains."""
+        """Add to the journal one append of the recorded log's last records, if the steps so far have not appended them.
+
+        No request, stop or start of the recording explains these records.
+        """
         self.entry = 0
         self.memory.append_rest()
 

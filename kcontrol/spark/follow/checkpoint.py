@@ -1,6 +1,7 @@
-"""The checkpoint of `--follow`: the folder `_follow` beside the tables, which names the bytes of each log file that were read.
+"""The checkpoint of `--follow`: the folder `_follow` beside the tables, with the bytes of each log file that were read.
 
-A killed process leaves the checkpoint before or after a round of reading, since `state.json` is replaced in one step.
+If a process is killed during a round of reading, the checkpoint is the one before or the one after this round, since
+`state.json` is replaced in one step.
 """
 
 from __future__ import annotations

@@ -176,9 +176,9 @@ def _write_part(asked: Following, checkpoint: Checkpoint, rows: DataFrame) -> st
 
 
 def _merge(asked: Following, checkpoint: Checkpoint) -> None:
-    """Replace all parts of the checkpoint by one part with the rows that count (`_rows`).
+    """Replace all parts of the checkpoint, which have the rows of one round of reading each, by one part.
 
-    A part has the rows of one round. Rows that a later part has again are left out.
+    Of a row that several parts have, only the row of the latest part stays.
     """
     rows = _rows(asked, checkpoint, {file.id: (file.id, ALL_LINES) for file in checkpoint.files})
     ids = {id for files in checkpoint.parts.values() for id in files}

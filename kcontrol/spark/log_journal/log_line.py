@@ -51,7 +51,7 @@ class Line(NamedTuple):
 
     @property
     def speaker(self) -> int | None:
-        """The broker that wrote the line, by the line itself or by its file; None if neither says it."""
+        """The id of the broker that wrote the line, from the line or from its file; None if neither has the id."""
         return self.broker if self.broker is not None else self.facts.get("controller")
 
 

@@ -208,7 +208,10 @@ class PartitionLines:
             self._elected[line.partition] = {name: line.facts[name] for name in ("leader", "isr", "leader_epoch")}
 
     def isr_removed(self, line: Line) -> None:
-        """Read the log line about the smaller ISR of an offline replica, and record the replica's transition with this ISR."""
+        """Read the log line about the removal of an offline replica from the ISR, and record the replica's transition.
+
+        The record of the transition has the smaller ISR.
+        """
         tp, facts, controller = line.partition, line.facts, line.facts["controller"]
         epoch = facts.get("epoch", self.processes.terms.get(controller))
         if epoch is None:

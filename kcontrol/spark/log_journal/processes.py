@@ -87,7 +87,10 @@ class Processes:
     # ---------------------------------------------------------------- controllers
 
     def elected(self, line: Line) -> None:
-        """Read "successfully elected": record the creation of `/controller`, with its epoch if the line has one (2.1 on)."""
+        """Read the log line "successfully elected", and record the creation of `/controller`.
+
+        The record has the controller epoch if the line has it (2.1 on).
+        """
         self._elect(line.facts["controller"], line.facts.get("epoch"), None)
 
     def epoch(self, line: Line) -> None:

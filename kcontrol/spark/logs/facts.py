@@ -50,9 +50,9 @@ def encoded_facts(message: Column) -> Column:
 
 
 def encoded_state(encoded: Column) -> Column:
-    """Return the leadership in a message, such as "(Leader:1,ISR:1,2,...)", as one text of kind and facts, else NULL.
+    """Return the kind and the facts of the leadership in a message, such as "(Leader:1,ISR:1,2,...)", as one text.
 
-    `encoded` is the result of `encoded_facts` for the message.
+    `encoded` is the result of `encoded_facts` for the message. The text is NULL for a message without a leadership.
     """
     mark = f"{FACT}{STATE_TYPE}{NAME}{STATE_TYPE}{TYPE}"
     text = sql.substring_index(sql.substring_index(encoded, mark, -1), FACT, 1)
@@ -65,7 +65,10 @@ def kind_of(encoded: Column) -> Column:
 
 
 def converted(encoded: Column) -> Column:
-    """Return a text of `encoded_facts` without empty facts, and with JSON for most texts and lists of integers."""
+    """Return `encoded`, a text of `encoded_facts`, without empty facts and with simple values as JSON.
+
+    Simple values are lists of integers, and texts without a character that JSON escapes.
+    """
     # The other values keep their type: `json_facts` converts them one by one.
     for pattern, replacement in CONVERTED_TOGETHER:
         encoded = sql.regexp_replace(encoded, pattern, replacement)
@@ -93,7 +96,10 @@ def all_facts(own: Column, state: Column) -> Column:
 
 
 def _encoded(rows: Sequence[Form], message: Column) -> Column:
-    """Return a message's kind and facts as one text, by the first of `rows` of `patterns.tsv` that matches, else NULL."""
+    """Return the kind and the facts of `message` as one text, by the first of `rows` whose pattern matches the message.
+
+    The text is NULL if no pattern matches.
+    """
     found: Column | None = None
     for form in rows:
         hit = message.rlike(form.pattern)

@@ -124,9 +124,9 @@ def write_tables(
     spark: SparkSession, parsed_rows: DataFrame, files: Sequence[LogFile], refused: list[NoLog], sizes: Sequence[int | None],
     folder: Path, report: Report, chosen: Chosen, *, of_runs: bool,
 ) -> tuple[Written, Sequence[str]]:  # fmt: skip
-    """Write the tables into `folder`; return the numbers of lines, and the names of the tables of runs that were written.
+    """Write the tables into `folder`; return the numbers of lines, and the names of the written tables of runs.
 
-    `parsed_rows` are the rows of the `files` that `parsed` returns, `sizes` the bytes of the `refused` files. Raises LinesLost
+    `parsed_rows` is the result of `parsed` for `files`; `sizes` has the bytes of each file in `refused`. Raises LinesLost
     and UserError like `write_logs`.
     """
     rows = _with_local_time(parsed_rows)
@@ -237,7 +237,7 @@ def _copies(rows: DataFrame) -> DataFrame:
 def _with_zone(spark: SparkSession, rows: DataFrame) -> DataFrame:
     """Return the rows with the columns `zone`, such as "+02:00", `zone_from` and `time_utc`; NULL for an unknown zone.
 
-    `zone_from` is "written" if the time has the zone, else a line such as "server.log:1".
+    `zone_from` is "written" if the time itself has the zone, else the log line that shows the zone, such as "server.log:1".
     """
     starts = rows.where("kind = 'kafka_start_ms' AND local_time IS NOT NULL")
     epoch_ms = sql.col("facts")["epoch_ms"].try_cast("bigint").alias("epoch_ms")

@@ -60,9 +60,9 @@ def _rows() -> tuple[tuple[str, re.Pattern[str], dict[int, tuple[str, str]]], ..
 
 
 def _groups(replacement: str) -> Iterator[tuple[int, tuple[str, str]]]:
-    """Yield (number, (kind, type)) for each regular expression group of a Form that matches names.
+    """Yield (number, (kind, type)) for each group of a Form's regular expression that matches names.
 
-    `kind` is the kind of the names ("topic" or "client"), `type` the type of the fact; `replacement` is a field of the Form.
+    `kind` is the kind of the names ("topic" or "client"), `type` the fact's type; `replacement` is that field of the Form.
     """
     for fact in replacement.split(FACT)[1:]:
         name, _, value = fact.partition(NAME)

@@ -73,13 +73,12 @@ def forms() -> tuple[Form, ...]:
 
 
 def _form(head: tuple[str, str, str, str], types: dict[str, str], pattern: str) -> Form:
-    """Return a row of `patterns.tsv` as a Form.
+    """Return a row of `patterns.tsv` as a Form: `head` has its first four columns, `pattern` its regular expression.
 
-    `head` has the row's first four columns (kind, releases, words, opening), and `types` maps the name of a fact to its type.
-    `pattern` is a regular expression with a named group for each fact. The group of a list also takes
-    the character before the list, such as ":" in "ISR:": an empty list then has the value ":", and only a list that the message
-    lacks has the value "".
+    `types` maps the name of each fact, which is a named group of `pattern`, to the fact's type.
     """
+    # The group of a list also takes the character before the list, such as ":" in "ISR:". So an empty list has the
+    # value ":", and only a list that the message lacks has the value "".
     marked = POSSIBLY_EMPTY.sub(lambda m: f"(?P<{m[2]}>{m[1]}{m[3]})" if types.get(_fact(m[2])) in LISTS else m[0], pattern)
     whole = f"^(?s:{marked})$"
     places: dict[str, list[int]] = {}

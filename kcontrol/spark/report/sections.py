@@ -34,7 +34,7 @@ class Section(NamedTuple):
 
     @property
     def keys(self) -> list[str]:
-        """The keys of the rows, sorted: numbers by size, before words."""
+        """The keys of the section's rows, such as reasons or broker ids, each once: numbers by size, then words."""
         return sorted({row["key"] for row in self.rows}, key=_order)
 
     def counts(self) -> Counter[tuple[str, str]]:
