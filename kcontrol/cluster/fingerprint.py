@@ -85,7 +85,7 @@ def text(state: str) -> Text:
 
 
 def digest(parts: list[Text]) -> str:
-    """Return one digest of all parts; it depends on the rank of each zxid among the zxids of all parts, not on the zxid."""
+    """Return one digest of all parts; of a zxid only its rank among the zxids of all parts counts."""
     state = "\n".join([part.words for part in parts])
     return hashlib.blake2b(f"{state}{ranks([part.zxids for part in parts])}".encode(), digest_size=16).hexdigest()
 

@@ -346,7 +346,7 @@ class World:
         return [stat is not None for stat in retry_read(lambda: self.tool.exists(paths, False))]
 
     def write(self, transactions: list[tuple[Op, ...]], act: list[Any]) -> RecordId:
-        """Perform these transactions as a client that is no broker; return the journal record of the last one.
+        """Perform these transactions as a client that is no broker; return the journal record of the last transaction.
 
         `act` is the action as a list, the cause of the writes. Raises UserError if ZooKeeper refuses the first transaction.
         """

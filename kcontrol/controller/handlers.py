@@ -36,7 +36,7 @@ def design_of(rules: Rules) -> Design:
 
 
 def event_for_notification(notification: str, path: str, design: Design) -> e.Event | None:
-    """Return the event of a ZooKeeper notification, None if Kafka's handler of the path ignores it.
+    """Return the event of a ZooKeeper notification, None if Kafka ignores this notification.
 
     `notification` is the type, such as "NodeCreated", and `design` the controller of a release.
     """

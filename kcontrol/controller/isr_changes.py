@@ -49,10 +49,10 @@ def alter_isr_received(ctx: ControllerContext, event: AlterIsrReceived) -> Handl
 
 
 def _alter_isr(ctx: ControllerContext, event: AlterIsrReceived) -> Handler:
-    """Write the ISRs that need a write and send UpdateMetadata; return the response by partition.
+    """Write each requested ISR that is neither refused nor in force; then send UpdateMetadata.
 
-    The response for a partition is its leadership after the request, or the name of the error that
-    refuses the new ISR.
+    Return the response by partition: its leadership after the request, or the name of the error
+    that refuses the new ISR.
     """
     responses: Responses = {}
     changes: dict[TopicPartition, LeaderAndIsr] = {}

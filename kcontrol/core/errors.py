@@ -30,7 +30,7 @@ class UserError(Exception):
 class ActionNotPossible(UserError):
     """The error of an action that the simulated cluster (`World`) cannot perform now.
 
-    `possible` has the actions that it can perform instead.
+    `possible` has the actions that are possible instead.
     """
 
     def __init__(self, text: str, possible: Sequence[tuple[Any, ...]]) -> None:

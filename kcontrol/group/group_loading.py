@@ -118,9 +118,9 @@ def next_offset(batch: LogBatch) -> int:
 
 
 def read_batch(loaded: Loaded, batch: LogBatch, retention_ms: int | None = None) -> None:
-    """Add one batch of the log to `loaded`; a log record replaces an earlier one with its key.
+    """Add one batch of the log to `loaded`; a log record replaces an earlier record with its key.
 
-    With `retention_ms` offsets without a time to expire get one. Raises ValueError for an
+    An offset without a time to expire gets one if `retention_ms` is given. Raises ValueError for an
     unreadable log record.
 
     Source: doLoadGroupsAndOffsets (2.8).
@@ -213,7 +213,7 @@ def _load_groups_and_offsets(ctx: GroupContext, loaded: Loaded, now_ms: int) -> 
 def partition_resigned(ctx: GroupContext, event: e.PartitionResigned) -> Handler:
     """Answer parked requests with NOT_COORDINATOR, and drop the partition's groups and offsets.
 
-    An event with an older leader epoch than the last known one is ignored (2.8 on).
+    Since 2.8 ignore the event if its coordinator epoch is older than the last known epoch.
 
     Source: removeGroupsForPartition of GroupMetadataManager.scala (0.9, 2.8).
     """

@@ -79,8 +79,8 @@ class ExpiringGroup(NamedTuple):
 def expired(offset: ExpiringOffset, group: ExpiringGroup, now: int) -> bool:
     """Return whether an offset has expired at `now`, in ms.
 
-    Up to 2.0 `expire_timestamp` decides; since 2.1 the group's retention, for an offset without
-    this time.
+    An offset without `expire_timestamp` never expires up to 2.0; since 2.1 it expires by the
+    group's retention.
 
     Source: deleteExpiredOffsets of GroupMetadataManager.scala (0.9), getExpiredOffsets of
     GroupMetadata.scala (2.1, 2.8), KIP-211.

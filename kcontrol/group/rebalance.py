@@ -258,9 +258,9 @@ def join_timed_out(ctx: GroupContext, event: e.JoinTimedOut) -> Handler:
 
 
 def initial_join_timed_out(ctx: GroupContext, event: e.InitialJoinTimedOut) -> Handler:
-    """Wait again in the first join phase if a member has joined meanwhile and time is left.
+    """Wait again in the first join phase if a member has joined during the wait.
 
-    Otherwise end the join phase.
+    End the join phase if no member has joined, or if the rebalance timeout is over.
 
     Source: InitialDelayedJoin of DelayedJoin.scala (0.11, 2.8).
     """

@@ -39,7 +39,7 @@ class Wheel:
         self.above: Wheel | None = None
 
     def slot(self, deadline_ms: int) -> tuple[Bucket, int] | None:
-        """Return the bucket of a deadline and the bucket's expiration in ms, None if it is due.
+        """Return the bucket of a deadline and the bucket's expiration in ms, None for a due one.
 
         A deadline less than one tick ahead is due.
         """

@@ -30,7 +30,7 @@ class Changes:
         self.noted: list[Change] = []
 
     def need(self, empty: Any, *path: str) -> Any:
-        """Return the value at a path, the keys from the state to the value; if there is none, put `empty` there first.
+        """Return the value at a path of keys into the state; if its last key is missing, put `empty` there first.
 
         Raises KeyError if a key before the last is missing.
         """

@@ -85,7 +85,7 @@ def play_without(original: World, at: int) -> Without:
 
 
 def _has_happened(world: World, action: Action, routine: bool) -> bool:
-    """Perform an action in `world` if the action is possible now, and return whether it was.
+    """Perform an action in `world` if the action is possible now; return whether the action was possible.
 
     `routine` is whether the cluster performed the action by itself in the original run.
     """

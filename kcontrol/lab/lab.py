@@ -463,7 +463,10 @@ class Lab(Operations):
 
     @property
     def viewer(self) -> Viewer:
-        """A viewer that shows each new journal record, to be put beside the notebook; viewers in older cells do not change."""
+        """A viewer for the side of the notebook, which shows each new journal record.
+
+        The viewers in older cells do not change.
+        """
         if self._beside is None:
             self._beside = self._new_viewer()
         return self._beside

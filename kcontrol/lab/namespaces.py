@@ -63,7 +63,7 @@ class Zk(Namespace[LabT]):
         return Shown(zkcli.format_stat(znode.data, znode.stat))
 
     def set(self, path: str, data: str) -> LabT:
-        """Replace the data of the znode `path`, as `set` of ZooKeeper's own shell does. Raises UserError if it does not exist."""
+        """Replace the data of the znode `path`, as `set` of ZooKeeper's shell. Raises UserError for a missing znode."""
         return self._lab._act("set", self._lab._there(path), arguments.words(data, "A znode's data", ""))
 
     def create(self, path: str, data: str = "") -> LabT:

@@ -51,7 +51,7 @@ class ObservedZk:
 
 
 class Observed(Run):
-    """A cluster that is only read. `look` reads ZooKeeper again; use it as a context manager, or `close` it.
+    """A cluster that is only read: `look` reads ZooKeeper again, `close` or the end of a `with` block ends the session.
 
     The state has what ZooKeeper stores, and no memory of brokers.
     """

@@ -94,7 +94,8 @@ class RecordedChoices:
         return sender, receiver, self.world.network.channels[sender, receiver][0].requests.controller_epoch
 
     def fetch_timeouts(self) -> list[Action]:
-        """Return ("fetch_timeout", broker) for each broker that delays a LeaderAndIsr response until its fetch times out."""
+        """Return ("fetch_timeout", broker) for each broker whose delayed LeaderAndIsr response is in the recording."""
+        # The broker delays the response until its fetch from a frozen leader has timed out.
         recorded = [(r["by"], r["to"], r["api"]) for r in self.step.get("requests", ())]
         found = []
         for broker, correlation_id in delayed_responses.blocked(self.world):

@@ -1,4 +1,4 @@
-"""Finds in a recorded step the choices that the player repeats, such as the winner of an election."""
+"""Finds in one step of a recording the choices, such as the winner of an election, that the player makes again."""
 
 from __future__ import annotations
 

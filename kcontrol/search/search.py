@@ -100,7 +100,7 @@ def search(world: World, depth: int, faults: int, properties: tuple[Property, ..
 
 
 def search_within(world: World, budget: Budget, properties: tuple[Property, ...] = ALWAYS) -> SearchResult:
-    """Search as `search` does, within all bounds of a budget; the first bound on states or seconds that is reached ends it."""
+    """Search as `search` does, until a bound of the budget, such as the number of states or seconds, is reached."""
     with without_collection():  # a search frees no cycles, and its memory only grows
         return _explore(world, memo_world.fork_for_search(world), budget, properties)
 

@@ -92,7 +92,8 @@ def write_runs(
 
 
 def _damaged(spark: SparkSession, journals: Sequence[JournalOfRun]) -> list[Refused]:
-    """Return the journals with lines that end with a line break and are no record, each with the number of these lines."""
+    """Return the journals that have a damaged line, each with a sentence about the number of its damaged lines."""
+    # A damaged line ends with a line break and is no record.
     counts = {row["run"]: row["count"] for row in spark.table("journal").groupBy("run").count().collect()}
     lost = [(journal.path, record_count(journal.path) - counts.get(journal.run, 0)) for journal in journals]
     said = [(path, counted(number, "damaged line")) for path, number in lost if number > 0]

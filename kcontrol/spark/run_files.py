@@ -161,7 +161,7 @@ def content_bytes(path: Path) -> int:
 def record_count(path: Path) -> int:
     """Return the number of lines of a journal file that end with a line break.
 
-    The last line, which has the number of records, is not counted if it is there.
+    A last line that has the number of records is not counted.
     """
     left, found = content_bytes(path), 0
     with path.open("rb") as file:

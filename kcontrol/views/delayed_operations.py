@@ -91,7 +91,7 @@ class Purgatory:
     # ---------------------------------------------------------------- records
 
     def try_complete(self, r: Record) -> None:
-        """Read a `try_complete` record, one of the two tries of tryCompleteElseWatch; complete the operation if it succeeds."""
+        """Read a `try_complete` record, one of two tries of tryCompleteElseWatch; a success completes the operation."""
         f = r.fields
         # Later tries, by checkAndComplete, are journal records of another kind.
         if f["attempt"] == 1:

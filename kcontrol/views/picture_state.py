@@ -67,7 +67,7 @@ class Seen(Changes):
         return tuple(self.state["partitions"][name]["replicas"])
 
     def _partition(self, partition: folded_state.Partition) -> None:
-        """Store in `partitions` the fields of this partition that differ from the stored ones, and list them in `noted`."""
+        """Store in `partitions` the fields of this partition that differ from the stored ones; add them to `noted`."""
         values = {name: list(value) if isinstance(value, tuple) else value for name, value in partition._asdict().items()}
         known = self.need({}, "partitions", partition.name)
         if changed := {name: value for name, value in values.items() if name not in known or known[name] != value}:

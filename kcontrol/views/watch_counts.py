@@ -1,6 +1,6 @@
-"""Counts watches and ZooKeeper's notifications in a journal: those of the run, and those that other watches would cause.
+"""Counts watches and ZooKeeper's notifications in a journal: those of the run, and those with other watches.
 
-For example: every broker watches the topics, and no controller does so for them.
+An example of other watches: every broker watches the topics, instead of the controller.
 """
 
 from __future__ import annotations

@@ -131,9 +131,10 @@ class MemoryZooKeeper:
         return list(self._events)
 
     def lose_next(self, client: Client, *, before: bool) -> None:
-        """Make the client's next round trip raise ConnectionLoss: if `before`, the request is lost, else only its response.
+        """Make the client's next round trip raise ConnectionLoss.
 
-        A lost request is not performed. Raises SessionExpired if the session has ended.
+        If `before`, the request is lost and not performed, else only the response is lost. Raises SessionExpired if the session
+        has ended.
         """
         self._require_open(client.session_id)
         self._lost[client.session_id] = before
@@ -279,7 +280,10 @@ class MemoryClient:
         self.session_id = session_id
 
     def exists(self, paths: Sequence[str], watch: bool) -> list[Stat | None]:
-        """Return one Stat per path, None for a missing znode; with `watch` set a data watch on each path in either case."""
+        """Return one Stat per path, None for a missing znode.
+
+        With `watch` set a data watch on each path, whether the znode exists or not.
+        """
         found = self._find(paths)
         if watch:
             self._watch(self._zookeeper._data_watches, paths)

@@ -69,7 +69,10 @@ class Client(Protocol):
         """The session's number, which is also the `ephemeral_owner` of its ephemeral znodes."""
 
     def exists(self, paths: Sequence[str], watch: bool) -> list[Stat | None]:
-        """Return one Stat per path, None for a missing znode; with `watch` set a data watch on each path in either case."""
+        """Return one Stat per path, None for a missing znode.
+
+        With `watch` set a data watch on each path, whether the znode exists or not.
+        """
 
     def read(self, paths: Sequence[str], watch: bool) -> list[Znode | None]:
         """Return one znode per path, None for a missing znode; with `watch` set a data watch on each existing znode."""

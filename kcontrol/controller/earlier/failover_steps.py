@@ -172,7 +172,10 @@ def await_requests(ctx: ControllerContext, brokers: Iterable[int]) -> Handler:
 
 
 def await_all_requests(ctx: ControllerContext) -> Handler:
-    """Wait from 0.10.2 to 2.1.0 for responses of all live brokers; in other releases do nothing."""
+    """Wait until all live brokers have responded to requests in flight (0.10.2 to 2.1.0).
+
+    In other releases do nothing.
+    """
     yield from await_requests(ctx, sorted(ctx.live_broker_epochs))
 
 

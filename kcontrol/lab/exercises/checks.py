@@ -45,7 +45,7 @@ class Case:
 
     @property
     def is_right(self) -> bool:
-        """Whether both values are equal; a number never equals a boolean."""
+        """Whether `answer` equals `expected`; a number never equals a boolean."""
         return same(self.answer, self.expected)
 
 

@@ -33,7 +33,7 @@ def deletion_times(run: Entries) -> dict[str, Times]:
 
 
 def deletions(run: Entries) -> Iterator[Row]:
-    """Yield one row per request to delete a topic, with the time from the request's znode to its removal."""
+    """Yield one row per request to delete a topic: the times at which the request's znode is created and deleted."""
     halts = [e for e in run.of("change") if e.r.fields["target"] == "ReplicaDeletionIneligible"]
     for topic, times in deletion_times(run).items():
         of_topic = [e for e in halts if e.r.fields["subject"].partition("@")[0].rpartition("-")[0] == topic]

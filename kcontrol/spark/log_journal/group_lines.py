@@ -221,7 +221,7 @@ class GroupLines:
         self.memory.note(broker, "group", None, ", ".join(named) or None, **fields, rule=rule, group_metadata=value)
 
     def _value(self, line: Line, known: Known, state: str, group: str) -> dict[str, Any]:
-        """Return the group in the state `state`, as a `group` record has it; a field that no log line has is empty or None."""
+        """Return the value of a `group` record in the state `state`; a field that no log line has is empty or None."""
         members = {id: _member(id, known.instances.get(id)) for id, is_member in known.members.items() if is_member}
         return {
             "group_id": group, "state": state, "state_timestamp_ms": line.at_ms, "protocol_type": None, "protocol": None,

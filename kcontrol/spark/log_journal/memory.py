@@ -68,7 +68,7 @@ class Memory:
     def note(self, by: int | None, kind: str, cause: RecordId | None, inferred: str | None = None, **fields: Any) -> RecordId:
         """Add a journal record of the broker `by`, or of no broker (None), and return the record's id.
 
-        `fields` are the fields of this kind of record, without `line` and `inferred`.
+        `fields` are the record's fields; the present line and `inferred` are added to them.
         """
         node, incarnation = (OUTSIDE, 0) if by is None else (by, self.incarnations[by])
         mark = {"inferred": inferred} if inferred else {}

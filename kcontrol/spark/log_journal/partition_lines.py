@@ -265,7 +265,7 @@ class PartitionLines:
             self.memory.assign({line.partition: replicas}, None)
 
     def deletion_requested(self, line: Line) -> None:
-        """Read the log line with which the controller begins to delete topics, and record the request to delete each of them."""
+        """Read the log line with which the controller begins to delete topics; record a request for each topic."""
         for topic in line.facts["topics"]:
             self._delete_topic(topic, None, None)
 

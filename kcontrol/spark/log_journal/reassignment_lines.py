@@ -63,7 +63,7 @@ class ReassignmentLines:
         return sorted(replicas) == target and (tp in self._read or sorted(more) != target)
 
     def removed(self, line: Line) -> None:
-        """Read the removal of partitions from `/admin/reassign_partitions`, the end of a reassignment up to 2.3."""
+        """Read the log line about partitions that leave `/admin/reassign_partitions`, and record this write."""
         controller = line.facts["controller"]
         if not self._in_topic and [tp for tp in named_partitions(line) if self._targets.pop(tp, None) is not None]:
             self.memory.ensure_running(controller)

@@ -40,9 +40,9 @@ Row = tuple[Any, ...]
 
 
 def write_rows(records: Iterable[Record], folder: Path) -> set[str]:
-    """Write the tables `journal` and `transitions` and the file NARROW into `folder`; return the kinds of the records.
+    """Write the tables `journal` and `transitions` into `folder`; return the kinds of the records.
 
-    Raises OSError if a file cannot be written.
+    NARROW gets the rows of the journal without the transitions that write no znode. Raises OSError if a file cannot be written.
     """
     kinds = set[str]()
     with (

@@ -178,7 +178,7 @@ class MemoryKazooClient:
         return [watch for kind in kinds for watch in self.watchers.pop((kind, event.path), [])]
 
     def set_state(self, state: str) -> None:
-        """Store the state of the connection, such as "LOST"; call every listener with it if it differs from the state before."""
+        """Store the state of the connection, such as "LOST"; after a change call every listener with the new state."""
         if state != self.state:
             self.state = state
             for listener in self._listeners:

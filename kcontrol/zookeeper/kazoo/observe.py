@@ -22,7 +22,7 @@ ROOTS = (
 
 
 class Observer:
-    """A session that only reads, below a root that need not exist. Use it as a context manager, or call `close`.
+    """A session that only reads, below a root that need not exist; `close` or the end of a `with` block ends it.
 
     Args:
         client: the session that reads.

@@ -96,7 +96,10 @@ class KazooSession:
     # ------------------------------------------------------------ the port
 
     def exists(self, paths: Sequence[str], watch: bool) -> list[Stat | None]:
-        """Return one Stat per path, None for a missing znode; with `watch` set a data watch on each path in either case."""
+        """Return one Stat per path, None for a missing znode.
+
+        With `watch` set a data watch on each path, whether the znode exists or not.
+        """
         return [None if stat is None else to_stat(stat) for stat in self._request_all(Exists, paths, watch)]
 
     def read(self, paths: Sequence[str], watch: bool) -> list[Znode | None]:
