@@ -41,7 +41,7 @@ class Record(NamedTuple):
 class Batch(NamedTuple):
     """A batch: its first offset, its records in the order of their offsets, and its codec, a number in WRITTEN.
 
-    The log cleaner can have removed records, the first one too.
+    The record at the first offset can be missing, because the log cleaner has removed it.
     """
 
     base_offset: int

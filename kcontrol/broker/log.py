@@ -225,7 +225,7 @@ class UpdateConfig(NamedTuple):
 
 
 class ReplaceSegments(NamedTuple):
-    """Put cleaned records and segments in place of those of the log; its end offset stays.
+    """Replace the records and segments of a log by cleaned ones; the log end offset stays.
 
     The fields have the new values of the fields of `ReplicaLog` with these names.
     """

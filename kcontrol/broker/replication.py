@@ -296,7 +296,9 @@ def read_for_fetch(
 
 
 def read_segment(log: ReplicaLog, offset: int) -> tuple[StoredRecord, ...]:
-    """Return the records from `offset` on in the first segment that has such a record, else ().
+    """Return the records from `offset` to the end of their segment; () if there are none.
+
+    If the segment of `offset` has none, the next segment with records is read.
 
     Source: Log.read (2.8).
     """

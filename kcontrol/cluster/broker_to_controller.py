@@ -26,7 +26,10 @@ NOT_CONTROLLER = "NOT_CONTROLLER"
 
 
 def record_known_controller(world: World, driver: Driver) -> None:
-    """Set the controller of a broker's AlterIsr channel to the controller in the broker's metadata, if the channel has none."""
+    """Set the controller of a broker's AlterIsr channel to the one in the broker's metadata.
+
+    Do nothing if the channel has a controller already.
+    """
     if driver.broker.rules.alter_isr and driver.broker.controller_id >= 0:
         world.network.known_controllers.setdefault(driver.node, driver.broker.controller_id)
 

@@ -348,9 +348,9 @@ class UpdateLog:
 
 @dataclass(frozen=True, slots=True)
 class RegisterZNodeHandler:
-    """Register the handler of a path: the driver queues an event for each watch event of the path.
+    """Register a handler: the driver queues an event for each watch event of the path's data.
 
-    With `children` that is a watch event for the path's children, else for the path's data.
+    With `children`, for each watch event of the path's children instead.
     """
 
     # Watch events of a path without a handler are dropped.

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 
 def update_context(driver: Driver, thread: Thread, effect: fx.UpdateContext) -> None:
-    """Change a field of a context and write a journal record `update`; close channels to brokers that have left."""
+    """Change a field of a context and write a journal record `update`.
+
+    Also close the channels to brokers that the change removes from the live brokers.
+    """
     context: Any = getattr(driver, effect.context)
     before = driver.controller.live_broker_epochs.copy() if effect.field == "live_broker_epochs" else {}  # type: ignore[attr-defined]
     apply_update(context, effect)
@@ -65,9 +68,9 @@ def append(driver: Driver, thread: Thread, effect: fx.Append) -> None:
 
 
 def apply_request(driver: Driver, thread: Thread, effect: fx.ApplyRequest) -> None:
-    """Change a field of the broker's context to values of the thread's request, and write a journal record `apply_request`.
+    """Copy values from the request that the thread handles into a field of the broker's context.
 
-    The journal record points to the record of the request; it does not repeat the values.
+    Also write a journal record `apply_request`, which points to the record of the request and does not repeat the values.
     """
     update = adopted(effect, thread.event)
     apply_update(driver.broker, update)

@@ -56,7 +56,7 @@ def _shown(value: Any) -> str:
 def first_difference(theirs: Recording, ours: Recording, unsent: list[str] | None = None) -> Difference | None:
     """Return the first difference between the recordings `theirs` and `ours`, None if there is none.
 
-    `unsent` gets sentences about controllers that resign or stop, and whose last requests arrived in one recording only.
+    The list `unsent` gets a sentence for each ended controller whose last requests arrived in only one recording.
     """
     return next(differences(theirs, ours, unsent), None)
 

@@ -77,7 +77,10 @@ class Player:
 
     @property
     def next_controller(self) -> int | None:
-        """The winner of the step's next controller election in the recording, None without an election or a recording."""
+        """The winner of the recorded step's next controller election; after an only election, the step's controller.
+
+        None if the step has no controller, and in a run without a recording.
+        """
         # Without an election, the controller at the end of the recorded step.
         return self.winners[0] if self.winners else None
 
@@ -143,7 +146,7 @@ class Player:
         self._settle(but="expire" if self.recorded.is_recorded else "")
 
     def _end_sessions(self, before: int | None = None) -> None:
-        """Expire the ZooKeeper sessions of dead and frozen brokers that end in the recorded step, in its order.
+        """Expire the sessions of dead and frozen brokers that the recorded step ends, in the recorded order.
 
         With `before`, only sessions that end among the first `before` writes of the step.
         """

@@ -69,7 +69,7 @@ class RecordedChoices:
             )
 
     def next(self, routine: Sequence[Action]) -> Action | None:
-        """Return the action of `routine` with which the run repeats the order of the recorded elections.
+        """Return the action of `routine` to perform next, so that the elections have the order of the recording.
 
         Return None if the recorded step has at most one controller election.
         """

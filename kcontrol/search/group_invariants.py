@@ -178,7 +178,10 @@ def _before(world: World, record: Record) -> Iterator[Record]:
 
 
 def _cached(world: World, record: Record, group_id: str) -> Group | None:
-    """Return the group as the broker that made `record` had it in its cache just before the record; None if it had none."""
+    """Return the group in the cache of the broker that made `record`, just before this record.
+
+    Return None if the cache did not have the group.
+    """
     for earlier in _before(world, record):
         if earlier.id[:2] != record.id[:2]:
             continue

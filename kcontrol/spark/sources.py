@@ -82,5 +82,5 @@ def literal(path: Path) -> str:
 
 
 def path_of(uri: str) -> str:
-    """Return the SQL expression for the path of a file on this machine from its URI, which the expression `uri` gives."""
+    """Return a SQL expression for the path of a file on this machine; `uri` is the expression for the file's URI."""
     return PATH.format(uri)

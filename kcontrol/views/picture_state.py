@@ -1,6 +1,6 @@
-"""The state that pictures show in addition to that of `journal.fold`, such as partitions, sessions and transitions.
+"""The state that pictures show in addition to the state of `journal.fold`, such as partitions and sessions.
 
-Its changes are sent to the browser like those of the state of `journal.fold`.
+Both states are sent to the browser as lists of changes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kcontrol.views import folded_state
 
 
 class Seen(Changes):
-    """The state that pictures show in addition to that of `journal.fold`; like `Fold`, it is computed record by record."""
+    """The state that pictures show in addition to the state of `journal.fold`; both are computed record by record."""
 
     def __init__(self) -> None:
         # partitions: name to fields of `folded_state.Partition`; sessions: id to [broker, whether its process runs]; czxid,

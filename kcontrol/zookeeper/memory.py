@@ -78,7 +78,7 @@ class MemoryZooKeeper:
         return MemoryClient(self, session_id)
 
     def end(self, client: Client) -> ClosedSession:
-        """End a session with one zxid for all its ephemeral znodes; return this zxid and the paths of these znodes.
+        """End a session: delete all its ephemeral znodes with one zxid; return this zxid and the paths of these znodes.
 
         Raises SessionExpired if the session has ended before.
         """

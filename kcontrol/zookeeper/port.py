@@ -81,7 +81,7 @@ class Client(Protocol):
         """Return the sorted child names of each path, None for a missing znode; `watch` sets a child watch on existing znodes."""
 
     def write(self, transactions: Sequence[tuple[Op, ...]]) -> list[WriteResult]:
-        """Perform independent transactions, pipelined in order, each all or nothing, and return one result each."""
+        """Perform each transaction completely or not at all, pipelined in order; return one result per transaction."""
 
     def events(self) -> list[WatchEvent]:
         """Take the watch events that have reached this session since the last call, in ZooKeeper's order."""

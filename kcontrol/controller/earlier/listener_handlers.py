@@ -227,7 +227,7 @@ def isr_change_notification(ctx: ControllerContext, event: events.IsrChangeNotif
 
 
 def controlled_shutdown(ctx: ControllerContext, event: events.ControlledShutdown) -> Handler:
-    """Elect other leaders or stop followers, one partition after the other, then respond.
+    """Elect another leader for each partition that the broker leads, or stop its follower; respond.
 
     The response has the partitions that the broker still leads and that have another replica.
 

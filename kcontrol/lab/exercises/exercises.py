@@ -166,7 +166,7 @@ def check_file(folder: Path, id: str) -> Verdict:
 
 
 def reset(folder: Path, id: str) -> tuple[Path, Path | None]:
-    """Replace the file for an exercise in `folder` by the stub; return its path, and where the learner's file is kept.
+    """Replace the file for an exercise in `folder` by the stub; return its path and that of the kept learner's file.
 
     An unchanged stub is not kept (None). Raises UserError for an unknown id.
     """

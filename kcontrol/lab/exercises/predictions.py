@@ -132,9 +132,9 @@ class PredictionQuestion:
 
     @property
     def misconception(self) -> str | None:
-        """The id of the misconception behind a wrong answer, as predictions.toml has it for the option.
+        """The id of the misconception that predictions.toml names for the chosen option, None before an answer.
 
-        It is None for an option without a misconception, such as the right answer, and before an answer.
+        It is None for an option without a misconception, such as the right answer.
         """
         return self._options[self.chosen - 1].get("misconception") if self.chosen else None
 

@@ -18,7 +18,7 @@ Fact = Callable[[Held], Any]
 
 
 def owner(partition: str) -> Fact:
-    """Return a function from a group as JSON to the id of the member that owns this partition, None without an owner."""
+    """Return a function that takes a group as JSON and returns the id of the member that owns `partition`, or None."""
 
     def fact(held: Held) -> Any:
         members = held["members"].items()

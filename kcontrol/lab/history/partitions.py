@@ -135,7 +135,7 @@ def offline_windows(run: Entries) -> Iterator[Row]:
 
 
 class _OfflineWindows:
-    """Computes the times in which a partition has no running leader, from the journal's writes of state znodes and its processes.
+    """Computes, from the records of a journal, the times in which a partition has no running leader.
 
     `take` is called with each journal record; `rows` then yields the times.
     """

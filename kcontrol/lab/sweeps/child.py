@@ -17,9 +17,9 @@ LENGTH_BYTES = 8
 
 
 def main() -> None:
-    """Read a pickled job and its tasks, one per run, from standard input; write "ready" and one outcome per task as JSON lines.
+    """Read a pickled job and its tasks, one per run, from standard input; write "ready" and each outcome as JSON lines.
 
-    The job has what all runs share.
+    The job has the settings that all runs share.
     """
     with os.fdopen(os.dup(1), "w", encoding="ascii") as out:
         silent = os.open(os.devnull, os.O_RDWR)

@@ -45,7 +45,10 @@ def rolling_restart(chance: random.Random) -> Iterator[Event]:
 
 
 def random_deaths(chance: random.Random) -> Iterator[Event]:
-    """Yield DEATHS kills of brokers and a restart of each consumer within a minute; a killed broker starts 1 to 30 s later."""
+    """Yield deaths of random brokers and a restart of each consumer, all at random times within about a minute.
+
+    A killed broker starts again 1 to 30 s later.
+    """
     for _ in range(DEATHS):
         broker, at_ms = chance.choice(BROKERS), chance.randint(5_000, 65_000)
         yield Event(at_ms, ("kill", broker))

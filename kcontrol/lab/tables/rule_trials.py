@@ -41,9 +41,9 @@ def trials(rules: Mapping[str, Rule], runs: int, seed: int) -> pd.DataFrame:
 
 
 def _failures(chance: random.Random) -> Iterator[Action]:
-    """Yield FAULTS actions on brokers drawn by `chance`: ("kill", broker), or ("start", broker) for a killed broker.
+    """Yield a number (FAULTS) of random actions: ("kill", broker), or ("start", broker) for a killed broker.
 
-    The broker that is the controller is never drawn.
+    No action is on the broker that is the controller.
     """
     up = set(BROKERS)
     for _ in range(FAULTS):

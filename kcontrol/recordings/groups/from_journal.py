@@ -47,7 +47,7 @@ def of_journal(records: Sequence[Record]) -> Step:
 
 
 def bytes_of(text: str) -> bytes:
-    r"""Return the bytes that a journal has as text, in which a byte that is no UTF-8 is written as `\xff` (byte 255)."""
+    r"""Return the bytes that a journal stores as `text`, with a byte that is not UTF-8 written as `\xff`."""
     return _ESCAPED.sub(lambda found: bytes.fromhex(found[1].decode()), text.encode())
 
 

@@ -85,7 +85,7 @@ class Slice(NamedTuple):
 
 
 def look(paths: Sequence[Path], out: Path, known: Sequence[Followed], next_id: int) -> Look:
-    """Find the log files in `paths`, without those below `out`, and compare them with the `known` files.
+    """Find the log files in `paths`, except files below `out`, and match them with the files `known` so far.
 
     Raises UserError for a path without a log if no file is known.
     """

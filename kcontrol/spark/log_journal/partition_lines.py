@@ -203,7 +203,10 @@ class PartitionLines:
         return sent.facts
 
     def selected(self, line: Line) -> None:
-        """Store the leader, ISR and leader epoch of an election for its transition, which comes in a later line (up to 1.0)."""
+        """Read a line about an election (up to 1.0), and store its leader, ISR and leader epoch.
+
+        A later line has the transition to which these values belong.
+        """
         if {"leader", "isr", "leader_epoch", "topic"} <= line.facts.keys():
             self._elected[line.partition] = {name: line.facts[name] for name in ("leader", "isr", "leader_epoch")}
 

@@ -94,7 +94,7 @@ class Processes:
         self._elect(line.facts["controller"], line.facts.get("epoch"), None)
 
     def epoch(self, line: Line) -> None:
-        """Read the controller epoch of a new controller, and record its write of `/controller_epoch`, unless it is recorded.
+        """Read the epoch of a new controller, and record the write of `/controller_epoch` unless the journal has it.
 
         If the broker is not known to be controller, its election is inferred.
         """

@@ -333,7 +333,7 @@ class KazooSession:
     # ------------------------------------------------------------ called by kazoo's threads
 
     def _on_event(self, event: Any) -> None:
-        """Queue a watch event for `events`; skip events that are no change of a znode."""
+        """Queue a watch event, which the method `events` returns later; skip events that are no change of a znode."""
         # kazoo calls this method once for each kind of watch that has fired, with one event object; ZooKeeper has sent one
         # event.
         if event is self._last_event or event.type not in _EVENTS:
