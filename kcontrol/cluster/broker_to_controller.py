@@ -74,7 +74,7 @@ def reaches_before_renewal(world: World, n: int, receiver: int) -> bool:
 
 
 def can_send(world: World, n: int) -> bool:
-    """Return whether a broker has pending requests and none in flight, and their receiver can handle them now."""
+    """Return whether a broker can send its pending requests: none is in flight, and the receiver can handle them."""
     pending = world.network.pending(n)
     if not pending or len(pending) < len(world.network.to_controller[n]):
         return False

@@ -85,7 +85,7 @@ def text(state: str) -> Text:
 
 
 def digest(parts: list[Text]) -> str:
-    """Return one digest of all parts; of a zxid only its rank among the zxids of all parts counts."""
+    """Return one digest of all parts; a zxid counts only by its rank among the zxids of all parts."""
     state = "\n".join([part.words for part in parts])
     return hashlib.blake2b(f"{state}{ranks([part.zxids for part in parts])}".encode(), digest_size=16).hexdigest()
 
@@ -162,7 +162,10 @@ def _thread(d: Driver, thread: Thread, text_of: Callable[[Any], str]) -> str:
 
 
 def orphans_and_network(orphans: Mapping[int, list[Any]], network: Network) -> list[Text]:
-    """Return one Text, in a list, of the open sessions of ended processes and of the network's requests; [] without any."""
+    """Return a list with one Text about the open sessions of ended processes and the state of the network.
+
+    Return [] if there is no such session and the network has no state.
+    """
     if not (
         orphans
         or network.channels

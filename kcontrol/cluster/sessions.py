@@ -51,7 +51,7 @@ def cut_off(p: Process) -> None:
 
 
 def mark(p: Process) -> None:
-    """Change nothing in the process: when Expire is queued, only the state of the session changes, and `move` sets it."""
+    """Do nothing: when Expire is queued, only the state of the session changes, and `move` sets this state."""
 
 
 def connect(p: Process) -> None:

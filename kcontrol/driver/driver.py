@@ -184,7 +184,7 @@ class Driver:
     def _is_retried(self, error: Exception) -> bool:
         """Return whether the client library of this release repeats a request after this error.
 
-        That is a lost connection and, before 1.1, an expired session.
+        It does so after ConnectionLoss, and before 1.1 also after SessionExpired.
         """
         # Since 1.1 KafkaZkClient.retryRequestsUntilConnected, before 1.1 ZkClient.retryUntilConnected.
         outlived = isinstance(error, fx.SessionExpired) and self.controller.rules.handlers_outlive_session

@@ -174,7 +174,7 @@ def transition_to(
     *,
     leaves: bool = False,
 ) -> Handler:
-    """Move a group to `target` by the action in GROUP_TRANSITIONS; return the group after that.
+    """Move a group to the state `target` by a row of GROUP_TRANSITIONS; return the changed group.
 
     With `leaves` the group also leaves the cache. Raises IllegalStateError for a transition without
     a row.

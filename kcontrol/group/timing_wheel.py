@@ -39,7 +39,7 @@ class Wheel:
         self.above: Wheel | None = None
 
     def slot(self, deadline_ms: int) -> tuple[Bucket, int] | None:
-        """Return the bucket of a deadline and the bucket's expiration in ms, None for a due one.
+        """Return a deadline's bucket and the bucket's expiration in ms; None for a due deadline.
 
         A deadline less than one tick ahead is due.
         """

@@ -100,7 +100,7 @@ def _sources(text: AnswerText | None) -> dict[str, list[str]]:
 
 
 def _run(letter: IO[bytes]) -> ProcessEnd | None:
-    """Run the supervisor with the file `letter` as its input; return its output, None after a failure or too late.
+    """Run the supervisor on the file `letter`; return its output, None after a failure or after the time limit.
 
     `letter` has a line of JSON about the exercise, and the pickled answer.
     """

@@ -329,7 +329,7 @@ def _quantile(values: Sequence[int], share: float) -> float:
 def exposition(found: Sequence[Statistic], run: str) -> str:
     """Return the metrics in Prometheus's text format, such as `kafka_controller_KafkaController_ActiveControllerCount`.
 
-    The labels are `broker` and `run`. Fields without an MBean are left out.
+    The labels are `broker` and `run`. A metric without an MBean is left out.
     """
     families: dict[str, prometheus.Family] = {}
     for s in found:

@@ -42,7 +42,8 @@ Row = tuple[Any, ...]
 def write_rows(records: Iterable[Record], folder: Path) -> set[str]:
     """Write the tables `journal` and `transitions` into `folder`; return the kinds of the records.
 
-    NARROW gets the rows of the journal without the transitions that write no znode. Raises OSError if a file cannot be written.
+    The folder NARROW gets the journal's rows without the transitions that write no znode. Raises OSError if a file cannot be
+    written.
     """
     kinds = set[str]()
     with (
