@@ -23,7 +23,7 @@ def replay_handler(
 ) -> None:
     """Give the thread `copy` a handler that waits for the effect for which the handler of `thread` waits.
 
-    The new handler is `handler` or, if that is None, a replay. Raises ValueError if the handler of `thread` cannot be copied.
+    The new handler is `handler` or, without it, a replay. Raises ValueError if no copy is possible.
     """
     # A handler cannot be copied if it has no replay log, waits for nothing, or has released its lock.
     if thread.replay_log is None or thread.waits_for is None or thread.has_yielded_lock:

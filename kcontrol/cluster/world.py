@@ -227,7 +227,7 @@ class World:
     keeps_replay_logs = False
 
     def _copy(self) -> World:
-        """Return a copy of all values, without performing any action again.
+        """Return a copy of this world with all its values; no action is performed again.
 
         Raises ValueError if a suspended handler has no replay log.
         """

@@ -161,8 +161,8 @@ class RequestBatch:
     ) -> None:
         """Add LeaderAndIsr of `tp` for `brokers`, and UpdateMetadata for all registered brokers.
 
-        `assignment` is that of the context if None; `is_new` marks the replicas of `brokers` as
-        new.
+        `assignment` is by default the assignment in the context; `is_new` marks the replicas of
+        `brokers` as new.
 
         Source: ControllerBrokerRequestBatch.addLeaderAndIsrRequestForBrokers (2.8).
         """

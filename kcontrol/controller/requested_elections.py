@@ -195,7 +195,7 @@ def _rebalance(ctx: ControllerContext) -> Handler:
 
 
 def imbalanced_by_broker(ctx: ControllerContext) -> dict[int, list[TopicPartition]]:
-    """Return, by broker, the partitions whose preferred leader is the broker, with another leader.
+    """Return, by preferred leader, the partitions that another broker leads.
 
     A broker below the limit `leader.imbalance.per.broker.percentage`, or at this limit, is left
     out.

@@ -24,7 +24,7 @@ class MalformedZnode(ValueError):
 
 
 class NotJson(MalformedZnode):
-    """The error for a znode whose data is not JSON; for some Kafka decoders such data is empty."""
+    """The error for a znode whose data is not JSON; some of Kafka's decoders read this as empty."""
 
 
 def encode(value: Any) -> bytes:

@@ -127,9 +127,10 @@ def delete_groups(ctx: GroupContext, event: e.DeleteGroups) -> Handler:
 
 
 def offset_delete(ctx: GroupContext, event: e.OffsetDelete) -> Handler:
-    """Delete the offsets of single partitions; answer with an error for each, or for the request.
+    """Delete a group's offsets of partitions; answer with an error per partition.
 
-    An Empty group without offsets is removed too.
+    If the whole request is refused, answer with its error alone. An Empty group without offsets is
+    removed too.
 
     Source: handleOffsetDeleteRequest of KafkaApis.scala, handleDeleteOffsets (2.8), KIP-496.
     """

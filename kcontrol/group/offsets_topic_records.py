@@ -203,7 +203,7 @@ class OffsetsTopicRecord(NamedTuple):
     def value(self) -> str:
         """Return the record's content as a short text, such as "offset 5 of t-0 in my-group".
 
-        Other records are "generation 2 of my-group, 3 members" and "tombstone of my-group".
+        Other examples are "generation 2 of my-group, 3 members" and "tombstone of my-group".
         """
         fields = decode("group_key" if self.key[:2] == b"\0\2" else "offset_key", self.key)[1]
         tp = "topic" in fields and TopicPartition(fields["topic"], fields["partition"])

@@ -157,7 +157,7 @@ class StepComparison:
         return Difference(self.number, self.a.step["do"], kind, about, theirs, ours)
 
     def lists(self, kind: str, named: Mapping[Any, str], left: Mapping[Any, list[Any]], right: Mapping[Any, list[Any]]) -> Any:
-        """Yield the first difference between the lists of a key in `left` and `right`, for each key of `named`.
+        """Yield, for each key of `named`, the first difference between the key's lists in `left` and `right`.
 
         `named` has the key's name for the text of a difference; `kind` names the lists, such as "writes".
         """
@@ -408,9 +408,9 @@ class Normalizer:
 
 
 def _concerns(subject: Any, key: Any) -> bool:
-    """Return whether the list of the writes on `key` has a write on `subject`: on `key` itself, its topic or no topic.
+    """Return whether the list of the writes on `key` has the writes on `subject`: `key` itself, its topic or None.
 
-    `subject` and `key` are (topic, partition), (topic, None) for a whole topic, or None for no topic.
+    Both are (topic, partition), (topic, None) for a whole topic, or None.
     """
     if subject is None:
         return True

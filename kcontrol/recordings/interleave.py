@@ -64,7 +64,7 @@ class Leaderships:
     def decided(self, write: dict[str, Any]) -> Decision | None:
         """Store the value of a written state znode, and return the write as a Decision of a controller.
 
-        Return None for an ISR change that a leader requested, for a deletion, and for a write of another znode.
+        Return None for another znode, for a deletion, and for an ISR change that a leader requested.
         """
         tp = state_key(write.get("path", ""))
         if tp is None:

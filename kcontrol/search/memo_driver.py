@@ -408,7 +408,7 @@ class MemoDriver:
     def _try(self, key: Call, op: Run, answers: list[Any], kept: Any) -> Outcome:
         """Run `op`, a call of the driver, on a copy of the driver; store the outcome under `key`, and return it.
 
-        If `answers` is empty, ZooKeeper is called and its response is added; otherwise `answers` has the response.
+        `answers` has ZooKeeper's response; if empty, ZooKeeper is called and its response is added.
         """
         memory, journal = self.world.memory, ScratchJournal(_count(self.local.driver))
         client, outbox = RecordingClient(self.client, answers.copy()), RecordingOutbox(journal)

@@ -167,7 +167,7 @@ def _condition(condition: Any) -> Invariant | Condition:
 
 
 def promise(given: Any) -> Promise:
-    """Return `given` as a Promise; the name of an invariant stands for `always` of it.
+    """Return `given` if it is a Promise; for the name of an invariant, return the promise that it always holds.
 
     Raises UserError, which lists the kinds of promises and the names, for any other value.
     """

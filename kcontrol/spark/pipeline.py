@@ -200,7 +200,7 @@ def _write(
 ) -> dict[str, int]:
     """Write all tables into the folder `out/_new`; return the number of rows of each table by its name.
 
-    `former` has the rows of the table `journal` in `out`; the records of `journals` replace the rows of their runs.
+    The records of `journals` replace those of the same runs in `former`, the former table `journal`.
     """
     days = spark.createDataFrame([(journal.run, journal.day) for journal in journals], "run STRING, day STRING")
     kept = former.join(days.select("run"), "run", "left_anti") if former is not None else None

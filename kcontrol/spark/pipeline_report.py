@@ -34,10 +34,9 @@ MEASURED_COUNT = 100_000
 
 
 def per_second(count: int, seconds: float, what: str) -> str:
-    """Return the text of a rate, such as " (20,000 lines per second)", or "" for a `count` below MEASURED_COUNT.
-
-    With fewer lines or records most of the `seconds` are those of Spark's start, so that a rate says nothing about the count.
-    """
+    """Return the text of a rate, such as " (20,000 lines per second)", or "" for a `count` below MEASURED_COUNT."""
+    # With fewer lines or records Spark's start takes most of the `seconds`, so that a rate says nothing about the
+    # count.
     return f" ({count / seconds:,.0f} {what} per second)" if count >= MEASURED_COUNT else ""
 
 
@@ -125,9 +124,9 @@ def follow_logs(
 ) -> bool:  # fmt: skip
     """Write the tables of the broker logs in `paths` to `out`, and again whenever the logs have grown, until Ctrl-C.
 
-    With `once`, end when all lines are in the tables. Return whether all files are logs of Kafka, True after Ctrl-C. Raises
-    UserError.
+    With `once`, end when all lines are in the tables. Return False if a file is no log of Kafka. Raises UserError.
     """
+    # After Ctrl-C the result is True.
     _check(master)
     begin, last = time.monotonic(), "No table was written."
     try:

@@ -73,7 +73,7 @@ class Diagram(graphviz.Digraph):  # type: ignore[misc]
 
 
 def _literal(lines: Sequence[str]) -> Any:
-    """Return lines as one text for a label of Graphviz, with its line breaks between them.
+    """Return `lines` as one text for a Graphviz label, with Graphviz's sign of a line break between the lines.
 
     The lines are escaped, so that Graphviz finds no HTML, entity or escape in them.
     """

@@ -22,7 +22,7 @@ Line = tuple[str, dict[str, Any]]
 class BrokerWords:
     """Converts the registrations of brokers in a journal into the values of Kafka's log lines about them.
 
-    `lines`, called for each record in order, yields (kind, values) for each line; the kind names a row of `kafka_words.tsv`.
+    `lines`, called for each record in order, yields (kind, values) per line; the kind names a row of `kafka_words.tsv`.
     """
 
     def __init__(self) -> None:

@@ -88,8 +88,7 @@ class Patches:
 class _FormMaker:
     """Converts the changes of state by one journal record into a form, which similar records share.
 
-    A value that the record also has becomes a place in the record, such as "$fields.subject"; `texts` and `literals` collect
-    the other values.
+    A value that the record also has becomes a place, such as "$fields.subject"; `texts` and `literals` have the others.
     """
 
     def __init__(self, row: Row) -> None:

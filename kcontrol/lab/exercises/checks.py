@@ -170,9 +170,9 @@ def kind_of_value(value: Any) -> str:
 
 
 def another_type(yours: Any, right: Any) -> str:
-    """Return a sentence that names the JSON types of `yours`, the learner's value, and `right`, if the types differ.
+    """Return a sentence, after a space, with the JSON types of `right` and of `yours`, the learner's value.
 
-    The sentence has a space before it. Return "" for equal types, or if a value is None.
+    Return "" if the types are equal, or if a value is None.
     """
     given, wanted = kind_of_value(yours), kind_of_value(right)
     return f" The check expects {wanted}; your answer is {given}." if given and wanted and given != wanted else ""

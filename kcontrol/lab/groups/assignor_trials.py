@@ -118,7 +118,8 @@ def _rebalanced(
 ) -> Assigned:
     """Return the partitions of each living member after a rebalance by `assignor`.
 
-    `owned` has their partitions before it, `lags` the number of unread records by partition; `name` is for errors.
+    `owned` has the members' partitions before the rebalance, `lags` the number of unread records by partition; `name` is for
+    errors.
     """
     # A cooperative assignor is called again until each partition has an owner.
     for number in range(1, NUMBER + 2):

@@ -135,7 +135,7 @@ class Child:
 
 
 def _with_tasks(job: bytes, tasks: Sequence[Task]) -> bytes:
-    """Return the pickled pair of a job, which is pickled already, and its tasks."""
+    """Return the pickled pair (job, tasks); `job` is pickled already."""
     return bytes(cloudpickle.dumps((_Pickled(job), list(tasks))))
 
 

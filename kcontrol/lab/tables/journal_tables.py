@@ -256,7 +256,7 @@ def config_row(row: Config, release: str, value: Any) -> dict[str, Any]:
 def journal(records: Sequence[Record], say: Callable[[Record], str], kind: str | None = None) -> pd.DataFrame:
     """Return one row per journal record; the column `what` is the sentence that `say` returns for the record.
 
-    If `kind` is given, such as "write", return only records of this kind, with one column per field in place of `what`.
+    With a `kind`, such as "write", return only its records, with a column per field in place of `what`.
     """
     # The column `node` is missing for records of clients, of ZooKeeper and of the simulation itself.
     if kind is None:

@@ -293,7 +293,7 @@ class Memory:
     def append_group(self, written: Any, cause: RecordId, fits: Callable[[Step | None], bool]) -> RecordId | None:
         """Append to the journal the records of the recorded log, up to the next group metadata record.
 
-        Return the id of the journal record; None if no group metadata record is left, or `fits` is false for its value.
+        Return the journal record's id; None if no group metadata record is left, or `fits` is false for its value.
         """
         # The value of a tombstone is None.
         places = range(self.appended, len(self.log))

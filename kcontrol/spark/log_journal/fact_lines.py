@@ -51,8 +51,7 @@ class Logs(NamedTuple):
     def lines(self, folder: Path | None = None) -> Iterator[Line]:
         """Yield the log lines that match `patterns.tsv` and have a time, in the order of time, file and line number.
 
-        Spark writes the sorted lines into a new folder in `folder` or in a temporary folder; the new folder is deleted at the
-        end.
+        Spark writes the sorted lines to a new folder in `folder` or in a temporary folder. The new folder is deleted at the end.
         """
         # Only a part of the lines is in memory at a time.
         with contextlib.ExitStack() as stack:

@@ -106,9 +106,9 @@ class ReassignmentLines:
             self._request(controller, RECORD)
 
     def _request(self, by: int | None, inferred: str | None) -> None:
-        """Record that `/admin/reassign_partitions` gets the running reassignments, or is deleted if no reassignment runs.
+        """Record that `/admin/reassign_partitions` gets the running reassignments, or is deleted if none runs.
 
-        `by` and `inferred` are as in `Memory.write`.
+        `by` is the broker that writes; `inferred` names the values that no log line has, "record" means all.
         """
         self._read &= self._targets.keys()
         if not self._targets:

@@ -52,7 +52,7 @@ def encoded_facts(message: Column) -> Column:
 def encoded_state(encoded: Column) -> Column:
     """Return the kind and the facts of the leadership in a message, such as "(Leader:1,ISR:1,2,...)", as one text.
 
-    `encoded` is the result of `encoded_facts` for the message. The text is NULL for a message without a leadership.
+    `encoded` is the message's result of `encoded_facts`. Return NULL without a leadership.
     """
     mark = f"{FACT}{STATE_TYPE}{NAME}{STATE_TYPE}{TYPE}"
     text = sql.substring_index(sql.substring_index(encoded, mark, -1), FACT, 1)

@@ -75,7 +75,7 @@ def log_files(paths: Sequence[Path]) -> list[Path]:
 def examine(path: Path, copies: Path) -> LogFile | NoLog:
     """Return the LogFile of a file that Spark can read as a log, else a NoLog with the reason.
 
-    If a log has damaged lines, write a copy with empty lines in their place into the folder `copies`.
+    A log with damaged lines is copied into the folder `copies`, with these lines empty.
     """
     try:
         if reason := no_text(path):

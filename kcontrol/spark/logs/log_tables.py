@@ -126,8 +126,8 @@ def write_tables(
 ) -> tuple[Written, Sequence[str]]:  # fmt: skip
     """Write the tables into `folder`; return the numbers of lines, and the names of the written tables of runs.
 
-    `parsed_rows` is the result of `parsed` for `files`; `sizes` has the bytes of each file in `refused`. Raises LinesLost
-    and UserError like `write_logs`.
+    `parsed_rows` are rows of `files`, as `parsed` returns them, `sizes` the bytes of each of `refused`.
+    Raises the errors of `write_logs`.
     """
     rows = _with_local_time(parsed_rows)
     report("writing tables")
@@ -237,7 +237,7 @@ def _copies(rows: DataFrame) -> DataFrame:
 def _with_zone(spark: SparkSession, rows: DataFrame) -> DataFrame:
     """Return the rows with the columns `zone`, such as "+02:00", `zone_from` and `time_utc`; NULL for an unknown zone.
 
-    `zone_from` is "written" if the time itself has the zone, else the log line that shows the zone, such as "server.log:1".
+    `zone_from` is "written" if the time has the zone, else the line that shows the zone: "server.log:1".
     """
     starts = rows.where("kind = 'kafka_start_ms' AND local_time IS NOT NULL")
     epoch_ms = sql.col("facts")["epoch_ms"].try_cast("bigint").alias("epoch_ms")

@@ -62,7 +62,7 @@ def _rows() -> tuple[tuple[str, re.Pattern[str], dict[int, tuple[str, str]]], ..
 def _groups(replacement: str) -> Iterator[tuple[int, tuple[str, str]]]:
     """Yield (number, (kind, type)) for each group of a Form's regular expression that matches names.
 
-    `kind` is the kind of the names ("topic" or "client"), `type` the fact's type; `replacement` is that field of the Form.
+    `kind`, "topic" or "client", is the names' kind, `type` the fact's type; `replacement` is the Form's.
     """
     for fact in replacement.split(FACT)[1:]:
         name, _, value = fact.partition(NAME)

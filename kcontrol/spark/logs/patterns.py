@@ -75,7 +75,7 @@ def forms() -> tuple[Form, ...]:
 def _form(head: tuple[str, str, str, str], types: dict[str, str], pattern: str) -> Form:
     """Return a row of `patterns.tsv` as a Form: `head` has its first four columns, `pattern` its regular expression.
 
-    `types` maps the name of each fact, which is a named group of `pattern`, to the fact's type.
+    `types` maps the name of each fact, a named group of `pattern`, to the fact's type.
     """
     # The group of a list also takes the character before the list, such as ":" in "ISR:". So an empty list has the
     # value ":", and only a list that the message lacks has the value "".

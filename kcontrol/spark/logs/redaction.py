@@ -215,9 +215,9 @@ class Names:
         return self._pattern.sub(stable, text)
 
     def _spans(self, line: str) -> list[tuple[str, int, int]]:
-        """Return (kind, start, end) for each part of a log line that must be a name by its place in the line.
+        """Return (kind, start, end) for each part of a log line that is a name by its place in the line.
 
-        Such a part is a name even if it is a word of Kafka's messages. The kind is "topic", "host" or "client".
+        Such a part may be a word of Kafka's messages too. The kind is "topic", "host" or "client".
         """
         message = names_in_messages.places(line)
         found = [(place.kind, place.start, place.end) for place in message or ()]

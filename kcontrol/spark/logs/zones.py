@@ -19,39 +19,37 @@ ZONES = "folder STRING, begin_ms BIGINT, end_ms BIGINT, offset_minutes INT, foun
 
 
 class Start(NamedTuple):
-    """A log line about the start of a broker that has two times: a local time, and the milliseconds since 1970 in UTC.
-
-    `file` and `n` are the file and the number of the line. `local_ms` is the local time as milliseconds since 1970-01-01 00:00 of
-    the local clock; so `local_ms` - `epoch_ms` is the offset of the zone.
-    """
+    """A log line about the start of a broker with two times: the local time, and the milliseconds since 1970 in UTC."""
 
     file: str
+    # The number of the line in the file.
     n: int
+    # The local time in milliseconds since 1970-01-01 00:00 of the local clock; so `local_ms` - `epoch_ms` is the offset
+    # of the zone.
     local_ms: int
     epoch_ms: int
 
 
 class Zone(NamedTuple):
-    """The offset from UTC of the times `begin_ms` to `end_ms` in the log files of a folder; `found` is the line that shows it.
-
-    Both times are local times in milliseconds since 1970-01-01 00:00 of the local clock; `found` is the name of the file and the
-    number of the line, such as "server.log:1". `begin_ms` is ALWAYS_MS without a begin, `end_ms` is NEVER_MS without an end.
-    """
+    """A time in which the log files of a folder have one offset from UTC, and the log line that shows the offset."""
 
     folder: str
+    # Local times in milliseconds since 1970-01-01 00:00 of the local clock: ALWAYS_MS without a begin, NEVER_MS without
+    # an end.
     begin_ms: int
     end_ms: int
     offset_minutes: int
+    # The name of the file and the number of the line that shows the offset, such as "server.log:1".
     found: str
 
 
 def zones(starts: Iterable[Start]) -> list[Zone]:
-    """Return the known zones of each folder with log files, in order of time, computed from the broker starts in the files.
+    """Return the known zones of each folder with log files, in order of time, computed from the starts of brokers.
 
-    A zone is a stretch of time in which the logs of a folder have one offset from UTC: from the first to the last of successive
-    starts with this offset. Between zones with different offsets no zone is known. The first zone of a folder has no begin, and
-    the last one no end. A start is left out if its offset is no multiple of 15 minutes.
+    A zone reaches from the first to the last of successive starts with one offset.
     """
+    # Between zones with different offsets no zone is known. The first zone of a folder has no begin, and the last one
+    # no end. A start is left out if its offset is no multiple of 15 minutes.
     by_folder: dict[str, list[tuple[Start, int]]] = defaultdict(list)
     for start in sorted(starts, key=lambda start: start.local_ms):
         offset = _offset_minutes(start)
