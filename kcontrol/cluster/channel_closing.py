@@ -29,7 +29,7 @@ def awaited_brokers(world: World, n: int, thread: str) -> list[int]:
 def record_thaw(world: World, receiver: int) -> None:
     """Store in `network.thawed` the brokers that close their channels to `receiver`, which thaws now.
 
-    They go on waiting until `receiver` has responded.
+    These brokers wait until `receiver` has responded.
     """
     waiting = [
         n for n, p in world.processes.items() if any(receiver in awaited_brokers(world, n, thread) for thread in p.driver.threads)

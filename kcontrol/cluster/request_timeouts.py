@@ -35,7 +35,7 @@ def close(world: World, driver: Driver, receivers: Collection[int], cause: Recor
 def brokers_to_time_out(world: World, n: int) -> Iterator[int]:
     """Yield each frozen broker for whose response broker `n` waits.
 
-    A controller waits for a response before it closes its channel to the frozen broker, a leader waits after AlterIsr.
+    Broker `n` waits as a controller that closes its channel to the frozen broker, or as a leader that has sent AlterIsr.
     """
     for thread in world.processes[n].driver.threads:
         yield from (b for b in channel_closing.awaited_brokers(world, n, thread) if world.processes[b].frozen)

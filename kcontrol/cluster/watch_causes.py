@@ -24,7 +24,7 @@ def cause_of_notification(step: Sequence[Record], event: WatchEvent) -> RecordId
 
 
 def _written_paths(record: Record) -> Iterator[tuple[str, bool]]:
-    """Yield (path, whether only the data were set) for each write in a journal record."""
+    """Yield (path, is_set) for each write in a journal record; `is_set` is False for a creation or deletion."""
     fields = record.fields
     if record.kind == "write" and fields["error"] is None:
         for op in fields["ops"]:

@@ -15,7 +15,7 @@ from kcontrol.core.controller_rules import Order
 
 
 class ElectionInput(NamedTuple):
-    """The input of an election: the broker ids of a partition's replicas, and the rules."""
+    """The input of an election: brokers (assigned, in the ISR, live, target) and settings."""
 
     assignment: Sequence[int]
     isr: tuple[int, ...]

@@ -34,7 +34,7 @@ Targets = dict[TopicPartition, tuple[int, ...]]
 
 
 class StateChangeFailedException(Exception):
-    """A later controller has written the state znode."""
+    """The error if a later controller has written the state znode."""
 
 
 class IllegalStateException(Exception):
@@ -108,7 +108,7 @@ def topic_with_assignment(
 ) -> bytes:
     """Return the data of the topic znode, with `assignment` as the assignment of partition `tp`.
 
-    The other partitions have their assignments of the context.
+    The other partitions keep the assignments that they have in the context.
     """
     known = {p: held for (topic, p), held in ctx.assignments.items() if topic == tp.topic}
     topic = zk.TopicZnode(known | {tp.partition: assignment}, ctx.topic_ids.get(tp.topic))

@@ -31,9 +31,10 @@ NOT_AVAILABLE = {
 
 
 def replica_leader_election(ctx: ControllerContext, event: events.ReplicaLeaderElection) -> Handler:
-    """Elect leaders of the requested partitions; respond to an admin client or delete the request.
+    """Elect leaders of the requested partitions; then answer the admin client or delete the znode.
 
-    Raises KeyError for a partition that has never had a leader; the request znode then stays.
+    The event has the trigger of the request. Raises KeyError, and keeps the znode, for a partition
+    that has never had a leader.
 
     Source: KafkaController.processReplicaLeaderElection (2.2 to 3.9).
     """

@@ -196,9 +196,9 @@ def complete_replica_deletion(
 def stop_replica_response_received(
     ctx: ControllerContext, event: TopicDeletionStopReplicaResponseReceived
 ) -> Handler:
-    """Move replicas that the broker has deleted to Successful, those with an error to Ineligible.
+    """Move replicas to Successful or, after an error in the StopReplica response, to Ineligible.
 
-    Then try to delete the queued topics, if the broker has deleted a replica.
+    If the broker has deleted a replica, then try to delete the queued topics.
 
     Source: KafkaController.processTopicDeletionStopReplicaResponseReceived (2.8).
     """

@@ -113,9 +113,10 @@ class GroupContext(Context):
         return TopicPartition(OFFSETS_TOPIC, self.partition_of(group_id))
 
     def replicas_of_new_topic(self, live_brokers: int) -> int | None:
-        """Return how many replicas a new offsets topic gets, None if this broker may not create it.
+        """Return the replication factor of a new offsets topic.
 
-        With too few live brokers the result is None, or in earlier releases smaller.
+        With fewer live brokers than the configured factor, return None, as no topic may be created;
+        up to 0.10.2 return the number of live brokers.
 
         Source: getTopicMetadata (0.9.0.1), createGroupMetadataTopic (0.10.2.2) and
         createInternalTopic (0.11.0, 2.7.2) of KafkaApis.scala, ZkAdminManager.createTopics (2.8.2).

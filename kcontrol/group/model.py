@@ -207,7 +207,8 @@ class Group:
     def rebalance_timeout_ms(self, *, is_session: bool) -> int:
         """Return the longest rebalance timeout of the members; 0 without members.
 
-        `is_session` takes session timeouts instead, as before 0.10.1. Source: rebalanceTimeoutMs.
+        With `is_session` return the longest session timeout instead, as before 0.10.1. Source:
+        rebalanceTimeoutMs.
         """
         name = "session_timeout_ms" if is_session else "rebalance_timeout_ms"
         return max((getattr(member, name) for member in self.members.values()), default=0)

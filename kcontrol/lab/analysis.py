@@ -69,7 +69,7 @@ def _event(begin: Record) -> str:
 
 
 def _steps(records: Sequence[Record], begin: Record) -> list[Record]:
-    """Return the journal records that a handler has made between its `begin` record, which is `begin`, and its `end` record.
+    """Return the journal records that a handler has made between its `begin` record and its `end` record.
 
     The records about events that the handler has put into a queue are left out.
     """

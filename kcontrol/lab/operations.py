@@ -108,7 +108,10 @@ class Operations(Run):
     # ---------------------------------------------------------------- consumers
 
     def commit(self, name: str, partition: str, offset: int, metadata: str = "") -> Self:
-        """Let the consumer `name` commit an offset of a partition, which is the next offset to read, with the text `metadata`."""
+        """Let the consumer `name` commit `offset` for a partition, with the text `metadata`.
+
+        `offset` is the next offset that the consumer reads.
+        """
         return self._act("commit", name, partition, offset, *((metadata,) if metadata else ()))
 
     # ---------------------------------------------------------------- commands of an operator

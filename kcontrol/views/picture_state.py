@@ -27,9 +27,9 @@ class Seen(Changes):
         self._numbers: dict[str, set[int]] = {}  # the partitions of each topic
 
     def add(self, record: Record, changes: Iterable[Change]) -> None:
-        """Change this state by the next journal record, and list the changes of this state in `noted`.
+        """Change the state of this object by the next journal record, and list its changes in `noted`.
 
-        `changes` are what the record changes in the state of `journal.fold`; the record's fields have JSON's types.
+        `changes` are the record's changes in the state of `journal.fold`; the record's fields have JSON's types.
         """
         self.noted = []
         if (note := NOTES.get(record.kind)) is not None:

@@ -94,7 +94,7 @@ class Client(Protocol):
 
 
 class ZooKeeper(Protocol):
-    """An ensemble: opens and ends sessions, waits until watch events have arrived, and returns all znodes."""
+    """A ZooKeeper, in memory or a real server: opens and ends sessions, waits for watch events, returns all znodes."""
 
     def connect(self, session_timeout_ms: int = 18_000) -> Client:
         """Open a session and return its client; a real server may grant another timeout."""

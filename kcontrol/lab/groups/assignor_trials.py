@@ -131,9 +131,9 @@ def _rebalanced(
 
 
 def _called(name: str, assignor: Assignor, members: Mapping[str, Subscription], lags: Mapping[TopicPartition, int]) -> Any:
-    """Call an assignor with {topic: number of partitions}, the members' subscriptions, and `lags`, the unread records.
+    """Call an assignor with {topic: number of partitions}, the members' subscriptions and `lags`.
 
-    Raises UserError with the assignor's `name` if the assignor raises.
+    `lags` maps each partition to its number of unread records. Raises UserError with `name` if the assignor raises.
     """
     given = ({TOPIC: NUMBER}, members, dict(lags))
     # An assignor with two parameters is called without the lags.

@@ -74,7 +74,7 @@ class Runs:
 
     @property
     def names(self) -> list[str]:
-        """The names of the runs: kcontrol's twelve examples first, if they are shown, then those in the folder by time."""
+        """The names of the runs: first kcontrol's twelve examples, if they are shown, then the kept runs by time."""
         return [journal.run for journal in self._journals()]
 
     def _named(self, name: object) -> JournalOfRun:

@@ -112,7 +112,10 @@ HANDLERS = {"change": "string", "handler": "string", "event": "string", "state":
 
 
 def handlers(rules: Rules) -> pd.DataFrame:
-    """Return one row per watched znode and event, for the release of `rules`: the fields of a `WatchedZNode`."""
+    """Return the znodes that brokers watch in the release of `rules`: one row per znode and event.
+
+    The columns are the fields of `WatchedZNode`.
+    """
     return Wide(journal_tables.table((row._asdict() for row in watched_events(rules)), HANDLERS, "znode"))
 
 
@@ -141,9 +144,9 @@ ORIGIN_TEXTS: Mapping[str, Callable[[Record], str]] = {
 
 
 def handled_events(records: Sequence[Record], broker: int | None = None) -> pd.DataFrame:
-    """Return one row per event in a controller's queue, by the id of its `enqueue` record; `broker` limits the rows.
+    """Return one row per event in a controller's queue, with the event's result, such as "handled" or "waits".
 
-    `result` is such as "handled" or "waits". Raises UserError for a recording of real brokers.
+    With `broker`, return the events of this broker alone. Raises UserError for a recording of real brokers.
     """
     if records[0].fields.get("world") == "recorded":
         raise UserError("A recording of real brokers has no events: play it with Lab.play(recording), and ask that lab.")

@@ -76,10 +76,10 @@ def _is_request(record: Record) -> bool:
 
 
 def _release(records: list[Record], places: list[int], answer: Record) -> Step:
-    """Return the cause of a response, such as {"released_by": 3, "timers": 1}, from a run's journal.
+    """Return the cause of a response in a run's journal, such as {"released_by": 3, "timers": 1}.
 
-    `released_by` is the number of a recorded entry, `timers` counts fired timers. `places` are positions of the `scenario`
-    records.
+    `released_by` is the number of the recorded entry that caused the response, `timers` the number of timers that fired before.
+    `places` are the positions of the `scenario` records.
     """
     chain = list(journal.why(records, answer.id))
     root = next(at for at, record in enumerate(records) if record.id == chain[-1].id)

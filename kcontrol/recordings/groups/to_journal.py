@@ -67,7 +67,8 @@ class Moment(NamedTuple):
 
 
 def consumer_name(client: str) -> str:
-    """Return a client's name in a journal: its name in the recording, but "tool" for the recorder's tool, recorded as "-"."""
+    """Return the name that a client of a recording has in a journal: "tool" for "-", else `client`."""
+    # "-" is the name of the recorder's own tool.
     return "tool" if client == TOOL else client
 
 

@@ -116,7 +116,7 @@ def _head(words: str, id: str = "", css: str = "") -> str:
 
 
 def _overview(runs: Sequence[RunTimes], found: Sequence[Section], numbers: Mapping[str, int]) -> str:
-    """Return the first table: a row for each run, with the number of rows of each section.
+    """Return the page's first table as HTML: a row for each run, with the number of rows of each section.
 
     `numbers` maps a run's name to the run's number in the ids of links, from 1.
     """
