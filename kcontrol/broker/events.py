@@ -168,7 +168,7 @@ class FollowerFetch(Event):
 
 @dataclass(frozen=True, slots=True)
 class FetchResponse(Event):
-    """The response to a follower's fetch: records, or where the follower's log diverges."""
+    """The response to a follower's fetch: the leader's records or, if the logs diverge, none."""
 
     partition: TopicPartition
     # The values of the leader at the moment of the read. No response has an error: a fetch that a

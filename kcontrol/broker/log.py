@@ -208,7 +208,7 @@ class UpdateFollowerState(NamedTuple):
 
 
 class ExpireDelayedAppend(NamedTuple):
-    """Remove the append whose last record has this offset from the requests that wait."""
+    """Remove from the log's waiting requests the append whose last record has this offset."""
 
     offset: int
 

@@ -51,8 +51,8 @@ DELETE_HORIZONS_SINCE = "3.1.0"
 class LogToClean(NamedTuple):
     """The part of a log that the cleaner would clean now.
 
-    The dirty part begins at `first_dirty_offset` and ends before `first_uncleanable_offset`.
-    `cleanable_bytes` is its size, and `clean_bytes` that of the segments before it.
+    This dirty part begins at `first_dirty_offset` and ends before `first_uncleanable_offset`.
+    `cleanable_bytes` is its size, and `clean_bytes` the size of the segments before it.
     """
 
     first_dirty_offset: int

@@ -35,9 +35,9 @@ def record_known_controller(world: World, driver: Driver) -> None:
 
 
 def refresh_controller(world: World, n: int, refused_by: int) -> None:
-    """Set the controller of the channel of broker `n` to the controller in the broker's metadata.
+    """Set the controller to which broker `n` sends AlterIsr to the controller in its metadata.
 
-    If that is still the broker `refused_by`, which has refused a request, the channel then has no controller.
+    If this is `refused_by`, which has refused a request, broker `n` sends no AlterIsr until it knows another controller.
     """
     named = world.processes[n].driver.broker.controller_id
     if named == refused_by:

@@ -350,7 +350,7 @@ class UpdateLog:
 class RegisterZNodeHandler:
     """Register a handler: the driver queues an event for each watch event of the path's data.
 
-    With `children`, for each watch event of the path's children instead.
+    With `children` these are the watch events of the path's children.
     """
 
     # Watch events of a path without a handler are dropped.
@@ -360,9 +360,9 @@ class RegisterZNodeHandler:
 
 @dataclass(frozen=True, slots=True)
 class UnregisterZNodeHandler:
-    """Unregister the handler of a path. The watch in ZooKeeper stays until it fires.
+    """Unregister the handler of a path's data. The watch in ZooKeeper stays until it fires.
 
-    With `children` this is the handler of the path's children, else the handler of its data.
+    With `children` this is the handler of the path's children.
     """
 
     path: str

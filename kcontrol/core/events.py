@@ -213,7 +213,7 @@ class DeletionsResumed(Event):
 
 @dataclass(frozen=True, slots=True)
 class ZkPartitionReassignment(Event):
-    """`/admin/reassign_partitions` was created, or up to 1.0 also set.
+    """`/admin/reassign_partitions` was created or, up to 1.0, also set.
 
     From 1.1 on the controller queues this event also after it has deleted the znode.
     """

@@ -91,7 +91,7 @@ def _track_under_replicated(driver: Driver, changed: Mapping[Any, HostedPartitio
 
 
 def watch(driver: Driver, thread: Thread, effect: fx.RegisterZNodeHandler | fx.UnregisterZNodeHandler) -> None:
-    """Register or unregister the handler of a path's children, or of its data.
+    """Register or unregister, by the type of the effect, the handler of a path's data or children.
 
     Watch events with a registered handler are queued, others are ignored.
     """

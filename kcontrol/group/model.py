@@ -303,7 +303,7 @@ class Offsets:
         return tp in self.pending or any(tp in entries for entries in self.by_producer.values())
 
     def committing(self, new: Entries) -> Offsets:
-        """Return these offsets with the offsets of `new`, by partition, as committed offsets.
+        """Return these offsets after the commit of `new`, a mapping from partition to offset.
 
         Source: onOffsetCommitAppend, completePendingTxnOffsetCommit of GroupMetadata.scala (2.8).
         """

@@ -263,7 +263,7 @@ class Lab(Operations):
 
     @property
     def timers(self) -> Timers[Self]:
-        """The namespace of the command `fire`, which lets a timer of a broker end."""
+        """The namespace of the command `fire`, which lets a timer of a broker fire."""
         return Timers(self)
 
     @property

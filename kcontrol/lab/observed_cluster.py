@@ -144,7 +144,7 @@ class Observed(Run):
         self._seen = dict(tree)
 
     def _zxid(self, path: str, stat: Stat) -> int:
-        """Return the zxid by which the `write` record of the znode `path` is sorted among those of one observation.
+        """Return the zxid that orders the `write` record of the znode `path` among the records of one observation.
 
         It is the zxid of the creation for a znode that is new since the last observation, else that of the latest write.
         """

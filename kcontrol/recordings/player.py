@@ -77,7 +77,7 @@ class Player:
 
     @property
     def next_controller(self) -> int | None:
-        """The winner of the recorded step's next controller election; after an only election, the step's controller.
+        """The broker that wins the next controller election of the recorded step, or that won its last election.
 
         None if the step has no controller, and in a run without a recording.
         """

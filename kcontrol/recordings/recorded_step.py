@@ -108,9 +108,9 @@ class RecordedStep:
     # ---------------------------------------------------------------- the order of actions and writes
 
     def before(self, word: str, argument: Any) -> int:
-        """Return the number of writes by brokers after the previous call's action and before the action `word`.
+        """Return the number of brokers' writes in the step before the action (`word`, `argument`), such as ("kill", 1).
 
-        `word` is, for example, "kill", and `argument` a broker.
+        Writes before the action of an earlier call do not count.
         """
         begin, end = self._span(word, argument)
         between, self.at = self.writes[self.at : begin], end

@@ -232,7 +232,7 @@ class GroupStrip:
 
     @property
     def _begin_ms(self) -> int:
-        """The time that is subtracted from the shown times: on a wall clock that of the first column, in virtual time 0."""
+        """The time from which the strip counts: on a wall clock the time of the first column, in virtual time 0."""
         return self.moments[0].at_ms if self.moments[0].at_ms > WALL_CLOCK_MS else 0
 
 

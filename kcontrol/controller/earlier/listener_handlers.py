@@ -227,7 +227,7 @@ def isr_change_notification(ctx: ControllerContext, event: events.IsrChangeNotif
 
 
 def controlled_shutdown(ctx: ControllerContext, event: events.ControlledShutdown) -> Handler:
-    """Elect another leader for each partition that the broker leads, or stop its follower; respond.
+    """Elect new leaders of the partitions that the broker leads, stop its followers, and respond.
 
     The response has the partitions that the broker still leads and that have another replica.
 

@@ -211,9 +211,9 @@ def partition_reassignment_isr_change(
 def on_partition_reassignment(
     ctx: ControllerContext, tp: TopicPartition, target: Brokers
 ) -> Handler:
-    """Run the first steps of a reassignment to the replicas `target`, or the last steps.
+    """Run the last steps of a reassignment if all of `target` are in the ISR, else the first steps.
 
-    The last steps follow once all brokers of `target` are in the ISR.
+    `target` has the brokers that will hold the replicas.
     """
     steps = (
         reassign_in_six_steps if ctx.rules.reassignment == "six steps" else reassign_in_twelve_steps

@@ -58,7 +58,7 @@ def _is_target(value: object) -> bool:
 def request_text(state: folded_state.State, targets: Mapping[str, list[int] | None]) -> str:
     """Return the JSON that Kafka's tool writes into `/admin/reassign_partitions`.
 
-    Raises UserError if this znode exists already, and for a target None, because the znode cannot cancel.
+    Raises UserError if this znode exists, and for a target None: this znode cannot cancel a reassignment.
     """
     if REASSIGN_PARTITIONS in state["znodes"]:
         raise UserError(f"{REASSIGN_PARTITIONS} holds a request already: let the controller complete it first, with lab.run().")

@@ -41,7 +41,7 @@ def trials(rules: Mapping[str, Rule], runs: int, seed: int) -> pd.DataFrame:
 
 
 def _failures(chance: random.Random) -> Iterator[Action]:
-    """Yield a number (FAULTS) of random actions: ("kill", broker), or ("start", broker) for a killed broker.
+    """Yield FAULTS random actions: ("kill", broker), or ("start", broker) for a killed broker.
 
     No action is on the broker that is the controller.
     """

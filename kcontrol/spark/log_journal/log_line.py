@@ -1,4 +1,7 @@
-"""A broker's log line with facts (values in its message), and an index that finds the next log line of a key."""
+"""A broker's log line with facts (values in its message), and an index of later log lines by key.
+
+A key is such as ("move", "t-0") for the transitions of a partition.
+"""
 
 from __future__ import annotations
 

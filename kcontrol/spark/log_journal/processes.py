@@ -49,7 +49,10 @@ class Processes:
         self.memory.leaving.add(line.facts["broker"])
 
     def changed(self, line: Line) -> None:
-        """Read "Newly added brokers": a broker whose registration is gone has ended, a new or restarted one has started."""
+        """Read the line "Newly added brokers", and record the ends, starts and registrations of brokers.
+
+        A broker has ended if the line has it as deleted or restarted.
+        """
         facts, memory, controller = line.facts, self.memory, line.facts["controller"]
         memory.ensure_running(controller)
         restarted = facts.get("bounced") or []
@@ -107,7 +110,7 @@ class Processes:
             self._begin_term(controller, epoch, cause)
 
     def resigned(self, line: Line) -> None:
-        """Read "Resigning": the broker is controller in its own view no more."""
+        """Read the line "Resigning", and record the end of the broker's term as controller."""
         controller = line.facts["controller"]
         self.memory.ensure_running(controller)
         self._resign(controller, None)

@@ -95,7 +95,7 @@ class KazooZooKeeper:
             self._drop(session)
 
     def settle(self) -> None:
-        """Wait, without sleeping, until every open session has seen every write so far and its watch events can be taken.
+        """Wait, without sleeping, until every open session has received all writes so far and their watch events.
 
         An expired session is skipped; its next call raises SessionExpired.
         """

@@ -61,7 +61,7 @@ class MemoryKazooClient:
         return stat and _stat(stat)
 
     def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, ZnodeStat]:
-        """Return data and stat, and set `watch` if it is given.
+        """Return the data and the Stat of the znode `path`; if `watch` is given, set it as the znode's watch.
 
         Raises NoNodeError for a missing znode, and then sets no watch.
         """

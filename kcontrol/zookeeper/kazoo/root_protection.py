@@ -63,7 +63,7 @@ def parse_address(text: str) -> Address:
 
 
 class _Root(NamedTuple):
-    """The root that an address names: its path at the ZooKeeper `hosts`, `/kcontrol-<seed>` if the address has no chroot.
+    """The root that an address names: the servers, and its path, `/kcontrol-<seed>` if the address has no chroot.
 
     `free` is a path that does not exist yet, which error texts propose as another root.
     """
