@@ -348,7 +348,7 @@ class World:
     def write(self, transactions: list[tuple[Op, ...]], act: list[Any]) -> RecordId:
         """Perform these transactions as a client that is no broker; return the journal record of the last transaction.
 
-        `act` is the action as a list, the cause of the writes. Raises UserError if ZooKeeper refuses the first transaction.
+        `act`, an action, is the cause. Raises UserError if ZooKeeper refuses the first transaction.
         """
         written = self.tool.write(transactions)
         if written[0].error:

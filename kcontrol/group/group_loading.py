@@ -120,8 +120,8 @@ def next_offset(batch: LogBatch) -> int:
 def read_batch(loaded: Loaded, batch: LogBatch, retention_ms: int | None = None) -> None:
     """Add one batch of the log to `loaded`; a log record replaces an earlier record with its key.
 
-    An offset without a time to expire gets one if `retention_ms` is given. Raises ValueError for an
-    unreadable log record.
+    An offset without a time to expire gets one from `retention_ms`. Raises ValueError for an
+    unreadable record.
 
     Source: doLoadGroupsAndOffsets (2.8).
     """

@@ -300,8 +300,7 @@ def _restart_old_session(
 ) -> Handler:
     """Restart a static member's session under its old id: the write of the new id has failed.
 
-    The session of the new id ends. Raises IllegalStateError if `member` is None or does not have
-    the new id.
+    End the session of the new id. Raises IllegalStateError if `member` does not have the new id.
     """
     if member is None or member.member_id != event.member_id:
         raise IllegalStateError(f"Cannot replace non-existing member id {event.member_id}")

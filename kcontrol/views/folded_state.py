@@ -113,7 +113,7 @@ def condition(partition: Partition, state: State) -> str:
 def subject(action: Sequence[Any], state: State) -> str:
     """Return the event, path or API of an action of the cluster, such as the path of ("deliver", 1).
 
-    Return "" for an action without these. `state` is the state of the cluster before the action.
+    Return "" for an action without these. `state` is the state before the action.
     """
     kind, who = action[0], str(action[1]) if len(action) > 1 else ""
     node = state["nodes"].get(who, {})

@@ -47,9 +47,9 @@ class Series(NamedTuple):
 def trials(assignors: Mapping[str, Assignor | None], runs: int, seed: int) -> pd.DataFrame:
     """Return one row per assignor with its effects in `runs` series of random joins, failures and lags.
 
-    `seed` draws the series, which are equal for all assignors. The value None stands for Kafka's assignor of that name. Raises
-    UserError if an assignor fails.
+    All assignors play equal series. Raises UserError if an assignor fails.
     """
+    # In `assignors` the value None stands for Kafka's assignor of that name.
     series = [random_series(random.Random(f"{seed} {number}")) for number in range(arguments.whole(runs, "The number of runs"))]
     rows = []
     for name, own in assignors.items():

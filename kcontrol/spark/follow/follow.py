@@ -226,8 +226,7 @@ def _names(files: Sequence[Followed]) -> dict[str, str]:
 def _publish(asked: Following, checkpoint: Checkpoint, refused: list[NoLog], described: str) -> Written:
     """Make all tables from the rows of the checkpoint, and replace the former tables by these.
 
-    `refused` are files that are no log; the table `rejected` has a row for each. The text `described`, the present state of all
-    files, is stored in the checkpoint.
+    `refused` are files that are no log. The text `described`, the present state of all files, is stored in the checkpoint.
     """
     names = _names(checkpoint.files)
     held = {file.id: file.n for file in checkpoint.files if file.unread and not file.is_packed}

@@ -42,8 +42,7 @@ Row = tuple[Any, ...]
 def write_rows(records: Iterable[Record], folder: Path) -> set[str]:
     """Write the tables `journal` and `transitions` into `folder`; return the kinds of the records.
 
-    The folder NARROW gets the journal's rows without the transitions that write no znode. Raises OSError if a file cannot be
-    written.
+    The folder NARROW gets the journal's rows without transitions that write no znode. Raises OSError for a failed write.
     """
     kinds = set[str]()
     with (

@@ -116,7 +116,7 @@ def _copied(file: LogFile | NoLog, shown: str, number: int, names: Names, copies
 def lines_of(path: Path) -> Iterator[str]:
     """Yield the lines of a file, unpacked if its name ends in .gz, each with its line break.
 
-    Bytes that are no UTF-8 become surrogate escapes, so that a copy of the line has the same bytes.
+    Bytes that are no UTF-8 become surrogate escapes, so a copy has the same bytes.
     """
     rest = b""
     for chunk in chunks(path):
