@@ -5,7 +5,10 @@ Spark's own launcher needs bash and a Java module that small runtimes lack; PySp
 
 import contextlib
 import importlib.util
+import logging
 import os
+import re
+import subprocess
 import sys
 import tempfile
 import time
@@ -21,6 +24,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOCAL = "local[2]"
+HEAP, HEAP_SIZE, NO_MEMORY = "KCONTROL_SPARK_HEAP", re.compile(r"[1-9]\d*[mg]", re.IGNORECASE), "OutOfMemoryError"
+LEAST_HEAP_MB = 512
+NO_MEMORY_STATUS = 52
+"""The exit status of Spark's Java if a task finds no heap memory. Source: SparkExitCode.OOM (Spark 4.3)."""
+END_TIMEOUT_S = 10.0
 READY_TIMEOUT_S = 60.0
 POLL_S = 0.02
 JVM_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=128m", "-XX:+IgnoreUnrecognizedVMOptions")
@@ -47,20 +55,21 @@ SETTINGS = {
 class Gateway:
     """A Java process with Spark's gateway, started by kcontrol; its log file is `log`, in a folder that is deleted with it.
 
+    The size of its heap is `heap_size`.
+
     Args:
-        heap: the size of the Java heap, as in Java's option -Xmx; Spark requires at least 450 MB.
         on_loopback: True if all processes of Spark are on this machine; if False, Spark finds the address of this machine.
 
     Raises:
-        SparkProblem: PySpark is not installed, or its Java ended or did not respond.
+        SparkProblem: PySpark is not installed, the size of the heap is wrong, or Java ended or did not respond.
         JavaProblem: there is no Java that is new enough.
     """
 
-    def __init__(self, heap: str = "512m", *, on_loopback: bool = True) -> None:
+    def __init__(self, *, on_loopback: bool = True) -> None:
         spec = importlib.util.find_spec("pyspark")
         if spec is None or spec.origin is None:
             raise SparkProblem("Spark is not installed: run ./run lab without --light.")
-        java = find_java()
+        self.heap, java = heap_size(), find_java()
         self.folder = Path(tempfile.mkdtemp(prefix="kcontrol-spark-"))
         self.log = self.folder / "spark.log"
         connection = self.folder / "connection"
@@ -69,7 +78,7 @@ class Gateway:
             "_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection),
             "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable,
         } | ({"SPARK_LOCAL_IP": LOOPBACK} if on_loopback else {})  # fmt: skip
-        self._process = GuardedProcess(self._command(java, home, heap), log=self.log, env=env, remove=self.folder)
+        self._process = GuardedProcess(self._command(java, home, self.heap), log=self.log, env=env, remove=self.folder)
         try:
             self.port, self.secret = self._await_connection(connection)
         except BaseException:
@@ -124,12 +133,54 @@ class Gateway:
         """Return whether Spark's Java still runs."""
         return self._process.poll() is None
 
+    def ended(self) -> int | None:
+        """Return the exit status of Spark's Java; None if Java still runs after END_TIMEOUT_S."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self._process.wait(END_TIMEOUT_S)
+        return None
+
     def stop(self) -> None:
         """End Spark's Java process and delete its temporary folder; a second call does nothing."""
         self._process.stop()
 
 
+def heap_size() -> str:
+    """Return the size of the heap of Spark's Java, such as "2g": the environment variable HEAP, else LEAST_HEAP_MB.
+
+    Raises SparkProblem for a text that is no size, and for a smaller size.
+    """
+    size = os.environ.get(HEAP) or f"{LEAST_HEAP_MB}m"
+    # With less than about 470 MB Spark does not start.
+    if not HEAP_SIZE.fullmatch(size) or int(size[:-1]) * (1024 if size[-1] in "gG" else 1) < LEAST_HEAP_MB:
+        raise SparkProblem(f"{HEAP} is {size!r}: write a size of at least {LEAST_HEAP_MB}m, such as 2g.")
+    return size
+
+
 _gateway: Gateway | None = None
+
+
+def loss(problem: Exception) -> SparkProblem | None:
+    """Return the error, in one sentence, for a `problem` with which Spark's Java has ended or has no heap memory left.
+
+    Return None if Java runs and the problem is another one.
+    """
+    try:
+        text = str(problem)
+    except Exception:  # py4j asks Java for the text of an error; without Java it raises errors of many types
+        text = None
+    is_lost = text is None or isinstance(problem, ConnectionError) or type(problem).__name__ == "Py4JNetworkError"
+    status = _gateway.ended() if is_lost and _gateway is not None else None
+    if NO_MEMORY in (text or "") or status == NO_MEMORY_STATUS:
+        size = f" of {_gateway.heap}" if _gateway is not None else ""
+        return SparkProblem(
+            f"Spark's memory{size} is too small for these files, and no table was replaced: set {HEAP} to a larger size,"
+            " such as 2g, or name fewer files."
+        )
+    if status is None:
+        return None
+    return SparkProblem(
+        f"Spark's Java ended too early (exit status {status}), and no table was replaced: close other programs and try again."
+    )
 
 
 def needs_own_gateway(master: str) -> bool:
@@ -158,6 +209,8 @@ def connect(gateway: Gateway) -> None:
     from pyspark import SparkContext
 
     forget()
+    # Python would print the stack traces that py4j logs when Java ends; `loss` makes one sentence of them.
+    logging.getLogger("py4j").addHandler(logging.NullHandler())
     names = {"PYSPARK_GATEWAY_PORT": str(gateway.port), "PYSPARK_GATEWAY_SECRET": gateway.secret}
     os.environ.update(names)
     try:

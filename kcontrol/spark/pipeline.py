@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kcontrol.core.errors import UserError
 from kcontrol.spark import spark_views
+from kcontrol.spark.gateway import loss
 from kcontrol.spark.run_files import JournalOfRun, Refused, in_time, journals_of, record_count
 from kcontrol.spark.sources import journal_lines
 from kcontrol.views.text import counted
@@ -102,7 +103,7 @@ def _damaged(spark: SparkSession, journals: Sequence[JournalOfRun]) -> list[Refu
 
 @contextlib.contextmanager
 def sentences(out: Path) -> Iterator[None]:
-    """Raise UserError with one sentence that names `out`, if the `with` block fails by a file system error or a full disk.
+    """Raise UserError with one sentence if the `with` block fails by a file system error, a full disk, or the end of Java.
 
     With any UserError of the block the unfinished tables are deleted.
     """
@@ -111,9 +112,13 @@ def sentences(out: Path) -> Iterator[None]:
     except UserError:
         shutil.rmtree(out / NEW, ignore_errors=True)
         raise
-    except OSError as problem:
-        raise _refusal(out, problem.strerror or str(problem)) from None
-    except Exception as problem:  # Spark passes an error of the file system on in the text of errors of many types
+    except Exception as problem:
+        if lost := loss(problem):
+            shutil.rmtree(out / NEW, ignore_errors=True)
+            raise lost from None
+        if isinstance(problem, OSError):
+            raise _refusal(out, problem.strerror or str(problem)) from None
+        # Spark passes an error of the file system on in the text of errors of many types.
         reason = next((words for words in map(os.strerror, DISK) if words in str(problem)), None)
         if reason is None and NO_FOLDER not in str(problem):
             raise

@@ -1,0 +1,100 @@
+"""A Spark whose Java has no heap memory left, or has ended, is one sentence; the former tables stay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from py4j.protocol import Py4JError, Py4JNetworkError
+
+from kcontrol import Lab, cli
+from kcontrol.core.errors import UserError
+from kcontrol.spark import gateway, pipeline, pipeline_report
+
+LARGER = "set KCONTROL_SPARK_HEAP to a larger size, such as 2g, or name fewer files."
+HEAP_ERROR = "An error occurred while calling o1.parquet.\n: java.lang.OutOfMemoryError: Java heap space\n\tat java.base"
+
+
+class Ended:
+    """A gateway whose Java has ended with an exit status, or runs (None)."""
+
+    heap = "512m"
+
+    def __init__(self, status: int | None) -> None:
+        self.status = status
+
+    def ended(self) -> int | None:
+        """Return the exit status."""
+        return self.status
+
+
+class WithoutText(Exception):
+    """An error of py4j after the end of Java: its text cannot be read."""
+
+    def __str__(self) -> str:
+        raise ConnectionRefusedError
+
+
+@pytest.mark.parametrize(
+    ("problem", "status", "words"),
+    [(Py4JError(HEAP_ERROR), None, f"Spark's memory of 512m is too small for these files, and no table was replaced: {LARGER}"),
+     (WithoutText(), 52, f"Spark's memory of 512m is too small for these files, and no table was replaced: {LARGER}"),
+     (ConnectionRefusedError(111, "refused"), 52, LARGER), (Py4JNetworkError("Answer from Java side is empty"), 52, LARGER),
+     (ConnectionRefusedError(111, "refused"), 137, "Spark's Java ended too early (exit status 137), and no table was replaced")],
+)  # fmt: skip
+def test_a_loss_of_spark_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: Exception, status: int | None, words: str
+) -> None:
+    """Each error that Spark's Java leaves becomes a sentence; the unfinished tables are deleted, and no others."""
+    monkeypatch.setattr(gateway, "_gateway", Ended(status))
+    pipeline.claim(tmp_path)
+    for name in (pipeline.NEW, "journal"):
+        (tmp_path / name).mkdir()
+    with pytest.raises(UserError) as raised, pipeline.sentences(tmp_path):
+        raise problem
+    assert words in str(raised.value) and "\n" not in str(raised.value)
+    assert not (tmp_path / pipeline.NEW).exists() and (tmp_path / "journal").exists()
+
+
+def test_another_error_is_no_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a Java that runs, an error of a query is raised as it is."""
+    monkeypatch.setattr(gateway, "_gateway", Ended(None))
+    with pytest.raises(Py4JError, match="a query"), pipeline.sentences(tmp_path):
+        raise Py4JError("a query")
+
+
+def test_the_command_prints_the_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    """`pipeline runs` without heap memory prints one line on stderr, ends with status 1, and leaves no table and no `_new`."""
+    Lab(runs=None).save(tmp_path / "run.jsonl")
+
+    def fails(*_: Any) -> Any:
+        (tmp_path / "out" / pipeline.NEW).mkdir()
+        raise Py4JError(HEAP_ERROR)
+
+    monkeypatch.setattr(pipeline, "_write", fails)
+    monkeypatch.setattr(pipeline_report, "spark_session", lambda _: None)
+    monkeypatch.setattr(pipeline_report, "stop_spark", lambda: None)
+    monkeypatch.setattr("sys.argv", ["kcontrol", "pipeline", "runs", str(tmp_path / "run.jsonl"), "--out", str(tmp_path / "out")])
+    assert cli.main() == 1
+    said = capsys.readouterr()
+    assert said.err.startswith("kcontrol: Spark's memory") and said.err.endswith(f"{LARGER}\n") and said.err.count("\n") == 1
+    assert [path.name for path in (tmp_path / "out").iterdir()] == [pipeline.MARK]
+
+
+@pytest.mark.parametrize("size", ["2", "2gb", "100m", "-1g", "much"])
+def test_a_wrong_size_of_the_heap_is_refused(monkeypatch: pytest.MonkeyPatch, size: str) -> None:
+    """A text that is no size, and a size with which Spark does not start, is one sentence with the least size."""
+    monkeypatch.setenv(gateway.HEAP, size)
+    with pytest.raises(UserError) as raised:
+        gateway.heap_size()
+    assert str(raised.value) == f"KCONTROL_SPARK_HEAP is '{size}': write a size of at least 512m, such as 2g."
+
+
+def test_the_size_of_the_heap_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The heap has 512 MB, or the size that the environment variable names, as an option of Java."""
+    monkeypatch.delenv(gateway.HEAP, raising=False)
+    assert gateway.heap_size() == "512m"
+    monkeypatch.setenv(gateway.HEAP, "3g")
+    java = gateway.Java(Path("java"), 21, "here")
+    assert "-Xmx3g" in gateway.Gateway._command(java, Path("home"), gateway.heap_size())
