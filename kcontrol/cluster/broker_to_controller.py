@@ -152,7 +152,7 @@ def disconnect(world: World, n: int, stopped: RecordId) -> None:
 
 
 def lose(world: World, driver: Driver, lost: list[BrokerToControllerRequest], cause: RecordId, error: str) -> None:
-    """Queue one ControlledShutdownResponse with `error` for the ControlledShutdown requests `lost` of a broker.
+    """Queue one ControlledShutdownResponse with `error` at the broker that has sent the requests `lost`.
 
     `driver` is the driver of this broker; `cause` is the journal record that ended the connection.
     """

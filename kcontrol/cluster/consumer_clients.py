@@ -78,9 +78,9 @@ def consumers(settings: Settings) -> dict[str, Consumer]:
 
 
 def coordinator(world: World, group: str) -> int | None:
-    """Return the coordinator of the group, as a living broker's metadata name it.
+    """Return the coordinator that the metadata of living brokers name for the group.
 
-    Return None if no broker's metadata name a coordinator that runs and is not frozen.
+    Return None if no metadata name a coordinator that runs and is not frozen.
     """
     # The metadata of living brokers, in the order of the broker ids.
     known = [broker for n in sorted(world.processes) if (broker := named_by(world, n, group)) is not None]
@@ -161,7 +161,7 @@ def is_consumer(world: World, name: object) -> bool:
 
 
 def can_commit(world: World, name: str, partition: str, offset: int, metadata: str = "") -> bool:
-    """Return whether the consumer exists, it can send a request now (`can_send`), and `offset` is an int.
+    """Return whether the consumer `name` exists and can send a request now (`can_send`), and `offset` is an int.
 
     Raises ValueError if `partition` is not written as "t-0", or if `metadata` is not text.
     """

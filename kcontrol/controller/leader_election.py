@@ -15,7 +15,7 @@ from kcontrol.core.controller_rules import Order
 
 
 class ElectionInput(NamedTuple):
-    """The input of an election: brokers (assigned, in the ISR, live, target) and settings."""
+    """The input of an election: a partition's assigned, ISR, live and target brokers; settings."""
 
     assignment: Sequence[int]
     isr: tuple[int, ...]

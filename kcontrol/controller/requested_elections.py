@@ -31,10 +31,10 @@ NOT_AVAILABLE = {
 
 
 def replica_leader_election(ctx: ControllerContext, event: events.ReplicaLeaderElection) -> Handler:
-    """Elect leaders of the requested partitions; then answer the admin client or delete the znode.
+    """Elect leaders of the requested partitions.
 
-    The event has the trigger of the request. Raises KeyError, and keeps the znode, for a partition
-    that has never had a leader.
+    Then answer the request of an admin client, or delete the znode of a request in ZooKeeper.
+    Raises KeyError, and keeps the znode, for a partition that has never had a leader.
 
     Source: KafkaController.processReplicaLeaderElection (2.2 to 3.9).
     """

@@ -196,7 +196,7 @@ def complete_replica_deletion(
 def stop_replica_response_received(
     ctx: ControllerContext, event: TopicDeletionStopReplicaResponseReceived
 ) -> Handler:
-    """Move replicas to Successful or, after an error in the StopReplica response, to Ineligible.
+    """Move each replica of the response to Successful, or to Ineligible if it has an error.
 
     If the broker has deleted a replica, then try to delete the queued topics.
 

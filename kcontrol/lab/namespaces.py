@@ -247,7 +247,7 @@ class Group(Namespace[LabT]):
         return self._lab._act("stop_polling", consumer)
 
     def restart(self, consumer: str) -> LabT:
-        """End the process of a consumer, as SIGKILL does, and start it again: it has no member id then.
+        """End the process of a consumer, as SIGKILL does, and start it again without a member id.
 
         The coordinator keeps the old member until its session ends.
         """

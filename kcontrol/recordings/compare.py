@@ -62,7 +62,7 @@ def first_difference(theirs: Recording, ours: Recording, unsent: list[str] | Non
 
 
 def differences(theirs: Recording, ours: Recording, unsent: list[str] | None = None) -> Iterator[Difference]:
-    """Yield the differences between two recordings, step by step; end at a step with other actions or controllers."""
+    """Yield the differences between two recordings, by step; end at a step whose actions or controllers differ."""
     left, right = RecordingSide(theirs), RecordingSide(ours)
     before: Any = None
     for number, (a, b) in enumerate(zip(left.steps, right.steps, strict=False)):

@@ -46,9 +46,9 @@ class RecordedChoices:
 
     @property
     def next_controller(self) -> int | None:
-        """The broker of the next recorded creation of `/controller` or of a registration.
+        """The broker that makes the next recorded creation of `/controller` or of its registration.
 
-        While a controller has still to resign, and after the last creation: the broker of the preceding creation, or None.
+        After the last creation, and while a controller has still to resign: the broker that has created last, or None.
         """
         # While a controller will still resign, and after the last creation, the broker of the last one.
         return self.claims[0][0] if self.claims and not self._resigns_again else self._acting

@@ -69,7 +69,7 @@ def _fired(f: Mapping[str, Any]) -> list[Watch]:
 
 
 def sent_notifications(records: Iterable[Record]) -> list[tuple[int, WatchNotification]]:
-    """Return (broker that receives it, notification) for each notification of ZooKeeper, in the order of the journal."""
+    """Return (receiving broker, notification) for each notification that ZooKeeper sends, in the journal's order."""
     return [(r.fields["to"], WatchNotification(r.fields["type"], r.fields["path"])) for r in records if r.kind == "notify"]
 
 

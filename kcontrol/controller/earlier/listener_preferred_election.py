@@ -134,8 +134,8 @@ def auto_preferred_replica_leader_election(
 def _rebalance(ctx: ControllerContext) -> Handler:
     """Elect the preferred leaders that `imbalanced_by_broker` names, one after the other.
 
-    A partition is left out while an election or a reassignment is in progress, or if its topic is
-    being deleted.
+    A partition is left out if its topic is being deleted, or while any preferred election or
+    reassignment is in progress.
 
     Source: KafkaController.checkAndTriggerPartitionRebalance (0.8.1).
     """

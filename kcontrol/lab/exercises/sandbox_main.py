@@ -74,7 +74,7 @@ def examine(entry: Entry, answer: object, mark: Checker | None = None) -> dict[s
 
 
 def known(entry: Entry, answer: object, found: dict[str, Any], mark: Checker) -> int | None:
-    """Return the position in the exercise's list `wrong` of the first answer with the results of `answer`, or None.
+    """Return the first position in the exercise's list `wrong` whose results equal the results of `answer`, or None.
 
     `mark` is the check of an answer, and `found` is its report on `answer`.
     """

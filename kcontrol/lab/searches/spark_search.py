@@ -28,7 +28,7 @@ AT_ONCE = 1_000
 
 
 def search_within(spark: SparkSession, world: World, budget: Budget, properties: tuple[Property, ...]) -> SearchResult:
-    """Search as `search.search_within` does, with the executors of `spark`.
+    """Search the states to which actions of `world` lead, with Spark's executors; return the result of the search.
 
     Raises UserError if the functions of the properties, or those that the cluster runs, cannot be sent to an executor.
     """

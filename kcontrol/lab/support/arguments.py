@@ -19,7 +19,7 @@ def shown(value: object) -> str:
 def words(value: object, what: str, example: str) -> str:
     """Return the argument `value` if it is text that UTF-8 can encode.
 
-    Raises UserError for any other value. Its text names the argument by `what` ("A partition") and a legal value `example`.
+    Raises UserError for any other value. The error's text has the argument's name `what` ("A partition") and a legal `example`.
     """
     if not isinstance(value, str):
         raise UserError(f"{what} must be text, such as {example!r}, not {shown(value)}.")

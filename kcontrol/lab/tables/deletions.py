@@ -25,9 +25,9 @@ SETS = {
 
 
 def deletions(state: folded_state.State) -> pd.DataFrame:
-    """Return one row per replica of each topic whose deletion is requested in ZooKeeper or queued at the active controller.
+    """Return one row per replica of each topic whose deletion is requested in ZooKeeper or queued at the controller.
 
-    The rows are in the order of the partitions, and of each partition's assignment.
+    The rows are sorted by partition, and within a partition as its assignment is.
 
     Source: ControllerContext.topicsToBeDeleted, topicsWithDeletionStarted, topicsIneligibleForDeletion (2.8).
     """

@@ -29,7 +29,7 @@ def outages(records: Sequence[Record]) -> pd.DataFrame:
 
 
 def rows(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
-    """Yield one row per outage of a partition, with times in ms: ended outages, sorted by end, then present outages."""
+    """Yield one row per outage of a partition, times in ms: ended outages, sorted by end, then the other outages."""
     leaders: dict[str, int] = {}
     brokers: dict[str, int] = {}  # by partition: the last leader that is a broker, and not -1
     sent: dict[tuple[int, ...], dict[str, Any]] = {}

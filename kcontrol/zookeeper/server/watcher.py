@@ -133,7 +133,7 @@ def die_with_watcher() -> None:
 
 
 def watch(order: dict[str, object]) -> int:
-    """Start a command, print {"pid": its pid} as JSON, end it with the parent, and return its exit status.
+    """Run a command, print {"pid": its pid} as JSON, end the command if the parent ends, and return its exit status.
 
     `order` has `command`, `parent` (the parent's process id), and `log`, `grace_s` and `remove` as in GuardedProcess.
     """
