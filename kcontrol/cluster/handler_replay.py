@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 def replay_handler(
     thread: Thread, copy: Thread, context_name: str, *, pipelined: bool, handler: fx.Handler | None = None
 ) -> None:
-    """Give the thread `copy` a handler that waits for the effect for which the handler of `thread` waits.
+    """Give the thread `copy` a suspended handler that waits for an effect equal to that of the handler of `thread`.
 
-    The new handler is `handler` or, without it, a replay. Raises ValueError if no copy is possible.
+    By default `handler` is a replay of the results that the first handler has received. Raises ValueError if no copy is possible.
     """
     # A handler cannot be copied if it has no replay log, waits for nothing, or has released its lock.
     if thread.replay_log is None or thread.waits_for is None or thread.has_yielded_lock:

@@ -338,7 +338,7 @@ def _apply_and_notify(ctx: ControllerContext, call: Call, change: StateChange) -
 def recipients(ctx: ControllerContext, tp: TopicPartition, strategy: str) -> tuple[int, ...]:
     """Return the brokers to which an election sends LeaderAndIsr, in order of the assignment.
 
-    The row of `strategy` in STRATEGIES names their replicas, such as "online replicas".
+    STRATEGIES names the replicas on these brokers for each strategy, such as "online replicas".
     """
     # Dead brokers among these brokers get no request.
     assignment = ctx.assignments[tp]

@@ -182,7 +182,7 @@ def maybe_resume_reassignments(
 
 
 def resume_reassignments_on(ctx: ControllerContext, brokers: Collection[int]) -> Handler:
-    """Start the reassignments again whose target has one of these brokers, which have just started.
+    """Start again each reassignment with a target replica on `brokers`, which have just started.
 
     Source: KafkaController.onBrokerStartup (2.8).
     """

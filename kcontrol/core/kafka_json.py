@@ -24,7 +24,10 @@ class MalformedZnode(ValueError):
 
 
 class NotJson(MalformedZnode):
-    """The error for a znode whose data is not JSON; some of Kafka's decoders read this as empty."""
+    """The error for a znode whose data is not JSON.
+
+    Some of Kafka's decoders read such data as empty.
+    """
 
 
 def encode(value: Any) -> bytes:

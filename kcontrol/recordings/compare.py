@@ -408,9 +408,9 @@ class Normalizer:
 
 
 def _concerns(subject: Any, key: Any) -> bool:
-    """Return whether the list of the writes on `key` has the writes on `subject`: `key` itself, its topic or None.
+    """Return whether a write on `subject` belongs to the list of the writes on `key`.
 
-    Both are (topic, partition), (topic, None) for a whole topic, or None.
+    Both are (topic, partition), (topic, None) or None; the list of a partition also has the writes on its topic and on None.
     """
     if subject is None:
         return True

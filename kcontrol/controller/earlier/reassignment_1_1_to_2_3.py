@@ -95,7 +95,7 @@ def partition_reassignment_isr_change(
 
 
 def resume_reassignments_on(ctx: ControllerContext, brokers: Collection[int]) -> Handler:
-    """Start the reassignments again whose target has one of these brokers, which have just started.
+    """Start again each reassignment with a target replica on `brokers`, which have just started.
 
     Source: KafkaController.onBrokerStartup (1.1).
     """

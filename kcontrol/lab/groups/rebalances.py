@@ -96,7 +96,7 @@ def _reactions(release: str, request: Request) -> Iterator[dict[str, Any]]:
 
 
 def _reachable(rows: Iterable[Reaction]) -> Iterator[Reaction]:
-    """Yield the rows for one request in one group state, up to the first row without a condition."""
+    """Yield the rows of GROUP_REACTIONS for one request in one group state, up to the first row without a condition."""
     for row in rows:
         yield row
         # The coordinator takes the first response whose condition holds, so it never takes a response after this one.

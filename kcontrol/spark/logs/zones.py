@@ -31,7 +31,7 @@ class Start(NamedTuple):
 
 
 class Zone(NamedTuple):
-    """A time in which the log files of a folder have one offset from UTC, and the log line that shows the offset."""
+    """A span of time in which the log files of a folder have one offset from UTC, with the log line that shows it."""
 
     folder: str
     # Local times in milliseconds since 1970-01-01 00:00 of the local clock: ALWAYS_MS without a begin, NEVER_MS without
