@@ -41,7 +41,7 @@ class Record(NamedTuple):
 class Batch(NamedTuple):
     """A batch: its first offset, its records in the order of their offsets, and its codec, a number in WRITTEN.
 
-    The record at the first offset can be missing, because the log cleaner has removed it.
+    The log cleaner can have removed the record at the first offset.
     """
 
     base_offset: int

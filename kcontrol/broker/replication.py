@@ -325,10 +325,10 @@ def delete_log(ctx: BrokerContext, tp: TopicPartition) -> Handler:
 def apply_leadership_to_logs(ctx: BrokerContext) -> Handler:
     """Set leader and leader epoch of each log to those of its hosted replica.
 
-    Then raise the high watermarks of partitions that this broker leads. The log of a partition that
-    is not hosted any more gets the leader -1.
+    Then raise the high watermarks of partitions that this broker leads.
     """
     for tp, log in list(ctx.logs.items()):
+        # The log of a partition that is not hosted any more gets the leader -1.
         if tp not in ctx.hosted and log.leader != NO_LEADER:
             yield from _become_leader_or_follower(ctx, tp, log, NO_LEADER, NO_EPOCH)
     for tp, held in ctx.hosted.items():

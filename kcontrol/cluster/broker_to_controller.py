@@ -26,18 +26,15 @@ NOT_CONTROLLER = "NOT_CONTROLLER"
 
 
 def record_known_controller(world: World, driver: Driver) -> None:
-    """Set the controller of a broker's AlterIsr channel to the one in the broker's metadata.
-
-    Do nothing if the channel has a controller already.
-    """
+    """Make the controller in a broker's metadata the receiver of its AlterIsr requests, unless they have a receiver."""
     if driver.broker.rules.alter_isr and driver.broker.controller_id >= 0:
         world.network.known_controllers.setdefault(driver.node, driver.broker.controller_id)
 
 
 def refresh_controller(world: World, n: int, refused_by: int) -> None:
-    """Set the controller to which broker `n` sends AlterIsr to the controller in its metadata.
+    """Make the controller in the metadata of broker `n` the receiver of its AlterIsr requests.
 
-    If this is `refused_by`, which has refused a request, broker `n` sends no AlterIsr until it knows another controller.
+    If this is `refused_by`, which has refused a request, broker `n` then has no receiver.
     """
     named = world.processes[n].driver.broker.controller_id
     if named == refused_by:

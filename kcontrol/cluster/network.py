@@ -133,7 +133,7 @@ class Network:
         return [by for by, queued in unread if queued.is_orphaned or living.get(by) != queued.record.incarnation]
 
     def remove_process(self, broker: int, unread: Sequence[int], orphaned: Sequence[int]) -> None:
-        """Drop the requests of a broker whose process has ended, and requests to this broker whose senders do not wait.
+        """Drop the requests of a broker whose process has ended, and requests to this broker without a waiting sender.
 
         `unread` and `orphaned` are the results of the methods `unread` and `orphaned_senders` for this broker.
         """

@@ -70,7 +70,7 @@ def append(driver: Driver, thread: Thread, effect: fx.Append) -> None:
 def apply_request(driver: Driver, thread: Thread, effect: fx.ApplyRequest) -> None:
     """Copy values from the request that the thread handles into a field of the broker's context.
 
-    Also write a journal record `apply_request`, which points to the record of the request and does not repeat the values.
+    Also write a journal record `apply_request`, which points to the request's record and lacks the values.
     """
     update = adopted(effect, thread.event)
     apply_update(driver.broker, update)

@@ -144,10 +144,7 @@ class Observed(Run):
         self._seen = dict(tree)
 
     def _zxid(self, path: str, stat: Stat) -> int:
-        """Return the zxid that orders the `write` record of the znode `path` among the records of one observation.
-
-        It is the zxid of the creation for a znode that is new since the last observation, else that of the latest write.
-        """
+        """Return the zxid that orders the `write` record of the znode `path` among the records of one observation."""
         # It is the zxid of the creation for a znode that is new since the last observation. The caller orders equal zxids by
         # path.
         return stat.mzxid if path in self._seen else stat.czxid

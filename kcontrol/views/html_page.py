@@ -46,7 +46,7 @@ def _script_safe(value: Any) -> str:
 def html_page(records: Iterable[Record], title: str, *, at: int = -1, theme: str = "", beside: ComparedRun | None = None) -> str:
     """Return the HTML page of a run as text; `at` is the index of the journal record shown first.
 
-    `theme` is "light", "dark" or "", the browser's theme; `beside` is another run to show next to this run.
+    `theme` is "light", "dark" or "", the browser's theme; `beside` is a second run to show.
     """
     records = list(records)
     found = rows(records)

@@ -149,8 +149,8 @@ def resume_reassignments_on(ctx: ControllerContext, brokers: Collection[int]) ->
 def _initiate(ctx: ControllerContext, tp: TopicPartition, target: Brokers) -> Handler:
     """Register the handler of the state znode, and start the reassignment to `target`.
 
-    After an error of a step, also of `_check_reassignment`, remove the partition from
-    `/admin/reassign_partitions` and from the context, and do not raise the error.
+    After an error of a step, remove the partition from `/admin/reassign_partitions` and from the
+    context, and do not raise the error.
 
     Source: KafkaController.initiateReassignReplicasForTopicPartition (0.8.1).
     """

@@ -140,9 +140,9 @@ class PredictionQuestion:
 
     @property
     def waiting(self) -> str | None:
-        """The sentence "Answer first: ..." for the viewer's Step button, or None if the button need not wait.
+        """The sentence "Answer first: ..." for the viewer's Step button, None after an answer.
 
-        The button waits until the learner has answered, but not for a question that takes no answer (`is_foreign`).
+        It is also None for a question that takes no answer in this lab (`is_foreign`).
         """
         return None if self.chosen or self.is_foreign else f"Answer first: {self._entry['question']}"
 

@@ -146,9 +146,9 @@ def message_lines(lines: Column, wrap: Column, layout: Column) -> Column:
 
 
 def _to_tail(lines: Column) -> Column:
-    """Return as one text the lines of a log record up to the first line that ends with the logger.
+    """Return as one text the lines of a log record up to the first line that ends with the logger in parentheses.
 
-    The logger is such as "(kafka.server.KafkaServer)". If no line ends with the logger, return the first line.
+    If no line ends with the logger, return the first line.
     """
     first = sql.length(lines[0])
     ends = sql.array_position(sql.transform(lines, lambda line: line.rlike(r"\)(?: \[[^\]]*\])?\s*$")), True).cast("int")
