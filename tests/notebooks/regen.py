@@ -17,11 +17,15 @@ import nbformat
 import typer
 from nbclient import NotebookClient
 from nbformat import NotebookNode
+from traitlets.config import Config
 
 from tests.notebooks.sanitizing import WIDGET_VIEW, compared
 from tests.parts import ROOT
 
 TIMEOUT_S = 300
+"""The longest time for the start of a kernel and for one cell; a busy machine needs much of this time."""
+LATE_S = 300
+"""The longest time between the end of a cell and its last output."""
 RECORDINGS = ROOT / "notebooks" / "recordings"
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -39,11 +43,16 @@ def execute(
     Raises SystemExit, naming the cell, where one shows an error: a widget's callback that fails does not stop the run.
     """
     fresh = copy.deepcopy(notebook)
-    with tempfile.TemporaryDirectory(prefix="kcontrol-notebook-") as folder:
+    with tempfile.TemporaryDirectory(prefix="kcontrol-notebook-") as folder, tempfile.TemporaryDirectory() as sockets:
         (Path(folder) / RECORDINGS.name).symlink_to(RECORDINGS)
         prepare(Path(folder))
         settings = {"timeout": TIMEOUT_S, "kernel_name": "python3", "store_widget_state": False, "record_timing": False}
         settings["coalesce_streams"] = True  # a slow loop prints in as many pieces as the kernel happens to flush
+        # The defaults of nbclient are too short for a busy machine: a kernel has 60 seconds to start, and outputs that arrive
+        # more than 4 seconds after the end of their cell are left out without an error.
+        settings |= {"startup_timeout": TIMEOUT_S, "iopub_timeout": LATE_S, "raise_on_iopub_timeout": True}
+        # Another process may take a free TCP port before the kernel listens there, so the kernel listens at sockets in a folder.
+        settings["config"] = Config(AsyncKernelManager={"transport": "ipc", "connection_file": f"{sockets}/kernel.json"})
         NotebookClient(fresh, resources={"metadata": {"path": folder}}, **settings).execute(env=env or dict(os.environ))
     for number, cell in enumerate(fresh.cells):
         for output in cell.get("outputs", ()):

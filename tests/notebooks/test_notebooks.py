@@ -9,6 +9,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from nbclient.exceptions import CellTimeoutError
 from nbformat import NotebookNode
 
 from kcontrol.install.workspace import shipped
@@ -313,6 +314,20 @@ def test_running_again_changes_nothing(tmp_path: Path) -> None:
     assert not regen.regenerate(path, check=True)
     assert not regen.regenerate(path)
     assert path.read_bytes() == first and WIDGET_VIEW.encode() not in first
+
+
+def test_an_output_that_does_not_arrive_stops_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the kernel ends a cell but its outputs do not arrive, the run fails with the cause, and no notebook is returned."""
+    monkeypatch.setattr(regen, "LATE_S", 1)
+    silent = "get_ipython().kernel.iopub_thread.send_multipart = lambda *_, **__: None"
+    with pytest.raises(CellTimeoutError, match="Timeout waiting for IOPub output"):
+        regen.execute(small(f"{silent}\n1 + 1"))
+
+
+def test_a_kernel_listens_at_no_port() -> None:
+    """A kernel listens at sockets in a folder, where no other process can take its place before the kernel has started."""
+    executed = regen.execute(small("import ipykernel\nprint(ipykernel.connect.get_connection_info())"))
+    assert '"transport": "ipc"' in executed.cells[0].outputs[0].text
 
 
 def test_a_failing_callback_is_refused() -> None:
