@@ -37,6 +37,9 @@ Master = Annotated[
     str | None,
     typer.Option("--master", metavar="spark://HOST:PORT", help="A Spark cluster; without it, Spark on this machine."),
 ]
+Redact = Annotated[
+    str | None, typer.Option("--redact", metavar="KINDS", help="Replace names in all tables: a list of topics, hosts, clients.")
+]
 Exercise = Annotated[str, typer.Argument(help="Its id, as `kcontrol exercises list` shows it.", show_default=False)]
 
 
@@ -220,9 +223,7 @@ def pipeline_logs(
     until: Annotated[str | None, typer.Option("--to", metavar="T", help="Keep records with a time before this one.")] = None,
     topic: Topic = None,
     master: Master = None,
-    redact: Annotated[
-        str | None, typer.Option(metavar="KINDS", help="Replace names in all tables: a list of topics, hosts, clients.")
-    ] = None,
+    redact: Redact = None,
     follow: Annotated[bool, typer.Option("--follow", help="Read appended lines and new files too, until Ctrl-C.")] = False,
     available_now: Annotated[
         bool, typer.Option("--available-now", help="With --follow: end as soon as all lines of now are read.")
@@ -233,19 +234,17 @@ def pipeline_logs(
     A record is a line with a time and the lines that continue it. The exit status is 1 if a file is no log or cannot be read.
     """
     from kcontrol.spark import pipeline, pipeline_report
-    from kcontrol.spark.logs import redaction
+    from kcontrol.spark.redaction.stable_names import redaction_of
 
-    kinds = redaction.kinds_of(redact)
     times = pipeline_report.time_of("--from", since), pipeline_report.time_of("--to", until)
     chosen = pipeline.Chosen(*times, topic)
     if available_now and not follow:
         raise UserError("--available-now belongs to --follow: write both.")
-    if redact and follow:
-        raise UserError("--redact and --follow do not go together: leave one of them out.")
+    replaced = redaction_of(redact)
     if follow:
-        is_whole = pipeline_report.follow_logs(paths, out, typer.echo, chosen, master, once=available_now)
+        is_whole = pipeline_report.follow_logs(paths, out, typer.echo, chosen, master, replaced, once=available_now)
     else:
-        is_whole = pipeline_report.logs(paths, out, typer.echo, chosen, master, kinds)
+        is_whole = pipeline_report.logs(paths, out, typer.echo, chosen, master, replaced)
     if not is_whole:
         raise typer.Exit(1)
 

@@ -19,6 +19,7 @@ from kcontrol.spark.logs import log_tables
 from kcontrol.spark.logs.files import log_files
 from kcontrol.spark.offsets import offset_tables
 from kcontrol.spark.offsets.segments import segments
+from kcontrol.spark.redaction.stable_names import Redaction
 from kcontrol.spark.report.page import write_report
 from kcontrol.spark.report.sections import sections
 from kcontrol.spark.report.summary import print_summary
@@ -84,7 +85,7 @@ def logs(
     say: Say,
     chosen: pipeline.Chosen = pipeline.ALL,
     master: str | None = None,
-    redact: Sequence[str] = (),
+    redact: Redaction | None = None,
 ) -> bool:
     """Write the tables of the broker logs in `paths` to `out`; return whether all files are logs of Kafka.
 
@@ -120,7 +121,7 @@ def _lines_of(written: log_tables.Written, chosen: pipeline.Chosen) -> str:
 
 def follow_logs(
     paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen = pipeline.ALL, master: str | None = None,
-    *, once: bool = False,
+    redact: Redaction | None = None, *, once: bool = False,
 ) -> bool:  # fmt: skip
     """Write the tables of the broker logs in `paths` to `out`, and again whenever the logs have grown, until Ctrl-C.
 
@@ -130,9 +131,10 @@ def follow_logs(
     _check(master)
     begin, last = time.monotonic(), "No table was written."
     try:
-        with opened(out, paths) as checkpoint:
+        with opened(out, paths, redact) as checkpoint:
             spark = spark_session(master or LOCAL)
-            asked = Following(spark, paths, out, chosen, lambda step: say(f"{time.monotonic() - begin:5.1f} s  {step}"))
+            steps = lambda step: say(f"{time.monotonic() - begin:5.1f} s  {step}")  # noqa: E731
+            asked = Following(spark, paths, out, chosen, steps, redact=redact)
             try:
                 for written in follow(asked, checkpoint, once=once, wait=lambda: time.sleep(LOOK_S)):
                     for refused in written.refused:

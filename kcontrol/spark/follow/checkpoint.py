@@ -2,6 +2,9 @@
 
 If a process is killed during a round of reading, the checkpoint is the one before or the one after this round, since
 `state.json` is replaced in one step.
+
+With `--redact` the rows of the rounds have stable names only. `state.json` has the true paths of the files and the names that
+were found, since later rounds replace them too: the folder `_follow` is not for others.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -20,6 +24,7 @@ from kcontrol.spark.follow.followed_files import Followed
 from kcontrol.spark.logs import log_tables
 from kcontrol.spark.logs.files import log_files
 from kcontrol.spark.pipeline import claim, sentences
+from kcontrol.spark.redaction.stable_names import Redaction, check_same
 
 STATE, UNFINISHED = "state.json", "state.json.new"
 VERSION = 1
@@ -41,13 +46,17 @@ class Checkpoint(msgspec.Struct):
     # A description of the tables that were published last; `counts` has their numbers of lines.
     published: str = ""
     counts: dict[str, int] = {}
+    # With --redact: the mark of the redaction, and the kind of each name that was found, by the former name.
+    redacted: dict[str, Any] | None = None
+    names: dict[str, str] = {}
 
 
 @contextlib.contextmanager
-def opened(out: Path, paths: Sequence[Path]) -> Iterator[Checkpoint]:
+def opened(out: Path, paths: Sequence[Path], redaction: Redaction | None = None) -> Iterator[Checkpoint]:
     """Yield the checkpoint of the folder `out`, a new one if there is none; no other process can open it meanwhile.
 
-    Raises UserError if `out` holds other files, is in use, or has a checkpoint that is damaged or follows other paths.
+    Raises UserError if `out` holds other files, is in use, or has a checkpoint that is damaged, follows other paths or has
+    stable names of another `redaction`.
     """
     folder = out / log_tables.FOLLOW
     if not folder.is_dir():
@@ -58,9 +67,11 @@ def opened(out: Path, paths: Sequence[Path]) -> Iterator[Checkpoint]:
     with _locked(folder):
         claim(out, (*log_tables.ALL_TABLES, log_tables.FOLLOW), log_tables.FORMAT)
         names = sorted(str(path.resolve()) for path in paths)
-        checkpoint = _read(folder / STATE) if (folder / STATE).exists() else Checkpoint(names)
+        mark = None if redaction is None else redaction.mark()
+        checkpoint = _read(folder / STATE) if (folder / STATE).exists() else Checkpoint(names, redacted=mark)
         if checkpoint.paths != names:
             raise UserError(f"{out} follows {', '.join(checkpoint.paths)}: name these, or another folder for the tables.")
+        check_same(checkpoint.redacted, redaction, out)
         # The parts of a round that was killed.
         _remove_others(folder, checkpoint)
         yield checkpoint

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
 from pyspark.sql import functions as sql
 
 from kcontrol.core.errors import UserError
@@ -23,11 +24,13 @@ from kcontrol.spark.follow.followed_files import Followed, Slice, copy_slice, lo
 from kcontrol.spark.logs.files import LogFile, NoLog, counted
 from kcontrol.spark.logs.log_tables import FOLLOW, TABLES, Report, Written, size_of, write_tables
 from kcontrol.spark.logs.records import parsed
+from kcontrol.spark.logs.redaction import Names, any_of, copied, file_without_names, root_of, shown
 from kcontrol.spark.pipeline import NEW, Chosen, publish, sentences
+from kcontrol.spark.redaction.stable_names import Redaction
 from kcontrol.spark.sources import literal
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 ROUND_BYTES = 256 * 2**20
 """The number of bytes that a round copies, so that it needs little disk and ends soon."""
@@ -48,6 +51,8 @@ class Following(NamedTuple):
     report: Report
     # Whether the tables of runs, such as `leaderships`, are written too.
     of_runs: bool = True
+    # The names that stable names replace.
+    redact: Redaction | None = None
 
 
 def follow(asked: Following, checkpoint: Checkpoint, *, once: bool, wait: Callable[[], object]) -> Iterator[Written]:
@@ -124,19 +129,51 @@ def _add_part(asked: Following, checkpoint: Checkpoint, slices: Sequence[Slice])
     """Write the rows of these slices as a new part, and enter into the checkpoint how far each file was read."""
     spark, folder = asked.spark, asked.out / FOLLOW
     logs = [counted(item.copy, item.copy.parent / "copies")._replace(path=Path(item.file.id)) for item in slices]
+    read = logs if asked.redact is None else _redacted(asked, checkpoint, asked.redact, logs)
     starts = [
         (item.file.id, item.file.n - 1, item.file.n - 1 + log.lines - (not _ends_line(item.copy)))
         for item, log in zip(slices, logs, strict=True)
     ]
     before = spark.createDataFrame(starts, "id STRING, before BIGINT, ended BIGINT")
-    rows = parsed(spark, logs).join(sql.broadcast(before), sql.col("file") == sql.col("id"))
+    rows = parsed(spark, read).join(sql.broadcast(before), sql.col("file") == sql.col("id"))
     name = _write_part(asked, checkpoint, rows.withColumn("n", sql.col("n") + sql.col("before")).drop("id", "before"))
     written = spark.read.parquet(literal(folder / name)).where("layout IS NOT NULL AND n <= ended")
     last = {row["file"]: row["n"] for row in written.groupBy("file").agg(sql.max("n").alias("n")).collect()}
     for item, log in zip(slices, logs, strict=True):
         _enter(checkpoint, name, item, log, last.get(item.file.id))
     if len(checkpoint.parts) > MOST_PARTS:
-        _merge(asked, checkpoint)
+        _merge(asked, checkpoint, _all_rows(asked, checkpoint))
+
+
+def _redacted(asked: Following, checkpoint: Checkpoint, redaction: Redaction, logs: Sequence[LogFile]) -> list[LogFile]:
+    """Return copies of the slices `logs` with stable names; new names are entered into the checkpoint.
+
+    A new name that the rows of earlier rounds have, at a place where no name was found, is replaced there too.
+    """
+    names = Names(redaction, checkpoint.names)
+    for log in logs:
+        names.learn_file(log)
+    if names.fresh and checkpoint.parts:
+        _replace_late(asked, checkpoint, names)
+    checkpoint.names = names.kinds
+    return [copied(log, log.path, names, log.read.with_name(f"redacted-{log.path}.log")) for log in logs]
+
+
+def _replace_late(asked: Following, checkpoint: Checkpoint, names: Names) -> None:
+    """Write all parts of the checkpoint again as one part with stable names for the new names that the parts have."""
+    rows = _all_rows(asked, checkpoint)
+    word = sql.regexp_extract_all("raw", sql.lit(any_of(names.fresh)), 0)
+    late = [row[0] for row in rows.select(sql.explode(word)).distinct().collect()]
+    if not late:
+        return
+
+    def replaced(text: Column) -> Column:
+        for name in sorted(late, key=lambda name: (-len(name), name)):
+            text = sql.regexp_replace(text, any_of([name]), names.of(name))
+        return text
+
+    facts = sql.transform_values("facts", lambda _, value: replaced(value))
+    _merge(asked, checkpoint, rows.withColumns({"raw": replaced(sql.col("raw")), "facts": facts}))
 
 
 def _ends_line(path: Path) -> bool:
@@ -175,12 +212,13 @@ def _write_part(asked: Following, checkpoint: Checkpoint, rows: DataFrame) -> st
     return name
 
 
-def _merge(asked: Following, checkpoint: Checkpoint) -> None:
-    """Replace all parts of the checkpoint, which have the rows of one round of reading each, by one part.
+def _all_rows(asked: Following, checkpoint: Checkpoint) -> DataFrame:
+    """Return the rows of all parts of the checkpoint; of a row that several parts have, only the row of the latest part."""
+    return _rows(asked, checkpoint, {file.id: (file.id, ALL_LINES) for file in checkpoint.files})
 
-    Of a row that several parts have, only the row of the latest part stays.
-    """
-    rows = _rows(asked, checkpoint, {file.id: (file.id, ALL_LINES) for file in checkpoint.files})
+
+def _merge(asked: Following, checkpoint: Checkpoint, rows: DataFrame) -> None:
+    """Replace all parts of the checkpoint, which have the rows of one round of reading each, by one part with `rows`."""
     ids = {id for files in checkpoint.parts.values() for id in files}
     former = list(checkpoint.parts)
     name = _write_part(asked, checkpoint, rows.withColumn("ended", sql.lit(0).cast("bigint")))
@@ -228,18 +266,26 @@ def _publish(asked: Following, checkpoint: Checkpoint, refused: list[NoLog], des
 
     `refused` are files that are no log. The text `described`, the present state of all files, is stored in the checkpoint.
     """
-    names = _names(checkpoint.files)
+    names, chosen = _names(checkpoint.files), asked.chosen
+    sizes = [size_of(file.path) for file in refused]
+    if asked.redact is not None:
+        found, root = Names(asked.redact, checkpoint.names), root_of(asked.paths)
+        names = _names(
+            [msgspec.structs.replace(file, path=str(shown(Path(file.path), root, found))) for file in checkpoint.files]
+        )
+        refused = [file_without_names(file, root, found) for file in refused]
+        chosen = chosen._replace(topic=chosen.topic and found.of(chosen.topic))
     held = {file.id: file.n for file in checkpoint.files if file.unread and not file.is_packed}
-    shown = {id: (name, held.get(id, ALL_LINES)) for id, name in names.items()}
+    until = {id: (name, held.get(id, ALL_LINES)) for id, name in names.items()}
     files = [
         LogFile(Path(names[file.id]), Path(), held[file.id] - 1 if file.id in held else file.lines, [])
         for file in checkpoint.files
     ]
     with sentences(asked.out):
         shutil.rmtree(asked.out / NEW, ignore_errors=True)
-        rows, sizes = _rows(asked, checkpoint, shown), [size_of(file.path) for file in refused]
+        rows = _rows(asked, checkpoint, until)
         written, of_runs = write_tables(
-            asked.spark, rows, files, refused, sizes, asked.out / NEW, asked.report, asked.chosen, of_runs=asked.of_runs
+            asked.spark, rows, files, refused, sizes, asked.out / NEW, asked.report, chosen, of_runs=asked.of_runs
         )
         with uninterrupted():
             publish(asked.out, (*TABLES, *of_runs))

@@ -30,6 +30,7 @@ from kcontrol.spark.logs.records import parsed
 from kcontrol.spark.logs.redaction import Names, redacted
 from kcontrol.spark.logs.zones import ZONES, Start, zones
 from kcontrol.spark.pipeline import ALL, NEW, Chosen, claim, publish, sentences
+from kcontrol.spark.redaction.stable_names import Redaction
 from kcontrol.spark.sources import literal
 
 if TYPE_CHECKING:
@@ -72,12 +73,12 @@ class Written(NamedTuple):
 
 def write_logs(
     spark: SparkSession, paths: Sequence[Path], out: Path, report: Report = lambda _: None, chosen: Chosen = ALL,
-    *, of_runs: bool = False, redact: Sequence[str] = (),
+    *, of_runs: bool = False, redact: Redaction | None = None,
 ) -> Written:  # fmt: skip
     """Write the tables of the broker logs in `paths` as Parquet into `out`, in place of former tables of logs.
 
-    `report` is called with the name of each step; `redact` has the kinds of names to replace. Raises UserError if no log can be
-    read or no record is chosen; LinesLost if a line is in no table.
+    `report` is called with the name of each step; stable names replace names by `redact`. Raises UserError if no
+    log can be read or no record is chosen; LinesLost if a line is in no table.
     """
     names = log_files(paths)
     claim(out, ALL_TABLES, FORMAT)
@@ -85,9 +86,9 @@ def write_logs(
         report("counting lines")
         found = [examine(path, out / NEW / "copies") for path in names if not path.is_relative_to(out.resolve())]
         sizes = [size_of(file.path) for file in found if isinstance(file, NoLog)]
-        if redact:
+        if redact is not None:
             stable = Names(redact)
-            found = redacted(found, stable, out / NEW / "redacted")
+            found = redacted(found, paths, stable, out / NEW / "redacted")
             shutil.rmtree(out / NEW / "copies", ignore_errors=True)
             chosen = chosen._replace(topic=chosen.topic and stable.of(chosen.topic))
         files = [file for file in found if isinstance(file, LogFile)]

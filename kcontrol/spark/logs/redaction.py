@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from kcontrol.core.errors import UserError
 from kcontrol.spark.logs import names_in_messages
 from kcontrol.spark.logs.files import LogFile, NoLog, chunks
 from kcontrol.spark.logs.patterns import forms
+from kcontrol.spark.redaction.stable_names import KINDS, OWN, Redaction
 
 NAME = r"[A-Za-z0-9_][A-Za-z0-9._-]*"
 UUID = r"[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}"
@@ -49,8 +49,6 @@ WHERE = {
          rf"group metadata for (?P<name>{WORD})", rf"\b[tT]ransactional[._]?[iI]d(?:\s|\s?[=:]\s?)'?(?P<name>{WORD})"),
     ),
 }  # fmt: skip
-KINDS = tuple(f"{kind}s" for kind in WHERE)
-OWN = {"__consumer_offsets", "__transaction_state", "__cluster_metadata", "None", "null", "true", "false"}
 NO_TOPIC = re.compile(
     r"\d[\d.:T-]*|.*\.(?:log|out|index|timeindex|snapshot)\b.*|(?:ReplicaFetcher(?:Thread)?|Controller|broker|Broker)(?:-\d+)*(?:-to-broker)?"
     r"|kafka-(?:request-handler|network-thread|scheduler|producer-network-thread|coordinator-heartbeat-thread|log-cleaner-thread)(?:-\d+)*"
@@ -66,17 +64,6 @@ ROOT = "logs"
 SUFFIX = re.compile(r"(?:\.(?:log|out|txt))(?:[.-][\d-]+)*(?:\.gz)?$|\.gz$")
 
 
-def kinds_of(option: str | None) -> tuple[str, ...]:
-    """Return the kinds of names in a text such as "topics,hosts", in the singular; () for None.
-
-    Raises UserError, which lists the kinds, for an unknown kind.
-    """
-    asked = [] if option is None else [kind.strip() for kind in option.split(",")]
-    if wrong := [kind for kind in asked if kind not in KINDS]:
-        raise UserError(f"--redact cannot be {wrong[0]!r}: write a list of {', '.join(KINDS)}, such as topics,hosts.")
-    return tuple(kind.removesuffix("s") for kind in asked)
-
-
 @cache
 def words() -> frozenset[str]:
     """Return the words that Kafka's log lines contain; a topic or client can have such a word as its name."""
@@ -87,30 +74,44 @@ def words() -> frozenset[str]:
     return frozenset(found | set(more.split()) | {"TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"})
 
 
-def redacted(found: Sequence[LogFile | NoLog], names: Names, copies: Path) -> list[LogFile | NoLog]:
-    """Return the files as copies in the folder `copies`, in which stable names such as topic-1 replace names.
+def redacted(found: Sequence[LogFile | NoLog], paths: Sequence[Path], names: Names, copies: Path) -> list[LogFile | NoLog]:
+    """Return the log files of `paths` as copies in the folder `copies`, in which stable names replace names.
 
     A file that is no log has no copy; its path gets stable names too.
     """
-    root = os.path.commonpath([file.path.parent for file in found]) if found else "."
-    shown = {file.path: names.of_file(os.path.relpath(file.path, root)) for file in found}
     for file in found:
         if isinstance(file, LogFile):
-            for line in (*lines_of(file.read), *(damaged.start for damaged in file.damaged)):
-                names.learn(line)
-    return [_copied(file, shown[file.path], number, names, copies) for number, file in enumerate(found)]
+            names.learn_file(file)
+    root = root_of(paths)
+    return [
+        file_without_names(file, root, names) if isinstance(file, NoLog)
+        else copied(file, shown(file.path, root, names), names, copies / f"redacted-{number}.log")
+        for number, file in enumerate(found)
+    ]  # fmt: skip
 
 
-def _copied(file: LogFile | NoLog, shown: str, number: int, names: Names, copies: Path) -> LogFile | NoLog:
-    path = Path(ROOT, names.replaced(shown))
-    if isinstance(file, NoLog):
-        return NoLog(path, names.replaced(file.reason.replace(str(file.path), str(path))))
-    copies.mkdir(parents=True, exist_ok=True)
-    copy = copies / f"redacted-{number}.log"
+def root_of(paths: Sequence[Path]) -> Path:
+    """Return the folder that contains all of `paths`; the tables have paths of files from this folder on."""
+    return Path(os.path.commonpath([path if path.is_dir() else path.parent for path in (path.resolve() for path in paths)]))
+
+
+def shown(path: Path, root: Path, names: Names) -> Path:
+    """Return the path that the tables have for the log file `path`, which is below the folder `root`."""
+    return Path(ROOT, names.replaced(names.of_file(os.path.relpath(path, root))))
+
+
+def file_without_names(file: NoLog, root: Path, names: Names) -> NoLog:
+    """Return a file that is no log with stable names in its path and in the reason."""
+    path = shown(file.path, root, names)
+    return NoLog(path, names.replaced(file.reason.replace(str(file.path), str(path))))
+
+
+def copied(file: LogFile, path: Path, names: Names, copy: Path) -> LogFile:
+    """Write the lines of a log file with stable names to the file `copy`; return this copy as a log file with the path `path`."""
+    copy.parent.mkdir(parents=True, exist_ok=True)
     with copy.open("w", encoding="utf-8", errors="surrogateescape", newline="") as out:
         out.writelines(names.replaced(line) for line in lines_of(file.read))
-    damaged = [line._replace(start=names.replaced(line.start)) for line in file.damaged]
-    return LogFile(path, copy, file.lines, damaged)
+    return LogFile(path, copy, file.lines, [line._replace(start=names.replaced(line.start)) for line in file.damaged])
 
 
 def lines_of(path: Path) -> Iterator[str]:
@@ -126,24 +127,55 @@ def lines_of(path: Path) -> Iterator[str]:
         yield rest.decode("utf-8", "surrogateescape")
 
 
-class Names:
-    """The names of topics, hosts and clients that were found, each with the stable name in its place, such as "topic-1"."""
+def any_of(names: Collection[str]) -> str:
+    """Return a regular expression, for Python and Java, that finds each of these names between characters that are in no name."""
+    joined = "|".join(re.escape(name) for name in sorted(names, key=lambda name: (-len(name), name)))
+    return rf"(?<![A-Za-z0-9])(?:{joined})(?![A-Za-z0-9])" if names else r"(?!)"
 
-    def __init__(self, kinds: Iterable[str]) -> None:
-        self._kinds = tuple(kinds)
+
+class Names:
+    """The names of topics, hosts and clients that were found, each with the stable name in its place, such as "topic-bcdfghjkmn".
+
+    Args:
+        redaction: the kinds of names, and the key of the stable names.
+        kept: names that were found before, with their kinds; these kinds stay.
+        more_words: words that can be a name only at places for names, besides those of Kafka's messages.
+    """
+
+    def __init__(
+        self, redaction: Redaction, kept: Mapping[str, str] | None = None, more_words: Collection[str] = frozenset()
+    ) -> None:
+        self.redaction = redaction
         # A name that is also a word of Kafka's messages, such as a topic "partition", is replaced only at places for names.
         self._where = [
             (kind, is_sure, re.compile(pattern))
-            for kind in self._kinds for is_sure, found in zip((True, False), WHERE[kind], strict=True) for pattern in found
+            for kind in redaction.kinds for is_sure, found in zip((True, False), WHERE[kind], strict=True) for pattern in found
         ]  # fmt: skip
-        self._names: dict[str, str] = {}
-        self._count = dict.fromkeys((*self._kinds, "folder", "file"), 0)
+        self._words = words() | frozenset(more_words)
+        self._kept = dict(kept or {})
+        # Of each name the best evidence: a place that always has a name before others, then the order of KINDS.
+        self._found: dict[str, tuple[bool, int]] = {}
         self._pattern: re.Pattern[str] | None = None
 
-    def learn(self, line: str) -> None:
-        """Find the names of topics, hosts and clients in a log line, and give each new name a stable name.
+    @property
+    def kinds(self) -> dict[str, str]:
+        """The kind of each name that was found, by the name; names with bytes that are no UTF-8 are left out."""
+        return {name: KINDS[rank] for name, (_, rank) in self._found.items() if name.isprintable()} | self._kept
 
-        Only names of the chosen kinds are found; a stable name is such as "topic-1".
+    @property
+    def fresh(self) -> list[str]:
+        """The names that are not among those that were kept, and that are no words of Kafka's messages."""
+        return [name for name in self.kinds if name not in self._kept and name not in self._words and name not in KINDS]
+
+    def learn_file(self, file: LogFile) -> None:
+        """Find the names in the lines of a log file, damaged lines included."""
+        for line in (*lines_of(file.read), *(damaged.start for damaged in file.damaged)):
+            self.learn(line)
+
+    def learn(self, line: str) -> None:
+        """Find the names of topics, hosts and clients in a log line.
+
+        Only names of the chosen kinds are found.
         """
         in_doubt = "[Group" in line
         for kind, is_sure, pattern in self._where:
@@ -153,25 +185,31 @@ class Names:
                     in_doubt |= not self._add(kind, name.strip(".:;"), is_sure=is_sure)
         if in_doubt:
             for place in names_in_messages.places(line) or ():
-                if place.kind in self._kinds:
+                if place.kind in self.redaction.kinds:
                     for name in place.names(line):
                         self._add(place.kind, name, is_sure=True)
 
-    def _add(self, kind: str, name: str, *, is_sure: bool) -> bool:
-        """Add a new name of this kind and return True; if the name is in doubt, only return False.
+    def add(self, kind: str, name: str) -> None:
+        """Add a name that stands at a place that always has a name of this kind; do nothing if the kind is not replaced."""
+        if kind in self.redaction.kinds:
+            self._add(kind, name, is_sure=True)
 
-        A word of Kafka's messages is in doubt, unless its place always has a name (`is_sure`).
+    def _add(self, kind: str, name: str, *, is_sure: bool) -> bool:
+        """Add a new name of this kind; return False, and add nothing, if the name is in doubt.
+
+        A word of Kafka's messages (`words`) is in doubt, unless `is_sure`: the place always has a name.
         """
+        evidence = (not is_sure, KINDS.index(kind))
         # Never a name, or a name that is known.
-        if not name or name in OWN or name in self._names or name.isdecimal():
+        if not name or name in OWN or name in self._kept or name.isdecimal() or self._found.get(name, (True, 9)) <= evidence:
             return True
         if kind == "topic" and NO_TOPIC.fullmatch(name):
             return True
-        if name in words() and not is_sure:
+        if name in self._words and not is_sure:
             return False
-        self._count[kind] += 1
-        self._names[name] = f"{kind}-{self._count[kind]}"
-        self._pattern = None
+        if name not in self._found:
+            self._pattern = None
+        self._found[name] = evidence
         return True
 
     def of_file(self, path: str) -> str:
@@ -179,25 +217,26 @@ class Names:
 
         Return the path unchanged if the names of hosts are not replaced.
         """
-        if "host" not in self._kinds:
+        if "host" not in self.redaction.kinds:
             return path
         *folders, name = Path(path).parts
-        shown = name if STANDARD.fullmatch(name) else self._place("file", name) + "".join(SUFFIX.findall(name)[:1])
-        return str(Path(*(self._place("folder", folder) for folder in folders), shown))
+        letters = self.redaction.letters
+        last = name if STANDARD.fullmatch(name) else f"file-{letters(name)}" + "".join(SUFFIX.findall(name)[:1])
+        return str(Path(*(f"folder-{letters(folder)}" for folder in folders), last))
 
-    def _place(self, kind: str, name: str) -> str:
-        key = f"{kind}/{name}"
-        if key not in self._names:
-            self._count[kind] += 1
-            self._names[key] = f"{kind}-{self._count[kind]}"
-        return self._names[key]
+    def kind_of(self, name: str) -> str | None:
+        """Return the kind of a name, None if the name was not found."""
+        if name in self._kept:
+            return self._kept[name]
+        return KINDS[self._found[name][1]] if name in self._found else None
 
     def of(self, name: str) -> str:
-        """Return the stable name in the place of this name, or the name itself if `learn` has not found it."""
-        return self._names.get(name, name)
+        """Return the stable name in the place of this name, or the name itself if the name was not found."""
+        kind = self.kind_of(name)
+        return name if kind is None else self.redaction.stable(kind, name)
 
     def replaced(self, text: str) -> str:
-        """Return the text with a stable name, such as "topic-1", in place of each name that `learn` has found."""
+        """Return the text with a stable name in place of each name that `learn` has found."""
         if self._pattern is None:
             self._pattern = self._compiled()
         spans: list[tuple[str, int, int]] | None = None
@@ -205,12 +244,12 @@ class Names:
         def stable(match: re.Match[str]) -> str:
             nonlocal spans
             name = match[0]
-            if name in words():
+            if name in self._words:
                 spans = self._spans(text) if spans is None else spans
-                kind = self._names[name].partition("-")[0]
+                kind = self.kind_of(name)
                 if not any(kind == of and start <= match.start() and match.end() <= end for of, start, end in spans):
                     return name
-            return self._names[name]
+            return self.of(name)
 
         return self._pattern.sub(stable, text)
 
@@ -227,6 +266,4 @@ class Names:
         return found + [("topic", *match.span("name")) for match in NUMBERED.finditer(line)]
 
     def _compiled(self) -> re.Pattern[str]:
-        names = sorted((name for name in self._names if "/" not in name), key=len, reverse=True)
-        joined = "|".join(map(re.escape, names))
-        return re.compile(rf"(?<![A-Za-z0-9])(?:{joined})(?![A-Za-z0-9])" if names else r"(?!)")
+        return re.compile(any_of({*self._found, *self._kept}))
