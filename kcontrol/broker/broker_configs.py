@@ -109,10 +109,10 @@ CONFIGS = {row.name: row for row in (
 
 
 def default(name: str, release: str = "2.8") -> Any:
-    """Return the default of the setting `name`, with dots or underscores; None if Kafka has none.
+    """Return the default in `release` of a broker setting; None if Kafka has no default.
 
-    Raises KeyError for a setting outside CONFIGS, IndexError for a release before the setting's
-    first default.
+    `name` has dots or underscores. Raises KeyError for a setting without a row in CONFIGS,
+    IndexError for a release that does not have the setting yet.
     """
     return CONFIGS[name.replace("_", ".")].default(release)
 

@@ -262,10 +262,10 @@ def _write_isr(ctx: BrokerContext, tp: TopicPartition, value: LeaderAndIsr) -> H
 
 
 def alter_isr_response(ctx: BrokerContext, event: events.AlterIsrResponse) -> Handler:
-    """Store the leadership that the response has for each partition.
+    """Store the leadership that the response to AlterIsr has for each partition.
 
-    After an error of a partition, drop the change of the ISR, send AlterIsr again, or leave the
-    change pending, by error and release.
+    If a partition has an error, the error and the release decide: drop the ISR change, send
+    AlterIsr again, or leave the change pending.
 
     Source: Partition.handleAlterIsrResponse and AlterIsrManager.submit (2.8, 3.1),
     Partition.handleAlterPartitionError (3.9).

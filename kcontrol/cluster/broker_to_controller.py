@@ -71,7 +71,10 @@ def reaches_before_renewal(world: World, n: int, receiver: int) -> bool:
 
 
 def can_send(world: World, n: int) -> bool:
-    """Return whether a broker can send its pending requests: none is in flight, and the receiver can handle them."""
+    """Return whether broker `n` has pending requests to the controller, such as AlterIsr, and can send them now.
+
+    No request of the broker is in flight, and the receiver runs and would not refuse a request again.
+    """
     pending = world.network.pending(n)
     if not pending or len(pending) < len(world.network.to_controller[n]):
         return False
@@ -83,7 +86,10 @@ def can_send(world: World, n: int) -> bool:
 
 
 def send_requests(world: World, n: int) -> None:
-    """Send the first pending request of a broker to its receiver, combined with all pending requests of the same API."""
+    """Send the first pending request of broker `n`, AlterIsr or ControlledShutdown, to the controller that it is for.
+
+    Pending requests of the same API and receiver are combined with it.
+    """
     driver = world.processes[n].driver
     pending = world.network.pending(n)
     target = receiver_of(world, n, pending[0])

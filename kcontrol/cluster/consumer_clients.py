@@ -361,7 +361,9 @@ def _keeps_log(broker: BrokerContext, tp: TopicPartition) -> bool:
 
 
 def _resigns(group: GroupContext, broker: BrokerContext, tp: TopicPartition) -> bool:
-    """Return whether a coordinator resigns when its broker no longer has a replica of a partition of the offsets topic.
+    """Return whether a coordinator drops the groups of `tp` after its broker has lost the replica of `tp`.
+
+    `tp` is a partition of the offsets topic.
 
     Source: handleStopReplicaRequest of KafkaApis.scala (0.9, 1.0, 2.8), handleLogDirFailure of ReplicaManager.scala (1.0, 2.8).
     """

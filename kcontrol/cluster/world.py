@@ -327,7 +327,7 @@ class World:
         return snapshot(self)
 
     def fingerprint(self) -> str:
-        """Return a digest of the state; two worlds with equal digests have equal futures, whatever their past."""
+        """Return a digest of the simulated cluster's state; worlds with equal digests behave equally from then on."""
         return fingerprint(self)
 
     def append(self, driver: Driver, effect: Append, record: RecordId) -> None:

@@ -132,7 +132,8 @@ def on_replicas_become_offline(
 def leaderless(ctx: ControllerContext, dead: Collection[int]) -> tuple[TopicPartition, ...]:
     """Return the partitions without an online leader whose topics are not being deleted.
 
-    Only earlier releases use `dead`. Source: KafkaController.onReplicasBecomeOffline (1.1).
+    `dead`, the brokers that died, has no effect here: only releases before 1.1 use it. Source:
+    KafkaController.onReplicasBecomeOffline (1.1).
     """
     return ctx.partitions_with_offline_leader()
 

@@ -312,9 +312,9 @@ Counts = tuple[int, int]
 
 
 def _counted(ctx: ControllerContext, update: UpdateContext) -> Collection[TopicPartition]:
-    """Return the partitions that may become, or cease to be, Offline or imbalanced by `update`.
+    """Return the partitions for which `update` may change whether they are Offline or imbalanced.
 
-    `update.field` is one of COUNTED.
+    The update changes assignments, leadership, partition states or topics in deletion (COUNTED).
     """
     held = getattr(ctx, update.field)
     named = dict.fromkeys((*(held if update.clear else ()), *update.remove, *(update.put or ())))

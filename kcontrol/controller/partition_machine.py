@@ -81,7 +81,7 @@ class TransitionInput(NamedTuple):
 
 
 class Call(NamedTuple):
-    """The values of one call of `handle_state_changes`, which moves partitions to `target`."""
+    """The values of one call of `handle_state_changes`, such as its target state and batch."""
 
     target: PartitionState
     # The rows of PARTITION_TRANSITIONS that lead to `target`, by source state.
@@ -305,7 +305,9 @@ def _create(ctx: ControllerContext, call: Call, new: list[TopicPartition]) -> Ha
 
 
 def _elect(ctx: ControllerContext, call: Call, todo: Partitions) -> Handler:
-    """Elect leaders: read the state znodes, decide, write; repeat, without limit, after conflicts.
+    """Elect leaders of `todo`: read the state znodes, decide, write.
+
+    Repeat this, without limit, for each partition whose state znode has changed since it was read.
 
     Source: ZkPartitionStateMachine.doElectLeaderForPartitions (2.8), which repeats without limit.
     """

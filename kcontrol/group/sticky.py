@@ -46,10 +46,10 @@ class Claims(NamedTuple):
 
 
 def claims(partitions: Partitions, members: Members) -> Claims:
-    """Return the partitions that the members' subscriptions name as owned.
+    """Return the partitions that the subscriptions of `members` name as owned.
 
-    The members are read in order, up to the first member whose topics differ from the first
-    member's.
+    Stop in the order of `members` at the first member whose topics differ from those of the first
+    member.
 
     Source: allSubscriptionsEqual of AbstractStickyAssignor.java (2.8).
     """

@@ -186,7 +186,7 @@ def version_of(uv: Path) -> tuple[int, ...]:
 
 
 def find_uv(env: dict[str, str]) -> Path:
-    """Return a uv of at least OLDEST_UV: the uv on PATH, or else the uv in `.uv`, which pip installs.
+    """Return a uv of at least version 0.11.0 (OLDEST_UV): the uv on PATH, or else a uv that pip installs into `.uv`.
 
     Raises:
         SetupFailed: Python cannot make environments, or the package index cannot be reached.

@@ -137,7 +137,7 @@ def memory() -> Finding:
 
 
 def disk() -> Finding:
-    """Return the finding about the free disk space for journals and Spark: "note" below DISK_MB."""
+    """Return the finding about the free disk space for journals and Spark: "note" below 1 GiB (DISK_MB), else "ok"."""
     free = shutil.disk_usage(PROJECT).free // 2**20
     if free < DISK_MB:
         return Finding("Disk", "note", f"{free} MB free at {PROJECT}", f"Free some space: runs and Spark need {DISK_MB} MB.")

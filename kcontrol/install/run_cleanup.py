@@ -89,9 +89,9 @@ def clear(place: Path) -> str:
 
 
 def _too_many(entries: list[Entry]) -> Iterator[Entry]:
-    """Yield the oldest journals, until the remaining journals are at most half of MOST_RUNS and half of MOST_MB.
+    """Yield the oldest journals until at most 100 journals and 25 MB remain; skip those that are still written.
 
-    Yield nothing if neither limit is exceeded.
+    Yield nothing if `entries` are at most 200 journals (MOST_RUNS) and 50 MB (MOST_MB).
     """
     sizes = {entry: entry.path.stat().st_size for entry in entries}
     runs, size = len(entries), sum(sizes.values())

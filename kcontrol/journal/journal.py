@@ -115,7 +115,7 @@ class Journal:
         return self._spelled
 
     def build_records(self) -> None:
-        """Make the journal records of the batches of which `add_batch` has stored only the columns.
+        """Make all records of unread batches, which `add_batch` has stored only as columns of values.
 
         Copies of this journal then share these records instead of making them again.
         """
@@ -126,7 +126,7 @@ class Journal:
     def since(self, position: int) -> list[Record]:
         """Return the records from the index `position` on.
 
-        Batches (`add_batch`) that end before `position` stay as they are: none of their records are made.
+        The records of a batch (`add_batch`) are made when they are read; of a batch that ends before `position` none are made.
         """
         if not self._later:
             return self._spelled[position:]

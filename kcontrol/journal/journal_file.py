@@ -220,7 +220,7 @@ def upgraded(record: Record, version: int) -> Record:
 
 
 def _to_version_2(record: Record) -> Record:
-    """Return a record of journal version 1 as in version 2: with the node OUTSIDE in its id if no broker made it.
+    """Return a record of journal version 1 as in version 2: an id without a broker gets the node -1 (OUTSIDE).
 
     In version 1 such an id has node 0 and incarnation 0.
     """

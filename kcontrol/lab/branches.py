@@ -37,7 +37,7 @@ def numbered(name: str, taken: Mapping[str, Any]) -> str:
 
 
 class Without(NamedTuple):
-    """A second run without one action of the first run: its simulated cluster `world`, and the left-out `action`."""
+    """A run that is repeated without one of its actions: its simulated cluster `world`, and the left-out `action`."""
 
     world: World
     action: Action

@@ -324,7 +324,7 @@ class Lab(Operations):
 
     @property
     def branches(self) -> Mapping[str, Lab]:
-        """This run and all branches with a name, by name; the first run has the name `main`."""
+        """This run ("main") and its named branches, by name. A branch is a lab with a copy of this run."""
         return self._family.copy()
 
     def branch(self, name: str | None = None, at: object = None) -> Lab:

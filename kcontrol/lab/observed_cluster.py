@@ -117,7 +117,7 @@ class Observed(Run):
             raise UserError("The observed ZooKeeper does not respond any more: call Lab.observe again.") from None
 
     def _begin(self, tree: Tree) -> None:
-        """Add the journal's first record, with the brokers registered at the first observation, and this observation's records.
+        """Begin the journal with a record of the registered brokers, and the records of the first observation.
 
         `tree` has every znode of this observation by path.
         """
@@ -144,7 +144,10 @@ class Observed(Run):
         self._seen = dict(tree)
 
     def _zxid(self, path: str, stat: Stat) -> int:
-        """Return the zxid that orders the `write` record of the znode `path` among the records of one observation."""
+        """Return the zxid by which the `write` record of a znode is ordered among the records of one observation.
+
+        It is the zxid of the creation for a znode that earlier observations lack, else of the last change.
+        """
         # It is the zxid of the creation for a znode that is new since the last observation. The caller orders equal zxids by
         # path.
         return stat.mzxid if path in self._seen else stat.czxid

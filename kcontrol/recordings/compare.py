@@ -345,9 +345,9 @@ class Normalizer:
         return found
 
     def writes(self, own: Iterable[dict[str, Any]]) -> dict[tuple[str, Any], list[Any]]:
-        """Return the writes of a step, without its ISR changes, as lists by (writer, subject), in order.
+        """Return the writes of a recorded step by (writer, subject), in order, without refused writes.
 
-        A subject is what `subject_of` returns for a path, such as a topic and a partition, or None.
+        A subject is what a path is about, such as a topic and a partition, or None. ISR change notifications are left out too.
         """
         by: dict[str, list[tuple[Any, dict[str, Any]]]] = defaultdict(list)
         for write in own:

@@ -56,15 +56,15 @@ class Decision(NamedTuple):
 
 
 class Leaderships:
-    """The values of all state znodes after the writes so far, by partition, in `held`."""
+    """The value of each partition's state znode after the writes of the recording that `decided` has got so far."""
 
     def __init__(self) -> None:
         self.held: dict[str, dict[str, Any]] = {}
 
     def decided(self, write: dict[str, Any]) -> Decision | None:
-        """Store the value of a written state znode, and return the write as a Decision of a controller.
+        """Store the value that a recorded write gives a state znode; return the write as a controller's Decision.
 
-        Return None for another znode, for a deletion, and for an ISR change that a leader requested.
+        Return None for a write to any other znode, for a deletion, and for an ISR change that a leader requested.
         """
         tp = state_key(write.get("path", ""))
         if tp is None:
@@ -316,9 +316,9 @@ class _Interleaver:
         self.next_move = self.next_request = 0
 
     def ready_items(self, out: int) -> Iterator[Item]:
-        """Yield the transitions, requests and process actions that may come after the first `out` transactions.
+        """Yield each new item of the recorded step that may follow the step's first `out` transactions.
 
-        No item is yielded twice. The transactions are those of the recorded step.
+        An item is a transition, a request, or an action on a broker's process, such as a kill.
         """
         # The end of a process comes after the transitions and requests that it may have made.
         yield from self._process_actions(out, leaving=False)
@@ -326,9 +326,9 @@ class _Interleaver:
         yield from self._process_actions(out, leaving=True)
 
     def _process_actions(self, out: int, *, leaving: bool) -> Iterator[Item]:
-        """Yield and remove pending actions on processes that may come after the first `out` transactions of the step.
+        """Yield each pending action on a broker's process that may follow the step's first `out` transactions.
 
-        Unless `leaving` is True, end before the first Item of kind "exit".
+        If `leaving` is False, stop before the first "exit", the end of a process by itself. The yielded actions leave `pending`.
         """
         while self.pending and self.pending[0][0] <= out and (leaving or self.pending[0][1].kind != "exit"):
             yield self.pending.pop(0)[1]

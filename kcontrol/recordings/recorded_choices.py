@@ -38,9 +38,9 @@ class RecordedChoices:
 
     @property
     def _resigns_again(self) -> bool:
-        """Whether the controller will resign.
+        """Whether the present controller must still resign in this step, as it did in the recording.
 
-        True if `/controller` exists and the recorded step has an election that the run has not repeated yet.
+        True if `/controller` exists and the recorded step has a controller election that the run has not repeated yet.
         """
         return self.world.exist(CONTROLLER) == [True] and any(path == CONTROLLER for _, path in self.claims)
 

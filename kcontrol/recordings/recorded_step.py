@@ -1,4 +1,7 @@
-"""Finds in one step of a recording the choices, such as the winner of an election, that the player makes again."""
+"""Finds, in one step of a recording, the events that depend on timing, such as the winner of a controller election.
+
+A step is an action of the recorded scenario, such as a kill, with its consequences. A player repeats these events.
+"""
 
 from __future__ import annotations
 

@@ -335,7 +335,10 @@ class Causes:
         self.last[move["by"]] = self.about["moved", (move["by"], _partition(move))] = record
 
     def of_move(self, move: dict[str, Any]) -> RecordId:
-        """Return the journal record that caused the transition `move`, such as the last transition of its partition."""
+        """Return the cause of `move`: the record of its partition's last transition in the same controller.
+
+        Without such a record, return the last record about the replica's broker or the topic, else that of the step.
+        """
         tp = _partition(move)
         broker = int(move["subject"].rpartition("@")[2]) if move["machine"] == "replica" else None
         # Else the latest record about the replica's broker, then about the topic, then the record that triggered the step.

@@ -91,7 +91,7 @@ class ZooKeeperCall:
 
 
 class Step(NamedTuple):
-    """The outcome of an action of a cluster, such as ("deliver", 1, 2), with the journal records that the action wrote."""
+    """The outcome of one action of a cluster, such as ("deliver", 1, 2): the next states, and the new records."""
 
     # The next state of the broker that the action concerns; None for an action of a client that is no broker.
     next: DriverState | None
@@ -103,7 +103,10 @@ class Step(NamedTuple):
 
 
 class ScratchJournal(Journal):
-    """The journal of one call of a driver, in which only records of requests have sequence numbers, from `count` + 1 on."""
+    """The journal of one call of a driver: only records of requests are numbered, from `count` + 1 on.
+
+    All other records have the sequence number 0.
+    """
 
     def __init__(self, count: int) -> None:
         super().__init__()

@@ -50,7 +50,10 @@ class Exhibit(NamedTuple):
         return always(self.invariant)
 
     def world(self, *, restored: bool = True) -> World:
-        """Return the world in which the search begins: if `restored`, 2.8 with the bug, else 2.8 unchanged."""
+        """Return the cluster in which the search begins: 2.8 with this exhibit's bug.
+
+        If `restored` is False, return the cluster of 2.8 without the bug.
+        """
         return self.begin({self.rule: self.restored} if restored else {})
 
     def search(self, *, restored: bool = True) -> SearchResult:
@@ -77,9 +80,9 @@ def _after(world: World, *actions: Action) -> World:
 
 
 def _creation(fault: str) -> Callable[[Mapping[str, Any]], World]:
-    """Return the function `begin` of an Exhibit: it makes two brokers, and a topic not yet handled by the controller.
+    """Return the function that makes the cluster in which an Exhibit's search begins: two brokers, a new topic.
 
-    `fault` is the kind of faults that the search tries.
+    The controller has not handled the topic yet. `fault` is the kind of faults that the search tries, such as "kill".
     """
 
     def begin(rule_changes: Mapping[str, Any]) -> World:

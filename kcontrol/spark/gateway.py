@@ -145,9 +145,9 @@ class Gateway:
 
 
 def heap_size() -> str:
-    """Return the size of the heap of Spark's Java, such as "2g": the environment variable HEAP, else LEAST_HEAP_MB.
+    """Return the heap size of Spark's Java: the environment variable KCONTROL_SPARK_HEAP, such as "2g", else "512m".
 
-    Raises SparkProblem for a text that is no size, and for a smaller size.
+    Raises SparkProblem for a value that is no size, and for a size below 512 MB.
     """
     size = os.environ.get(HEAP) or f"{LEAST_HEAP_MB}m"
     # With less than about 470 MB Spark does not start.

@@ -30,7 +30,10 @@ class Matrix(NamedTuple):
 
     @property
     def moves(self) -> str:
-        """Return the number of moves as text, such as "2 partitions have moved"; a partition that moved twice counts twice."""
+        """Return how often the group's partitions have changed their owner, as text: "2 partitions have moved".
+
+        A partition that changed its owner twice counts twice.
+        """
         number = sum(self.moved.values())
         return f"{number} partition{'s have' if number != 1 else ' has'} moved"
 

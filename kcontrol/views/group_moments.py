@@ -165,7 +165,10 @@ def _deadlines(timers: Mapping[str, Any], group_id: str) -> Iterator[Deadline]:
 
 
 class Bar(NamedTuple):
-    """One bar of a member in the group strip, from the column with the index `first` to that with the index `last`."""
+    """Successive columns of the group strip, a picture, in which a member keeps its condition, such as "join".
+
+    `first` and `last` are the indexes of the first and the last of these columns.
+    """
 
     first: int
     last: int
@@ -187,7 +190,10 @@ class Lane(NamedTuple):
 
 
 def lanes(found: Sequence[Moment]) -> tuple[Lane, ...]:
-    """Return a Lane, a row of the group strip, for each member id, in the order of its first moment."""
+    """Return a Lane for each member id in `found`, in the order of the ids' first moments.
+
+    A Lane is a member's row of the group strip (a picture), with one column per moment.
+    """
     clients: dict[str, str] = {}
     for moment in found:
         for id, member in moment.members.items():

@@ -86,9 +86,9 @@ class Patches:
 
 
 class _FormMaker:
-    """Converts the changes of state by one journal record into a form, which similar records share.
+    """Converts the changes of the state by one journal record into a form: a pattern that similar records share.
 
-    A value that the record also has becomes a place, such as "$fields.subject"; `texts` and `literals` have the others.
+    In a form, "$fields.subject" stands for a value of the record; `texts` and `literals` have values that it lacks.
     """
 
     def __init__(self, row: Row) -> None:

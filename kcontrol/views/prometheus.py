@@ -26,7 +26,7 @@ class Family(NamedTuple):
 
 
 def text(families: Iterable[Family]) -> str:
-    """Return the families as text, each with its help and type; the values of labels are escaped."""
+    """Return metric families in the text format of Prometheus: help, type and samples, with escaped label values."""
     return "".join(f"{line}\n" for family in families for line in _lines(family))
 
 

@@ -26,7 +26,7 @@ HEIGHT = 4 * ROW + 4
 
 
 class Evidence:
-    """The evidence for a GroupStrip: the recorded requests and responses per column, and the inferred columns.
+    """The recorded requests and responses per column of a recorded group's strip (a picture), and the inferred columns.
 
     `bool()` of the object is False if no record of the journal is inferred.
     """
@@ -43,7 +43,10 @@ class Evidence:
         return self._is_inferred
 
     def line(self) -> str:
-        """Return the evidence as text: "recorded: 9 requests and 9 responses; inferred: 7 of 8 states of the group"."""
+        """Return as text what is recorded, and what is inferred: "...; inferred: 7 of 8 states of the group".
+
+        The 8 states are the columns of the group strip (a picture): the group after each of its changes.
+        """
         requests, responses = (counts.total() for counts in self.counts.values())
         inferred = sum(is_inferred for _, is_inferred in self.columns)
         said = f"recorded: {requests} requests and {responses} responses"

@@ -1,6 +1,6 @@
-"""The picture of many runs, one line per run, as SVG and as text.
+"""The picture of many runs, one horizontal row per run, as SVG and as text.
 
-A line shows the terms of controllers, kills as crosses, and the times in which a partition had no running leader.
+A row shows the terms of controllers, kills as crosses, and the times in which a partition had no running leader.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ NARROWEST, NUMBERED = 3, 12  # the least width of a term, and of a term with its
 
 
 class RunLine(NamedTuple):
-    """One run, drawn as one line; all times are from 0 to `length`."""
+    """One run as a horizontal row of a picture of many runs: controllers, kills and times without a leader.
+
+    Times are from 0 to `length`.
+    """
 
     name: str
     length: int

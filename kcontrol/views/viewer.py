@@ -426,7 +426,10 @@ class Viewer(anywidget.AnyWidget):
         return self._history.at(self.at)
 
     def line(self) -> str:
-        """Return the state and the number of the journal record that is shown: "3 of 3 brokers, ...; record 7 of 120"."""
+        """Return one line of text about the journal record that is shown: "3 of 3 brokers, ...; record 7 of 120".
+
+        It has the cluster's state after this record, and the record's position.
+        """
         count = len(self.records)
         return f"{text.summary(self.state(), self.brokers)}; record {min(self.at + 1, count)} of {count}"
 

@@ -186,7 +186,7 @@ class Ephemerals:
         del self._paths[path]
 
     def copy(self) -> Ephemerals:
-        """Return an independent copy."""
+        """Return an independent copy of this session's set of ephemeral znodes."""
         copied = Ephemerals()
         copied._paths, copied._capacity = self._paths.copy(), self._capacity
         return copied

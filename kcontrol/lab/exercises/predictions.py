@@ -122,7 +122,7 @@ class PredictionQuestion:
 
     @property
     def outcome_is_shown(self) -> bool:
-        """Whether the learner has answered, and `show_outcome` has shown the outcome in a cell."""
+        """Whether the learner has answered, and `show_outcome` has shown the outcome in a notebook cell."""
         return self.chosen is not None and self._run_has_shown
 
     @property

@@ -11,9 +11,9 @@ MOST_CHARACTERS = 2_000
 
 
 class Printed(io.TextIOBase):
-    """A stream that stores the first MOST_CHARACTERS characters in `kept`, and writes all text to the file `descriptor`.
+    """A stream for the output of an answer: it writes all text to the file `descriptor`, and stores a part in `kept`.
 
-    Nothing is written to a descriptor of -1.
+    The part is the first 2,000 characters (MOST_CHARACTERS). Nothing is written if `descriptor` is -1.
     """
 
     # There is no buffer, because the process of an answer may be killed at any moment. `take_output` empties `kept`.

@@ -168,9 +168,9 @@ def with_faults(world: World, kinds: Sequence[str]) -> World:
 
 
 def budget(given: Mapping[str, Any] | None) -> Budget:
-    """Return the bounds of a search, such as `steps` and `seconds`; a bound that `given` lacks is that of USUAL.
+    """Return the bounds of a search; a bound that `given` lacks has its default.
 
-    Raises UserError for an unknown bound and for an illegal value.
+    Defaults (USUAL): steps 14, faults 1, states 100,000, seconds 60. Raises UserError for an unknown bound or an illegal value.
     """
     found = arguments.mapping(given, "The budget", '{"steps": 14, "faults": 1, "states": 100_000, "seconds": 60}')
     for name, value in found.items():

@@ -40,7 +40,7 @@ class FailureWatch:
     def watch(self, step: Sequence[Record]) -> None:
         """Count the handler errors and lost ZooKeeper connections in `step`, the journal records of one step.
 
-        Raises UserError if a learner's function raised, and after as many records as PATIENCE allows.
+        Raises UserError if a learner's function raised, after 20 handler errors, or after 3 lost connections in successive steps.
         """
         if not any(record.kind == "connection_loss" for record in step):
             self._seen["connection_loss"] = 0

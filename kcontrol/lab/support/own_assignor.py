@@ -40,7 +40,10 @@ def leaders(function: Any) -> LeadersAssignor:
 
 
 def called(name: str, assignor: Assignor, *given: Any) -> Any:
-    """Return the result of an assignor for these arguments. Raises UserError with its `name` if the assignor raises."""
+    """Return the result of calling a learner's assignor with the arguments `given`.
+
+    If the assignor raises an error, raise UserError with the assignor's `name`.
+    """
     try:
         return assignor(*given)
     except Exception as error:

@@ -58,9 +58,9 @@ def random_deaths(chance: random.Random) -> Iterator[Event]:
 
 
 def coming_and_going(chance: random.Random) -> Iterator[Event]:
-    """Yield events of CHANGES changes within a minute.
+    """Yield the events of eight (CHANGES) changes, each at a random time from 5 s to 65 s.
 
-    In each change a random consumer leaves and comes back, is frozen for a time, or restarts.
+    In a change a random consumer leaves and comes back, is frozen for a time, or restarts.
     """
     for _ in range(CHANGES):
         name, at_ms, away_ms = chance.choice(FOUR), chance.randint(5_000, 65_000), chance.randint(1_000, 30_000)

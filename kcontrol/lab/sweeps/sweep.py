@@ -64,9 +64,9 @@ class Sweep:
 
     @property
     def cells(self) -> pd.DataFrame:
-        """One row per combination of the settings (a cell): numbers of runs and of failed runs, and four values.
+        """One row per combination of the settings (a cell): its runs, its failed runs, and four results of its runs.
 
-        The values are `offline`, `lost`, `rebalance_ms` and `moved`; their confidence intervals are columns such as `lost_low`.
+        `offline` and `lost` are shares of runs, `rebalance_ms` and `moved` medians; `lost_low` is the lower end of an interval.
         """
         by_cell: dict[Cell, list[Outcome]] = {}
         for outcome in self._outcomes:

@@ -41,9 +41,9 @@ def trials(rules: Mapping[str, Rule], runs: int, seed: int) -> pd.DataFrame:
 
 
 def _failures(chance: random.Random) -> Iterator[Action]:
-    """Yield FAULTS random actions: ("kill", broker), or ("start", broker) for a killed broker.
+    """Yield eight (FAULTS) random actions: ("kill", broker), or ("start", broker) for a killed broker.
 
-    No action is on the broker that is the controller.
+    The brokers are 1 to 3; broker 4, the controller, is never killed.
     """
     up = set(BROKERS)
     for _ in range(FAULTS):

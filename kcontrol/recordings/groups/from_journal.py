@@ -76,11 +76,12 @@ def _is_request(record: Record) -> bool:
 
 
 def _release(records: list[Record], places: list[int], answer: Record) -> Step:
-    """Return the cause of a response in a run's journal, such as {"released_by": 3, "timers": 1}.
+    """Return the cause of the response `answer` in a run's journal, such as {"released_by": 3, "timers": 1}.
 
-    `released_by` is the number of the recorded entry that caused the response, `timers` the number of timers that fired before.
-    `places` are the positions of the `scenario` records.
+    `released_by` is the number of the recorded entry, such as a request, that began the chain of causes of the response.
+    `timers` is the number of fired timers in this chain.
     """
+    # `places` are the positions of the `scenario` records, one for each recorded entry that the run has repeated.
     chain = list(journal.why(records, answer.id))
     root = next(at for at, record in enumerate(records) if record.id == chain[-1].id)
     entry = records[places[max(0, bisect_right(places, root) - 1)]]

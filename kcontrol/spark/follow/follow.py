@@ -95,7 +95,10 @@ def _look(asked: Following, checkpoint: Checkpoint) -> list[NoLog]:
 
 
 def _read(asked: Following, checkpoint: Checkpoint) -> bool:
-    """Read at most ROUND_BYTES of the bytes that `_look` has found unread; return whether unread bytes are left."""
+    """Read up to 256 MiB (ROUND_BYTES) of the unread log bytes; return whether unread bytes are left.
+
+    `_look` has found these bytes.
+    """
     unread = [file for file in checkpoint.files if file.unread or not checkpoint.parts]
     if not unread:
         return False

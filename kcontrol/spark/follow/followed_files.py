@@ -178,9 +178,9 @@ def _is_beside(file: Followed, item: Present) -> bool:
 
 
 def _is_elsewhere(file: Followed, logs: Sequence[Present], found: dict[Path, Followed], present: Sequence[Present]) -> bool:
-    """Return whether another log begins with the read bytes of the missing `file`, or `file` is no log any more.
+    """Return whether the read bytes of `file` are the begin of another log, or `file` is not a log any more.
 
-    `present` are all files, `logs` the logs among them, `found` their known files by path.
+    `present` are the files of this scan, `logs` those that are logs; `found` maps the path of a log to its known file.
     """
     if any(item.reason is not None and item.stamp[:2] == file.stamp[:2] for item in present):
         return True

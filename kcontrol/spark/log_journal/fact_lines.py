@@ -111,7 +111,10 @@ def logs_of(records: DataFrame, release: str | None = None) -> Logs:
 
 
 def _wordings(facts: DataFrame) -> list[str]:
-    """Return the regular expressions of WORDINGS that match a log line in `facts`, rows of the table `records`."""
+    """Return the regular expressions of log messages that match a line in `facts`, rows of the table `records`.
+
+    These expressions (WORDINGS of `releases.py`) match wordings that only some releases of Kafka print.
+    """
     raw = sql.col("raw")
     tests = [sql.max(raw.contains(part) & raw.rlike(pattern)).alias(f"w{n}") for n, (part, pattern, *_) in enumerate(WORDINGS)]
     (row,) = facts.where(sql.col("kind").isin(*KINDS)).agg(*tests).collect()

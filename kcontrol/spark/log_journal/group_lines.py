@@ -48,7 +48,7 @@ UUID = re.compile(r"-[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f
 
 @dataclass
 class Known:
-    """A group at one coordinator, as far as log lines name its state and its members."""
+    """What log lines have said so far about a group at one coordinator: its state, generation and members."""
 
     state: str | None = None
     generation: int = 0
@@ -129,7 +129,10 @@ class GroupLines:
         self._move(line, known, PREPARING, reason, named)
 
     def _names_all(self, line: Line, known: Known) -> bool:
-        """Return whether the lines so far name all members that the join phase ends with."""
+        """Return whether the log lines name every member of the generation that the rebalance of `line` begins.
+
+        `known` is the group as the log lines before `line` describe it.
+        """
         after = self.processes.ahead.next(self.processes.position, "stabilized", line.facts["group"])
         if after is None or after.facts["generation"] != known.generation + 1:
             return known.is_complete
@@ -208,9 +211,9 @@ class GroupLines:
         return self._known.setdefault((broker, self.memory.incarnations[broker], group), Known())
 
     def _move(self, line: Line, known: Known, to: str, rule: str, inferred: list[str], group: str | None = None) -> None:
-        """Add the record of a transition of a group; `inferred` has the names of the values that no line has.
+        """Add the `group` record of a group's transition to the state `to`; `rule` is the transition's reason.
 
-        `rule` is the reason of the transition, the record's field `rule`.
+        `known` is the group as log lines describe it. `inferred` names the values that no log line has.
         """
         group, broker = group or line.facts["group"], line.facts.get("broker", line.broker)
         value = None if to == DEAD else self._value(line, known, to, group)

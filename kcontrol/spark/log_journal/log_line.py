@@ -26,7 +26,7 @@ STARTS = ("broker_started", "kafka_start_ms")
 
 
 class Line(NamedTuple):
-    """A log line with facts: its file and number, its time in ms since 1970, its kind, and its broker."""
+    """A line of a broker's log whose message has values: file, line number, time in ms since 1970, kind, broker."""
 
     file: str
     n: int

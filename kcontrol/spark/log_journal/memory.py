@@ -66,9 +66,9 @@ class Memory:
         self.sessions = self.zxid = 0
 
     def note(self, by: int | None, kind: str, cause: RecordId | None, inferred: str | None = None, **fields: Any) -> RecordId:
-        """Add a journal record of the broker `by`, or of no broker (None), and return the record's id.
+        """Add a journal record of the broker `by` (None: of no broker) with these `fields`; return the record's id.
 
-        `fields` are the record's fields; the present line and `inferred` are added to them.
+        The record also has the place of the log line read last and, if given, `inferred`: the values that no log line has.
         """
         node, incarnation = (OUTSIDE, 0) if by is None else (by, self.incarnations[by])
         mark = {"inferred": inferred} if inferred else {}
@@ -94,9 +94,9 @@ class Memory:
             self.write(broker, cause, inferred, (broker_path(broker), content, True))
 
     def stop(self, broker: int, exit_code: int | None, inferred: str | None) -> RecordId:
-        """Record the end of a broker's process and session, with the session's znodes; return the first record's id.
+        """Record the end of a broker's process and of its session with its znodes; return the first record's id.
 
-        `exit_code` is None if no log line has the exit code; the class explains `inferred`.
+        `exit_code` is None if no log line has it. `inferred` names the values of the first record that no log line has.
         """
         record = self.note(None, "stop", None, inferred, broker=broker, exit_code=exit_code)
         self.alive.discard(broker)

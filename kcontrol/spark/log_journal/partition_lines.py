@@ -284,9 +284,9 @@ class PartitionLines:
             self.memory.write(None, cause, inferred, (delete_topic_path(topic), "", False))
 
     def _retire(self, line: Line, tp: str, replica: int) -> None:
-        """Infer the end of a topic's deletion when the topic's last replica becomes NonExistentReplica.
+        """Note that `replica` of the partition `tp` has become NonExistentReplica.
 
-        Infer nothing if a later log line reports the end of the deletion.
+        Record the end of the topic's deletion, as inferred, if it is the topic's last replica and no later line reports this end.
         """
         topic = self._topic(tp)
         retired = self._retired[topic]

@@ -45,7 +45,7 @@ class Processes:
             self._end(line.facts["broker"], 0, None)
 
     def leaving(self, line: Line) -> None:
-        """Read a line about a controlled shutdown: the end of this broker then has exit code 0."""
+        """Read a log line about a broker's controlled shutdown: the broker's end then gets exit code 0."""
         self.memory.leaving.add(line.facts["broker"])
 
     def changed(self, line: Line) -> None:

@@ -63,7 +63,10 @@ class Replay:
                 reader(line)
 
     def _table(self) -> dict[str, Callable[[Line], None]]:
-        """Return, by the kind of a line, the function that reads it; other kinds add no record."""
+        """Return the method that reads a log line, by the line's kind, such as "broker_started".
+
+        A line of a kind that is not in the result adds no record to the journal.
+        """
         processes, partitions, moves = self.processes, self.partitions, self.reassignments
         return {
             "broker_started": processes.started,

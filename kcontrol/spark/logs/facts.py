@@ -50,9 +50,9 @@ def encoded_facts(message: Column) -> Column:
 
 
 def encoded_state(encoded: Column) -> Column:
-    """Return the kind and the facts of the leadership in a message, such as "(Leader:1,ISR:1,2,...)", as one text.
+    """Return the values in the partition state of a log message, such as "(Leader:1,ISR:1,2,...)", as one text.
 
-    `encoded` is the message's result of `encoded_facts`. Return NULL without a leadership.
+    `encoded` is the result of `encoded_facts` for the message. Return NULL for a message without a partition state.
     """
     mark = f"{FACT}{STATE_TYPE}{NAME}{STATE_TYPE}{TYPE}"
     text = sql.substring_index(sql.substring_index(encoded, mark, -1), FACT, 1)
@@ -76,9 +76,9 @@ def converted(encoded: Column) -> Column:
 
 
 def json_facts(encoded: Column) -> Column:
-    """Return a map from the name of a fact to its value as JSON, such as "[1,2]"; NULL for NULL.
+    """Return the facts of a log message as a map, from a fact's name to its value as JSON text: "isr" to "[1,2]".
 
-    `encoded` is a text that `converted` returns.
+    `encoded` is a text that `converted` returns, or NULL, which gives NULL.
     """
     start = sql.instr(encoded, FACT)
     entries = sql.substring(encoded, start + 1, sql.length(encoded))

@@ -203,7 +203,10 @@ def _with_local_time(rows: DataFrame) -> DataFrame:
 
 
 def _records(spark: SparkSession, rows: DataFrame, chosen: Chosen) -> DataFrame:
-    """Return the table `records`: the chosen rows, with the columns `copy_of`, `zone`, `zone_from` and `time_utc`."""
+    """Return the table `records`: the parsed log records `rows` whose time and topic `chosen` selects.
+
+    The table also has the columns `copy_of`, `zone`, `zone_from` and `time_utc`.
+    """
     rows = rows.withColumn("folder", sql.regexp_replace("file", r"/[^/]*$", ""))
     speakers = rows.groupBy(sql.col("file").alias("of_file")).agg(sql.array_sort(sql.collect_set("broker")).alias("speakers"))
     rows = rows.join(sql.broadcast(speakers), sql.col("file") == sql.col("of_file"), "left")

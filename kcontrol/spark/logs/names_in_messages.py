@@ -62,7 +62,7 @@ def _rows() -> tuple[tuple[str, re.Pattern[str], dict[int, tuple[str, str]]], ..
 def _groups(replacement: str) -> Iterator[tuple[int, tuple[str, str]]]:
     """Yield (number, (kind, type)) for each group of a Form's regular expression that matches names.
 
-    `kind`, "topic" or "client", is the names' kind, `type` the fact's type; `replacement` is the Form's.
+    `kind` is "topic" or "client", as the names are; `type` is the type of the fact. `replacement` is the field of the Form.
     """
     for fact in replacement.split(FACT)[1:]:
         name, _, value = fact.partition(NAME)

@@ -1,8 +1,8 @@
 """Functions that return the records of log files, and their rejected lines, as one Spark DataFrame.
 
 A record is a line that starts with a time and level, with the lines that continue it up to the next such line. A line is rejected
-if no record comes before it in its file, if it is, or continues, a line of another log, or if its record has more than
-LONGEST_REST_BYTES after its first line. Every line of a file is in one row, whose `lines` is the number of its lines.
+if no record comes before it in its file, if it is, or continues, a line of another log, or if its record has more than 1 MiB
+(LONGEST_REST_BYTES) after its first line. Every line of a file is in one row, whose `lines` is the number of its lines.
 """
 
 from __future__ import annotations

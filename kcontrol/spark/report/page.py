@@ -182,9 +182,9 @@ def _bar(run: RunTimes, row: Row, look: str, y: int, height: int, words: str) ->
 
 
 def _place(run: RunTimes, at_ms: int | None, n: int | None) -> float:
-    """Return the place of a time (in a run without times: of record number `n`) on the run's line, from 0 to 100.
+    """Return the position of the time `at_ms` on the time axis of a run, from 0 (begin) to 100 (end, also for None).
 
-    Return 100 if the time or the number is None.
+    A run without times has the record number `n` in place of the time.
     """
     if run.begin_ms is not None and at_ms is not None:
         return 100 * (at_ms - run.begin_ms) / max(1, run.length)

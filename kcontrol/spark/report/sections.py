@@ -17,9 +17,9 @@ UNKNOWN = "unknown"
 
 
 class Section(NamedTuple):
-    """A section of a report: the rows about one subject, such as offline windows.
+    """A section of a report: the rows of one table about one subject, such as the offline windows of partitions.
 
-    The rows are sorted by run, key and `n`, the number of the journal record at which a row begins.
+    The rows are sorted by run, key, and `n`, the number of the journal record with which the row's event begins.
     """
 
     # The ids of all links into the section begin with this text.
@@ -38,7 +38,7 @@ class Section(NamedTuple):
         return sorted({row["key"] for row in self.rows}, key=_order)
 
     def counts(self) -> Counter[tuple[str, str]]:
-        """Return how many rows of the section have each (run, key); `key` is what the section counts by, such as the reason."""
+        """Return the number of the section's rows by (run, key); the key is a text such as a rebalance's reason."""
         return Counter((row["run"], row["key"]) for row in self.rows)
 
     def by_run(self) -> Counter[str]:
@@ -46,7 +46,7 @@ class Section(NamedTuple):
         return Counter(row["run"] for row in self.rows)
 
     def by_key(self) -> Counter[str]:
-        """Return the number of rows by key, in the order of `keys`."""
+        """Return the number of rows by key, such as a rebalance's reason, in the order of `keys`."""
         found = Counter(row["key"] for row in self.rows)
         return Counter({key: found[key] for key in self.keys})
 
@@ -65,7 +65,7 @@ class Section(NamedTuple):
 
 
 class Durations(NamedTuple):
-    """The durations in ms of a section's rows with one key: number, sum, median, and the row with the longest."""
+    """The durations in ms of the section's rows with the key `key`: number, sum, median, and the longest row."""
 
     key: str
     ended: int

@@ -38,7 +38,7 @@ class RunTimes(NamedTuple):
 
     @property
     def length(self) -> int:
-        """The length of the run in ms; in a run without a clock its number of records."""
+        """The length of the run in ms; if its journal has no times, its number of records."""
         return self.records if self.begin_ms is None or self.end_ms is None else self.end_ms - self.begin_ms
 
 
