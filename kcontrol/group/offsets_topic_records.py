@@ -153,9 +153,10 @@ def sorted_subscription(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def decode(record: str, data: bytes) -> tuple[int, dict[str, Any]]:
-    """Return the version and the fields of a record's part `record`, such as "offset_key".
+    """Return the version and the fields that `data`, the bytes of `record`, have.
 
-    `data` are its bytes. Raises ValueError for an unknown version, and if the data end too early.
+    `record` is a kind such as "offset_key". Raises ValueError for an unknown version, and if the
+    data end too early.
     """
     version, start = _number(">h", data, 0)
     newest = max(LAYOUTS[record])

@@ -48,8 +48,8 @@ class Claims(NamedTuple):
 def claims(partitions: Partitions, members: Members) -> Claims:
     """Return the partitions that the subscriptions of `members` name as owned.
 
-    Stop in the order of `members` at the first member whose topics differ from those of the first
-    member.
+    Members are read in the order of `members`, up to the first whose topics differ from those of
+    the first member.
 
     Source: allSubscriptionsEqual of AbstractStickyAssignor.java (2.8).
     """
