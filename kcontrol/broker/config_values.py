@@ -113,7 +113,10 @@ def _unknown(scope: str, name: str, release: str) -> str:
 
 
 def closest_to(name: str, known: Iterable[str]) -> str | None:
-    """Return the name that is spelled most like `name`, or None if no name is similar."""
+    """Return the name in `known`, such as Kafka's settings, that is spelled most like `name`.
+
+    Return None if no known name is similar. An error proposes the found name.
+    """
     return next(iter(get_close_matches(name, list(known), n=1, cutoff=0.75)), None)
 
 

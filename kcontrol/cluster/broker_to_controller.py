@@ -113,7 +113,8 @@ def send_requests(world: World, n: int) -> None:
 def deliver_response(world: World, by: Driver, correlation_id: str, body: Any, record: RecordId) -> None:
     """Deliver `body`, the response of the broker with the driver `by`, to the broker that waits for `correlation_id`.
 
-    `record` is the journal record `respond`; `body` is None if a resigned controller has dropped the request.
+    `record` is the id of the journal record about this response; `body` is None if a resigned controller has dropped
+    the request.
     """
     for n, requests in world.network.to_controller.items():
         asked = [q for q in requests if q.correlation_id == correlation_id]

@@ -42,7 +42,10 @@ AT_ONCE = ("", "NONE", "MEMBER_ID_REQUIRED", "REBALANCE_IN_PROGRESS", "UNKNOWN_M
 
 
 class Due(NamedTuple):
-    """The next action of a consumer, or the firing of a coordinator's timer, with its time."""
+    """A coming action of a consumer, such as a heartbeat, or the coming firing of a coordinator's timer.
+
+    `at_ms` is the time of the action or the firing.
+    """
 
     at_ms: int
     action: Action

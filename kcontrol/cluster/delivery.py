@@ -86,7 +86,10 @@ def begin_if_idle(world: World, n: int, thread: str = "requests") -> None:
 
 
 def deliver_request(world: World, sender: int, receiver: int) -> None:
-    """Queue the first request of a channel at the receiver, which handles it in this step if its thread is idle."""
+    """Queue the oldest request of the channel from `sender` to `receiver` at the receiver.
+
+    The receiver handles the request at once if its thread `requests` is idle.
+    """
     queued = world.network.channels[sender, receiver][0]
     event = world.network.request_event((sender, receiver))
     driver = world.processes[receiver].driver
@@ -98,9 +101,9 @@ def deliver_request(world: World, sender: int, receiver: int) -> None:
 
 
 def drop_request(world: World, sender: int, receiver: int) -> None:
-    """Add a `lose` record to the journal: the first request of a channel is lost with its connection.
+    """Add a `lose` record to the journal: the oldest request in the channel from `sender` to `receiver` is lost.
 
-    The request stays in the channel, so a later step delivers it.
+    The connection has broken. The request stays in the channel, so a later action can deliver it.
     """
     queued = world.network.channels[sender, receiver][0]
     world.log("lose", queued.record, sender=sender, receiver=receiver, api=queued.api)

@@ -75,9 +75,9 @@ def fingerprint(world: World) -> str:
 
 
 def text(state: str) -> Text:
-    """Return a Text of `state` with ranks in place of zxids.
+    """Return `state`, a text about the cluster, with a rank in place of each zxid.
 
-    `state` has a zxid such as 17 as <z17>; in the Text its rank among the zxids of `state`, from 0, replaces 17.
+    A zxid such as 17 stands in `state` as <z17>; its rank among all zxids of `state`, from 0, replaces 17.
     """
     zxids = tuple(sorted(set(map(int, ZXID.findall(state)))))
     rank_of = {str(zxid): f"<z{rank}>" for rank, zxid in enumerate(zxids)}
@@ -244,7 +244,7 @@ def canonical(value: Any) -> str:
 
 
 def _canonical_for(value: Any) -> Callable[[Any], str]:
-    """Return the function that converts values of this value's type to text."""
+    """Return a function that converts values of the type of `value` into text, equal values into equal texts."""
     match value:
         case Epoch():
             return lambda v: f"<z{int(v)}>"

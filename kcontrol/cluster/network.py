@@ -156,7 +156,7 @@ class Network:
             request.receiver, request.correlation_id = -1, ""
 
     def deliverable(self) -> list[tuple[int, int]]:
-        """Return the channels, as pairs of sender and receiver, whose first request is not in flight."""
+        """Return the channels, as pairs of sender and receiver, whose oldest request has not been delivered yet."""
         if not self.channels:
             return []
         busy = set(self.in_flight.values())

@@ -1,7 +1,8 @@
-"""Collects the LeaderAndIsr, UpdateMetadata and StopReplica requests of one call of a machine.
+"""Collects the requests that one call of a state machine sends to brokers.
 
-A new entry replaces the entry of its broker and partition, but the flags "new" and "delete" stay
-true. The journal has one `send` record per batch.
+They are LeaderAndIsr, UpdateMetadata and StopReplica. A later entry replaces an earlier entry for
+the same broker and partition, but a flag "new" or "delete" that was true stays true. The journal
+has one `send` record per batch.
 
 Source: ControllerBrokerRequestBatch in ControllerChannelManager.scala (2.8).
 """

@@ -23,7 +23,7 @@ class UserError(Exception):
     """
 
     def _render_traceback_(self) -> list[str]:
-        """Return the lines that IPython shows instead of a traceback."""
+        """Return the error's sentence alone, which IPython shows instead of a traceback."""
         return [str(self)]
 
 

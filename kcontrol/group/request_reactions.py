@@ -413,9 +413,10 @@ def request_of(event: Any) -> Request:
 
 
 def row_of(asked: ReactionInput, state: State, release: str) -> Reaction:
-    """Return the release's first row for `state` and this request whose condition is true.
+    """Return the first row of GROUP_REACTIONS in this release that fits the request and the state.
 
-    Raises LookupError if the release does not have this request.
+    The request is `asked.event`. A row fits if its condition holds for `asked`. Raises LookupError
+    if the release does not have this request.
     """
     request = request_of(asked.event)
     for row in reactions_of(release, state, request):

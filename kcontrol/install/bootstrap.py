@@ -72,7 +72,10 @@ def stamp_for(level: str) -> dict[str, str]:
 
 
 def read_stamp() -> dict[str, str]:
-    """Return the content of the stamp file in `.venv`; an empty dict if the file or Python in `.venv` is missing."""
+    """Return the content of `.venv/kcontrol.json`, which describes the last installation: {"level": "lab", ...}.
+
+    Return {} if this file or Python in `.venv` is missing.
+    """
     if not os.access(VENV / "bin" / "python", os.X_OK):
         return {}
     try:

@@ -132,7 +132,10 @@ def report(changes: workspace.Changes, folder: Path, console: Console) -> None:
 
 
 def clear_old_runs(runs: Path, console: Console) -> None:
-    """Delete the oldest journals in the folder `runs` above the limits of `run_cleanup.clear`, and print their number."""
+    """Delete the oldest journals in the folder `runs` if it has more than 200 or more than 50 MB, and print how many.
+
+    At most 100 journals and 25 MB are left.
+    """
     try:
         message = run_cleanup.clear(runs)
     except OSError as problem:

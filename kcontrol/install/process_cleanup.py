@@ -2,8 +2,8 @@
 
 Kernels and terminals run in sessions of their own, so they share no process group. They share a random mark in their
 environment, which every child process inherits. A small process (this file, run on its own) waits at the end of a pipe that
-only the server holds open, so the pipe ends with the server. Then the small process waits PATIENCE_S seconds for the end of
-the marked processes, and kills the rest of them.
+only the server holds open, so the pipe ends with the server. Then the small process waits two seconds for the end of the marked
+processes, and kills those that still run.
 """
 
 import contextlib
@@ -66,9 +66,9 @@ def await_end(processes: "list[psutil.Process]", seconds: float) -> None:
 
 
 def sweep(mark: str, remove: Path) -> None:
-    """Wait for the end of the server, then end the processes marked with `mark`, and delete the folder `remove`.
+    """Wait for the end of JupyterLab's server, end all processes with `mark` in their environment, delete `remove`.
 
-    A marked process that still runs after PATIENCE_S seconds is killed.
+    A marked process that still runs after two seconds is killed. `remove` is a folder.
     """
     # The server holds the other end of the pipe that is the standard input.
     while os.read(0, 512):

@@ -62,7 +62,10 @@ def note_prediction(place: Path | None, id: str, option: str) -> None:
 
 
 def note(place: Path | None, id: str, **changes: Any) -> None:
-    """Store `changes` of `tries`, `hints` or `solved` of an exercise in the learner's folder `place`."""
+    """Store a learner's progress in the exercise `id`: `changes` are new values of `tries`, `hints` or `solved`.
+
+    `place` is the learner's folder; for None the progress is kept in this process alone.
+    """
     known = read(place)
     known[id] = of(place, id) | changes
     # Without a folder `known` is the memory of this process.

@@ -27,7 +27,10 @@ class WorkspaceProblem(UserError):
 
 @dataclass(frozen=True)
 class Changes:
-    """The result of `prepare`: relative paths of the files that were copied, updated, or kept as the learner has changed them."""
+    """The notebooks and other shipped files that `prepare` copied to the learner's folder, updated there, or kept.
+
+    A file that the learner has changed is kept. The names are paths relative to the learner's folder.
+    """
 
     copied: list[str] = field(default_factory=list)
     updated: list[str] = field(default_factory=list)
@@ -107,9 +110,9 @@ def unwritable(folder: Path, problem: OSError) -> WorkspaceProblem:
 
 
 def prepare(folder: Path, source: Path = PROJECT / "notebooks") -> Changes:
-    """Copy the shipped files into the learner's folder; return the paths of new, updated and kept files.
+    """Copy the shipped files, by default the folder `notebooks` of the project, into the learner's folder `folder`.
 
-    A file that the learner has changed is kept.
+    Return the paths of new, updated and kept files; a file that the learner has changed is kept.
 
     Raises:
         WorkspaceProblem: the folder cannot be written.

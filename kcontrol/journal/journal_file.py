@@ -82,7 +82,7 @@ def read(path: str | Path) -> list[Record]:
 
 
 def load(path: str | Path) -> JournalFile:
-    """Read a journal file of any version; its records get the fields of JOURNAL_VERSION.
+    """Read a journal file of this or an earlier format version; its records get the fields of this version.
 
     Raises UserError, with the number of the line, if the file cannot be read or a line is damaged.
     """
@@ -99,7 +99,8 @@ def load(path: str | Path) -> JournalFile:
 def check(records: Iterable[Record]) -> Iterator[Record]:
     """Yield each journal record with its values in types of JSON.
 
-    Raises one of the exceptions in `WRONG`, such as ValueError, at the first record that contradicts earlier records.
+    Raises ValueError, TypeError or another exception of the tuple `WRONG` at the first record that contradicts the
+    records before.
     """
     checks = _Checks()
     for record in records:
@@ -192,9 +193,9 @@ class _Checks:
         self._fold = Fold()
 
     def take(self, record: Record) -> Record:
-        """Return a journal record after a check against the earlier records.
+        """Return `record` if it fits the records before it in the file, and each field has the right type.
 
-        Raises an exception of `WRONG`, such as ValueError, if the record contradicts them or a field has a wrong type.
+        Else raise ValueError, TypeError or another exception of the tuple `WRONG`.
         """
         node, incarnation, seq = record.id
         expected = self._last.get((node, incarnation), 0) + 1

@@ -105,7 +105,7 @@ class Divergence(NamedTuple):
 
     @property
     def decided(self) -> pd.DataFrame:
-        """One row per run: its first decision that the other run lacks, the rule of the decision, and Kafka's source.
+        """One row per run: its first decision about a partition that the other run lacks, the rule, and Kafka's method.
 
         If all decisions about partitions are equal, there are no rows.
         """

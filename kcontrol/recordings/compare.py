@@ -62,7 +62,10 @@ def first_difference(theirs: Recording, ours: Recording, unsent: list[str] | Non
 
 
 def differences(theirs: Recording, ours: Recording, unsent: list[str] | None = None) -> Iterator[Difference]:
-    """Yield the differences between two recordings, by step; end at a step whose actions or controllers differ."""
+    """Yield the differences between two recordings, by step; end at a step whose actions or controllers differ.
+
+    To `unsent`, if given, add a sentence per ended controller whose last requests to a broker are in one recording only.
+    """
     left, right = RecordingSide(theirs), RecordingSide(ours)
     before: Any = None
     for number, (a, b) in enumerate(zip(left.steps, right.steps, strict=False)):

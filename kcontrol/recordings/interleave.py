@@ -1,6 +1,7 @@
-"""One order for the writes, transitions and requests of a recorded step, since a recording lacks their common order.
+"""Puts the writes, transitions and requests of a recorded step, three separate lists in the recording, into one order.
 
-Each of the three lists keeps its order; a transition stands with the write that it made, every other item as early as possible.
+A step is one action, such as a kill, with all that follows it. Each list keeps its order; a transition stands with the write that
+it made, and every other item as early as possible.
 """
 
 from __future__ import annotations
@@ -142,7 +143,10 @@ class Gates:
         return ((g + 1, write) for g, group in enumerate(self.groups) for write in group)
 
     def after(self, fits: Callable[[dict[str, Any]], bool]) -> int:
-        """Return the number of transactions up to and with the first write that `fits` accepts, 0 if it accepts no write."""
+        """Return how many of the step's ZooKeeper transactions there are up to and with the first write that fits.
+
+        A write fits if `fits` accepts it. Return 0 if `fits` accepts no write of the step.
+        """
         return next((g for g, write in self._out() if fits(write)), 0)
 
     def registered(self, broker: int) -> int:
@@ -159,7 +163,10 @@ class Gates:
         return max(gates)
 
     def _of_replica(self, move: dict[str, Any]) -> list[int]:
-        """Return the numbers of ZooKeeper transactions after which the replica's transition `move` may come."""
+        """Return counts: the replica's transition `move` comes after so many ZooKeeper transactions of the step.
+
+        The largest count decides. An empty list lets the transition come at any place.
+        """
         # The caller takes the largest number.
         tp, _, broker = move["subject"].rpartition("@")
         if move["to"] == "New":

@@ -139,9 +139,9 @@ class Player:
                 del self.winners[0]
 
     def _rest(self) -> None:
-        """Run until no delivery, timer or other action of the cluster is left.
+        """Perform actions of the cluster, such as deliveries and timers, until none is left.
 
-        In a recording no session ends here, because the player ends sessions itself.
+        For a scenario from a recording, sessions do not expire here: the player ends them where the recording does.
         """
         self._settle(but="expire" if self.recorded.is_recorded else "")
 
@@ -472,7 +472,7 @@ def config_of(scenario: Mapping[str, Any], release: str) -> dict[str, Any]:
 
 
 def release_of(scenario: Mapping[str, Any]) -> str:
-    """Return the release line of a scenario, such as "2.8"; the default of Settings if the scenario has no release."""
+    """Return the release of a scenario without its patch number, such as "2.8", which is also the default."""
     return line_of(str(scenario.get("release") or Settings().release))
 
 

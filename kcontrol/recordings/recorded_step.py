@@ -62,7 +62,7 @@ class RecordedStep:
         self.at = 0  # the writes before this one belong to earlier actions
 
     def _winners(self) -> list[int]:
-        """Return the brokers that create `/controller` in this step, in order, if there are at least two.
+        """Return the brokers that create `/controller` in this step, in the order of their writes, if at least two do.
 
         Otherwise return [controller at the end of the step], or [] without a controller.
         """
@@ -111,9 +111,9 @@ class RecordedStep:
     # ---------------------------------------------------------------- the order of actions and writes
 
     def before(self, word: str, argument: Any) -> int:
-        """Return the number of brokers' writes in the step before the action (`word`, `argument`), such as ("kill", 1).
+        """Return how many writes by brokers the step has before the action (`word`, `argument`), such as ("kill", 1).
 
-        Writes before the action of an earlier call do not count.
+        Writes that an earlier call of `before` has passed do not count again.
         """
         begin, end = self._span(word, argument)
         between, self.at = self.writes[self.at : begin], end

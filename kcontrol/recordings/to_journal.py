@@ -167,7 +167,10 @@ class Replay:
         return [kind, path, text_of(write["data"]), self.versions[path], write.get("ephemeral", False)]
 
     def _note(self, group: list[dict[str, Any]], n: By, record: RecordId) -> None:
-        """Store `record`, the journal record of the writes of `group` by `n`, as a possible cause of later records."""
+        """Store the journal record `record` as a possible cause of later records, by its ZooKeeper writes `group`.
+
+        `n` is the broker that wrote. For example, a created `/controller` makes the record the cause of an election.
+        """
         for write in group:
             path, tp = write["path"], state_key(write["path"])
             if tp and isinstance(write.get("data"), dict):

@@ -170,7 +170,10 @@ class RecordingOutbox:
 
     @property
     def can_wait(self) -> bool:
-        """Return whether the stored requests can be sent after the driver's call without a change of the call's outcome."""
+        """Return whether the requests stored during a driver's call may be sent after the call, with equal result.
+
+        Return False if a handler goes on after a response of the broker to itself.
+        """
         # After each response of the broker to itself the handler only ends.
         return all(record.kind == "end" for at in self.own_responses for record in self.journal.records[at:])
 
@@ -323,7 +326,10 @@ def key_of(event: Any) -> Any:
 
 
 class MemoDriver:
-    """The substitute for a broker's driver in a MemoWorld: each call runs once per state; its outcome is reused."""
+    """The substitute for a broker's driver in a search: it runs a call once per state of the driver.
+
+    When the call is made in that state again, the stored outcome is used.
+    """
 
     __slots__ = ("_running", "_world", "local", "session_id")
 

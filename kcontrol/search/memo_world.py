@@ -39,9 +39,10 @@ ADMIN_ACTIONS = ("create_topic", "delete_topic", "delete", "set", "create")
 
 
 class MemoWorld(World):
-    """A fork of a world whose drivers repeat stored outcomes: equal actions lead to equal states, and time stands still.
+    """A copy of a simulated cluster (World) for the search, whose brokers reuse stored outcomes of their handlers.
 
-    Only `step` may change a driver; other code may only read it.
+    Equal actions lead to equal states, and time stands still. Only `step` may change a driver; other code may only
+    read it.
     """
 
     memory: Memo

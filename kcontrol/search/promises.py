@@ -124,7 +124,7 @@ NAMES: Mapping[str, Invariant] = {row.name: row for row in INVARIANTS}
 
 
 def always(condition: str | Condition) -> Promise:
-    """Return the promise that a condition holds in every state.
+    """Return the promise, the object that `search` tries to break, that a condition holds in every state.
 
     `condition` is a function that returns True while it holds, or the name of an invariant of `lab.tables.invariants()`. Raises
     UserError, which lists the names, for any other value.

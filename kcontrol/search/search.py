@@ -118,7 +118,7 @@ def _explore(world: World, root: World, budget: Budget, properties: tuple[Proper
 def explore(world: World, root: World, budget: Budget, expand: Expand) -> SearchResult:
     """Search level by level from `root`, a copy of `world`; `expand` yields the successors of a level's states.
 
-    The search ends at a violation, at a bound of `budget`, or without new states.
+    The search ends at a violation, at a limit of `budget`, such as the number of states, or without new states.
     """
     seen, cut = {(root.fingerprint(), -1)}, NOTHING_LEFT
     # `root` is a fork of `world`, which itself takes no step. States of a level keep their order, so the result does not depend

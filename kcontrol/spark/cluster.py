@@ -39,7 +39,7 @@ def check_master(master: str) -> None:
 def is_on_loopback(master: str) -> bool:
     """Return whether `master` is a local Spark, such as "local[2]", or a standalone master on the loopback address.
 
-    Spark then needs no address of this machine but LOOPBACK.
+    Spark then needs no address of this machine but 127.0.0.1.
     """
     host = master.removeprefix(STANDALONE).rpartition(":")[0]
     return not master.startswith(STANDALONE) or host == "localhost" or host.startswith("127.")
@@ -62,9 +62,9 @@ def ship_code(spark: SparkSession, folder: Path) -> None:
 
 
 def await_executor(spark: SparkSession, master: str) -> None:
-    """Wait until the cluster has started an executor; raise SparkProblem if it has not after EXECUTOR_TIMEOUT_S.
+    """Wait until the cluster has started an executor, without which Spark would wait for ever.
 
-    Without an executor Spark would wait without limit.
+    Raises SparkProblem, which names `master`, if no executor has started after 60 seconds.
     """
     deadline = time.monotonic() + EXECUTOR_TIMEOUT_S
     status = spark.sparkContext._jsc.sc().statusTracker()

@@ -157,7 +157,7 @@ def claim(out: Path, tables: Sequence[str] = spark_views.TABLES, content: Mappin
 
 
 def _mark(out: Path) -> dict[str, Any]:
-    """Return the content of the file MARK, which shows that `out` is a folder of tables; {} if the file is damaged.
+    """Return the content of `_kcontrol.json` in `out`, a file that marks a folder of tables; {} if the file is damaged.
 
     Raises FileNotFoundError if there is no such file.
     """
@@ -175,7 +175,10 @@ def _write_mark(out: Path, content: Mapping[str, Any]) -> None:
 
 
 def _repair(out: Path, first: str) -> None:
-    """Undo what a killed process left in `out`: move the table `first` back from `_old` if it is missing; delete the rest."""
+    """Restore the folder of tables `out` after a process was killed while it replaced the tables.
+
+    If `first`, the table that is moved first, is missing, move it back from `_old`. Delete `_old` and other remains.
+    """
     if (out / OLD / first).is_dir() and not (out / first).is_dir():
         (out / OLD / first).rename(out / first)
     (out / UNFINISHED).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Functions that write the tables of runs, broker logs or segments, and report the progress and the result as lines of text."""
+"""Functions behind `kcontrol pipeline`: they write Spark tables of runs, broker logs or offsets, and print counts."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def _place(state: Mapping[str, Any], group_id: str) -> Place:
 
 
 def _visible(moment: Moment) -> Any:
-    """Return the values in one column of a group's picture: coordinator, state, generation, members and `place`.
+    """Return what the picture of a group shows for one moment: coordinator, state, generation, members and `place`.
 
     `place` is the partition of the offsets topic that stores the group.
     """

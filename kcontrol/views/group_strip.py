@@ -184,7 +184,10 @@ class GroupStrip:
         return parts
 
     def _flags(self) -> list[str]:
-        """Return, as SVG, a flag for each deadline that is still pending at the end of the strip, in the order of firing."""
+        """Return, as SVG, a flag for each timer of the group that is still set at the end of the picture.
+
+        The flags are in the order of firing.
+        """
         parts, times = [], sorted({d.at_ms for d in self._pending})
         tops = {lane.member_id: TOP + STATE + GAP + place * (LANE + GAP) for place, lane in enumerate(self.lanes)}
         for deadline in self._pending:
@@ -232,7 +235,7 @@ class GroupStrip:
 
     @property
     def _begin_ms(self) -> int:
-        """The time from which the strip counts: on a wall clock the time of the first column, in virtual time 0."""
+        """The time from which the picture counts: on a wall clock the time of the first column, in virtual time 0."""
         return self.moments[0].at_ms if self.moments[0].at_ms > WALL_CLOCK_MS else 0
 
 

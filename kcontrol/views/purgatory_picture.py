@@ -135,7 +135,10 @@ class PurgatoryPicture:
         yield label(x_name - 3, y_name + 4, clock.duration(ring.tick_ms), "dim", 12, "end")
 
     def _fall(self, operation: Operation, centre: Point) -> Iterator[str]:
-        """Yield SVG elements: a dotted line through the slots that an operation's task has had."""
+        """Yield SVG elements: a dotted line through the timing wheels' slots in which an operation's task has been.
+
+        The line ends in the centre of the picture if the task has left the wheels.
+        """
         ticks = {ring.tick_ms: (number, ring.size) for number, ring in enumerate(self.purgatory.rings())}
         points = []
         for place in operation.places:

@@ -30,9 +30,9 @@ class Rows:
         self._explanations: dict[tuple[str, ...], int] = {}
 
     def add(self, record: Record, changes: Iterable[Change]) -> None:
-        """Add the row of the next journal record, with fields in JSON's types, to `made`.
+        """Append to the list `made` the viewer's row for `record`, the journal's next record.
 
-        `changes` are the record's changes of the state of `journal.fold`.
+        `changes` are the changes that the record makes in the cluster's state (`journal.fold`).
         """
         fields = record.fields
         if (session := fields.get("session")) is not None:

@@ -53,9 +53,9 @@ class Evidence:
         return f"{said}; inferred: {inferred} of {len(self.columns)} states of the group"
 
     def drawn(self, x: Callable[[int], float], top: float) -> list[str]:
-        """Return the SVG elements of the legend, and of the rows "requests", "responses" and "inferred".
+        """Return SVG elements: rows "requests", "responses" and "inferred" below a group's picture, and a legend.
 
-        `x` returns the left edge of a column by its index; `top` is the upper edge of the rows. Both are in pixels.
+        `x` returns the left edge of the picture's column with an index; `top` is the rows' upper edge. Both are in pixels.
         """
         names = [*ROWS.values(), "inferred"]
         parts = [label(MARGIN, top + ROW * row + 11, name, "dim", 11) for row, name in enumerate(names)]

@@ -40,7 +40,7 @@ class RunLine(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The line as a sentence, such as "main: controllers 1, 2; 1 kill; 3 s without a leader; 40 s"."""
+        """The timeline of a run as a sentence, such as "main: controllers 1, 2; 1 kill; 3 s without a leader; 40 s"."""
         controllers = ", ".join("?" if broker is None else str(broker) for _, _, broker in self.terms) or "none"
         without = sum(end - begin for begin, end in self.offline)
         unit = clock.duration(without) if self.has_times else text.counted(without, "record")
@@ -62,7 +62,7 @@ class RunLines:
         return {"image/svg+xml": self.svg(), "text/plain": repr(self)}
 
     def svg(self) -> str:
-        """Return the picture of all runs as SVG text, with one line for each run."""
+        """Return one picture of several runs as SVG text; each run is a horizontal timeline with its controllers."""
         brokers = sorted({broker for line in self.lines for _, _, broker in line.terms if broker is not None})
         colours = {broker: COLOURS[place % len(COLOURS)] for place, broker in enumerate(brokers)}
         parts = [label(MARGIN, 26, self.headline, "ink", 14)]

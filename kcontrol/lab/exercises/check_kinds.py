@@ -296,9 +296,9 @@ def _difference(yours: Any, right: Any, like: Any) -> str:
 
 
 def reach(entry: Entry) -> Checker:
-    """Prepare a check that performs the learner's list of actions, such as ("kill", 1), and compares the cluster with goals.
+    """Prepare a check that performs the learner's actions, such as ("kill", 1), and compares the cluster with goals.
 
-    `entry` is the exercise's table in exercises.toml.
+    `entry`, the exercise's table in exercises.toml, has the goals: expressions about the cluster, and their values.
     """
 
     def mark(answer: Any) -> CheckedAnswer:

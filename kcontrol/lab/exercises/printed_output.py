@@ -51,6 +51,6 @@ def capturing() -> Iterator[None]:
 
 
 def take_output() -> str:
-    """Return the first MOST_CHARACTERS characters that were printed since the last call."""
+    """Return what a learner's answer has printed since the last call, without the part beyond 2,000 characters."""
     kept, _printed.kept = _printed.kept, ""
     return kept

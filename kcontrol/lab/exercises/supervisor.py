@@ -95,7 +95,7 @@ class OutputPipes:
 
     @property
     def readers(self) -> list[int]:
-        """The descriptors of the pipes that are still open."""
+        """The file descriptors, still open, from which this process reads the output of an answer's process."""
         return list(self._readers)
 
     def take(self, reader: int) -> bool:

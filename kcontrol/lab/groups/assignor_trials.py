@@ -141,9 +141,9 @@ def _called(name: str, assignor: Assignor, members: Mapping[str, Subscription], 
 
 
 def _read(lags: dict[TopicPartition, int], rates: Sequence[int], owned: Assigned, paused: Collection[TopicPartition]) -> int:
-    """Let one second pass: records arrive at `rates` per second, and each member reads from its partitions.
+    """Let one second pass: partitions get new records, as many as `rates` has, and each member reads from its own.
 
-    `lags`, the unread records by partition, is changed. Return the greatest lag.
+    `lags`, the unread records by partition, is changed; nothing is read from `paused`. Return the greatest lag.
     """
     for tp, rate in zip(PARTITIONS, rates, strict=True):
         lags[tp] += rate

@@ -22,7 +22,10 @@ MARK = "\u25b6 "
 
 
 class Grid(Wide):
-    """A table whose HTML highlights each cell that begins with the sign MARK: the cell of the last request."""
+    """A table of reactions, group states x requests, whose HTML highlights the cell of the last request.
+
+    This cell begins with an arrow (MARK).
+    """
 
     def _repr_html_(self) -> str:
         html = super()._repr_html_()

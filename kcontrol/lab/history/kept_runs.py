@@ -89,9 +89,9 @@ class Runs:
         return open_journal(self._named(name).path)
 
     def like(self, name: str) -> Lab:
-        """Return a new cluster with the brokers, the release and the topics of the run `name`, and all brokers started.
+        """Return a new cluster with the brokers, release and topics of the kept run `name`, and all brokers started.
 
-        The new journal is kept in this folder. Raises UserError for an unknown name.
+        The new run's journal is written to the folder of these kept runs. Raises UserError for an unknown name.
         """
         # A journal has no settings of brokers, no consumers and no replaced rules, so the new cluster has the release's
         # settings and rules, and no consumers.
@@ -124,7 +124,10 @@ class Runs:
         return RunLines(lines, headline, [_title(journal.run) for journal in framed])
 
     def _line(self, journal: JournalOfRun) -> RunLine | None:
-        """Return the line of a run in the picture of all runs; print a sentence and return None if its journal is damaged."""
+        """Return the timeline of a run for the picture in which each run is a horizontal bar.
+
+        If the run's journal is damaged, print a sentence and return None.
+        """
         key = journal.path, journal.path.stat().st_size
         try:
             if key not in self._lines:

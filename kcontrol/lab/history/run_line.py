@@ -14,7 +14,10 @@ KILLED = "killed"
 
 
 def run_line(records: Sequence[Record], name: str) -> RunLine:
-    """Return the line of the run `name`: the terms of its controllers, the kills of brokers, and the times without a leader."""
+    """Return the run `name` as a timeline: terms of controllers, kills of brokers, and times without a leader.
+
+    A timeline is a horizontal bar. In a time without a leader at least one partition has no running leader.
+    """
     run = entries_of(records)
     # Positions on the line are in ms of the run's clock; in a recording without times they count journal records.
     has_times = run.clock != "none"
@@ -31,9 +34,9 @@ def run_line(records: Sequence[Record], name: str) -> RunLine:
 
 
 def _united(run: Entries, times: Any) -> Iterator[tuple[int, int]]:
-    """Yield pairs (begin, end) of the times in which at least one partition has no running leader, as positions on the line.
+    """Yield (begin, end) of each stretch of the run in which at least one partition has no running leader.
 
-    `times` returns the pair for a row of `partitions.offline_windows`.
+    `times` converts a row of `partitions.offline_windows` into (begin, end), as places on the run's timeline.
     """
     last: tuple[int, int] | None = None
     for begin, end in sorted(times(row) for row in partitions.offline_windows(run)):

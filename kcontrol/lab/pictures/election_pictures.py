@@ -187,9 +187,9 @@ def _counted(found: str, times: int) -> str:
 
 
 def ways(records: Iterable[Record]) -> Counter[tuple[str, str]]:
-    """Return how often the completed elections of a journal went from one step of `elect` to the next, by the pair of steps.
+    """Return how often controller elections went from one step of Kafka's `elect` to the next: counts by pair.
 
-    Steps have their names in STEPS.
+    Only elections that ended in the journal count. A pair has keys of STEPS, such as "read" for reading `/controller`.
     """
     campaigns: dict[RecordId, list[Record]] = {}
     ended: dict[RecordId, None] = {}

@@ -109,7 +109,10 @@ class Found(SearchOutcome):
 
 
 class NotFound(SearchOutcome):
-    """No run within the bounds of a search breaks the promise. `ended_by` names the bound; `left_out` what is not searched."""
+    """The result of a search that found no run that breaks the promise, a condition on the cluster's states.
+
+    `ended_by` names the limit that ended the search, such as "seconds"; `left_out` describes the runs that were not searched.
+    """
 
     def __repr__(self) -> str:
         ends = {
@@ -129,9 +132,10 @@ class NotFound(SearchOutcome):
 def search(
     lab: Any, promise: object, bounds: Mapping[str, Any] | None, faults: Sequence[str], spark: SparkSession | None
 ) -> Found | NotFound:
-    """Search the runs from the state of `lab` for a shortest one that breaks `promise`: return Found with it, else NotFound.
+    """Search all orders of actions from the state of `lab` for a shortest run that breaks `promise`.
 
-    Raises UserError, which lists the legal values, for an illegal argument.
+    `promise` is, for example, the name of an invariant. Return Found with the run, else NotFound. Raises UserError,
+    which lists the legal values, for an illegal argument.
     """
     lab._require_open()
     within, asked, begun = budget(bounds), promises.promise(promise), lab.branch()

@@ -40,7 +40,10 @@ class RuleFailed(Exception):
 
 
 def refuse_old_argument(replace: object) -> None:
-    """Raise UserError, which names the present arguments, if the former argument `replace` is given."""
+    """Raise UserError if `Lab` is called with `replace`, an argument that it does not have any more.
+
+    The error names the present arguments, `rows` and `strategies`.
+    """
     if replace is not None:
         raise UserError(OLD_ARGUMENT)
 

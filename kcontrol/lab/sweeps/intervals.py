@@ -49,9 +49,9 @@ def middle_value(values: Sequence[float]) -> Estimate:
 
 
 def lower_rank(number: int) -> int:
-    """Return the rank of the lower bound of the median's confidence interval in a sorted sample of `number` values.
+    """Return the rank, in a sorted sample of `number` values, at which the median's 95 % confidence interval begins.
 
-    The smallest value has rank 1. Return 0 if the sample is too small for the confidence level LEVEL.
+    The smallest value has rank 1. Return 0 if the sample is too small.
     """
     # The interval ends at the value with this rank from the end.
     below, rank = 0, 0

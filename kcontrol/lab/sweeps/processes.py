@@ -99,9 +99,9 @@ class Child:
             yield from self._failed(f"its process ended with {_status(self._process.returncode)}")
 
     def late(self) -> Iterator[Outcome]:
-        """End the child and yield its run as failed if the run has exceeded the time limit; else yield nothing.
+        """If the run in this child process has exceeded the time limit, end the process and yield the run as failed.
 
-        Raises UserError if the child has not begun its first run in READY_SECONDS.
+        Raises UserError if the process has not begun its first run after 120 seconds.
         """
         # A new child plays the runs that are left.
         if time.monotonic() >= self.deadline_s:

@@ -95,7 +95,10 @@ class RunFailed(Exception):
 
 
 def outcome(job: Job, task: Task) -> Outcome:
-    """Play one run and return its measures; if the run or a learner's function fails, `failed` has the reason."""
+    """Play one run and return its measures: outages, lost records, the longest rebalance, and moved partitions.
+
+    If the run or a learner's function fails, `failed` has the reason.
+    """
     try:
         world, begin_ms = play(job, task)
         return Outcome(task, *_measured(world.journal.records, begin_ms, world.now_ms))

@@ -72,7 +72,7 @@ def table(rows: Iterable[Mapping[str, Any]], types: Mapping[str, str], index: st
 
 
 def typed(values: Any, dtype: str) -> Any:
-    """Return `values`, a pandas Series or Index, with the type `dtype`; if `dtype` is TIME, `values` are ms since 1970."""
+    """Return `values`, a pandas Series or Index, as type `dtype`; for "datetime64[ms]" `values` are ms since 1970."""
     return pd.to_datetime(values, unit="ms").astype(dtype) if dtype == TIME else values.astype(dtype)
 
 

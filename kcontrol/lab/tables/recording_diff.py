@@ -189,9 +189,9 @@ def _clean(about: str, rest: str) -> Line:
 
 
 def _aligned(theirs: list[Line], ours: list[Line]) -> Iterator[tuple[Line | None, Line | None]]:
-    """Yield each line of `theirs` with an equal line of `ours`, else with a line of equal subject, else with None.
+    """Yield each write, transition, request or znode of `theirs` with an equal one of `ours`.
 
-    Last, yield the remaining lines of `ours` as pairs (None, line).
+    Without an equal one the partner is one of equal subject, or else None. What is left of `ours` comes last, as (None, line).
     """
     left = list(ours)
     found: list[Line | None] = []

@@ -216,9 +216,10 @@ def _origin(record: Record, by_id: Mapping[RecordId, Record]) -> Record | None:
 
 
 def _mark_lost(record: Record, rows: Mapping[RecordId, dict[str, Any]]) -> None:
-    """Set `result` to PREEMPTED or DIED in the rows of the events that a `preempt` or `stop` record ends.
+    """Mark the events that never finish: "preempted" by a new session, or "ended with its broker".
 
-    `rows` are rows of `handled_events`, by id of the `enqueue` record.
+    `record` is the `preempt` or `stop` record. `rows` are rows of `handled_events` by the id of the `enqueue` record;
+    their column `result` is set.
     """
     broker = record.fields.get("broker", record.id.node)
     waiting = [row for row in rows.values() if row["broker"] == broker and row["result"] in (WAITS, UNDER_WAY)]

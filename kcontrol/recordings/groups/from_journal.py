@@ -1,7 +1,8 @@
 """Converts a journal into the format of a recorded group coordinator, so that a run can be compared with a recording.
 
-The main part of this format is `exchange`: requests with their responses, and stops and starts of the broker. A request's entry
-also has the number of the entry that released the response, and the number of fired timers among the response's causes.
+The main part of this format is `exchange`: a numbered list of requests with their responses, and of stops and starts
+of the broker. A request also has `released_by`, the number of the entry whose arrival caused the response, and
+`timers`, how many fired timers are among the causes of the response.
 """
 
 from __future__ import annotations

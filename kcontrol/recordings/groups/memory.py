@@ -110,7 +110,8 @@ class Memory:
     def start(self, act: RecordId | None, *, inferred: str | None = None) -> None:
         """Start the broker, and load the records that the recorded log has so far.
 
-        `act` is the journal record of the recorded start, None at the beginning.
+        `act` is the journal record of the recorded start. At the beginning, where the recording has none, it is None,
+        and `inferred` is "record".
         """
         self.incarnation += 1
         said = {} if inferred is None else {"inferred": inferred}

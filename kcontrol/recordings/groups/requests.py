@@ -35,9 +35,10 @@ def handle(memory: Memory, step: Step, correlation_id: str, cause: RecordId) -> 
 
 
 def _contradict(memory: Memory, step: Step, cause: RecordId) -> None:
-    """Correct the memory if it contradicts the errors in the response to the recorded request `step`.
+    """Correct `memory`, the group as inferred so far, if the errors in the response of `step` contradict it.
 
-    A member with UNKNOWN_MEMBER_ID is removed; REBALANCE_IN_PROGRESS for a heartbeat begins a rebalance.
+    `step` is a recorded request. A member with UNKNOWN_MEMBER_ID is removed; REBALANCE_IN_PROGRESS for a heartbeat begins a
+    rebalance.
     """
     member, found = step["request"].get("member", ""), errors(step)
     if memory.group is None:

@@ -265,9 +265,9 @@ def _names(files: Sequence[Followed]) -> dict[str, str]:
 
 
 def _publish(asked: Following, checkpoint: Checkpoint, refused: list[NoLog], described: str) -> Written:
-    """Make all tables from the rows of the checkpoint, and replace the former tables by these.
+    """Make all tables of the log lines that `checkpoint` has, and put them in place of the tables in the folder.
 
-    `refused` are files that are no log. The text `described`, the present state of all files, is stored in the checkpoint.
+    `refused` are files that are no log. `described`, the present state of all files, is stored in the checkpoint.
     """
     names, chosen = _names(checkpoint.files), asked.chosen
     sizes = [size_of(file.path) for file in refused]

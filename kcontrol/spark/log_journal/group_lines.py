@@ -200,9 +200,9 @@ class GroupLines:
     # ---------------------------------------------------------------- records
 
     def _of(self, line: Line, group: str | None = None) -> Known | None:
-        """Return what is known about the line's group, or `group`, at the broker that wrote the line.
+        """Return the state and members that log lines have named of the line's group, or of `group`, if given.
 
-        Return None if the line names no group (and `group` is None), or if its broker is unknown.
+        They are those at the broker that wrote the line. Return None without this broker, or without any group.
         """
         broker, group = line.facts.get("broker", line.broker), group or line.facts.get("group")
         if broker is None or group is None:
@@ -224,7 +224,10 @@ class GroupLines:
         self.memory.note(broker, "group", None, ", ".join(named) or None, **fields, rule=rule, group_metadata=value)
 
     def _value(self, line: Line, known: Known, state: str, group: str) -> dict[str, Any]:
-        """Return the value of a `group` record in the state `state`; a field that no log line has is empty or None."""
+        """Return the value of a `group` record in the state `state`, with the generation and members that `known` has.
+
+        A field that no log line has, such as `leader`, is empty or None.
+        """
         members = {id: _member(id, known.instances.get(id)) for id, is_member in known.members.items() if is_member}
         return {
             "group_id": group, "state": state, "state_timestamp_ms": line.at_ms, "protocol_type": None, "protocol": None,

@@ -116,7 +116,10 @@ class Processes:
         self._resign(controller, None)
 
     def speaks(self, controller: int, epoch: int) -> None:
-        """Add an inferred election of `controller` with this epoch, unless an earlier line shows this election."""
+        """Add an inferred election of `controller` with this epoch, unless an earlier log line showed the election.
+
+        The caller has read a log line that only a controller with this epoch writes.
+        """
         if self.terms.get(controller) != epoch:
             self._elect(controller, epoch, RECORD)
 

@@ -40,9 +40,10 @@ Row = tuple[Any, ...]
 
 
 def write_rows(records: Iterable[Record], folder: Path) -> set[str]:
-    """Write the tables `journal` and `transitions` into `folder`; return the kinds of the records.
+    """Write the journal records as the tables `journal` and `transitions` into `folder`; return their kinds.
 
-    The folder NARROW gets the journal's rows without transitions that write no znode. Raises OSError for a failed write.
+    The subfolder `_steps/journal` (NARROW) gets the rows of `journal` without the transitions that write no znode.
+    Raises OSError for a failed write.
     """
     kinds = set[str]()
     with (

@@ -38,7 +38,11 @@ def _time(time: datetime) -> Column:
 
 
 def _topics() -> Iterator[Column]:
-    """Yield a column for each fact that may name topics: the array of the topics in the fact's value, empty without the fact."""
+    """Yield columns of arrays: the topics that the values found in a log message name.
+
+    There is a column for each value that may name topics, such as `topic` or `partitions`; its array is empty for a
+    message without the value.
+    """
     yield from (_matches(sql.col("facts")[name], TOPIC) for name in TOPIC_FACTS)
     kinds: dict[str, set[str]] = {}
     for form in forms():

@@ -197,9 +197,9 @@ def parts(text: Column, fields: Column) -> dict[str, Column]:
 
 
 def is_kafka(logger: Column, layout: Column) -> Column:
-    """Return whether Kafka has, or may have, written a log record, by the record's logger.
+    """Return whether `logger`, the logger's name in a log record, is one of Kafka's, or may be.
 
-    `layout` is the name of the record's layout, such as one with short loggers (SHORT).
+    It may be if the name was cut off (NULL), or if the line format `layout` prints names without their package.
     """
     # A logger that was cut off, and a short one without a package, may be Kafka's.
     return logger.isNull() | logger.rlike(KAFKA) | layout.isin(*SHORT)

@@ -75,10 +75,10 @@ def write_logs(
     spark: SparkSession, paths: Sequence[Path], out: Path, report: Report = lambda _: None, chosen: Chosen = ALL,
     *, of_runs: bool = False, redact: Redaction | None = None,
 ) -> Written:  # fmt: skip
-    """Write the tables of the broker logs in `paths` as Parquet into `out`, in place of former tables of logs.
+    """Write the tables of the broker logs in `paths` as Parquet into `out`, in place of earlier tables of logs there.
 
-    `report` is called with the name of each step; stable names replace names by `redact`. Raises UserError if no
-    log can be read or no record is chosen; LinesLost if a line is in no table.
+    `chosen` limits time and topic, ALL does not; `of_runs` adds the tables that runs have; stable names replace names by
+    `redact`. Raises UserError without a readable log or chosen record, LinesLost if a line is in no table.
     """
     names = log_files(paths)
     claim(out, ALL_TABLES, FORMAT)
@@ -106,7 +106,10 @@ def write_logs(
 
 @contextlib.contextmanager
 def small_partitions(spark: SparkSession, files: Sequence[LogFile]) -> Iterator[None]:
-    """Let Spark sort and join rows in partitions of about LINES_OF_A_PARTITION lines within the `with` block."""
+    """Let Spark sort and join within the `with` block in partitions of about 250,000 log lines of `files`.
+
+    Spark's own number of partitions stays if it is larger.
+    """
     former = {name: spark.conf.get(name) or "" for name in (PARTITIONS, COALESCES)}
     number = sum(file.lines for file in files) // LINES_OF_A_PARTITION
     # Java's heap has a buffer of 1 MB for each piece of a partition that is sorted on the disk: with the two partitions of small
@@ -143,7 +146,10 @@ def write_tables(
 
 
 def _of_runs(spark: SparkSession, folder: Path, report: Report) -> Sequence[str]:
-    """Read the table `records` of `folder` as a run, write the tables of runs into `folder`, and return these tables' names."""
+    """Make the tables of runs, such as `elections`, of the table `records` in `folder`, and write them there.
+
+    `records` has the records of the broker logs. Return the names of the written tables.
+    """
     report("reading facts")
     logs = logs_of(spark.read.parquet(literal(folder / "records")))
     return write_run_tables(spark, to_journal(logs.lines(folder), logs.release, logs.brokers, zone=logs.zone), folder)
@@ -157,7 +163,8 @@ def size_of(path: Path) -> int | None:
 def _counted(spark: SparkSession, folder: Path, files: Sequence[LogFile], refused: list[NoLog], left_out: DataFrame) -> Written:
     """Return the counts of the lines in the new tables `records` and `rejected` of `folder`.
 
-    Raises LinesLost if a line of `files` is neither there nor in `left_out`, UserError if all records are in `left_out`.
+    `left_out` has the records outside the chosen time and topic. Raises LinesLost if a line of `files` is in none of the three,
+    UserError if no record was chosen.
     """
     records = spark.read.parquet(literal(folder / "records"))
     lines = records.groupBy("file").agg(

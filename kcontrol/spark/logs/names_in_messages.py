@@ -32,7 +32,10 @@ class Place(NamedTuple):
     end: int
 
     def names(self, line: str) -> list[str]:
-        """Return the names of topics, or of groups and clients, in this part of `line`, in the order of the line."""
+        """Return the names of topics, or of groups and clients, in one part of a log message, from left to right.
+
+        The part is that of `line` from `self.start` to `self.end`.
+        """
         text = line[self.start : self.end]
         if self.type in PLACES:
             return TOPIC.findall(text)

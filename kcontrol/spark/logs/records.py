@@ -113,9 +113,10 @@ def _starts(spark: SparkSession, files: Sequence[LogFile]) -> DataFrame:
 
 
 def _grouped(lines: DataFrame, names: DataFrame) -> DataFrame:
-    """Return one row per log record and per rejected line, from one row per line (`_numbered`).
+    """Return one row per log record and per rejected line, from `lines`, which has one row per line of a file.
 
-    Columns: file, n, lines, length, reason, all (the array of the lines), unclean, raw (the text), layout, wrap.
+    `names` has each file's path and its name for the column `file`. `parsed` describes the columns; `unclean` says
+    whether a line has control characters.
     """
     at_start = sql.col("n") == sql.col("first")
     rows = lines.groupBy("uri", "first").agg(  # all lines of a file are in one partition: this needs no second shuffle

@@ -213,9 +213,9 @@ class Names:
         return True
 
     def of_file(self, path: str) -> str:
-        """Return a relative path with stable names for its folders, and for a file name that is not Kafka's own.
+        """Return a log file's relative path with a name such as "folder-bcdfghjkmn" in place of each folder.
 
-        Return the path unchanged if the names of hosts are not replaced.
+        A file name that is not Kafka's own is replaced too. If the user did not choose to replace hosts, the path is unchanged.
         """
         if "host" not in self.redaction.kinds:
             return path

@@ -44,9 +44,10 @@ class Zone(NamedTuple):
 
 
 def zones(starts: Iterable[Start]) -> list[Zone]:
-    """Return the known zones of each folder with log files, in order of time, computed from the starts of brokers.
+    """Return the spans of time for which the offset of local time from UTC is known, for each folder with log files.
 
-    A zone reaches from the first to the last of successive starts with one offset.
+    `starts` are log lines of broker starts. Successive starts with equal offsets make one span, from the first to the
+    last of them.
     """
     # Between zones with different offsets no zone is known. The first zone of a folder has no begin, and the last one
     # no end. A start is left out if its offset is no multiple of 15 minutes.

@@ -166,7 +166,10 @@ def _with_time(table: DataFrame) -> DataFrame:
 
 
 def _write_table(spark: SparkSession, placed: DataFrame, name: str, folder: Path, chosen: Chosen) -> int:
-    """Write the chosen rows of one table as Parquet to a folder, partitioned by day; return the number of rows."""
+    """Write the table `name`, such as "commits", as Parquet to `folder`, partitioned by day; return its number of rows.
+
+    `placed` has the records of all tables; `chosen` limits time and topic, but not the table "rejected".
+    """
     table = placed.where(sql.col("kind").isin(KINDS[name]))
     # The bytes that are no record have no time and no topic.
     if name != "rejected":

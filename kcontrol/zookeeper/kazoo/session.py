@@ -178,9 +178,10 @@ class KazooSession:
         return error_name(outcome) if isinstance(outcome, Exception) else None
 
     def end(self) -> int:
-        """Take the session over, close it and return the zxid of its end; kazoo's own connection does not resume the session.
+        """Open this session again on a connection of our own, close the session there, and return the zxid of its end.
 
-        Raises SessionExpired if the session had ended before, and ConnectionLoss if no server could be reached.
+        kazoo's own connection stops first. Raises SessionExpired if the session had ended before, ConnectionLoss if no
+        server responds.
         """
         self.has_ended = True
         self._kazoo._stopped.set()
