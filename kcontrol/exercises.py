@@ -81,9 +81,9 @@ def predict(id: str, lab: Lab) -> predictions.PredictionQuestion:
 
 
 def outcome(id: str) -> None:
-    """Show the outcome of a question in the output of the running cell, once the learner has answered the question.
+    """Show the outcome (facts, rule, source) of the prediction question `id` below the notebook cell that runs.
 
-    Raises UserError, which lists the ids, for an unknown question.
+    Before the learner's answer show a sentence instead. Raises UserError, which lists the ids, for an unknown question.
     """
     predictions.show_outcome(id)
 

@@ -68,8 +68,9 @@ def message_format(release: str) -> int:
 
 
 def codec_on_disk(codec: int, release: str) -> int:
-    """Return the codec that a batch has in the log if the coordinator writes with `codec`.
+    """Return the codec (0 none, 1 gzip ...) on disk of a batch written with `codec`.
 
+    Before 0.10.0.1 the offsets topic stores each batch of the coordinator uncompressed.
     Source: offsetsTopicConfigs of GroupCoordinator.scala (0.10.0.0, 0.10.0.1),
     BrokerCompressionCodec.getTargetCompressionCodec (0.9).
     """

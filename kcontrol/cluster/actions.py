@@ -35,7 +35,10 @@ if TYPE_CHECKING:
 
 
 class Kind(NamedTuple):
-    """One kind of action, such as "kill". All its functions are called with the world and the action's arguments."""
+    """One kind of action, such as "kill": functions that check, perform and refuse it, and how the action is written.
+
+    Each function gets the simulated cluster (a World) and the action's arguments.
+    """
 
     possible: Callable[..., bool]
     perform: Callable[..., None]

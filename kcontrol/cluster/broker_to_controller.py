@@ -180,7 +180,7 @@ def _response_event(api: str, body: Any) -> Event:
 
 
 def frozen_controller(world: World, n: int) -> int | None:
-    """Return the receiver of the first AlterIsr of broker `n` if the receiver is frozen, else None.
+    """Return the receiver of the oldest AlterIsr of broker `n` without a response, None if it is not frozen.
 
     Return None also if the receiver is still the controller in the metadata of `n`.
     """

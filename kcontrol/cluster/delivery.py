@@ -35,9 +35,9 @@ def advance(world: World, n: int, thread: str) -> None:
 
 
 def deliver(world: World, n: int) -> None:
-    """Take the broker's oldest watch event, and queue the controller's event for it.
+    """Take the oldest watch event that waits at broker `n`, and queue the controller's event for it.
 
-    Raises IndexError if the broker has no watch event.
+    If no handler is registered for the path, drop the watch event. Raises IndexError if none waits.
     """
     p = world.processes[n]
     watch_event, record = p.notifications.popleft()

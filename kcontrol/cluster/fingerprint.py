@@ -46,7 +46,7 @@ EPOCHS = {"broker_epoch", "broker_epochs", "live_broker_epochs"}
 
 
 class Text(NamedTuple):
-    """The text of a part of the world, in which each zxid is replaced by its rank among the zxids of this part."""
+    """A part of the simulated cluster's state as text, with each zxid replaced by its rank among the part's zxids."""
 
     words: str
     # The replaced zxids, ascending, from which `digest` computes their ranks in the whole state.
@@ -162,9 +162,9 @@ def _thread(d: Driver, thread: Thread, text_of: Callable[[Any], str]) -> str:
 
 
 def orphans_and_network(orphans: Mapping[int, list[Any]], network: Network) -> list[Text]:
-    """Return a list with one Text about the open sessions of ended processes and the state of the network.
+    """Return one Text, a part of the fingerprint, about the open sessions of ended processes and the network.
 
-    Return [] if there is no such session and the network has no state.
+    Return [] if there is no such session and the network has no state, such as a waiting request.
     """
     if not (
         orphans

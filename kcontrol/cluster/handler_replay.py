@@ -41,9 +41,9 @@ def replay_handler(
 
 
 def _replay_results(thread: Thread, copy: Thread, context_name: str) -> fx.Handler:
-    """Return a new handler that has received all results in the thread's replay log; the context of `copy` is unchanged.
+    """Run the suspended handler of `thread` anew, with the results in the thread's replay log, and return it.
 
-    `context_name` is "controller", "broker" or "group", the context that the handler changes.
+    The context of `copy` ends unchanged. `context_name` is "controller", "broker" or "group", the context of the handler.
     """
     assert thread.replay_log is not None
     context, now = copy.context, copy.context.copy()

@@ -25,7 +25,7 @@ UNSPECIFIED = BrokerConfig()
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings of a run."""
+    """The settings of one simulated run: release, brokers, seed, configuration, consumers, faults, changed rules."""
 
     release: str = "2.8"
     brokers: tuple[int, ...] = (1, 2, 3)
@@ -60,10 +60,9 @@ class Settings:
             object.__setattr__(self, "data", True)
 
     def rules(self) -> Rules:
-        """Return the release's rules with this run's `rule_changes`.
+        """Return the values of the release's rules, replaced by the values in this run's `rule_changes`.
 
-        Raises UserError for a release that kcontrol cannot simulate, and if `rule_changes` replaces the release's value of
-        `design`.
+        Raises UserError for a release that kcontrol cannot simulate, and if `rule_changes` names the rule `design`.
         """
         if self._rules is None:
             object.__setattr__(self, "_rules", self._chosen())

@@ -11,7 +11,10 @@ from kcontrol.journal.journal import Record, RecordId
 
 
 def cause_of_notification(step: Sequence[Record], event: WatchEvent) -> RecordId | None:
-    """Return the last journal record of a step that wrote the path of the watch event, None if no record did."""
+    """Return the id of the latest journal record of one step whose write fired the watch event; None if there is none.
+
+    The write of a child's creation or deletion fires NodeChildrenChanged.
+    """
     by_children = event.type == "NodeChildrenChanged"
     for record in step[::-1]:
         for path, is_set in _written_paths(record):

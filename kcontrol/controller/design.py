@@ -126,7 +126,10 @@ class MachineDecisions(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Design:
-    """The controller of one release: its tables, and its functions that differ between designs."""
+    """The controller of one release: threads, handlers, watches, failover and resignation steps.
+
+    Functions that differ between designs, such as those of a reassignment, are fields too.
+    """
 
     name: str
     threads: tuple[ThreadRow, ...]

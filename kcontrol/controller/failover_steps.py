@@ -124,7 +124,10 @@ def initialize_context(ctx: ControllerContext) -> Handler:
 
 
 def update_cluster_state(ctx: ControllerContext, *, listens: bool) -> Handler:
-    """Read brokers and topics into the context; if `listens`, register each topic's handler."""
+    """Read brokers and topics into the context; clear leadership and the brokers that shut down.
+
+    If `listens`, register the handler of each topic's znode.
+    """
     yield from update_live_brokers(ctx)
     (names,) = yield effects.Children((zk.TOPICS,), watch=True)
     yield effects.UpdateContext("all_topics", names or (), clear=True)
@@ -278,8 +281,9 @@ def start_partition_machine(ctx: ControllerContext) -> Handler:
 
 
 def _first_state(ctx: ControllerContext, tp: TopicPartition) -> PartitionState:
-    """Return New without leadership, Online with an online leader, Offline otherwise.
+    """Return the state of a partition at the begin of a failover.
 
+    New without leadership, Online with an online leader, Offline with another leader.
     Source: PartitionStateMachine.initializePartitionState (2.8).
     """
     value = ctx.leadership.get(tp)

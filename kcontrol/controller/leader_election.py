@@ -15,7 +15,10 @@ from kcontrol.core.controller_rules import Order
 
 
 class ElectionInput(NamedTuple):
-    """The input of an election: a partition's assigned, ISR, live and target brokers; settings."""
+    """The input of an election: a partition's assigned, ISR, live and target brokers.
+
+    Two settings follow: whether a leader outside the ISR is allowed, and the order of candidates.
+    """
 
     assignment: Sequence[int]
     isr: tuple[int, ...]

@@ -81,9 +81,9 @@ def _commit(ctx: ControllerContext, replicas: Replicas, target: ReplicaState) ->
 def refuse(
     ctx: ControllerContext, replicas: Replicas, target: ReplicaState, reason: str, *, illegal: bool
 ) -> effects.Commit:
-    """Return the Commit that records why these replicas did not move to `target`.
+    """Return the Commit that records why these replicas did not move to the state `target`.
 
-    `illegal` says that the table has no row for the transition.
+    `illegal` says that the table of legal replica transitions has no row for the transition.
     """
     return effects.Commit(
         tuple(

@@ -221,7 +221,10 @@ class RequestBatch:
                 entries[tp] = StopReplicaPartition(leader_epoch, deletes)
 
     def fold(self, ctx: ControllerContext) -> Requests:
-        """Return the requests of this batch; brokers that are not registered get no request."""
+        """Return the requests of this batch with the present controller epoch and broker epochs.
+
+        A broker that `ctx.live_broker_epochs` does not have gets no request.
+        """
         epochs = ctx.live_broker_epochs
         known = ctx.live_or_shutting_down_broker_ids
         return Requests(

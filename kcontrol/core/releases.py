@@ -29,9 +29,9 @@ def is_since(since: str, release: str) -> bool:
 
 
 def value_in_force(rows: Sequence[tuple[str, Any]], release: str) -> Any:
-    """Return the value of `rows` in `release`: the value of the latest pair at or before it.
+    """Return the value that holds in `release`: that of the last pair not later than it.
 
-    A pair is (first release, value), the earliest first. Raises IndexError for a release before the
-    first pair.
+    A pair is (first release, value), sorted by release. Raises IndexError for a release before all
+    pairs.
     """
     return [value for since, value in rows if is_since(since, release)][-1]

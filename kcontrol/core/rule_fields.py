@@ -57,7 +57,10 @@ def since_protocol(*rows: tuple[str, T], doc: str) -> T:
 
 @cache
 def declared(rules: type) -> dict[str, Rule]:
-    """Return the rules that a dataclass declares, by name, in the order of the class."""
+    """Return the rules that the class `rules` declares, by field name, in the order of the class.
+
+    A rule is a difference between Kafka's releases.
+    """
     return {f.name: f.metadata[RULE_KEY] for f in fields(rules) if RULE_KEY in f.metadata}
 
 

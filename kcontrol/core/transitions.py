@@ -36,7 +36,7 @@ class Transition(NamedTuple):
     write: Literal["create", "set"] | None = None
 
     def is_in(self, release: str) -> bool:
-        """Return whether a release has this row."""
+        """Return whether a release has this table row: from `since` on, and before `until`."""
         return is_since(self.since, release) and not (self.until and is_since(self.until, release))
 
 

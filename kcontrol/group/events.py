@@ -216,7 +216,10 @@ class SyncTimedOut(TimedEvent):
 
 @dataclass(frozen=True, slots=True)
 class ExpireOffsets(TimedEvent):
-    """The scheduler removes expired offsets once; with `is_scheduled` it sets its timer again."""
+    """The removal of expired offsets is due.
+
+    If the scheduler's timer queued this event (`is_scheduled`), the handler sets the timer again.
+    """
 
     is_scheduled: bool = False
 

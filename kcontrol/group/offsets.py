@@ -31,10 +31,9 @@ from kcontrol.group.request_reactions import react
 
 
 def offset_commit(ctx: GroupContext, event: e.OffsetCommit) -> Handler:
-    """Write the offsets and park the request until the log has them, if the member may commit.
+    """If the member may commit, write the offsets, and park the request until the log has them.
 
-    Otherwise answer with the error that GROUP_REACTIONS has, for all partitions.
-
+    Otherwise answer with the error of the table GROUP_REACTIONS, for all partitions.
     Source: handleCommitOffsets, handleTxnCommitOffsets (0.9, 2.8).
     """
     group = ctx.groups.get(event.group_id)

@@ -166,7 +166,7 @@ def decode(record: str, data: bytes) -> tuple[int, dict[str, Any]]:
 
 
 def _layout(record: str, version: int) -> Layout:
-    """Return the layout of a record (a key of LAYOUTS) in a version.
+    """Return the fields of a key or value of the offsets topic, such as "offset_key", in a version.
 
     Raises ValueError, which lists the known versions, for an unknown version.
     """

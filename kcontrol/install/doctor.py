@@ -47,7 +47,7 @@ def find_chromium() -> Path | None:
 
 
 def python() -> Finding:
-    """Return the finding about the Python that runs kcontrol, its release and its path, which is always "ok"."""
+    """Return the finding about the Python that runs kcontrol: its release and its path. The status is always "ok"."""
     return Finding("Python", "ok", f"{platform.python_version()} at {sys.executable}")
 
 
@@ -126,7 +126,10 @@ def ports() -> Finding:
 
 
 def memory() -> Finding:
-    """Return the finding about the free memory: "missing" below LIGHT_MB, "note" below FULL_MB."""
+    """Return the finding about the free memory: "missing" below 500 MB, "note" below 1,200 MB, else "ok".
+
+    The simulated world needs 500 MB (LIGHT_MB), a real ZooKeeper with Spark 1,200 MB (FULL_MB).
+    """
     free = psutil.virtual_memory().available // 2**20
     needs = f"{free} MB free; the simulated world takes {LIGHT_MB}, with ZooKeeper and Spark {FULL_MB}"
     if free < LIGHT_MB:

@@ -141,7 +141,7 @@ class Fold(Changes):
     # ---------------------------------------------------------------- processes
 
     def _unless_empty(self, *path: str) -> None:
-        """Drop the value at `path` if the value is empty.
+        """Remove the value at `path` from the folded state of the cluster if the value is empty, such as {}.
 
         `path` has the keys that lead from the state to the value.
         """

@@ -274,9 +274,9 @@ class Run(metaclass=Named):
         return AssignmentMatrix([matrix(self.records, name), *others])
 
     def offsets_topic(self, partition: str | None = None) -> OffsetsTopicPicture:
-        """Return a picture of a partition's log, its coordinator's cache, and what a load would put into a cache.
+        """Return a picture of an offsets-topic partition: its log, its coordinator's cache, and the cache after a load.
 
-        `partition` is by default the first with a record. Raises UserError for an unknown partition.
+        `partition`, as "__consumer_offsets-3", is by default the first with a record. Raises UserError for an unknown one.
         """
         return offsets_topic.picture(self.state, self._played, partition, self.records[-1].at_ms)
 

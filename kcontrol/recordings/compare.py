@@ -250,7 +250,7 @@ class StepComparison:
 
 
 def resigned(step: Step, before: Any) -> frozenset[Any]:
-    """Return the former and the new controllers of this step, and the brokers that the step resumes.
+    """Return the brokers that this step resumes; if it deletes or sets `/controller`, also its old and new controllers.
 
     Their last requests as controller depend on timing. `before` is the controller's id before the step, or None.
     """

@@ -86,9 +86,9 @@ def is_isr_change(before: dict[str, Any], value: dict[str, Any]) -> bool:
 
 
 def pair_writes_with_moves(moves: list[dict[str, Any]], groups: list[Group], seen: Leaderships) -> dict[int, int]:
-    """Return {position in `groups`: position in `moves`} of each transaction and the transition that wrote it.
+    """Return {position in `groups`: position in `moves`}: each transaction with the transition that wrote it.
 
-    `seen` has the state znodes before the step, and is updated.
+    `moves` are transitions of partitions. `seen` has the state znodes before the step, and is updated.
     """
     found: dict[int, int] = {}
     start = 0
@@ -251,9 +251,9 @@ def _awaited(how: str, path: Any) -> Callable[[dict[str, Any]], bool]:
 
 
 def _place(word: str, broker: int, gates: Gates, now: int, *, together: bool) -> int:
-    """Return how many ZooKeeper transactions of a recorded step come before the action `word`, such as "kill", on a broker.
+    """Return how many transactions of a recorded step come before the action `word`, such as "kill", on a broker.
 
-    `now` is the number before the preceding action; the result is at least `now`.
+    `now`, the number before the preceding action, is the least result. `together`: the step has several actions.
     """
     if word == "start":
         # The broker opens its session after its start.

@@ -119,9 +119,9 @@ class Player:
                 raise UserError(f"The step {word!r} is about something that it cannot be about: {problem}.") from None
 
     def _settle(self, but: str = "", writes: int | None = None) -> None:
-        """Run until the cluster has no action of its own left, or until brokers have made `writes` more writes.
+        """Perform the cluster's own actions until none is left, or until brokers have made `writes` more znode writes.
 
-        Actions of the kind `but`, such as "expire", are left out.
+        `writes` None means no limit. Actions of the kind `but`, such as "expire", are left out.
         """
         end = None if writes is None else self.written + writes
         # The sessions in `kept` stay open until all actions of the step are performed.
@@ -259,7 +259,10 @@ class Player:
         return False
 
     def _routine(self) -> list[Any]:
-        """Return the actions that the cluster can perform by itself."""
+        """Return the actions without faults that the cluster can perform now, such as the delivery of a request.
+
+        If all must wait for the recording, return the next recorded timeout of a fetch, if any.
+        """
         is_long = not self.recorded.is_recorded or self.written < self.recorded.writes_of_brokers
         # The time-out of a request to a frozen broker is left out when all recorded writes of the step are made.
         routine = [action for action in actions.routine_actions(self.world) if action[0] != "time_out" or is_long]

@@ -104,7 +104,10 @@ class RecordedStep:
         return next((i for i, w in enumerate(self.writes) if (w["op"], w["by"]) == ("close", broker)), len(self.writes))
 
     def anything_follows_the_end_of(self, broker: int) -> bool:
-        """Return whether a write that changes a znode comes directly after the end of this broker's session."""
+        """Return whether the next recorded entry after the end of this broker's session is a write to a znode.
+
+        Return False if no entry of this step follows.
+        """
         at = self.end_of(broker)
         return any(w["op"] not in QUIET for w in self.writes[at + 1 : at + 2])
 

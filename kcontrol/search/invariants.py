@@ -339,7 +339,10 @@ def request_outlives_topic(world: World) -> str | None:
 
 
 def _has_gone(world: World, topic: str, before: Record) -> bool:
-    """Return whether the topic's znode was deleted before the record `before` and after the deletion request was created."""
+    """Return whether the topic's znode below `/brokers/topics` was deleted before the journal record `before`.
+
+    A deletion before the latest request below `/admin/delete_topics` for this topic does not count.
+    """
     records, requested = world.journal.records, ("create", delete_topic_path(topic))
     at = next(i for i in range(len(records) - 1, -1, -1) if records[i] is before)
     done = (op for i in range(at - 1, -1, -1) for op in _ops(records[i]))

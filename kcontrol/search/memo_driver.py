@@ -179,7 +179,7 @@ class RecordingOutbox:
 
 
 def call_client(client: Client, method: str, args: tuple[Any, ...]) -> Any:
-    """Return the result of `client.method(*args)`, or the exception that it raised."""
+    """Call the method `method` of a ZooKeeper client, and return its result, or the exception that it raised."""
     try:
         return getattr(client, method)(*args)
     except Exception as error:
@@ -205,7 +205,7 @@ def _item_key(item: Any) -> Any:
 
 
 def digest_text(text: fingerprint.Text) -> fingerprint.Text:
-    """Return a copy of `text`, which is part of a world's fingerprint, with a digest in place of `words`."""
+    """Return a copy of `text`, a part of a state's fingerprint, with a BLAKE2b hash in place of the text `words`."""
     return text._replace(words=hashlib.blake2b(text.words.encode(), digest_size=16).hexdigest())
 
 

@@ -31,10 +31,10 @@ ALWAYS, NEVER, AT_REST = "always", "never", "comes to rest with"
 
 
 class SearchedState:
-    """The state of a cluster in a search; the condition of a promise is a function of it.
+    """The state of the cluster at one point of a search. A promise, which the search tests, is a condition on it.
 
     state.alive             the brokers whose process runs and is not frozen
-    state.controllers       those of them that are controller in their own memory
+    state.controllers       the brokers among `alive` that are controller in their own memory
     state.controller        the broker that /controller names, None without the znode
     state.controller_epoch  the number in /controller_epoch
     state.partitions        by name, as "t-0": objects with leader, isr, leader_epoch, controller_epoch

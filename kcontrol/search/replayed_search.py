@@ -52,7 +52,7 @@ class Explorer:
         return found
 
     def _world(self, path: tuple[Action, ...]) -> World:
-        """Return the world after the actions of `path`, from the start of the search."""
+        """Return the simulated cluster after the actions of `path`, from the state in which the search began."""
         # The worlds of the last path are used again as far as both paths begin with equal actions; only the rest of `path` is
         # played.
         shared = len(list(takewhile(lambda pair: eq(*pair), zip(path, self._path, strict=False))))

@@ -25,7 +25,7 @@ their steps and because of their faults, the end is "steps"."""
 
 
 class Budget(NamedTuple):
-    """The bounds of a search: actions of a run (`steps`), faults among these actions, known states, and seconds."""
+    """The bounds of a search: actions per run (`steps`), faults among these actions, states reached, and seconds."""
 
     steps: int
     faults: int

@@ -110,7 +110,7 @@ class Gateway:
     def _await_connection(self, path: Path) -> tuple[int, str]:
         """Wait for the file `path`, in which Spark's gateway writes its port and secret; return (port, secret).
 
-        Raises SparkProblem if Java ends, or if the file is missing after READY_TIMEOUT_S.
+        Raises SparkProblem if Java ends, or if the file is still missing after 60 s (READY_TIMEOUT_S).
         """
         deadline = time.monotonic() + READY_TIMEOUT_S
         while not path.exists():

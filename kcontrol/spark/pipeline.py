@@ -69,7 +69,7 @@ def write_runs(
 ) -> Written:
     """Write the tables of the runs in `paths`, and of the runs that `out` has already, as Parquet into `out`.
 
-    Raises UserError if `paths` have no readable journal of the chosen time, or `out` holds other files.
+    Raises UserError if no readable journal began in the time of `chosen`, or `out` holds other files.
     """
     found, refused = journals_of(paths)
     if not found:

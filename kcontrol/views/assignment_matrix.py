@@ -47,7 +47,10 @@ class Matrix(NamedTuple):
 
 
 def matrix(records: Sequence[Record], group_id: str, title: str = "") -> Matrix:
-    """Return the Matrix of a group's last Stable assignment; the Matrix of a group that was never Stable is empty."""
+    """Return a Matrix: which client owned each partition when the group was Stable last.
+
+    The Matrix of a group that was never Stable is empty. `title` is by default the group's assignor.
+    """
     stable = [m.group for m in group_moments.moments(records, group_id) if m.group and m.group["state"] == STABLE]
     held = [_owners(group) for group in stable]
     partitions = sorted({name for owners in held for name in owners}, key=_by_number)

@@ -14,9 +14,9 @@ ComparedRun = tuple[str, Iterable[Record], int]
 
 
 def traits(beside: ComparedRun | None) -> dict[str, Any]:
-    """Return the values of the viewer's traits `other_name`, `other`, `parted` and `other_strips` for a second run.
+    """Return the viewer's traits about a second run: `other_name`, its rows `other`, `parted` and `other_strips`.
 
-    If `beside` is None, the values are "", [], -1 and [].
+    `parted` is the index of the first different record, or -1. If `beside` is None, return "", [], -1 and [].
     """
     name, records, parted = beside or ("", (), -1)
     others = list(records)

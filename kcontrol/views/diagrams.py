@@ -126,9 +126,9 @@ def _decider(row: Transition) -> str:
 
 
 def _through_its_partition(records: Sequence[Record], chain: list[Record]) -> list[Record]:
-    """Return `chain` with the transition of the loaded or unloaded partition as the cause of the `send` record.
+    """Return `chain` with the partition's transition as the cause of the `send` record that led to a load or unload.
 
-    A chain without a coordinator's load or unload is returned unchanged. `records` is the whole journal.
+    `chain` is a journal record with its causes. Without a coordinator's load or unload it is unchanged.
     """
     events = [record.to_json().fields["event"] for record in chain if record.kind == "enqueue"]
     numbers = [event["partition"] for event in events if event["event"] in OF_COORDINATOR]

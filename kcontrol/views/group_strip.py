@@ -48,7 +48,7 @@ STRIP_STYLE = """
 class GroupStrip:
     """The history of one group of a journal, as a picture (SVG) and as text; a notebook gets both.
 
-    `beside` are the strips of other runs, which stand below this strip.
+    `beside` are the GroupStrips of groups in other runs, which are drawn below this picture.
     """
 
     places, most = False, MOST
@@ -150,7 +150,7 @@ class GroupStrip:
         )
 
     def _drawn(self) -> tuple[list[str], float]:
-        """Return (SVG elements, height in pixels) of this strip, without the strips of other runs below (`beside`)."""
+        """Return (SVG elements, height in pixels) of the picture of this group, without the pictures in `beside`."""
         parts, top = [label(MARGIN, 22, self.title, "ink", 14), *self._states(), *self._flags()], TOP + STATE + GAP
         if self.left_out:
             parts.append(label(self.width - MARGIN, 22, f"{self.left_out} earlier moments are not drawn", "dim", 11, "end"))
@@ -290,7 +290,7 @@ def _by_number(partition: str) -> tuple[str, int]:
 
 
 def strips(records: Sequence[Record], state: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the group strip of each consumer group of a journal as a dict for the viewer, as `GroupStrip.to_json` makes it.
+    """Return the history of each consumer group of a journal as a picture (GroupStrip), in the viewer's form, a dict.
 
     `state` is the state of the cluster after all records.
     """

@@ -78,7 +78,10 @@ class Patches:
         return found | ({"with": maker.literals} if maker.literals else {})
 
     def _text(self, text: str) -> str | int:
-        """Return the number of a long text that an earlier row has; return a new text unchanged, and give it the next number."""
+        """Return the number of a long text that the viewer's row of an earlier journal record has.
+
+        Return a text that no earlier row has unchanged, and give it the next number.
+        """
         if (number := self._texts.get(text)) is not None:
             return number
         self._texts[text] = len(self._texts)
@@ -122,9 +125,9 @@ class _FormMaker:
         return self._numbers.get(part) or self.form(part)
 
     def form(self, part: Any) -> Any:
-        """Return the place of a changed value in the row, such as "$fields.subject".
+        """Return the place of a changed value in the viewer's row of the journal record, such as "$fields.subject".
 
-        If the row lacks the value, return a short value itself; store a long value in `texts` or `literals`.
+        If the row lacks it, return a short value itself; store a long value in `texts` or `literals`.
         """
         kind = type(part)
         # A form has no numbers, because 1 and True are equal in Python.

@@ -1,6 +1,6 @@
-"""The state that pictures show in addition to the state of `journal.fold`, such as partitions and sessions.
+"""The part of the cluster's state that pictures need and `journal.fold` lacks, such as partitions and sessions.
 
-Both states are sent to the browser as lists of changes.
+The browser gets both parts as lists of changes, one list per journal record.
 """
 
 from __future__ import annotations

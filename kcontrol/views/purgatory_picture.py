@@ -41,7 +41,10 @@ stroke-width:1.6;stroke-dasharray:2 3}.left{fill:none;stroke:#d55e00;stroke-widt
 
 
 class PurgatoryPicture:
-    """The picture of one purgatory of `broker` at the time `now_ms`; a notebook shows the SVG, other frontends the text."""
+    """The picture of one purgatory, "Heartbeat" or "Rebalance", of the coordinator on `broker` at the time `now_ms`.
+
+    A notebook shows the picture as SVG, other frontends as text.
+    """
 
     def __init__(self, broker: int, purgatory: Purgatory, now_ms: int) -> None:
         self.broker, self.purgatory, self.now_ms = broker, purgatory, now_ms

@@ -81,7 +81,10 @@ def rows(records: Iterable[Record]) -> list[Row]:
 
 
 def about_run(found: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return {"brokers": [1, 2], "release": "2.8", "world": "simulated", "clock": "virtual"} from the first row of a run."""
+    """Return {"brokers": [1, 2], "release": "2.8", "world": "simulated", "clock": "virtual"} from a run's record `run`.
+
+    `found` has the viewer's rows. If the first is not the record `run`, the values are empty, the clock is virtual.
+    """
     # A damaged journal may lack the record `run`.
     first = found[0]["fields"] if found and found[0]["kind"] == "run" else {}
     world = str(first.get("world", ""))

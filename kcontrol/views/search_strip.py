@@ -28,7 +28,10 @@ class StripStep(NamedTuple):
 
 
 class SearchStrip:
-    """The steps of the run that a search has found, drawn in lanes; `violation` says which promise the last step breaks."""
+    """The steps of the run that a search has found, drawn with a row per broker and one for clients.
+
+    `violation` is the sentence that says which promise or invariant the last step breaks.
+    """
 
     def __init__(self, steps: Sequence[StripStep], violation: str) -> None:
         self.steps, self.violation = steps, violation

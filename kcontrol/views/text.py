@@ -432,7 +432,7 @@ LABELS: dict[str, str] = {
 def action_label(action: Sequence[Any], state: dict[str, Any] | None = None) -> str:
     """Return an action in at most 80 characters, such as "freeze broker 1".
 
-    With the `state` before the action, the event, path or API that the action is about follows.
+    With `state`, the state before the action, the label ends with the action's event, path or API: "...: BrokerChange".
     """
     words = [to_json(word) for word in action]
     pattern = LABELS.get(words[0]) if words else None

@@ -176,7 +176,7 @@ class Ephemerals:
         self._capacity = 16  # of the server's table; it grows and never shrinks
 
     def add(self, path: str) -> None:
-        """Add a new ephemeral znode of the session."""
+        """Add the path of a new znode to the session's ephemeral znodes; the hash set grows as in Java."""
         self._paths[path] = None
         if len(self._paths) > self._capacity * 3 // 4:
             self._capacity *= 2

@@ -29,7 +29,10 @@ Brokers = tuple[int, ...]
 
 
 class NullPointerException(Exception):
-    """The broker has resigned and has no channel manager to send through."""
+    """The error of a handler that sends a request after its broker has resigned as controller.
+
+    The resignation has removed the channel manager, through which requests are sent.
+    """
 
 
 def children_of(path: str) -> Handler:

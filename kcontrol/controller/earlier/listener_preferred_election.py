@@ -118,8 +118,9 @@ def on_preferred_replica_election(
 def auto_preferred_replica_leader_election(
     ctx: ControllerContext, event: AutoPreferredReplicaLeaderElection
 ) -> Handler:
-    """Elect preferred leaders of imbalanced brokers if this broker is controller; set the timer.
+    """Elect preferred leaders of imbalanced brokers if this broker is controller.
 
+    Then set the timer of the next check, unless the scheduler has stopped.
     Source: KafkaController.checkAndTriggerPartitionRebalance, KafkaScheduler.schedule (0.8.1).
     """
     if ctx.is_active:

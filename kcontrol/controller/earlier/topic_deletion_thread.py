@@ -167,10 +167,9 @@ def stop_thread(ctx: ControllerContext) -> Handler:
 
 
 def deletions_resumed(ctx: ControllerContext, event: DeletionsResumed) -> Handler:
-    """Try to delete each queued topic if the delete-topics thread is SIGNALLED.
+    """Try to delete each queued topic if the delete-topics thread was signalled; else do nothing.
 
     An exception stops the thread until the next failover.
-
     Source: DeleteTopicsThread.doWork (0.8.1).
     """
     if ctx.topic_deletion_thread != SIGNALLED:

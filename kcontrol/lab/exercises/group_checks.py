@@ -61,9 +61,9 @@ def group_rule(entry: Entry) -> Checker:
 
 
 def _compare(entry: Entry, schedule: Mapping[str, Any], number: int, function: Any, cases: dict[str, Case]) -> None:
-    """Play a random run of `schedule`, and add a case for each call of the rule with new arguments.
+    """Play a random run of `schedule`, and compare `function`, the learner's, with each call of Kafka's rule.
 
-    `number` is the seed; `cases` is keyed by the arguments. Raises UnusableAnswer if a call raised.
+    `cases` gets both results for new arguments. `number` is the seed. Raises UnusableAnswer if `function` raised.
     """
     ours, problems, place = replacements.own_function(entry["replaces"]), list[UnusableAnswer](), {"when": "the group is new"}
 
@@ -107,9 +107,9 @@ def _compared(entry: Entry, function: Any, case: Mapping[str, Any]) -> Case:
 
 
 def _opened(release: str, strategies: Mapping[str, Any]) -> World:
-    """Return a world of one running broker, the coordinator of the group, with the topics in TOPICS.
+    """Return a simulated cluster with one broker, the group's coordinator, and the topics t and `__consumer_offsets`.
 
-    `strategies` maps names of the coordinator's rules, such as "group.try_complete_join", to the functions that replace them.
+    `strategies` maps rules of the coordinator, such as "group.try_complete_join", to the functions that replace them.
     """
     settings = requested_settings.settings(
         1, release, 7, {}, requested_settings.Changed(strategies=strategies), consumers=dict.fromkeys(CONSUMERS, GROUP)

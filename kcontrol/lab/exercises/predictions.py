@@ -70,7 +70,7 @@ def ask(id: str, lab: Lab, answered: Callable[[], None]) -> PredictionQuestion:
 
 
 def show_outcome(id: str) -> None:
-    """Show the outcome of a question in the output of the running cell, or a sentence if the learner has not answered yet.
+    """Show the outcome of a question below the notebook cell that runs; before the learner's answer, show a sentence.
 
     Raises UserError, which lists the ids, for an unknown question.
     """
@@ -127,7 +127,7 @@ class PredictionQuestion:
 
     @property
     def is_right(self) -> bool:
-        """Whether the answer is right; False before an answer."""
+        """Whether the learner's answer to this question is right; False if the learner has not answered."""
         return self.chosen == self.right
 
     @property
@@ -147,7 +147,7 @@ class PredictionQuestion:
         return None if self.chosen or self.is_foreign else f"Answer first: {self._entry['question']}"
 
     def show_outcome(self) -> None:
-        """Show the outcome of the question at the end of the running cell's output.
+        """Show the outcome of this question below the output of the notebook cell that runs.
 
         Without an answer of the learner, show a sentence that the question has no answer yet.
         """

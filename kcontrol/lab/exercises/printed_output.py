@@ -21,9 +21,9 @@ class Printed(io.TextIOBase):
         self.kept, self.descriptor = "", -1
 
     def write(self, text: str) -> int:
-        """Write a text to the file `descriptor`, and return the length of the text.
+        """Write a text to the file descriptor `descriptor`, unless it is negative; return the length of the text.
 
-        Append the text to `kept`, without the part beyond MOST_CHARACTERS characters of `kept`.
+        Append the text also to `kept`, which holds at most the first 2,000 characters of the output.
         """
         self.kept += text[: MOST_CHARACTERS - len(self.kept)]
         data = text.encode(errors="backslashreplace") if self.descriptor >= 0 else b""

@@ -117,14 +117,14 @@ class OutputPipes:
 
     @property
     def is_too_long(self) -> bool:
-        """Whether the report is longer than REPORT_BYTES."""
+        """Whether the report that the command has written so far is longer than 4,000,000 bytes (REPORT_BYTES)."""
         return len(self.report) > REPORT_BYTES
 
 
 def supervise(command: list[str], seconds: float) -> dict[str, Any]:
-    """Run a command for at most `seconds`, kill every process that it has started, and return {"status": 0, "report": "..."}.
+    """Run `command` for at most `seconds`, then kill all its processes; return {"status": 0, "report": "..."}.
 
-    A last argument is added to `command`: the descriptor for reports.
+    The command gets one more argument: the number of the file descriptor for its reports.
     """
     outlets = OutputPipes()
     report, printed = outlets.writers

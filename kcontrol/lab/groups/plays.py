@@ -122,7 +122,10 @@ def _send(lab: Lab, request: str, *names: str) -> None:
 
 
 def _fire(lab: Lab, timer: str) -> None:
-    """Let the first timer fire whose name begins with the text `timer`, and run the cluster until it is quiet."""
+    """Let a timer fire whose name begins with the text `timer`, and run the cluster until it is quiet.
+
+    Of several such timers the first in the list `lab.actions()` fires.
+    """
     _, broker, name = next(a for a in lab.actions() if a[0] == "fire" and a[2].startswith(timer))
     lab.timers.fire(broker, name).run()
 

@@ -36,7 +36,7 @@ class Grid(Wide):
 def grid(records: Sequence[Record], release: str) -> Grid:
     """Return a row per group state and a column per request: the coordinator's usual response in this release.
 
-    The cell of the last request in the journal begins with MARK. Raises UserError without a coordinator.
+    "▶ " marks the cell of the last request in the journal. Raises UserError before 0.9 (no coordinator).
     """
     require_coordinator(release)
     names = {None: NO_GROUP} | group_state.state_names(GROUP_TRANSITIONS.for_(release), release)
@@ -58,9 +58,9 @@ def _usual(rows: Sequence[Reaction]) -> str:
 
 
 def _last_used(records: Sequence[Record]) -> tuple[str | None, Request] | None:
-    """Return the state of the group before the last handled request of a member, and the kind of this request.
+    """Return the last request of a member that a coordinator handled: the group's state before it, and its kind.
 
-    Without such a request, return None.
+    The state is None if the coordinator did not have the group. Without such a request, return None.
     """
     events = {record.id: record for record in records if record.kind == "enqueue"}
     for index in range(len(records) - 1, -1, -1):

@@ -92,7 +92,10 @@ TABLES: dict[str, Table] = {
 
 
 def checked(name: object) -> str:
-    """Return `name` if it is the name of a table in TABLES. Raises UserError, which lists the tables, for any other value."""
+    """Return `name` if it is the name of a table of a run's history, such as "leaderships" (a key of TABLES).
+
+    Raises UserError, which lists the tables, for any other value.
+    """
     if name not in TABLES:
         raise UserError(f"There is no table {name!r} of a run; the tables are {', '.join(TABLES)}.")
     return str(name)

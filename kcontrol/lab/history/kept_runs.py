@@ -110,9 +110,9 @@ class Runs:
     # ---------------------------------------------------------------- the picture
 
     def picture(self, highlight: str | Iterable[str] = ()) -> RunLines:
-        """Return the picture of the newest 40 runs and of the runs in `highlight`, whose lines have a frame.
+        """Return a picture with one timeline for each of the newest 40 kept runs and each run in `highlight`.
 
-        Raises UserError, which lists the newest runs, for an unknown name in `highlight`.
+        The latter timelines have a frame. Raises UserError, which lists the newest runs, for an unknown name.
         """
         framed = [self._named(name) for name in ([highlight] if isinstance(highlight, str) else highlight)]
         journals = self._journals()

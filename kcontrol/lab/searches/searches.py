@@ -38,9 +38,9 @@ class SearchOutcome:
     outcome.states     how many different states the search has reached
     outcome.ended_by   what ended it: a violation, a bound of the budget, or that no state is left
     outcome.budget     the bounds: steps and faults of a run, states, seconds
-    outcome.engine     "quick engine", which plays a known handler from memory, or
-                       "plain engine", why, and whether it ran on Spark
-    outcome.left_out   the runs that the search has not looked at
+    outcome.engine     text: "quick engine", which applies the stored outcome of a handler that it
+                       has run in an equal state, or "plain engine", why, and whether on Spark
+    outcome.left_out   text: the runs that the search has not looked at, such as longer runs
     outcome.seconds    how long it took
     """
 
@@ -69,12 +69,11 @@ class SearchOutcome:
 
 
 class Found(SearchOutcome):
-    """A shortest run that breaks a promise.
+    """A shortest run that breaks the promise or invariant that `lab.search` was asked for.
 
     found.violation   the sentence of the violation
     found.actions     the actions of the run, from the state in which the search began
     found.open(step)  a lab after the first `step` of these actions, without `step` after all of them
-
     The attributes of SearchOutcome, such as states and ended_by, are there too.
     """
 

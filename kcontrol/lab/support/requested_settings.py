@@ -131,9 +131,9 @@ def settings(
 
 
 def played(scenario: Mapping[str, Any], release: str | None, seed: int, changed: Changed) -> Settings:
-    """Return the settings of a run that plays a scenario; without `release`, those of the scenario's release.
+    """Return the settings of a run that plays a scenario; `release` None means the release of the scenario.
 
-    Raises UserError for an illegal value in `changed`, the learner's rows, strategies and rules.
+    `changed` has the learner's transition rows, strategies and rules. Raises UserError for an illegal value.
     """
     line = player.line_of(release) if release else player.release_of(scenario)
     if "exchange" in scenario:

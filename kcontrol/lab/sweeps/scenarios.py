@@ -28,7 +28,7 @@ class Event(NamedTuple):
 
 
 class Scenario(NamedTuple):
-    """One sentence about a scenario, the names of its consumers, and the function that draws its events."""
+    """A scenario of a sweep: a sentence, the names of its consumers, and a function that draws random events."""
 
     sentence: str
     consumers: tuple[str, ...]

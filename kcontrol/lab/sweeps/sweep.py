@@ -82,7 +82,7 @@ class Sweep:
 
     @property
     def failed(self) -> pd.DataFrame:
-        """One row per failed run: its settings (its cell), its number in the cell, and the reason."""
+        """One row per failed run of the sweep: its settings, its number among runs with these settings, the reason."""
         rows = (_task_row(o.task) | {"reason": o.failed} for o in self._outcomes if o.failed is not None)
         return journal_tables.table(rows, TABLES["failed"])
 
@@ -149,9 +149,9 @@ def sweep(
 def play(
     job: Job, cells: Sequence[Cell], runs: int, seconds: float, spark: SparkSession | None, report: Report = lambda *_: None
 ) -> Sweep:
-    """Play `runs` runs of each cell, in child processes or on `spark`, and return their outcome; a run fails after `seconds`.
+    """Play `runs` runs of each cell, a combination of settings, in child processes or on `spark`; return a Sweep.
 
-    `report` gets the numbers of ended and of all runs.
+    A run fails after `seconds`. `report` gets the numbers of ended and of all runs.
     """
     check(job, cells, runs, seconds)
     tasks = [Task(cell, number) for cell in cells for number in range(1, runs + 1)]
@@ -187,9 +187,9 @@ def _attempted(job: Job, seconds: float, tasks: Sequence[Task]) -> list[Outcome 
 
 
 def cells(replication: object, unclean: object, session: object) -> list[Cell]:
-    """Return a cell for each combination of the values of three settings, each given as a value or a list of values.
+    """Return a Cell for each combination of replication factor, unclean election and session timeout (`session`, ms).
 
-    `session` is in ms. Raises UserError for an illegal value.
+    Each of the three is a value or a list of values. Raises UserError for an illegal value.
     """
     factors, times = range(1, len(scenarios.BROKERS) + 1), range(LEAST_SESSION_MS, MOST_SESSION_MS + 1)
     return [

@@ -109,9 +109,9 @@ def outcome(job: Job, task: Task) -> Outcome:
 
 
 def play(job: Job, task: Task) -> tuple[World, int]:
-    """Return the world of a run at its end, and the time in ms at which the scenario began, after the start of the brokers.
+    """Play a run of a sweep; return the simulated cluster at its end, and the virtual ms at which the events began.
 
-    Raises RunFailed if a function of the learner fails.
+    The scenario's events follow the start of the brokers. Raises RunFailed if a learner's function fails.
     """
     # The seed of the sweep, the cell and the number of the run determine the run.
     chance = random.Random(f"{job.seed} {task.cell} {task.number}")
@@ -187,9 +187,9 @@ class TimedRun:
         self._ends_ms: dict[int, int] = {}  # session id of a killed process -> the time at which ZooKeeper ends it
 
     def perform(self, events: list[Event], for_ms: int) -> None:
-        """Let `for_ms` of virtual time pass, in which the events happen at their times, counted from now.
+        """Let `for_ms` of virtual time pass; the scenario's events happen at their times, counted from this call.
 
-        Raises RunFailed if a function of the learner fails, or after MOST_STEPS steps.
+        Raises RunFailed if a learner's function fails, or after 100,000 actions (MOST_STEPS).
         """
         world, begin_ms = self._world, self._world.now_ms
         waiting, most_steps = [Event(begin_ms + at_ms, action) for at_ms, action in events], len(world.done) + MOST_STEPS
@@ -205,7 +205,10 @@ class TimedRun:
                 raise RunFailed(f"the cluster made {MOST_STEPS:,} steps without an end")
 
     def _failed_starts(self) -> Iterator[int]:
-        """Yield the brokers that have exited with an error in the last step. Raises RunFailed if a learner's function failed."""
+        """Yield the brokers whose process exited with an error in the action that was performed last.
+
+        Raises RunFailed if a function of the learner failed in this action.
+        """
         for record in self._world.last_step:
             if record.kind == "handler_error" and record.fields["error"] == replacements.RuleFailed.__name__:
                 raise RunFailed(str(record.fields["message"]))
@@ -213,9 +216,9 @@ class TimedRun:
                 yield record.fields["broker"]
 
     def _outside(self, action: Action) -> Action | None:
-        """Return the action that performs an event, None if it is not possible now, such as the kill of a dead broker.
+        """Return the action that performs a scenario's event, None if it is impossible, as the kill of a dead broker.
 
-        A PRODUCE becomes an action at a broker that leads the partition in its own view.
+        The event that sends a record becomes a `produce` at a broker that leads in its own view.
         """
         options = self._produced(*action[1:]) if action[0] == PRODUCE else [action]
         return next((option for option in options if actions.ACTIONS[option[0]].possible(self._world, *option[1:])), None)

@@ -152,7 +152,7 @@ def _broker_row(state: State, n: int, frozen: bool) -> dict[str, Any]:
 
 
 def znodes(state: State) -> pd.DataFrame:
-    """Return one row per znode, by path.
+    """Return one row per znode, by path: the data as text, the version and the owner.
 
     The column `owner` has the broker whose session owns an ephemeral znode; it is empty for a persistent znode.
     """

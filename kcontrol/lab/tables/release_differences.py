@@ -32,9 +32,9 @@ def generations(names: Sequence[str]) -> pd.DataFrame:
 
 
 def _said(value: Any) -> str:
-    """Return a rule's value as text: "yes" or "no" for a bool, the elements of a tuple joined by commas, else `str(value)`.
+    """Return a rule's value as text: "yes" or "no" for a bool, a tuple's elements joined by commas, else `str(value)`.
 
-    An empty tuple gives "no broker", since all such rules hold brokers.
+    An empty tuple gives "no broker": rules with tuples hold brokers.
     """
     if isinstance(value, bool):
         return "yes" if value else "no"

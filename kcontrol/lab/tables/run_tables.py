@@ -120,7 +120,7 @@ class Tables:
         return deletions.deletions(self._run.state)
 
     def znodes(self) -> pd.DataFrame:
-        """Return one row per znode, by path."""
+        """Return one row per znode, by path: the data as text, the version, and the owner of an ephemeral znode."""
         return journal_tables.znodes(self._run.state)
 
     def watches(self) -> pd.DataFrame:
@@ -250,7 +250,7 @@ class Tables:
     def watch_events(self, broker: int | None = None) -> pd.DataFrame:
         """Return one row per event in a controller's queue: its cause, the time in ms it waited, and its result.
 
-        `broker` limits the rows. Raises UserError for a recording, which has no events.
+        `broker` limits the rows to this broker's queue. Raises UserError for a recording, which has no events.
         """
         return watch_handlers.handled_events(self._run.records, broker)
 

@@ -75,9 +75,9 @@ class WatchedZNode(NamedTuple):
 
 
 def watched_events(rules: Rules) -> list[WatchedZNode]:
-    """Return each znode that brokers of a release watch, with each event that its changes cause; `rules` are the release's.
+    """Return each znode that brokers of a release watch, with each event that its changes cause.
 
-    `state` is None for releases before 0.11.0, which have no controller states.
+    `rules` are those of the release. `state`, Kafka's ControllerState, is None before 0.11.0, which introduced these states.
     """
     found: dict[tuple[str, str], WatchedZNode] = {}
     for type_, pattern, event in design_of(rules).watches:

@@ -65,7 +65,7 @@ class Memory:
     def note(self, kind: str, cause: RecordId | None, *, inferred: str | None = RECORD, **fields: Any) -> RecordId:
         """Append a record of the broker with these `fields` to the journal, and return the record's id.
 
-        By default the field `inferred` marks a journal record that the recording lacks.
+        `inferred` says what the recording lacks: "record" (the record), "time" (its time alone), or None (nothing).
         """
         # "record": the recording lacks this record; "time": it lacks the time of this record; None: it has both.
         said = fields if inferred is None else fields | {"inferred": inferred}
@@ -82,7 +82,10 @@ class Memory:
         self._update("groups", cause, {self.group_id: group})
 
     def commit(self, offsets: Offsets, cause: RecordId) -> None:
-        """Replace the group's committed offsets in the memory by `offsets`, and add an `update` record to the journal."""
+        """Replace the group's committed offsets in this inferred coordinator's memory by `offsets`.
+
+        Add an `update` record to the journal.
+        """
         self.offsets = offsets
         if offsets:
             self._update("offsets", cause, {self.group_id: offsets})

@@ -21,9 +21,9 @@ UNEXPLAINED = "the recording does not say why"
 
 
 def handle(memory: Memory, step: Step, correlation_id: str, cause: RecordId) -> None:
-    """Change the memory by a recorded request and its response, if the request is about the recorded group.
+    """Change `memory`, an inferred coordinator's memory, by a recorded request and response about the recorded group.
 
-    `correlation_id` names the request in the journal; `cause` is the record at which its handler begins.
+    `correlation_id` names the request in the journal; `cause` is the record at which the request's handler begins.
     """
     said = step["request"]
     if memory.group_id in said.get("groups", ()) and step.get("answer", {}).get("errors", {}).get(memory.group_id) == "NONE":

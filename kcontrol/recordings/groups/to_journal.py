@@ -54,9 +54,9 @@ def to_journal(recording: Step) -> list[Record]:
 
 
 class Moment(NamedTuple):
-    """One moment of a recording: the time, the kind, and `step`, an entry of the recording.
+    """One moment of a recording: its time, its kind ("request", "answer", "event" or "timer"), and an entry, `step`.
 
-    An entry has a request with its response, or a stop or start of the broker.
+    An entry is a recorded request with its response, or a stop or start of the broker.
     """
 
     at_ms: int

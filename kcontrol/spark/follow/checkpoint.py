@@ -100,7 +100,7 @@ def _read(path: Path) -> Checkpoint:
 
 
 def save(out: Path, checkpoint: Checkpoint) -> None:
-    """Replace the checkpoint of the folder `out`, and delete the folders of parts that the new checkpoint does not list."""
+    """Replace the checkpoint in the folder `out`; delete each folder of rows that the new checkpoint does not list."""
     folder = out / log_tables.FOLLOW
     (folder / UNFINISHED).write_bytes(msgspec.json.encode(checkpoint))
     (folder / UNFINISHED).replace(folder / STATE)

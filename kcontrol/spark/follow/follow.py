@@ -206,7 +206,10 @@ def _enter(checkpoint: Checkpoint, part: str, item: Slice, log: LogFile, last: i
 
 
 def _write_part(asked: Following, checkpoint: Checkpoint, rows: DataFrame) -> str:
-    """Write rows as Parquet in a new part of the checkpoint, and return the name of the part."""
+    """Write the rows of one round of reading as Parquet into a new folder below `_follow`; return the folder's name.
+
+    The checkpoint lists the folder as a part, still without its log files.
+    """
     checkpoint.round += 1
     name = f"part-{checkpoint.round}-{os.getpid()}"
     rows.withColumn("part", sql.lit(name)).write.parquet(str(asked.out / FOLLOW / name))

@@ -55,7 +55,7 @@ class Followed(msgspec.Struct):
 
     @property
     def is_packed(self) -> bool:
-        """Whether the file is compressed."""
+        """Whether this log file is compressed: its name ends in ".gz"."""
         return self.path.endswith(GZ)
 
 

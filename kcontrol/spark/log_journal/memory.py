@@ -35,7 +35,10 @@ class Records:
         self._last: Counter[tuple[int, int]] = Counter()
 
     def add(self, node: int, incarnation: int, kind: str, cause: RecordId | None, at_ms: int, fields: dict[str, Any]) -> RecordId:
-        """Add a record, and return its id."""
+        """Add a record to the journal of broker logs, under the next number of its process; return the record's id.
+
+        `node` is the broker's id, `incarnation` the number of its process.
+        """
         self._last[node, incarnation] += 1
         id = RecordId(node, incarnation, self._last[node, incarnation])
         self._new.append(Record(id, kind, cause, at_ms, fields))

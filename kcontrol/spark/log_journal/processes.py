@@ -110,7 +110,7 @@ class Processes:
             self._begin_term(controller, epoch, cause)
 
     def resigned(self, line: Line) -> None:
-        """Read the line "Resigning", and record the end of the broker's term as controller."""
+        """Read the log line "Resigning", and record that the broker which wrote the line is no longer controller."""
         controller = line.facts["controller"]
         self.memory.ensure_running(controller)
         self._resign(controller, None)

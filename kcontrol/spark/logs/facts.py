@@ -37,7 +37,10 @@ of numbers. One replacement costs less than a conversion of each value."""
 
 
 def encoded_facts(message: Column) -> Column:
-    """Return the kind and the facts of a message as one text, NULL for a message that matches no row of `patterns.tsv`."""
+    """Return the kind of a log message and its values, such as the partition, as one text.
+
+    The text is NULL for a message that matches no row of `patterns.tsv`.
+    """
     # The form of the text: the kind; for each fact U+0001, the name, U+0002, and the value, which is a JSON number, or the
     # type, U+0003 and the text in the message.
     rows = [form for form in forms() if form.kind != STATE]

@@ -128,10 +128,9 @@ def write_tables(
     spark: SparkSession, parsed_rows: DataFrame, files: Sequence[LogFile], refused: list[NoLog], sizes: Sequence[int | None],
     folder: Path, report: Report, chosen: Chosen, *, of_runs: bool,
 ) -> tuple[Written, Sequence[str]]:  # fmt: skip
-    """Write the tables into `folder`; return the numbers of lines, and the names of the written tables of runs.
+    """Write the tables `records` and `rejected` into `folder`, with `of_runs` also tables such as `elections`.
 
-    `parsed_rows` are rows of `files`, as `parsed` returns them, `sizes` the bytes of each of `refused`.
-    Raises the errors of `write_logs`.
+    Return the numbers of lines, and the names of the latter tables. `sizes` has the bytes of each of `refused`.
     """
     rows = _with_local_time(parsed_rows)
     report("writing tables")

@@ -54,7 +54,10 @@ def places(line: str) -> list[Place] | None:
 
 @cache
 def _rows() -> tuple[tuple[str, re.Pattern[str], dict[int, tuple[str, str]]], ...]:
-    """Return each row of `patterns.tsv` as (words of the message, regular expression, groups that have names)."""
+    """Return each row of `patterns.tsv` as (words of the log message, regular expression, capture groups of names).
+
+    A group's number maps to the kind of its names, such as "topics", and the value's type.
+    """
     # A group maps to the kind of its names, such as "topics", and to the type of the fact.
     return tuple(
         (form.words, re.compile(form.pattern[1:-1] + LOGGER), dict(_groups(form.replacement)))

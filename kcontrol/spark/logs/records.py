@@ -72,9 +72,9 @@ def parsed(spark: SparkSession, files: Sequence[LogFile]) -> DataFrame:
 
 
 def _numbered(spark: SparkSession, files: Sequence[LogFile], names: DataFrame) -> DataFrame:
-    """Return one row per line that Spark reads, with the number `n` of the line and `first` of the record's first line.
+    """Return one row per line that Spark reads: `n` is its number, `first` that of the first line of its log record.
 
-    Columns: uri, n, raw, length, unclean, wrap, layout, reason (of a rejected line), first.
+    Columns: uri, n, raw (the text), length, unclean, wrap, layout, reason (of a rejected line), first.
     """
     in_order = Window.partitionBy("uri").orderBy("block", "place")
     counted = _starts(spark, files).withColumn("n", sql.row_number().over(in_order).cast("bigint"))
@@ -97,7 +97,7 @@ def _numbered(spark: SparkSession, files: Sequence[LogFile], names: DataFrame) -
 def _starts(spark: SparkSession, files: Sequence[LogFile]) -> DataFrame:
     """Return one row per line of the files: uri, block, place, raw, length, unclean, wrap and layout.
 
-    `block`, then `place`, is the order of the lines in a file; `unclean` says whether `clean` changes the line.
+    The order of a file's lines is that of (`block`, `place`). `raw` is the text, and `unclean` whether `clean` changes it.
     """
     text = spark.read.option("lineSep", "\n").text([literal(f.read) for f in files])
     valid = text.select(
@@ -106,6 +106,7 @@ def _starts(spark: SparkSession, files: Sequence[LogFile]) -> DataFrame:
         sql.make_valid_utf8("value").alias("raw"), sql.octet_length("value").cast("bigint").alias("length"),
     )  # fmt: skip
     raw = sql.when(sql.endswith("raw", sql.lit("\r")), sql.rtrim("raw", sql.lit("\r"))).otherwise(sql.col("raw"))
+    # `wrap` is the name of the text before the time, such as "grep", and `layout` that of the log4j pattern.
     placed = valid.withColumn("raw", raw).withColumn("unclean", is_unclean(sql.col("raw")))
     cleaned = sql.when(sql.col("unclean"), clean(sql.col("raw"))).otherwise(sql.col("raw"))
     placed = placed.withColumn("text", cleaned).withColumn("wrap", wrap_of(sql.col("text")))

@@ -231,7 +231,7 @@ class Names:
         return KINDS[self._found[name][1]] if name in self._found else None
 
     def of(self, name: str) -> str:
-        """Return the stable name in the place of this name, or the name itself if the name was not found."""
+        """Return the stable name in place of a name that `learn` has found; return any other name unchanged."""
         kind = self.kind_of(name)
         return name if kind is None else self.redaction.stable(kind, name)
 

@@ -106,7 +106,10 @@ def write_offsets(
 
 
 def _tuples(segment: Segment) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of a segment as tuples with the columns of PARSED; one rejected row if the file cannot be read."""
+    """Yield the rows of a segment file as tuples: the file, its partition number, and the values of the Row.
+
+    If the file cannot be read, yield one row of kind "rejected" with the reason.
+    """
     of = (str(segment.path), segment.log_partition)
     try:
         for row in rows(segment):

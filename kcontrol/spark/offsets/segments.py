@@ -123,9 +123,9 @@ def _log_partition(path: Path) -> int | None:
 
 
 def rows(segment: Segment) -> Iterator[Row]:
-    """Yield the rows of a segment in the order of its bytes; the lengths of all rows add up to `segment.size`.
+    """Yield a Row for each record, empty batch and unreadable part of a segment file, in the order of its bytes.
 
-    Raises OSError if the file cannot be read.
+    The lengths of all rows add up to `segment.size`. Raises OSError if the file cannot be read.
     """
     with segment.path.open("rb") as file:
         position = 0
@@ -221,7 +221,10 @@ def _marker(row: Row, kind: int) -> Row:
 
 
 def _record(row: Row, key: bytes | None, value: bytes | None) -> Row:
-    """Return `row` with the kind and the fields of this key and value; if they cannot be read, only with the reason."""
+    """Return `row`, one record of the offsets topic, with the kind and the fields of this key and value.
+
+    If the key or value cannot be read, return `row` with the reason alone.
+    """
     if key is None or len(key) < 2:
         return row._replace(reason=NO_KEY if key is None else NO_SHORT)
     (key_version,) = struct.unpack_from(">h", key)

@@ -42,7 +42,7 @@ class Section(NamedTuple):
         return Counter((row["run"], row["key"]) for row in self.rows)
 
     def by_run(self) -> Counter[str]:
-        """Return the number of rows by run."""
+        """Return how many rows of this section each run has, by the name of the run."""
         return Counter(row["run"] for row in self.rows)
 
     def by_key(self) -> Counter[str]:
@@ -133,7 +133,10 @@ def _length(row: Row) -> str:
 
 
 def _moves(leaderships: Sequence[Row]) -> Iterator[Row]:
-    """Yield the rows of `leaderships` that move a partition to another broker, with the former leader as `led_before`."""
+    """Yield each row of the table `leaderships` whose leader differs from the partition's last leader before it.
+
+    The row gets this leader as `led_before`. Rows without a leader (-1) are skipped.
+    """
     led: dict[tuple[str, str], int] = {}
     for row in leaderships:
         place = row["run"], row["partition"]

@@ -72,7 +72,7 @@ def read_tables(folder: Path) -> Tables:
 
 
 def _zone(folder: Path) -> str:
-    """Return the zone of the times in tables of broker logs, which the first record of the journal names."""
+    """Return the time zone of the times in tables of broker logs, which the journal's record `run` names."""
     journal = parquet.read_table(folder / "journal", columns=["fields"], filters=[("kind", "=", "run")], partitioning=None)
     return str(json.loads(journal["fields"][0].as_py())["zone"])
 

@@ -102,9 +102,9 @@ class KazooZooKeeper:
         retry_read(self._settle)
 
     def tree(self) -> dict[str, Znode]:
-        """Return every znode below the root, sorted by path, without kcontrol's `/.kcontrol` and the server's `/zookeeper`.
+        """Return every znode below the root, sorted by path, but not kcontrol's `/.kcontrol` and not `/zookeeper`.
 
-        Each level of the tree takes two pipelined rounds.
+        Each level of the tree takes two round trips; the requests of a round trip are pipelined.
         """
         return retry_read(self._tree)
 

@@ -309,7 +309,7 @@ class KazooSession:
     def _record_missing(self, path: str) -> Callable[[Any], None]:
         """Return a callback that adds `path` to `_missing` if the response has no znode, and else removes `path`.
 
-        SetWatches needs `_missing` to set data watches again after a lost connection.
+        `_missing` has the watched paths without a znode; a reconnected client sends them in SetWatches.
         """
 
         def record(answer: Any) -> None:

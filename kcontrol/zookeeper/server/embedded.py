@@ -182,7 +182,7 @@ class EmbeddedZooKeeper:
             self._process.wait()
 
     def stop(self) -> None:
-        """End the server and delete its folder; a second call does nothing."""
+        """End the process of the ZooKeeper server and delete the server's folder; a second call does nothing."""
         if self._process is not None:
             self._process.stop()
             self._process = None
