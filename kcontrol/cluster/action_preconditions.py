@@ -97,9 +97,9 @@ def fail_log_dir(world: World, n: Any, partition: str) -> str:
 
 
 def lose_tail(world: World, n: Any, partition: str, offset: object) -> str:
-    """Return why the disk of broker `n` cannot lose records from `offset` on; to be called only if it cannot.
+    """Return why the disk of broker `n` cannot lose records of `partition` from `offset` on.
 
-    Either the broker runs, or it has no record at this offset.
+    Either the broker runs, or it has no record at this offset. To be called only if the action is not possible.
     """
     if n in world.processes:
         return f"Broker {n} is running: only a stopped broker can lose records that were not flushed; kill it first"

@@ -202,8 +202,9 @@ class World:
         return 1 + len(self.journal) // 2_000
 
     def fork(self, *, keep_replay_logs: bool = False) -> World:
-        """Return an independent copy of this world and its journal.
+        """Return an independent copy of this simulated cluster and its journal.
 
+        With `keep_replay_logs` handlers store their inputs from now on, so that later copies can repeat the handlers.
         Raises ValueError on a real ZooKeeper.
         """
         if not self.is_simulated:

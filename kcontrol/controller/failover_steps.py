@@ -357,7 +357,7 @@ def stop_rebalancing(ctx: ControllerContext) -> Handler:
 
 
 def clear_fields(*names: str) -> Step:
-    """Return a step that empties these fields of the context."""
+    """Return a step of a failover or resignation that empties these fields of the context."""
 
     def step(ctx: ControllerContext) -> Handler:
         for name in names:

@@ -49,10 +49,10 @@ def current_assignment(ctx: ControllerContext, tp: TopicPartition) -> ReplicaAss
 def on_partition_reassignment(
     ctx: ControllerContext, tp: TopicPartition, reassignment: ReplicaAssignment
 ) -> Handler:
-    """Run phase U, then phase B if all target replicas are in the ISR, else phase A.
+    """Write the topic znode (phase U); start the added replicas (A) or remove the old ones (B).
 
-    Raises StateChangeFailedException or IllegalStateException between any two steps; the steps
-    before stay done.
+    Phase B is run if all target replicas are in the ISR. Raises StateChangeFailedException or
+    IllegalStateException between any two steps; the steps before stay done.
 
     Source: KafkaController.onPartitionReassignment (2.8).
     """

@@ -27,8 +27,8 @@ Handle = Callable[[Any, Any], fx.Handler]
 class Outbox(Protocol):
     """The interface of the cluster to a driver.
 
-    Through it a driver sends requests and responses, closes channels to brokers, appends log
-    records and reads logs.
+    Through it a driver sends requests and responses, closes channels to brokers, and appends to and
+    reads the logs of partitions.
     """
 
     def send(self, driver: Driver, requests: Any, record: RecordId) -> None: ...

@@ -117,7 +117,7 @@ class ReactionInput(NamedTuple):
 
 
 def always(asked: ReactionInput) -> bool:
-    """Check nothing: the row applies to every request."""
+    """Return True: a row of GROUP_REACTIONS with this condition applies to every request."""
     return True
 
 

@@ -45,7 +45,10 @@ def of(place: Path | None, id: str) -> dict[str, Any]:
 
 
 def prediction(place: Path | None, id: str) -> str | None:
-    """Return the text of the option that the learner chose for the question `id`, None without an answer."""
+    """Return the text of the option that the learner chose for the question `id`, None without an answer.
+
+    `place` is the learner's folder, None without a folder.
+    """
     kept = read(place).get(PREDICTIONS, {}).get(id) if place else None
     return kept if isinstance(kept, str) else None
 

@@ -42,7 +42,7 @@ class JournalFile(NamedTuple):
 
 
 def write(records: Iterable[Record], path: str | Path) -> None:
-    """Write a journal, with its end line, to a file, in place of an existing file.
+    """Write a journal to a file, in place of an existing file; the last line is the number of records.
 
     Raises UserError if the file cannot be written.
     """

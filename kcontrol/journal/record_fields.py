@@ -120,7 +120,7 @@ class LogRecord(msgspec.Struct):
 
 
 class LogChange(msgspec.Struct):
-    """The new values of a log's attributes, such as `high_watermark`; an attribute that has not changed is absent.
+    """The new values of the attributes of a replica's log, such as `high_watermark`; unchanged attributes are absent.
 
     The records of the log are no attribute.
     """

@@ -192,9 +192,9 @@ def _html(table: pd.DataFrame) -> str:
 
 
 def labels(names: tuple[str, str], runs: tuple[Run, Run]) -> tuple[str, str]:
-    """Return a label for each of two runs: its name in `names`, if at least one run has a name of its own.
+    """Return a label for each of two runs: the names `names`, if at least one run has a name of its own.
 
-    Else return the settings in which each run differs from the other run, such as "seed 7".
+    Otherwise the label of a run has the settings that differ from those of the other run, such as "seed 7".
     """
     # Names are labels if at least one of the runs has a name of its own, and not only that of its world, "simulated".
     if not all(_is_unnamed(name, run) for name, run in zip(names, runs, strict=True)):

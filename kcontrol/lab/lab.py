@@ -258,7 +258,7 @@ class Lab(Operations):
 
     @property
     def disks(self) -> Disks[Self]:
-        """The namespace of commands that damage the disks with the brokers' logs."""
+        """The namespace of commands that damage the brokers' disks, on which the logs of partitions are."""
         return Disks(self)
 
     @property

@@ -260,7 +260,7 @@ class Run(metaclass=Named):
         return name, run.records, divergence.divergence((self.name, name), self.records, run.records).parted
 
     def group_matrix(self, group: str | None = None, beside: Mapping[str, Run] | None = None) -> AssignmentMatrix:
-        """Return a picture of a group's assignment, members x partitions, with its moved partitions.
+        """Return a picture of a group's last assignment, members x partitions; a * marks a moved partition.
 
         group   by default the only group of the run
         beside  other runs by title, whose matrices stand beside this one

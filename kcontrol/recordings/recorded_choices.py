@@ -54,9 +54,9 @@ class RecordedChoices:
         return self.claims[0][0] if self.claims and not self._resigns_again else self._acting
 
     def watch(self, records: Sequence[Record]) -> None:
-        """Remove from `claims` the elections and registrations that `records` repeat, and count the handler errors.
+        """Remove from `claims` the recorded elections and registrations that `records`, new records of the run, repeat.
 
-        Raises UserError after more errors than the recording allows, since the step would never end.
+        Raises UserError after more handler errors than the recording allows, since the step would never end.
         """
         for record in records:
             self._failed += record.kind == "handler_error"
@@ -69,9 +69,9 @@ class RecordedChoices:
             )
 
     def next(self, routine: Sequence[Action]) -> Action | None:
-        """Return the action of `routine` to perform next, so that the elections have the order of the recording.
+        """Return the next action of `routine`, chosen so that elections have the order of the recording.
 
-        Return None if the recorded step has at most one controller election.
+        `routine` are the possible actions that the cluster performs by itself. Return None if the step has at most one election.
         """
         if not self.repeats:
             return None

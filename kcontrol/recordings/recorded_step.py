@@ -100,7 +100,10 @@ class RecordedStep:
         return [w["by"] for w in self.writes[:before] if w["op"] == "close" and isinstance(w["by"], int)]
 
     def end_of(self, broker: int) -> int:
-        """Return the position in `writes` at which the broker's session ends, else the length of `writes`."""
+        """Return the position in `writes` at which the broker's session ends.
+
+        If no write of this step ends the session, return the length of `writes`.
+        """
         return next((i for i, w in enumerate(self.writes) if (w["op"], w["by"]) == ("close", broker)), len(self.writes))
 
     def anything_follows_the_end_of(self, broker: int) -> bool:

@@ -446,7 +446,10 @@ AT_REST: tuple[Invariant, ...] = tuple(row for row in INVARIANTS if row.when == 
 
 
 def violation(world: World, properties: Iterable[Property] = ALWAYS) -> str | None:
-    """Return the sentence of the first property that the world violates after its last step; None without a violation."""
+    """Return the sentence of the first of `properties` that the cluster violates after its last step; else None.
+
+    A property is an invariant or a function of the simulated cluster `world`.
+    """
     kinds = {record.kind for record in world.last_step}
     for holds in properties:
         # This step wrote no record that can break the invariant.

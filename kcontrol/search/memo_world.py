@@ -72,7 +72,7 @@ class MemoWorld(World):
         return memoized
 
     def fork(self, *, keep_replay_logs: bool = True) -> MemoWorld:
-        """Return an independent copy of this world; `keep_replay_logs` has no effect."""
+        """Return an independent copy of this simulated cluster; `keep_replay_logs` has no effect."""
         # `keep_replay_logs` has no effect: handlers belong to the states of drivers, which all copies share.
         # The copy shares all immutable values with this world.
         forked = MemoWorld.__new__(MemoWorld)

@@ -94,7 +94,10 @@ def _creation(fault: str) -> Callable[[Mapping[str, Any]], World]:
 
 
 def _restart(rule_changes: Mapping[str, Any]) -> World:
-    """Return a world of two brokers: broker 2, the leader of t-0, was killed, and its next process is about to register."""
+    """Return a cluster of two brokers: broker 2, the leader of t-0, was killed, and will soon register again.
+
+    `rule_changes` has the rules that differ from 2.8.
+    """
     world = _after(_quiet(rule_changes, ("expire",)), ("create_topic", "t", ((2, 1),)))
     for action in (("kill", 2), ("start", 2), ("begin", 2, "main"), *[("advance", 2, "main")] * 13):
         world.step(action)

@@ -84,7 +84,7 @@ Condition = Callable[[SearchedState], Any]
 
 @dataclass(frozen=True)
 class Promise:
-    """One promise of a search: its kind (always, never, or comes to rest with) and its condition.
+    """A property that a search tests: a condition that holds always, never, or whenever the cluster is at rest.
 
     Called with a world, it returns the sentence of a violation, or None. Raises UserError if the condition raises an error.
     """

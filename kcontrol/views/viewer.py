@@ -291,11 +291,11 @@ class Viewer(anywidget.AnyWidget):
         self.at = self._index(record)
 
     def back(self) -> None:
-        """Show the previous listed journal record; without `details`, steps inside a broker are not listed."""
+        """Show the previous record that the viewer lists; steps inside a broker are listed if `details` is True."""
         self.at = self._step_by_importance(self._listed(), -1)
 
     def forward(self) -> None:
-        """Show the next listed journal record; without `details`, steps inside a broker are not listed."""
+        """Show the next record that the viewer lists; steps inside a broker are listed if `details` is True."""
         self.at = self._step_by_importance(self._listed(), 1)
 
     def previous_fault(self) -> None:

@@ -222,7 +222,10 @@ def on_partition_reassignment(
 
 
 def reassign_in_six_steps(ctx: ControllerContext, tp: TopicPartition, target: Brokers) -> Handler:
-    """Start the new replicas if the ISR lacks a broker of `target`; else run steps 3 to 6.
+    """Start the new replicas, or end the reassignment if all brokers of `target` are in the ISR.
+
+    The end (steps 3 to 6) elects a leader among the targets if needed, and stops the old
+    replicas.
 
     Source: KafkaController.onPartitionReassignment (0.8.0).
     """

@@ -69,9 +69,9 @@ class FailureWatch:
 
 
 def next_action(routine: Iterator[Action], repeating: int | None) -> Action | None:
-    """Return the cluster's next action of `routine`, preferably of a broker other than `repeating`; None if there is none.
+    """Return the next of the actions in `routine`, which a cluster performs by itself; None if there is none.
 
-    The handlers of broker `repeating` fail again and again.
+    If the handlers of broker `repeating` fail repeatedly, an action of another broker comes first.
     """
     first = next(routine, None)
     if first is None or repeating is None:

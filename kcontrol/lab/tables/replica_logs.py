@@ -22,9 +22,9 @@ RECORDS = {"leader_epoch": "int64", "value": "string"}
 
 
 def require(state: State) -> State:
-    """Return the logs of a run's state by broker and, for each broker, by partition; each log is a dict as in `journal.fold`.
+    """Return the replicas' logs in a run's state by broker and, for each broker, by partition.
 
-    Raises UserError if the brokers of this lab keep no logs.
+    Each log is a dict as in `journal.fold`. Raises UserError if the brokers of this lab keep no records of partitions.
     """
     found = state.get("logs")
     if found is None:

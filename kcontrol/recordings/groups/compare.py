@@ -112,7 +112,7 @@ def _record(entry: Step) -> Step:
 
 
 def free_orders(theirs: Step, ours: Step) -> list[int]:
-    """Return the numbers of the requests whose response has the recorded members, but in another order.
+    """Return the number `n` of each request whose response lists the recorded members in another order.
 
     `theirs` is the recording, `ours` the run.
     """

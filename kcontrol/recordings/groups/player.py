@@ -32,7 +32,7 @@ class GroupPlayer:
         self.ids: dict[str, str] = {}  # the recording's name of a member -> its id here
 
     def play(self) -> World:
-        """Send all requests of the recording, stop and start its broker, each at its time, and return the world.
+        """Send the recorded requests, stop and start the broker, each at its recorded time; return the cluster.
 
         Raises UserError if a request cannot be sent, because no coordinator is running.
         """

@@ -87,7 +87,7 @@ class Slice(NamedTuple):
 def look(paths: Sequence[Path], out: Path, known: Sequence[Followed], next_id: int) -> Look:
     """Find the log files in `paths`, except files below `out`, and match them with the files `known` so far.
 
-    Raises UserError for a path without a log if no file is known.
+    New files get the ids f<number>, from `next_id` on. Raises UserError for a path without a log if no file is known.
     """
     present = list(_present(paths, out.resolve(), known))
     logs = [item for item in present if item.reason is None]

@@ -136,7 +136,10 @@ def _grouped(lines: DataFrame, names: DataFrame) -> DataFrame:
 
 
 def _with_facts(rows: DataFrame) -> DataFrame:
-    """Return the rows with time, level, logger, kind, facts and broker of each log record; NULL for a rejected line."""
+    """Return the rows with the parts of their log records: time, level, logger, kind, facts and broker.
+
+    The facts are the values in the message, by name. All parts of a rejected line are NULL.
+    """
     is_record = sql.col("reason").isNull()
     rows = rows.withColumn("all", sql.when(sql.col("unclean"), sql.transform("all", clean)).otherwise(sql.col("all")))
     rows = rows.withColumn("text", sql.when(is_record, message_lines(sql.col("all"), sql.col("wrap"), sql.col("layout"))))

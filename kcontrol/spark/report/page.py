@@ -97,7 +97,10 @@ def _words(value: Any) -> str:
 
 
 def _link(number: int, target: str, words: str | None = None) -> str:
-    """Return a cell with a number, or with `words` in its place, that links to the element with the id `target`; 0 is no link."""
+    """Return an HTML table cell with a number, or `words` in its place, as a link to the element with the id `target`.
+
+    The cell of the number 0 has no link.
+    """
     shown = f"{number:,}" if words is None else _words(words)
     return f'<td class="number"><a href="#{target}">{shown}</a></td>' if number else f'<td class="number">{shown}</td>'
 
