@@ -49,7 +49,7 @@ def _own(folder: Path | None) -> Path:
     return (folder or workspace.PROJECT / "work").expanduser().resolve()
 
 
-@app.command()
+@app.command(epilog="./run lab --light leaves out Java and Spark, which the simulated world does not need.")
 def lab(
     folder: Folder = None,
     port: Annotated[int | None, typer.Option(min=1, max=65535, help="The port; without it, a free port.")] = None,

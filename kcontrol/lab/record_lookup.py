@@ -62,7 +62,7 @@ def record(records: Sequence[Record], what: object) -> Record:
     else:
         raise UserError(f"{what!r} is not a subject of the journal: ask about {FORMS}.")
     if found is None:
-        raise UserError(f"No record of the journal is about {what!r}: ask about {FORMS}.")
+        raise UserError(f"The journal has no record about {what!r} so far: check its names, or ask about {FORMS}.")
     return found
 
 

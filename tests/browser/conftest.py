@@ -63,6 +63,7 @@ NOTEBOOKS = {
         "Markdown('The error is INCONSISTENT_GROUP_PROTOCOL_OF_A_MEMBER, after `group.initial.rebalance.delay.ms` ms.')",
         "Lab.play('nightly', until='three members').purgatory()",
         "print('partition ' * 20)",
+        "lab.tables.invariants()[['sentence', 'when', 'source']].head(3)",
     ],
     "late.ipynb": [PREPARE, "world.step(('kill', 1))\nviewer.refresh()\nviewer.click_run()\nviewer", "viewer"],
 }

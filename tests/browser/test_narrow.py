@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.chromium, pytest.mark.serial]
 
 PAGE, COLUMN, WIDE = 600, 300, 1200  # pixels: JupyterLab with its side bar, a page like its notebook, a page with room
 READABLE, READABLE_DIAGRAM, READABLE_WHEEL = 640, 440, 300  # pixels: a picture that is wider is not drawn smaller
+READABLE_TABLE = 560  # pixels: the same for a table
 SIZE = 9  # pixels: a readable font
 
 # The widths of a picture, of the box around it and of what can be scrolled in this box, and the width that the picture asks for.
@@ -87,6 +88,14 @@ def test_the_timing_wheel_is_in_sight(narrow: Desk) -> None:
     drawn = unquote(picture.get_attribute("src") or "")
     right = max(float(x) for x in re.findall(r"[ML]([0-9.]+) ", drawn))
     assert right * width / own <= box
+
+
+def test_a_table_of_sentences_is_not_squeezed(narrow: Desk) -> None:
+    """A table of sentences in a narrow notebook keeps a readable width, and its output has a scroll bar."""
+    table = output(narrow, 10).locator("table")
+    width, box = table.evaluate("(table) => [table.offsetWidth, table.parentElement.clientWidth]")
+    assert box < width == READABLE_TABLE
+    assert table.locator("tbody td").first.evaluate("(cell) => cell.offsetWidth") > READABLE_TABLE / 4
 
 
 def test_a_printed_line_ends_between_words(narrow: Desk) -> None:
