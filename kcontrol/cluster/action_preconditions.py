@@ -49,9 +49,7 @@ def reach(world: World, n: Any, *_: object) -> str:
     """
     if not is_id(n) or n not in world.processes:
         return f"Broker {n!r} is not running; {_running(world)}"
-    return (
-        "" if delivery.is_reachable(world, n) else f"Broker {n} is frozen: resume the broker first, the action is ('thaw', {n})"
-    )
+    return "" if delivery.is_reachable(world, n) else f"Broker {n} is frozen: resume it first with ('thaw', {n})"
 
 
 def fire(world: World, n: Any, timer: object) -> str:
@@ -143,17 +141,12 @@ def ask(world: World, name: str, *request: object) -> str:
     if consumer_clients.POLL_TIMEOUT in request and not me.member_id:
         return f"Consumer {name} is not a member of group {me.group}, so no poll can time out: let it join first"
     if me.condition == FROZEN:
-        return f"Consumer {name} is frozen and sends nothing: resume it first, the action is ('resume_consumer', {name!r})"
+        return f"Consumer {name} is frozen and sends nothing: resume it first with ('resume_consumer', {name!r})"
     if me.asked is not None:
         return f"Consumer {name} waits for the response to its last request: run the cluster first"
     if isinstance(request[-1], int) and len(request) == 2 and request[0] in consumer_clients.REQUESTED:
         return reach(world, request[-1])
-    if world.processes and all(consumer_clients.named_by(world, n, me.group) is None for n in world.processes):
-        # A broker without the offsets topic creates the topic at the first FindCoordinator; no other request does.
-        find = ("find_coordinator", name, min(world.processes))
-        remedy = f"run the cluster, or let the action {find} create the topic"
-        return f"Group {me.group} has no coordinator, because no broker has metadata of the offsets topic: {remedy}"
-    return f"Group {me.group} has no reachable coordinator: start or resume a broker, then run the cluster"
+    return f"Group {me.group} has no reachable coordinator: start or resume a broker, or send FindCoordinator to one"
 
 
 def _consumer(world: World, name: str) -> str:
@@ -169,9 +162,7 @@ def find_coordinator(world: World, name: str, broker: int) -> str:
 
 
 def freeze_consumer(world: World, name: str, *ms: object) -> str:
-    return (
-        _consumer(world, name) or f"Consumer {name} is frozen already: to resume it, the action is ('resume_consumer', {name!r})"
-    )
+    return _consumer(world, name) or f"Consumer {name} is frozen already: resume it with ('resume_consumer', {name!r})"
 
 
 def resume_consumer(world: World, name: str) -> str:

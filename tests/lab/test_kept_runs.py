@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
+import nbformat
 import pytest
 
 from kcontrol import Lab
@@ -16,6 +18,7 @@ from kcontrol.lab.history.run_line import run_line
 from kcontrol.spark.query_plan import operators, tree
 from kcontrol.views.run_lines import RunLines
 from tests.lab.support import refusal
+from tests.parts import ROOT
 
 ASSIGNMENT = {"t": [[1, 2], [2, 3]]}
 
@@ -141,6 +144,17 @@ def test_a_kill_at_the_end_leaves_the_length_readable() -> None:
     (cross,) = re.findall(r'<path d="M([0-9.]+) [0-9.]+l8 [^>]*class="strike"', svg)
     (right, words) = re.findall(r'<text x="(\d+)"[^>]*text-anchor="end">([^<]*)</text>', svg)[0]
     assert float(cross) + 8 + 3 <= int(right) - 7 * len(words) and words == "1.1 min"
+
+
+def test_chapter_17_begins_a_second_time(folder: Path) -> None:
+    """A reader who runs chapter 17 again starts from its last run, and kills the leader of the partition that it added."""
+    (path,) = (ROOT / "notebooks").glob("17-*.ipynb")
+    sources = {cell.id: cell.source for cell in nbformat.read(path, as_version=4).cells}
+    for _ in range(2):
+        names: dict[str, Any] = {}
+        for id in ("open", "form", "kill"):
+            exec(sources[id], names)
+        assert names["mine"].partitions().leader["led-0"] != names["brokers"][0]
 
 
 def test_a_name_of_markup_is_text(one: Runs) -> None:

@@ -315,20 +315,12 @@ def test_a_frozen_consumer_sends_nothing(opened: Opened) -> None:
 
 
 def test_the_offsets_topic_is_named_where_it_is_missing(opened: Opened) -> None:
-    """Without the offsets topic no consumer can join, and the sentence has the action after which the consumer can join."""
+    """Without the offsets topic no consumer can join, and the sentence has the request after which the consumer can join."""
     lab = opened(consumers=THREE)
     with pytest.raises(UserError) as problem:
         lab.group.join("anna")
-    assert "the action ('find_coordinator', 'anna', 1)" in refusal(problem)
-    lab.step(("find_coordinator", "anna", 1)).run().group.join("anna")
-
-
-def test_a_dead_cluster_is_started_first(opened: Opened) -> None:
-    """Where no broker runs, the sentence about a consumer that cannot join says to start a broker."""
-    lab = opened(1, consumers=THREE).kill(1).run()
-    with pytest.raises(UserError) as problem:
-        lab.group.join("anna")
-    assert "start or resume a broker" in refusal(problem)
+    assert "send FindCoordinator to one" in refusal(problem)
+    lab.group.find_coordinator("anna", 1).run().group.join("anna")
 
 
 @pytest.mark.parametrize(
