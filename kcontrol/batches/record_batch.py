@@ -51,7 +51,10 @@ class Batch(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def size_in_bytes(batch: Batch, message_format: int) -> int:
-    """Return how many bytes the batch takes in a file of a log: header or wrapper, and records."""
+    """Return how many bytes a batch takes in a segment file: its header or wrapper message, and its records.
+
+    `message_format` is 0, 1 or 2.
+    """
     size = len(records_section(batch, message_format))
     if message_format == 2:
         return BATCH_OVERHEAD + size

@@ -414,7 +414,7 @@ def _default(ctx: BrokerContext) -> int:
 
 
 def topic_config_change(ctx: BrokerContext, event: TopicConfigChange) -> Handler:
-    """Read the settings of a topic again, if the broker has a log of it.
+    """Read the settings of a topic from ZooKeeper again, if this broker has a log of the topic.
 
     Source: TopicConfigHandler (0.9, 2.8).
     """

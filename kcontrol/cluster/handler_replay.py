@@ -23,7 +23,7 @@ def replay_handler(
 ) -> None:
     """Give the thread `copy` a suspended handler that waits for an effect equal to that of the handler of `thread`.
 
-    By default `handler` is a replay of the results that the first handler has received. Raises ValueError if no copy is possible.
+    Without `handler`, run the handler of `thread` again with its recorded results. Raises ValueError if this is impossible.
     """
     # A handler cannot be copied if it has no replay log, waits for nothing, or has released its lock.
     if thread.replay_log is None or thread.waits_for is None or thread.has_yielded_lock:

@@ -63,7 +63,7 @@ class DelayedResponse(NamedTuple):
 class Network:
     """The requests and responses between brokers, queued by channel: a pair of sender and receiver.
 
-    This class decides nothing: the world chooses the next delivery.
+    The caller of `World.step` chooses the next delivery.
     """
 
     channels: dict[tuple[int, int], deque[QueuedRequest]] = field(default_factory=dict)

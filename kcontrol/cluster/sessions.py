@@ -51,7 +51,7 @@ def cut_off(p: Process) -> None:
 
 
 def mark(p: Process) -> None:
-    """Do nothing: when Expire is queued, only the state of the session changes, and `move` sets this state."""
+    """Do nothing: the transition from EXPIRED to EXPIRING changes only the session's state, which `move` sets."""
 
 
 def connect(p: Process) -> None:

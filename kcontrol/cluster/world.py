@@ -220,7 +220,7 @@ class World:
         return copied
 
     def keep_replay_logs(self, keep: bool) -> None:
-        """Set whether handlers that begin from now on store their inputs, so that a fork can repeat the handlers."""
+        """Set whether handlers that begin later store their inputs, so that a copy of the world can repeat them."""
         self.keeps_replay_logs = keep
         for p in self.processes.values():
             p.driver.keeps_replay_logs = keep

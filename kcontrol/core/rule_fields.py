@@ -47,9 +47,10 @@ def since(*rows: tuple[str, T], doc: str) -> T:
 
 
 def since_protocol(*rows: tuple[str, T], doc: str) -> T:
-    """Declare a rule as `since` does, but `inter.broker.protocol.version` decides the value.
+    """Declare a rule (a difference between releases) as a field of a dataclass.
 
-    Each row is (protocol version from which the value holds, value).
+    `inter.broker.protocol.version` decides the value. Each row is (protocol version from which the
+    value holds, value); `doc` says what the rule decides.
     """
     found: T = field(metadata={RULE_KEY: Rule(rows, doc, depends_on_protocol=True)})
     return found

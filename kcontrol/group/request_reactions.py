@@ -274,7 +274,10 @@ class Reaction(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Return the condition in words, such as "the member leads the group"; "" for `always`."""
+        """Return this row's condition in words, such as "the member leads the group".
+
+        Return "" for the condition `always`.
+        """
         said = " ".join((self.condition.__doc__ or "").split())
         return said.removeprefix("Check ").removeprefix("that ").rstrip(".").removesuffix("nothing")
 
@@ -401,9 +404,9 @@ def reactions_of(
 
 
 def request_of(event: Any) -> Request:
-    """Return the `Request` of an event: JOIN_NEW for a JoinGroup without a member id.
+    """Return the `Request` of an event, by which GROUP_REACTIONS has rows, such as JOIN or COMMIT.
 
-    Raises KeyError for an event that is no such request.
+    A JoinGroup without a member id is JOIN_NEW. Raises KeyError for an event without rows.
     """
     if isinstance(event, e.JoinGroup):
         return JOIN_NEW if event.member_id == NO_MEMBER_ID else JOIN

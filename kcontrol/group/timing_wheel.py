@@ -60,7 +60,10 @@ class Wheel:
 
 
 class Move(NamedTuple):
-    """A task that leaves a bucket of the wheel `level` (1 is the lowest wheel)."""
+    """The move of a timer task from a bucket of the wheel `level` to a lower wheel, or to its run.
+
+    The lowest wheel has the level 1.
+    """
 
     task: str
     level: int

@@ -60,7 +60,7 @@ def begin(path: Path) -> None:
 
 
 def keep(path: Path) -> None:
-    """Remove the journal `path` from the index of its folder, so that it is never deleted."""
+    """Remove the journal `path` from its folder's index of journals that may be deleted, so that it is kept."""
     if (path.parent / INDEX).is_file():
         with _index(path.parent) as index:
             _rewrite(index, (entry for entry in _entries(index, path.parent) if entry.path.name != path.name))
@@ -122,7 +122,10 @@ def _is_running(pid: int) -> bool:
 
 @contextmanager
 def _index(place: Path) -> Iterator[IO[str]]:
-    """Yield the index of the folder `place`, open and locked: a text file with a process id and a file name per line."""
+    """Yield the index of journals in the folder `place` that may be deleted, open and locked.
+
+    The index is a text file with a process id and a file name per line.
+    """
     with (place / INDEX).open("a+", encoding="utf-8") as index:
         fcntl.flock(index, fcntl.LOCK_EX)
         yield index

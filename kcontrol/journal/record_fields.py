@@ -153,7 +153,7 @@ class Assignment(msgspec.Struct):
 
 
 class Body(msgspec.Struct):
-    """The body of a response in a journal record."""
+    """The body of a response in a journal record: its error, errors by partition or group, results by partition."""
 
     # "NONE" for success.
     error: str | UnsetType = msgspec.UNSET
@@ -295,7 +295,7 @@ _CHECKED = {kind: _decoder(kind, fields) for kind, fields in FIELDS.items()}
 
 
 def check(kind: str, fields: Mapping[str, Any]) -> None:
-    """Check the fields of a record in JSON; a kind that FIELDS does not have is not checked.
+    """Check the fields of a journal record of this kind, in JSON; a kind without an entry in FIELDS is not checked.
 
     Raises ValueError with the name of a missing or mistyped field.
     """

@@ -297,7 +297,7 @@ class _Reader:
         }
 
     def _transitions(self, records: Iterable[Record]) -> Iterator[dict[str, Any]]:
-        """Yield the transitions of controllers as dicts with by, epoch, machine, subject, from and to.
+        """Yield the transitions of controllers as dicts with by (the controller), epoch, machine, subject, from and to.
 
         A transition that was refused also has `failed`.
         """

@@ -100,7 +100,10 @@ def search(world: World, depth: int, faults: int, properties: tuple[Property, ..
 
 
 def search_within(world: World, budget: Budget, properties: tuple[Property, ...] = ALWAYS) -> SearchResult:
-    """Search as `search` does, until a bound of the budget, such as the number of states or seconds, is reached."""
+    """Search all runs from `world` for a shortest one that breaks a property, until a bound of `budget` is reached.
+
+    A property is a function that returns the sentence of a violation, or None.
+    """
     with without_collection():  # a search frees no cycles, and its memory only grows
         return _explore(world, memo_world.fork_for_search(world), budget, properties)
 

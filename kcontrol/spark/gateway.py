@@ -252,7 +252,7 @@ def spark_session(master: str = LOCAL, **settings: str) -> "SparkSession":
 
 
 def _session(master: str, settings: dict[str, str]) -> "SparkSession":
-    """Return the open session; without an open session, a new session with this master and these settings."""
+    """Return the Spark session that is open in this process; without it, a new session with `master` and `settings`."""
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master(master).appName("kcontrol")

@@ -58,7 +58,7 @@ def time_of(option: str, value: str | None) -> datetime | None:
 def runs(paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen, master: str | None = None) -> bool:
     """Write the tables of the runs in `paths` to `out`; return whether all files are undamaged journals.
 
-    `say` prints a line of text. Raises UserError for wrong `paths`, for an `out` that holds other files, and without Spark.
+    `say` prints a line. Raises UserError for `paths` without a journal, if `out` holds other files, and without Spark.
     """
     _check(master)
     for path in paths:

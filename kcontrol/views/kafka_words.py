@@ -45,7 +45,7 @@ TABLE = files("kcontrol.views") / "kafka_words.tsv"
 
 @cache
 def rows(kind: str) -> tuple[tuple[str, ...], ...]:
-    """Return the rows of `kafka_words.tsv` for a kind of log line, such as "partition.new", the oldest first.
+    """Return the rows of `kafka_words.tsv` for a kind of log line, such as "partition.new", sorted by first release.
 
     A row is (first release, level, logger, message); the message "" says that the line exists no longer.
     """

@@ -1,4 +1,4 @@
-"""A partition of the offsets topic as rows of squares: the log, the coordinator's cache, and the result of a load."""
+"""A partition of the offsets topic as rows of squares: its log, its coordinator's cache, and the cache after a load."""
 
 from __future__ import annotations
 

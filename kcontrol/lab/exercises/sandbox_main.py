@@ -74,9 +74,9 @@ def examine(entry: Entry, answer: object, mark: Checker | None = None) -> dict[s
 
 
 def known(entry: Entry, answer: object, found: dict[str, Any], mark: Checker) -> int | None:
-    """Return the first position in the exercise's list `wrong` whose results equal the results of `answer`, or None.
+    """Return the position of the first answer in the exercise's list `wrong` that equals `answer`, or None.
 
-    `mark` is the check of an answer, and `found` is its report on `answer`.
+    Answers with equal results are equal. `mark` is the check of an answer, `found` its report on `answer`.
     """
     yours = [case["answer"] for case in found["cases"]]
     for number, listed in enumerate(entry["wrong"]):

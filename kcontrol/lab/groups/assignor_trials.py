@@ -1,5 +1,6 @@
-"""Trials of assignors: equal series of random joins, failures and lags under each of several assignors, and their effects.
+"""Trials of assignors: equal series of random joins, failures and lags under each of several assignors.
 
+For each assignor a table counts rebalances, moved partitions and uneven assignments, and has the greatest lag.
 Source of the assignors: `group/assignors.py`, `group/sticky.py`. Source of the costs: KIP-429.
 """
 
@@ -74,7 +75,10 @@ def chosen(name: str, own: Any) -> Assignor:
 
 
 def random_series(chance: random.Random) -> Series:
-    """Return random rates of records for the partitions, and the members alive in each round of ten seconds."""
+    """Return the random input of a trial: records per second of each partition, living members of each round.
+
+    A round has ten seconds; at its begin a member joins, a member fails, or nothing changes.
+    """
     alive = list(NAMES[:3])
     rounds = [tuple(alive)]
     for _ in range(ROUNDS):

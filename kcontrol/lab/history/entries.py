@@ -49,9 +49,9 @@ def entries_of(records: Sequence[Record]) -> Entries:
 
 
 def interval(begin: Entry, end: Entry | None) -> Row:
-    """Return the columns of a row about the time from the journal record `begin` to the journal record `end`.
+    """Return the columns of a table row about the time between two journal records, `begin` and `end`.
 
-    They are positions, ids and times in ms. Without `end`, its columns are None.
+    The columns are the records' positions, ids and times in ms. Without `end` its columns are None.
     """
     # In a recording all times and durations are None.
     known = begin.time_ms is not None and end is not None and end.time_ms is not None

@@ -1,4 +1,7 @@
-"""Trials of election rules: equal series of random failures under each of several rules, with counts of their effects."""
+"""Trials of election rules: equal series of random kills and starts of brokers under each of several rules.
+
+For each rule a table counts elections, unclean elections, and outages with their length.
+"""
 
 from __future__ import annotations
 

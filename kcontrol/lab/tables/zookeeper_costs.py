@@ -120,7 +120,7 @@ def _opened(zookeeper: str | None, closing: ExitStack) -> ZooKeeper:
 
 
 def _one_znode(zookeeper: ZooKeeper, contenders: int) -> _Count:
-    """Return the costs of the recipe in which every contender tries to create one ephemeral znode, and watches it."""
+    """Return the costs of an election in which all contenders watch one ephemeral znode and try to create it."""
     path, clients = "/leader", [zookeeper.connect() for _ in range(contenders)]
 
     def run(client: Client) -> int:

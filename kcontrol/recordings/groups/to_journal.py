@@ -213,7 +213,10 @@ class Beginning(NamedTuple):
 
 
 def _beginnings(exchange: list[Step]) -> Iterator[tuple[int, Beginning]]:
-    """Yield (number, Beginning) for each generation; the generation begins after the recorded request `number`."""
+    """Yield (number, Beginning) for each generation of the recorded group.
+
+    The generation begins after the request with this number in `exchange`, the recorded requests.
+    """
     left = [step for step in exchange if step.get("api") == "LeaveGroup" and "NONE" in errors(step)]
     for answered in _answered_together(exchange):
         first = min(step["answered_at"] for step in answered)

@@ -135,9 +135,9 @@ class PartitionLines:
         return record
 
     def _mismatch(self, line: Line, machine: str, subject: str, move: tuple[str, str]) -> dict[str, str]:
-        """Return fields that mark a transition which is illegal or contradicts an earlier log line; {} for any other one.
+        """Return the field `mismatch` about a transition that is illegal or contradicts an earlier log line; else {}.
 
-        `move` is (state before, state after).
+        `subject` is the partition or replica, and `move` is (state before, state after).
         """
         former = self._states.get((line.facts["controller"], line.facts["epoch"], subject))
         source, target = move

@@ -99,7 +99,10 @@ def clean(raw: Column) -> Column:
 
 
 def wrap_of(text: Column) -> Column:
-    """Return the name of the text before the time of a log line, such as "compose" or "grep" (a key of WRAPS), else NULL."""
+    """Return the name of what stands before the time of a log line, such as "compose" or "numbered", else NULL.
+
+    The names are the keys of WRAPS.
+    """
     every = "|".join(f"(?:{pattern})" for pattern in WRAPS.values())
     found = sql.when(text.rlike(f"^{DATED}") | ~text.rlike(f"^(?:{every}){DATED}"), None)
     for name, pattern in WRAPS.items():
