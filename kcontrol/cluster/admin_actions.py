@@ -195,7 +195,10 @@ def create(world: World, path: str, text: str) -> None:
 
 
 def is_step(world: World, number: Any, do: Any) -> bool:
-    """Return whether the action ("scenario", number, do) is legal: an int and a mapping such as {"kill": 1}."""
+    """Return whether the action ("scenario", number, do), which marks the begin of a scenario's step, is legal.
+
+    `number` must be an int, and `do` a mapping with the step's actions, such as {"kill": 1}.
+    """
     return isinstance(number, int) and isinstance(do, Mapping)
 
 

@@ -22,7 +22,7 @@ def controlled_shutdown(ctx: ControllerContext, event: ControlledShutdown) -> Ha
     """Elect other leaders for the partitions that the stopping broker leads, then respond.
 
     The response has the partitions that the broker still leads and that have another replica. A
-    refused request changes nothing.
+    request of an unregistered broker, or with an old broker epoch, is refused.
 
     Source: KafkaController.doControlledShutdown (2.8).
     """

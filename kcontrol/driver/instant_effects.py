@@ -91,9 +91,9 @@ def _track_under_replicated(driver: Driver, changed: Mapping[Any, HostedPartitio
 
 
 def watch(driver: Driver, thread: Thread, effect: fx.RegisterZNodeHandler | fx.UnregisterZNodeHandler) -> None:
-    """Register or unregister, by the type of the effect, the handler of a path's data or children.
+    """Register or unregister, by the type of the effect, the handler of one path's data or children.
 
-    Watch events with a registered handler are queued, others are ignored.
+    The driver queues the event of a fired watch only if the path has a registered handler.
     """
     change = driver.watched.add if isinstance(effect, fx.RegisterZNodeHandler) else driver.watched.discard
     change((effect.path, effect.children))

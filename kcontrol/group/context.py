@@ -49,7 +49,7 @@ CONFIGS: dict[str, tuple[str, tuple[tuple[str, int], ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class GroupConfig:
-    """The settings of one coordinator; times in ms. CONFIGS has Kafka's name of each field.
+    """The settings of a group coordinator; times in ms. CONFIGS in this module has Kafka's names.
 
     `metadata_max` counts characters, as Kafka does although offset.metadata.max.bytes says bytes.
     """

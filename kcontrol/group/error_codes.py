@@ -42,7 +42,7 @@ TRANSLATIONS: dict[str, dict[str, str]] = {
 def translate_append_error(what: str, error: str, which: AppendErrors) -> str:
     """Return the error for a client whose append to the offsets topic has ended with `error`.
 
-    `what` is the kind of the record, "group" or "offsets"; `which` is the rule `append_errors`.
+    `what` is the kind of record, "group" or "offsets"; `which` is "few" before 0.10.1, then "all".
     Errors without a translation stay.
     """
     # Before 0.10.1 ("few") the errors of too few replicas stay (KAFKA-4086).

@@ -146,7 +146,11 @@ class Journal:
     def add_batch(
         self, node: int, incarnation: int, at_ms: int, factory: RecordFactory, columns: tuple[Sequence[Any], ...]
     ) -> None:
-        """Add one journal record for each row of `columns`, with the time `at_ms`; `factory` makes a record when it is read."""
+        """Add one journal record per index of `columns`, sequences of equal length, with the time `at_ms`.
+
+        `factory` makes a record of the values at one index when the record is read. `node` and `incarnation` name the
+        broker's process.
+        """
         if columns[0]:
             self._later.append(LazyBatch(self._number(node, incarnation, len(columns[0])), at_ms, factory, columns))
 

@@ -71,7 +71,7 @@ class Divergence(NamedTuple):
 
     @property
     def parted(self) -> int:
-        """The position of the first records that differ, -1 if the journals are equal."""
+        """The position in both journals, from 0, of the first records that differ; -1 if the journals are equal."""
         return self.at if any(self.records) else -1
 
     @property

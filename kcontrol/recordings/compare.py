@@ -144,9 +144,9 @@ class RecordingSide:
 
 
 class StepComparison:
-    """The comparison of one step of two recordings: `a`, "theirs", of the first, and `b`, "ours", of the second.
+    """The comparison of one step of two recordings: each method yields the differences in one part, such as writes.
 
-    Each method yields the differences in one part of the step.
+    `a` is the step of the first recording ("theirs"), `b` that of the second ("ours").
     """
 
     def __init__(

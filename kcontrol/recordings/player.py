@@ -226,7 +226,10 @@ class Player:
         return following
 
     def _must_wait(self, action: Any) -> bool:
-        """Return whether an action must wait for events that come before this action in the recording."""
+        """Return whether an action, such as the end of a broker, must wait although it is possible now.
+
+        It waits if the recording has writes or transitions before it that have not happened yet.
+        """
         # A new session, and the end of a broker, wait for the writes that the recording has before them.
         if action[0] in ("renew", "reconnect") and self.written < self.recorded.writes_before_the_new_session_of(action[1]):
             return True

@@ -417,7 +417,7 @@ class MemoDriver:
     def _try(self, key: Call, op: Run, answers: list[Any], kept: Any) -> Outcome:
         """Run `op`, a call of the driver, on a copy of the driver; store the outcome under `key`, and return it.
 
-        `answers` has ZooKeeper's response; if empty, ZooKeeper is called and its response is added.
+        `answers` has ZooKeeper's response to the call; if empty, ZooKeeper is called and its response is added.
         """
         memory, journal = self.world.memory, ScratchJournal(_count(self.local.driver))
         client, outbox = RecordingClient(self.client, answers.copy()), RecordingOutbox(journal)
@@ -439,9 +439,9 @@ class MemoDriver:
         return outcome
 
     def _run(self, op: Run, answers: list[Any]) -> None:
-        """Run `op`, a call of the driver in which the broker sends a request to itself; its outcome is not stored.
+        """Run `op`, a call of the driver in which the broker sends a request to itself; store no outcome.
 
-        `answers` has ZooKeeper's response, or is empty.
+        `answers` has ZooKeeper's response to the call, or is empty.
         """
         journal = ScratchJournal(_count(self.local.driver))
         # The world sends each request at once, since the request to itself calls this driver again.

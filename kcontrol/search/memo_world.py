@@ -117,9 +117,9 @@ class MemoWorld(World):
                 self.memory.steps[key] = Step(next, self._stored, self._delivered, own)
 
     def _key(self, action: Action) -> Any:
-        """Return the key under which the outcome of an action is stored, from all values on which the outcome depends.
+        """Return the key of an action's stored outcome: all values on which the outcome depends.
 
-        None stands for an action whose outcome is not stored.
+        Return None for an action whose outcome is not stored.
         """
         if action[0] in ADMIN_ACTIONS:
             return str(action), self._stored

@@ -1,4 +1,4 @@
-"""Calls a function once per part of some work, on Spark's executors, and returns the results of all calls in one list."""
+"""Calls a function for each element of a list, such as tasks of a sweep, on Spark's executors."""
 
 from __future__ import annotations
 

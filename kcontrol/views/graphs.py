@@ -9,7 +9,10 @@ from kcontrol.views.diagrams import SHAPE, Diagram
 
 
 class Box(NamedTuple):
-    """A node: its key, its lines of text, and its class: "full" or "current" for a highlighted node, else ""."""
+    """A box in a drawn graph, such as one of causes: its key for arrows, its lines of text, and its CSS class.
+
+    The class is "full" or "current" for a highlighted box, else "".
+    """
 
     key: str
     lines: tuple[str, ...]

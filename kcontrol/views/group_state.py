@@ -65,9 +65,10 @@ def state_name(state: str, release: str) -> str:
 
 
 def state_names(table: TransitionTable, release: str) -> dict[str, str]:
-    """Return Kafka's names of group states, by kcontrol's names: `{"CompletingRebalance": "AwaitingSync"}`.
+    """Return the group states of kcontrol by name, each with Kafka's name in `release`.
 
-    `table` is the transition table of groups in this release; a state without a transition is left out.
+    For example, {"CompletingRebalance": "AwaitingSync"} before 1.1. `table` has the transitions of groups in this
+    release; a state without a transition is left out.
     """
     found = {str(state) for row in table for state in row[:2]}
     return {str(state): state_name(str(state), release) for state in table.states if str(state) in found}

@@ -69,7 +69,10 @@ class GroupStrip:
         return {"image/svg+xml": self.svg(), "text/plain": repr(self)}
 
     def to_json(self) -> dict[str, Any]:
-        """Return the strip for the viewer: {"group": "billing", "svg": ..., "text": [...], "marks": [...]}."""
+        """Return the picture of the group for the viewer: {"group": "billing", "svg": ..., "text": [...], ...}.
+
+        `marks` links each column to its journal record.
+        """
         # A mark has, for a column, the index of its journal record, and its end as a share of the picture's width.
         return {"group": self.group_id, "svg": self.svg(), "text": self.lines(), "marks": self.marks()}
 

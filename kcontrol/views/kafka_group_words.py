@@ -164,7 +164,7 @@ def _option(value: str | None) -> str:
 
 
 def _reason(f: Mapping[str, Any], held: Mapping[str, Any], event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values by name for the reason of a rebalance in a log line; {} if `event` gives no reason.
+    """Return the values, by name, for the reason of a rebalance in Kafka's log line; {} without a reason.
 
     `f` has the fields of the `group` record, `held` is the group after this record, `event` the coordinator's event.
     """

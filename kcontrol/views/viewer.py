@@ -299,16 +299,16 @@ class Viewer(anywidget.AnyWidget):
         self.at = self._step_by_importance(self._listed(), 1)
 
     def previous_fault(self) -> None:
-        """Show the previous journal record of importance 2: an action from outside, or a lost record of a log.
+        """Show the last action from outside, such as a kill, or lost record of a log before the shown journal record.
 
-        If there is no such record, show the first record.
+        If there is none, show the first record.
         """
         self.at = self._step_by_importance(self._important(2), -1)
 
     def next_fault(self) -> None:
-        """Show the next journal record of importance 2: an action from outside, or a lost record of a log.
+        """Show the first action from outside, such as a kill, or lost record of a log after the shown journal record.
 
-        If there is no such record, show the last record.
+        If there is none, show the last record.
         """
         self.at = self._step_by_importance(self._important(2), 1)
 

@@ -136,9 +136,10 @@ def count(records: Sequence[Record], rows: Rows, since: int = 0) -> Count:
 
 
 def _receivers(rows: Rows, state: State, sent: WatchNotification) -> set[int]:
-    """Return the brokers that would get the notification `sent` if brokers watched the paths of `rows`.
+    """Return the brokers that would get the notification `sent` if brokers had the watches of `rows`.
 
-    `state` is the state before the change. A broker with a data watch and a child watch gets one notification.
+    A row has the pattern of a path, "data" or "child", and the watching brokers. `state` is the state before the change. A broker
+    gets one notification, even with both watches.
     """
     kinds = {kind for _, _, kind in _fired({"to": 0, "type": sent.type, "path": sent.path})}
     watched = sent.path in state["znodes"] or sent.path in WITHOUT_ZNODE
@@ -166,7 +167,7 @@ def _paths(rows: Rows, state: State) -> Iterator[tuple[str, str, str]]:
 def _watchers(who: str, path: str, state: State) -> list[int]:
     """Return the ids of the running brokers that `who` means for this path.
 
-    `who` is ALL ("every broker"), CONTROLLER ("the controller") or REPLICAS ("its replicas", for a partition's state znode).
+    `who` is "every broker", "the controller" or, for a partition's state znode, "its replicas".
     """
     living = [int(node) for node in state["nodes"]]
     if who == ALL:

@@ -190,7 +190,8 @@ def partition_reassignment_isr_change(
 ) -> Handler:
     """Run the last steps of a reassignment if every target replica is in the ISR, else do nothing.
 
-    An error of a step is only logged.
+    The last steps begin with the election of a leader among the targets. An error of a step is only
+    logged.
 
     Source: ReassignedPartitionsIsrChangeListener.handleDataChange (0.8.1).
     """

@@ -91,9 +91,9 @@ class Sweep:
         return [f"Run {o.task.number} of {o.task.cell} failed: {o.failed}." for o in self._outcomes if o.failed is not None]
 
     def open(self, number: int, replication: int, unclean: bool, session: int) -> Run:
-        """Play run `number` of a cell again and return it, read-only; the other arguments are the settings of the cell.
+        """Play run `number` of one combination of settings again and return it, read-only; the numbers are in `runs`.
 
-        `session` is in ms. Raises UserError for a run that failed or is unknown.
+        The other arguments are the settings; `session` is in ms. Raises UserError for a run that failed or is unknown.
         """
         task = Task(Cell(replication, unclean, session), number)
         found = next((outcome for outcome in self._outcomes if outcome.task == task), None)

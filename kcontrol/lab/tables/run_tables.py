@@ -255,9 +255,10 @@ class Tables:
         return watch_handlers.handled_events(self._run.records, broker)
 
     def handler_steps(self, event: str, broker: int | None = None, *, memory: bool = False) -> pd.DataFrame:
-        """Return one row per read, write, transition and request of the event's last handler that did more than read.
+        """Return one row per read, write, transition and request of one handler of the event, such as "BrokerChange".
 
-        `event` is such as "BrokerChange". `memory` adds changes of memory. Raises UserError for an unhandled event.
+        It is the last one in the journal that did more than read; `memory` adds changes of memory. Raises UserError
+        for an unhandled event.
         """
         return analysis.handled(self._run.records, event, broker, memory=memory)
 

@@ -114,7 +114,8 @@ HANDLERS = {"change": "string", "handler": "string", "event": "string", "state":
 def handlers(rules: Rules) -> pd.DataFrame:
     """Return the znodes that brokers watch in the release of `rules`: one row per znode and event.
 
-    The columns are the fields of `WatchedZNode`.
+    The columns are the kind of change, Kafka's handler, the event, Kafka's name of the controller state, and the
+    watching brokers.
     """
     return Wide(journal_tables.table((row._asdict() for row in watched_events(rules)), HANDLERS, "znode"))
 

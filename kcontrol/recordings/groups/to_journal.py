@@ -194,7 +194,10 @@ PERFORM = {"request": Replay._request, "answer": Replay._answer, "timer": Replay
 
 
 def step_of(step: Step) -> Step:
-    """Return a recorded request, stop or start without `n`, `answer` and `answered_at`, as its `scenario` record has it."""
+    """Return a recorded request, stop or start without its number, its response and the time of the response.
+
+    This is the form that a `scenario` record of a journal has.
+    """
     return {name: value for name, value in step.items() if name not in ("n", "answer", "answered_at")}
 
 

@@ -252,7 +252,10 @@ def _rows(asked: Following, checkpoint: Checkpoint, shown: dict[str, tuple[str, 
 
 
 def _described(chosen: Chosen, checkpoint: Checkpoint, refused: Sequence[NoLog]) -> str:
-    """Return a text of all that the tables depend on; if this text has changed, the tables must be written again."""
+    """Return a text that says which lines of which files, and which time and topic, the tables are made from.
+
+    If this text has changed since the last round, the tables must be written again. `refused` are files that are no log.
+    """
     files = [(file.id, file.path, file.gone, file.seen, file.unread) for file in checkpoint.files]
     return repr((list(map(str, chosen)), checkpoint.round, sorted(files), [(str(item.path), item.reason) for item in refused]))
 

@@ -59,7 +59,7 @@ class Line(NamedTuple):
 
 
 class Ahead:
-    """An index of a limited number of coming log lines: `next` finds the next log line with a key.
+    """An index of a limited number of log lines: `next` finds the first line after a position that has a key.
 
     A key is such as ("move", "t-0@2") for the transitions of a replica, or ("speaks", 1) for all log lines of broker 1.
     """

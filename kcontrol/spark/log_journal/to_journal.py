@@ -102,7 +102,7 @@ class Replay:
         }
 
     def _group_table(self) -> dict[str, Callable[[Line], None]]:
-        """Return the readers of a group coordinator's lines, by the kind of the line."""
+        """Return the functions that read log lines of group coordinators, by kind of line, such as "member_left"."""
         groups = self.groups
         return {
             "rebalance_prepared": groups.prepared,

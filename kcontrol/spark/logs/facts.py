@@ -68,9 +68,9 @@ def kind_of(encoded: Column) -> Column:
 
 
 def converted(encoded: Column) -> Column:
-    """Return `encoded`, a text of `encoded_facts`, without empty facts and with simple values as JSON.
+    """Return `encoded`, the values found in a log message as text, without empty values and in part as JSON.
 
-    Simple values are lists of integers, and texts without a character that JSON escapes.
+    Lists of integers, and texts without a character that JSON escapes, become JSON.
     """
     # The other values keep their type: `json_facts` converts them one by one.
     for pattern, replacement in CONVERTED_TOGETHER:

@@ -79,9 +79,10 @@ def _evidence(found: Sequence[Section], zone: str | None) -> str:
 
 
 def write_report(path: Path, title: str, runs: Sequence[RunTimes], found: Sequence[Section], zone: str | None = None) -> None:
-    """Write the report as an HTML page to `path`, in place of an earlier report.
+    """Write a report about `runs` with the sections `found` as an HTML page to `path`, in place of an earlier report.
 
-    Raises UserError if `path` has a file that is no report, or if the page cannot be written.
+    `zone` describes the times of broker logs. Raises UserError if `path` has a file that is no report, or if the page cannot be
+    written.
     """
     try:
         if path.exists() and (not path.is_file() or GENERATOR not in path.read_text(encoding="utf-8", errors="replace")[:2000]):
@@ -209,7 +210,10 @@ def _section(section: Section, numbers: Mapping[str, int]) -> str:
 
 
 def _counts(section: Section, numbers: Mapping[str, int]) -> str:
-    """Return the section's table of counts in HTML: a row for each run, a column for each key, such as a reason, and totals."""
+    """Return a section's table of counts in HTML: a row per run, a column per key, such as a reason, and totals.
+
+    A section of the report has one subject, such as rebalances.
+    """
     counts, keys = section.counts(), section.keys
     named = [_head(key, f"{section.id}-k{place}", "number") for place, key in enumerate(keys)]
     heads = [_head("run"), *named, _head("all", css="number")]

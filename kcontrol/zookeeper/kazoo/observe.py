@@ -53,9 +53,9 @@ class Observer:
         raise UserError("An observed ZooKeeper is read-only: open a lab of your own, with Lab(), to write.")
 
     def tree(self) -> dict[str, Znode]:
-        """Return the existing znodes of ROOTS, such as `/brokers`, and all znodes below them, by path in sorted order.
+        """Return the znodes of ROOTS, Kafka's top paths such as `/brokers`, and all below them, sorted by path.
 
-        Each level of the tree takes two pipelined rounds.
+        Each level of the tree takes two rounds of pipelined reads.
         """
         level = _found(ROOTS, self.read(ROOTS))
         found = dict(level)
