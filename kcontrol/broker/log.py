@@ -106,7 +106,7 @@ class ReplicaLog(NamedTuple):
         return self.records[_position(self.records, offset) :]
 
     def below(self, offset: int) -> Records:
-        """Return the records before an offset."""
+        """Return the log's records with a smaller offset than `offset`."""
         return self.records[: _position(self.records, offset)]
 
     @property
@@ -146,7 +146,11 @@ class ReplicaLog(NamedTuple):
         return self._replace(segments=segments, delete_horizons=horizons)
 
     def after_restart(self) -> ReplicaLog:
-        """Return the log after a restart: the part on disk, and the checkpointed high watermark."""
+        """Return the log after a restart of its broker: what the broker's disk has kept.
+
+        The disk keeps records, epochs and segments. The log starts with the checkpointed high
+        watermark.
+        """
         high_watermark = min(self.checkpoint, self.log_end_offset)
         on_disk = ReplicaLog(self.records, self.epochs, self.checkpoint, high_watermark)
         return on_disk._replace(**{name: getattr(self, name) for name in OF_SEGMENTS})
@@ -157,7 +161,7 @@ OF_SEGMENTS = ("segments", "first_dirty_offset", "delete_horizons", "empty_until
 
 
 def _position(records: Records, offset: int) -> int:
-    """Return how many records are before an offset."""
+    """Return how many of `records`, sorted by offset, have a smaller offset than `offset`."""
     return bisect_left(records, offset, key=attrgetter("offset"))
 
 

@@ -134,7 +134,10 @@ def start_new_replica(
 def cached_leadership(
     ctx: ControllerContext, replicas: Sequence[PartitionReplica]
 ) -> Generator[effects.Effect, Any, Mapping[TopicPartition, LeaderAndIsr]]:
-    """Return the leadership of all partitions from the context; ignore `replicas`, read nothing."""
+    """Return the leadership of all partitions that the context has, whatever `replicas` are.
+
+    No znode is read; releases before 1.1 read them here (`stored_leadership`).
+    """
     yield from ()
     return ctx.leadership
 

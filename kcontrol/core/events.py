@@ -59,7 +59,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Startup(Event):
-    """The controller module of this broker starts."""
+    """The broker starts its controller, which then competes for `/controller`."""
 
     timestamp_ms: int = 0
 

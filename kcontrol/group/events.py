@@ -96,7 +96,10 @@ class LeaveGroup(GroupRequest):
 
 
 class CommittedOffset(NamedTuple):
-    """One offset of a commit; `commit_timestamp`, in ms, is None except in request version 1."""
+    """One offset of a commit.
+
+    `commit_timestamp`, in ms, is None except in version 1 of OffsetCommit.
+    """
 
     offset: int
     metadata: str = ""
@@ -208,7 +211,7 @@ class InitialJoinTimedOut(TimedEvent):
 
 @dataclass(frozen=True, slots=True)
 class SyncTimedOut(TimedEvent):
-    """The rebalance timeout of the sync phase of this generation is over."""
+    """The rebalance timeout of the sync phase (CompletingRebalance) of this generation is over."""
 
     group_id: str
     generation: int

@@ -22,7 +22,10 @@ AppendErrors = Literal["few", "all"]
 # fmt: off
 @dataclass(frozen=True, slots=True)
 class GroupRules:
-    """The value of each rule of the group coordinator in one release of Kafka."""
+    """The rules of the group coordinator with their values in one release of Kafka.
+
+    A rule is a difference between releases.
+    """
 
     release: str
 

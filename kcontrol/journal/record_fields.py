@@ -76,7 +76,7 @@ class LeaderAndIsr(msgspec.Struct):
 
 
 class UpdateMetadata(msgspec.Struct):
-    """The UpdateMetadata requests of a batch: `partitions` goes to each broker in `to`."""
+    """The UpdateMetadata requests in the batch of a `send` record: each broker in `to` gets all `partitions`."""
 
     partitions: dict[Partition, Entry]
     to: BrokerIds

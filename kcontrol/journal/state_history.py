@@ -56,7 +56,10 @@ class History:
 
     @property
     def state(self) -> State:
-        """Return the state after the last record. The returned dict is this object's own: it changes when the journal grows."""
+        """Return the cluster's state after the last record of the journal.
+
+        The returned dict is this object's own: it changes when the journal grows.
+        """
         self.take_in()
         return self._end.state
 

@@ -237,7 +237,7 @@ def process_actions(step: Step, gates: Gates) -> list[tuple[int, Item]]:
 
 
 def started(step: Step) -> list[int]:
-    """Return the brokers that a step starts."""
+    """Return the ids of the brokers that the actions of a recorded step start."""
     return [broker for do in step["do"].get("together", [step["do"]]) for broker in as_list(do.get("start", []))]
 
 

@@ -335,9 +335,9 @@ class _Reader:
 
 
 def answered(records: Iterable[Record]) -> dict[str, Any]:
-    """Return the first response to an AlterPartitionReassignments, with the protocol's error codes; {} without a response.
+    """Return the first response in `records` to an AlterPartitionReassignments: {"answer": {"error": 0, ...}}.
 
-    Its form is {"answer": {"error": 0, "partitions": {"t-0": 0}}}.
+    The entry "partitions" has the protocol's error code by partition. Return {} without a response.
     """
     for record in records:
         body = record.fields.get("body")

@@ -57,7 +57,10 @@ class MemoWorld(World):
 
     @classmethod
     def of(cls, world: World) -> MemoWorld:
-        """Return a memoized fork of a world. Raises ValueError on a real ZooKeeper."""
+        """Return a copy of `world` for the search, whose brokers reuse stored outcomes of their handlers.
+
+        Raises ValueError on a real ZooKeeper.
+        """
         plain, now_ms = world.fork(keep_replay_logs=True), world.now_ms
         zk, tool = cast(MemoryZooKeeper, plain.__dict__.pop("zk")), plain.__dict__.pop("_tool")
         memoized = cls.__new__(cls)

@@ -1,1 +1,1 @@
-"""Journals of runs as Spark tables, in memory and as Parquet files."""
+"""Converts journals of runs, broker logs, and segments of the offsets topic into Spark tables and Parquet files."""

@@ -101,7 +101,7 @@ def moments(records: Iterable[Record], group_id: str, *, places: bool = False) -
 def _concerns(path: Sequence[Any], places: bool) -> bool:
     """Return whether a change at a path of the cluster's state, such as ("nodes", "1", "group"), can concern a group.
 
-    Only with `places` can a change of the offsets topic's znodes concern a group.
+    The znodes of the offsets topic concern a group only if `places` is true: then the picture shows the group's partition.
     """
     if path[0] == "znodes":
         return places and (len(path) < 2 or str(path[1]).startswith(OFFSETS_ZNODES))

@@ -55,7 +55,10 @@ def _znode(state: State, path: str) -> tuple[Any, ...] | None:
 
 
 def differences(one: State, other: State) -> dict[str, Any]:
-    """Return the differences of two states, such as {"brokers": {"1": ("alive", "dead")}, "partitions": {}, "znodes": []}."""
+    """Return how two states of a cluster differ: {"brokers": {"1": ("alive", "dead")}, "partitions": {}, "znodes": []}.
+
+    A pair has the value in `one` before the value in `other`.
+    """
     pair = (one, other)
     paths = sorted({*one["znodes"], *other["znodes"]})
     return {

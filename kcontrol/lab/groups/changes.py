@@ -50,9 +50,9 @@ QUESTIONS: tuple[tuple[str, str, Callable[[dict[str, str]], Fact]], ...] = (
 
 
 def is_question(what: str) -> bool:
-    """Return whether the text `what` names a fact of a group, such as "leader of g" or "owner of t-0 in g".
+    """Return whether the text `what` names a fact of a group that `lab.why` can explain.
 
-    The legal forms are those of QUESTIONS.
+    Examples are "leader of group g", "generation of g", "owner of t-0 in g" and "offset of g in t-0".
     """
     return any(re.fullmatch(form, what) for form, _, _ in QUESTIONS)
 

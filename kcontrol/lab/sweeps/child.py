@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def _end_with_parent(orders: BinaryIO) -> None:
-    """Wait until the parent closes the pipe, and end this process."""
+    """Wait until the parent process closes the pipe `orders`, then end this process."""
     orders.read()
     os._exit(1)
 

@@ -176,9 +176,9 @@ def cores() -> int:
 
 
 def _attempted(job: Job, seconds: float, tasks: Sequence[Task]) -> list[Outcome | str]:
-    """Return the outcomes of tasks that run on a Spark executor; a task fails after `seconds`.
+    """Return the outcomes of `tasks`, each a run of the sweep; this function runs on a Spark executor.
 
-    After a UserError, return a list with the error's text alone.
+    A run that takes longer than `seconds` fails. After a UserError the list has nothing but the error's text.
     """
     try:
         return list(processes.outcomes(job, [tasks], seconds))

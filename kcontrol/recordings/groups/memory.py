@@ -177,7 +177,10 @@ class Memory:
     # ---------------------------------------------------------------- rebalances
 
     def prepare(self, rule: str, cause: RecordId) -> None:
-        """Begin a rebalance; `rule` is its reason in the journal. Do nothing without a group and during PreparingRebalance."""
+        """Begin a rebalance of the recorded group: move it to PreparingRebalance; `rule` is the reason in the journal.
+
+        Do nothing without a group, or if the group is in PreparingRebalance already.
+        """
         group = self.group
         if group is None or group.state is PREPARING:
             return
@@ -308,7 +311,10 @@ class Memory:
         return self.append(at, at + 1, written, cause)
 
     def append_tombstones(self, cause: RecordId) -> None:
-        """Append the tombstones that come next in the recorded log, and remove the offsets that they delete."""
+        """Append the tombstones that come next in the recorded log, up to the first other record.
+
+        Remove the offsets that these tombstones delete.
+        """
         end = self.appended
         while end < len(self.log) and self.log[end][2] is None:
             end += 1

@@ -1,6 +1,6 @@
-"""The changes of a recorded coordinator's memory by each request, inferred from the request and its response.
+"""Infers what each request has changed in a recorded coordinator's memory, from the request and its response.
 
-HANDLERS has one function for each API.
+HANDLERS has one function for each API, such as "JoinGroup".
 """
 
 from __future__ import annotations

@@ -129,7 +129,10 @@ class Memory:
         return self._transaction(by, cause, inferred, ops)
 
     def delete(self, by: int | None, cause: RecordId | None, inferred: str | None, *paths: str) -> RecordId | None:
-        """Record a transaction that deletes those of `paths` that exist; record nothing, and return None, if none exists."""
+        """Add to the journal a transaction of the broker `by` that deletes those of `paths` that exist.
+
+        Return its record's id; add nothing and return None if none exists. `inferred` names the values that no log line has.
+        """
         ops = [["delete", path, "", None, False] for path in paths if path in self.versions]
         for _, path, *_ in ops:
             del self.versions[str(path)]

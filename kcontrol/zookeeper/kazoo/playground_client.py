@@ -136,5 +136,5 @@ class MemoryPlaygroundClient:
         self.kazoo.deliver_notifications()
 
     def close(self) -> None:
-        """Close the session."""
+        """Close the client's session, which deletes the client's ephemeral znodes."""
         self.kazoo.stop()

@@ -36,7 +36,7 @@ class Relay:
             _end(link)
 
     def mend(self) -> None:
-        """Accept connections again."""
+        """Accept connections to the port again, after `cut` has ended all of them."""
         self._is_cut = False
 
     def close(self) -> None:

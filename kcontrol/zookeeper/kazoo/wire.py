@@ -56,7 +56,7 @@ class SetWatches:
         self._paths = [sorted(data), sorted(missing), sorted(children)]
 
     def serialize(self) -> bytes:
-        """Return the body of the request."""
+        """Return the body of the SetWatches request in the bytes of ZooKeeper's protocol."""
         body: bytes = long_struct.pack(self._zxid)
         for paths in self._paths:
             body += int_struct.pack(len(paths)) + b"".join(write_string(path) for path in paths)

@@ -34,7 +34,7 @@ class ZooKeeperProblem(UserError):
 
 
 class _PortTaken(Exception):
-    """Another process took the port after we chose it and before the server bound it."""
+    """The error if another process takes the port between `free_port` and the start of the ZooKeeper server."""
 
 
 def class_path() -> str:
@@ -111,7 +111,7 @@ class EmbeddedZooKeeper:
 
     @property
     def hosts(self) -> str:
-        """The connection string, `127.0.0.1:port`."""
+        """The connection string of this server for a ZooKeeper client, `127.0.0.1:port`."""
         return f"127.0.0.1:{self.port}"
 
     @property
