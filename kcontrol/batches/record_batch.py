@@ -39,7 +39,7 @@ class Record(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """A batch: its first offset, its records in the order of their offsets, and its codec, a number in WRITTEN.
+    """A batch: its first offset, its records in the order of their offsets, and its codec, 0 (none) or 1 (gzip).
 
     The log cleaner can have removed the record at the first offset.
     """

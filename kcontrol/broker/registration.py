@@ -52,8 +52,8 @@ def get_or_generate_cluster_id(cluster_id: str) -> Handler:
 def make_sure_path_exists_after_read(path: str) -> Handler:
     """Create a persistent znode and its parents if a read shows that the znode is missing.
 
-    Raises WriteFailed as `make_sure_path_exists` does. Source: ZkUtils.makeSurePersistentPathExists
-    (0.8.1 to 1.0).
+    Raises WriteFailed after any error of a write but NodeExists. Source:
+    ZkUtils.makeSurePersistentPathExists (0.8.1 to 1.0).
     """
     (stat,) = yield Exists((path,))
     if stat is None:

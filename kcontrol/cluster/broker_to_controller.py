@@ -64,7 +64,10 @@ def refusal_key(world: World, n: int, target: int) -> tuple[Any, ...]:
 
 
 def reaches_before_renewal(world: World, n: int, receiver: int) -> bool:
-    """Return whether broker `n` can send its first pending request before `receiver` renews its expired session."""
+    """Return whether broker `n` can send its oldest pending request while the session of `receiver` is expired.
+
+    Before `receiver` renews its session, only one such request reaches it; requests to other brokers are not affected.
+    """
     target = receiver_of(world, n, world.network.pending(n)[0])
     # The first request to the receiver fails in its first call to ZooKeeper; a second one is sent only after the renewal.
     return n != receiver and (target != receiver or not world.processes[receiver].was_sent_request)

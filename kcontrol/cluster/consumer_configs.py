@@ -64,7 +64,7 @@ CONSUMER_SETTINGS: dict[str, ConsumerSetting] = {
 
 
 def known(release: str) -> list[str]:
-    """Return the names in CONSUMER_SETTINGS that a consumer of this release has."""
+    """Return the names of the consumer settings that kcontrol simulates and that a consumer of this release has."""
     return [name for name, row in CONSUMER_SETTINGS.items() if is_since(row.defaults[0][0], release)]
 
 

@@ -71,10 +71,11 @@ def wait(world: World, ms: int) -> None:
 
 
 def next_action(world: World, end_ms: int | None = None) -> Action | None:
-    """Return the earliest action of a consumer or a timer; ("wait", ms) if time must pass before the action.
+    """Return the earliest action of a consumer or a timer; ("wait", ms) if time must pass before it.
 
-    Return None at `end_ms`. Without `end_ms`, return None if only heartbeats and timers that change no group are left.
+    Return None at the virtual time `end_ms`; without `end_ms`, when nothing is left that changes a group.
     """
+    # Heartbeats, and timers that change no group, can go on without end.
     due = sorted((*_requests(world), *_deadlines(world)), key=lambda one: one.at_ms)
     if end_ms is None and all(one.keeps for one in due):
         return None

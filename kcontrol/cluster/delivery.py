@@ -55,7 +55,7 @@ def deliver(world: World, n: int) -> None:
 
 
 def is_deliverable(world: World, sender: int, receiver: int) -> bool:
-    """Return whether the receiver can handle the first request of this channel now.
+    """Return whether the receiver can handle the oldest request of the channel from `sender` to `receiver` now.
 
     Raises IndexError for an empty channel.
     """

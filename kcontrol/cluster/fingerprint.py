@@ -91,7 +91,10 @@ def digest(parts: list[Text]) -> str:
 
 
 def ranks(parts: Iterable[tuple[int, ...]]) -> list[int]:
-    """Return the ranks of the zxids of all parts among each other: [1, 0, 1] for the parts (30, 10) and (30,)."""
+    """Return the rank of each zxid among all zxids of all parts: [1, 0, 1] for the parts (30, 10) and (30,).
+
+    A part has one component's zxids, such as a broker's.
+    """
     zxids = list(chain.from_iterable(parts))
     found = {zxid: rank for rank, zxid in enumerate(sorted(set(zxids)))}
     return [found[zxid] for zxid in zxids]

@@ -163,7 +163,7 @@ class Network:
         return sorted(pair for pair, waiting in self.channels.items() if waiting and pair not in busy)
 
     def request_event(self, pair: tuple[int, int]) -> events.Event:
-        """Mark the first request of the channel (sender, receiver) as in flight; return the event that the receiver handles."""
+        """Mark the oldest request of the channel (sender, receiver) as in flight; return the event for the receiver."""
         queued = self.channels[pair][0]
         requests, receiver = queued.requests, pair[1]
         sent = queued.record

@@ -30,7 +30,10 @@ PAGES: dict[str, Callable[[Rules], Design]] = {
 
 @cache
 def design_of(rules: Rules) -> Design:
-    """Return the controller of the release of `rules`: its tables and functions."""
+    """Return the design of a release's controller: its tables, such as events and handlers.
+
+    It also has the functions that differ between releases; `rules` are the release's rules.
+    """
     # A release from 1.1 to 2.5 has the tables of 2.8, with functions of its own.
     return PAGES[rules.design](rules)
 

@@ -143,7 +143,7 @@ def _parts_of_change(
 ) -> RecordParts:
     """Return the kind, cause and fields of a transition's journal record: `change`, `conflict` or `failed_change`.
 
-    `result` is the write's result, None without a write. `after` None means that the handler's `begin` record is the cause.
+    `result` is the write's result, None without a write. `after` None: the handler's `begin` record is the cause.
     """
     # `checked` is the version of `/controller_epoch` that the write has checked (-1: no check); `after` is the sequence number
     # of the record that caused the transition.

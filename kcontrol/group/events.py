@@ -310,7 +310,7 @@ class PartitionResigned(TimedEvent):
 
 @dataclass(frozen=True, slots=True)
 class TransactionCompleted(Event):
-    """A commit or abort marker of a transaction is in these partitions of the offsets topic."""
+    """A transaction's commit or abort marker is in the log of `partitions` of the offsets topic."""
 
     # The id of the transaction's producer.
     producer: int

@@ -68,7 +68,8 @@ DEFAULTS: dict[str, Any] = {
 def write(layout: Layout, fields: Mapping[str, Any]) -> bytes:
     """Return `fields` as bytes, in the order of `layout`, such as `(("group", "string"), ...)`.
 
-    Raises KeyError for a field that is missing and has no value in DEFAULTS.
+    A missing field gets its default, such as -1 for `leader_epoch`. Raises KeyError for a missing
+    field without a default.
     """
     fields = DEFAULTS | dict(fields)
     # A type is "int32" or another integer, "string", "bytes", a layout, or [type] for a list.
@@ -131,9 +132,9 @@ def _number(form: str, data: bytes, start: int) -> tuple[int, int]:
 
 
 def encode(record: str, version: int, fields: Mapping[str, Any]) -> bytes:
-    """Return the version and the fields as bytes, by the layout of `record` (a key of LAYOUTS).
+    """Return the version and the fields as bytes; `record` is a kind such as "offset_key".
 
-    Raises ValueError for an unknown version.
+    The layouts by kind and version are in LAYOUTS. Raises ValueError for an unknown version.
     """
     fields = sorted_subscription(fields) if record == "subscription" and version else fields
     return struct.pack(">h", version) + write(_layout(record, version), fields)

@@ -256,7 +256,10 @@ Condition = Callable[[ReactionInput], bool]
 
 
 class Reaction(NamedTuple):
-    """One row of GROUP_REACTIONS: the reaction to certain requests in certain states of a group."""
+    """One row of GROUP_REACTIONS: the coordinator's reaction to a request, such as an error.
+
+    The row has the states of the group, the requests, and a condition for which the row holds.
+    """
 
     states: tuple[State, ...]
     requests: tuple[Request, ...]

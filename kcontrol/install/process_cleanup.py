@@ -36,7 +36,10 @@ def start(mark: str, remove: Path) -> "subprocess.Popen[bytes]":
 
 
 def kill_marked(mark: str, *, kill: bool, variable: str = MARK, unread: set[int] | None = None) -> "list[psutil.Process]":
-    """Return the running processes with `mark` as the value of the environment variable `variable`; kill them if `kill`."""
+    """Return the running processes whose environment variable `variable` has the value `mark`; kill them if `kill`.
+
+    The ids of processes whose environment cannot be read are added to the set `unread`.
+    """
     import psutil  # Imported late, so that this process stays small while it waits.
 
     # From the newest to the oldest: in a chain in which each process starts the next one and ends, only the newest still runs.

@@ -24,7 +24,7 @@ def folder() -> Path | None:
 def read(place: Path | None) -> dict[str, dict[str, Any]]:
     """Return the learner's progress: exercise id to {"tries": 2, "hints": 0, "solved": True}.
 
-    The key PREDICTIONS has the answers to questions: question id to the text of the chosen option.
+    The key "predictions" has the answers to questions: question id to the text of the chosen option.
     """
     # Outside a learner's folder the progress lasts as long as this process.
     if place is None:

@@ -67,9 +67,9 @@ def keep(path: Path) -> None:
 
 
 def clear(place: Path) -> str:
-    """Delete the oldest journals in the folder `place` if there are more than MOST_RUNS or more than MOST_MB of them.
+    """Delete the oldest journals in the folder `place` if it has more than 200 journals or 50 MB of them.
 
-    Return a sentence about the deletion, "" if nothing was deleted. Raises OSError if a deletion fails.
+    Return a sentence about the deletion, "" without deletion. Raises OSError if a deletion fails.
     """
     if not (place / INDEX).is_file():
         return ""

@@ -66,7 +66,7 @@ class Changes:
         self.noted.append(("update", path, values))
 
     def omit(self, keys: Iterable[Any], *path: str) -> None:
-        """Remove `keys` from the object at `path` of the state, and add the change to `noted`.
+        """Remove `keys` from the object at `path` (keys into the state), and add this change to the list `noted`.
 
         Raises KeyError if there is no object at `path`. Missing `keys` are no error.
         """
@@ -80,9 +80,9 @@ class Changes:
         self.noted.append(("push", path, value))
 
     def shift(self, *path: str) -> Any:
-        """Remove and return the first value of the list at `path` of the state, and add the change to `noted`.
+        """Remove and return the first value of the list at `path`, the keys into the state.
 
-        Raises IndexError for an empty list.
+        Add this change to the list `noted`. Raises IndexError for an empty list.
         """
         self.noted.append(("shift", path, None))
         return self._at(path).pop(0)

@@ -81,7 +81,7 @@ def say(decision: Decision | None, partition: str) -> str:
 
 
 def rule(decision: Decision | None, records: Sequence[Record], release: str) -> tuple[str, str]:
-    """Return two texts: the rule behind a decision in words, and the function of Kafka's `release` that has the rule.
+    """Return (rule, source): the rule by which Kafka made a decision, as a sentence, and its function in `release`.
 
     Both are "" if no rule is found. `records` is the journal with the decision.
     """

@@ -314,9 +314,9 @@ class Run(metaclass=Named):
 
 
 def open_journal(path: str | Path) -> Run:
-    """Return the run in a file, read-only: a journal of a lab, or a recording of real brokers, such as "2.8.2/isr-order".
+    """Return the run in `path`, read-only: a journal's or a recording's file, or the name of a shipped recording.
 
-    Raises UserError if the file is neither a journal nor a recording.
+    A shipped recording has a name such as "2.8.2/isr-order". Raises UserError for any other file.
     """
     try:
         path = catalogue.file_of(arguments.path(path, "run.jsonl"))

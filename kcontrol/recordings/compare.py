@@ -215,10 +215,9 @@ class StepComparison:
                 yield self.differ("requests", about, left_counts[key], right_counts[key])
 
     def _remove_unsent(self, left: dict[Any, list[Any]], right: dict[Any, list[Any]]) -> set[tuple[Any, Any]]:
-        """Remove the last requests of a controller that resigns or stops if they arrived in one recording only.
+        """Remove the requests of a controller's ended term to a broker if one recording lacks the last ones.
 
-        `left` and `right` have the contents of requests by (sender, receiver, partition). Return the removed (sender,
-        receiver).
+        `left` and `right` are the recordings' requests, by (sender, receiver, partition). Return the removed (sender, receiver).
         """
         found = set()
         for key in _keys(left, right):
@@ -375,9 +374,9 @@ class Normalizer:
     def requests(
         self, handled: Iterable[dict[str, Any]], raced: Mapping[str, set[int]], stopped: set[Any]
     ) -> tuple[dict[tuple[Any, ...], list[Any]], Counter[tuple[Any, ...]]]:
-        """Return a step's requests in two forms: contents by (sender, receiver, partition), and numbers by API.
+        """Return a step's requests in two forms: contents by (sender, receiver, partition), and their numbers by API.
 
-        `raced` has the leader epochs of this step's ISR changes by partition; requests to `stopped` brokers are left out.
+        For leader epochs in `raced`, fields that depend on timing are left out; requests to `stopped` too.
         """
         found: dict[tuple[Any, ...], list[Any]] = defaultdict(list)
         # The numbers have keys (sender, receiver, API, whether StopReplica deletes).

@@ -17,7 +17,7 @@ Group = list[dict[str, Any]]
 
 
 class Item(NamedTuple):
-    """One item of the order that `interleave` returns for a recorded step, such as a transaction or a request."""
+    """One item of a recorded step, such as a ZooKeeper transaction or a request, as `interleave` yields it."""
 
     # "write": `what` is a list of the writes of one transaction, and `move` their transition or None. "move": a transition
     # without a write. "request": a request at its arrival. "sent": a request whose sender ends before the arrival. "start",
@@ -362,7 +362,10 @@ class _Interleaver:
         return move["to"] != "ReplicaDeletionSuccessful" or next(stops, -1) < self.next_request
 
     def _is_request_ready(self, out: int) -> bool:
-        """Return whether the step's next request can be placed after the step's first `out` ZooKeeper transactions."""
+        """Return whether the step's next recorded request can follow the first `out` transactions in the order.
+
+        A request follows the ZooKeeper transactions and the replica transitions on which it depends.
+        """
         n = self.next_request
         if n >= len(self.requests) or self.request_gates[n] > out:
             return False

@@ -211,10 +211,9 @@ class Player:
         return self._next_fetch(routine, following) if following[0] == "fetch" else following
 
     def _next_fetch(self, routine: list[Any], following: Any) -> Any:
-        """Return the first possible fetch of `joins`, else `following`.
+        """Return the first fetch in `joins`, in recorded order, that is possible now (in `routine`), else `following`.
 
-        `joins` has the recorded fetches that add followers to ISRs, `routine` the possible actions, and `following` is the fetch
-        that the cluster would perform.
+        `joins` has recorded fetches that add followers to ISRs; `following` is the cluster's own next fetch.
         """
         for fetch in self.joins:
             if fetch in routine:

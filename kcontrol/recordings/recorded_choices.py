@@ -46,9 +46,9 @@ class RecordedChoices:
 
     @property
     def next_controller(self) -> int | None:
-        """The broker that makes the next recorded creation of `/controller` or of its registration.
+        """The broker of the next recorded creation of `/controller` or of a broker's registration.
 
-        After the last creation, and while a controller has still to resign: the broker that has created last, or None.
+        The broker of the last repeated creation (or None) if no creation follows, or while a controller must still resign.
         """
         # While a controller will still resign, and after the last creation, the broker of the last one.
         return self.claims[0][0] if self.claims and not self._resigns_again else self._acting
@@ -94,7 +94,10 @@ class RecordedChoices:
         return sender, receiver, self.world.network.channels[sender, receiver][0].requests.controller_epoch
 
     def fetch_timeouts(self) -> list[Action]:
-        """Return ("fetch_timeout", broker) for each broker whose delayed LeaderAndIsr response is in the recording."""
+        """Return ("fetch_timeout", broker) for each broker whose delayed LeaderAndIsr response is due by the recording.
+
+        This action ends the fetch for which the broker delays the response.
+        """
         # The broker delays the response until its fetch from a frozen leader has timed out.
         recorded = [(r["by"], r["to"], r["api"]) for r in self.step.get("requests", ())]
         found = []

@@ -1,6 +1,6 @@
 """Kafka's guarantees about records, for simulated clusters whose brokers store records.
 
-DURABLE has all of them; they hold as long as elections are clean.
+The tuple DURABLE has one function for each guarantee. The guarantees hold as long as elections are clean.
 """
 
 from __future__ import annotations

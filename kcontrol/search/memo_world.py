@@ -218,7 +218,7 @@ class MemoAdminClient:
 
 
 def why_plain(world: World) -> str | None:
-    """Return why a MemoWorld does not support the settings of `world`, such as "the cluster has consumers"; None if it does."""
+    """Return why the settings exclude the quick search (MemoWorld), such as "the cluster has consumers"; else None."""
     if any(row.lock for row in design_of(world.settings.rules()).threads):
         return "the threads of a controller before 0.11 share a lock"
     if world.settings.consumers:
@@ -227,5 +227,8 @@ def why_plain(world: World) -> str | None:
 
 
 def fork_for_search(world: World) -> World:
-    """Return a copy of the world for a search: a MemoWorld, or a World if a MemoWorld does not support the settings."""
+    """Return a copy of the world for a search: a MemoWorld, which repeats stored outcomes of handlers.
+
+    The copy is a plain World if a MemoWorld does not support the settings (`why_plain`).
+    """
     return world.fork(keep_replay_logs=True) if why_plain(world) else MemoWorld.of(world)

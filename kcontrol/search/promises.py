@@ -1,6 +1,7 @@
-"""Promises about a cluster, which a search tries to break: `always`, `never` and `comes_to_rest_with`.
+"""Promises are conditions on the states of a cluster. A search tries to find a run that breaks one.
 
-A search that breaks no promise has proved nothing about runs beyond its bounds.
+`always`, `never` and `comes_to_rest_with` make promises. A search that finds no such run has proved nothing about runs
+beyond its limits, such as the number of steps.
 """
 
 from __future__ import annotations
@@ -167,7 +168,7 @@ def _condition(condition: Any) -> Invariant | Condition:
 
 
 def promise(given: Any) -> Promise:
-    """Return `given` if it is a Promise; for the name of an invariant, return the promise that it always holds.
+    """Return `given` if it is a Promise; for an invariant's name, return the promise that the invariant always holds.
 
     Raises UserError, which lists the kinds of promises and the names, for any other value.
     """

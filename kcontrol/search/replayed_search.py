@@ -75,9 +75,9 @@ def explorer(start: bytes) -> Explorer:
 
 
 def answers(start: bytes, nodes: Sequence[FrontierState]) -> list[Answer]:
-    """Return a list of successors for each state in `nodes`; `start` is the pickled Start of the search.
+    """Return, for each state in `nodes`, the list of states that one action leads to; `start` is the pickled Start.
 
-    The text of a UserError ends a list. After a UserError or a violation all further lists are empty.
+    A UserError's text ends a list. Lists after a UserError or violation are empty.
     """
     # The search ends at the first violation or error, so it needs no further lists.
     found: list[Answer] = []

@@ -134,7 +134,7 @@ class Gateway:
         return self._process.poll() is None
 
     def ended(self) -> int | None:
-        """Return the exit status of Spark's Java; None if Java still runs after END_TIMEOUT_S."""
+        """Wait up to 10 s for the end of Spark's Java process; return its exit status, None if it still runs."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             return self._process.wait(END_TIMEOUT_S)
         return None
@@ -297,7 +297,7 @@ def _cluster_session(master: str, settings: dict[str, str]) -> "SparkSession":
 def open_session() -> "Iterator[SparkSession]":
     """Yield the open Spark session; if none is open, yield a new one and end it after the `with` block.
 
-    Raises SparkProblem and JavaProblem like `spark_session`.
+    Raises SparkProblem if Spark is missing or fails to start, JavaProblem without Java 17.
     """
     was_open = _gateway is not None and _gateway.is_alive()
     session = spark_session()

@@ -137,7 +137,7 @@ def _refusal(out: Path, reason: str) -> UserError:
 def claim(out: Path, tables: Sequence[str] = spark_views.TABLES, content: Mapping[str, Any] = FORMAT) -> None:
     """Create the folder `out` for `tables`; if it exists, undo the unfinished work of a killed process there.
 
-    `content` is written to a new file MARK. Raises UserError if `out` is a file or holds other files.
+    A new folder gets `_kcontrol.json` with `content`. Raises UserError if `out` is a file or has other files.
     """
     if out.exists() and not out.is_dir():
         raise UserError(f"{out} is a file: name a new or empty folder for the tables.")

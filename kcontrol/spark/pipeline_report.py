@@ -35,7 +35,7 @@ MEASURED_COUNT = 100_000
 
 
 def per_second(count: int, seconds: float, what: str) -> str:
-    """Return the text of a rate, such as " (20,000 lines per second)", or "" for a `count` below MEASURED_COUNT."""
+    """Return a rate such as " (20,000 lines per second)", or "" for a `count` below 100,000; `what` is "lines" here."""
     # With fewer lines or records Spark's start takes most of the `seconds`, so that a rate says nothing about the
     # count.
     return f" ({count / seconds:,.0f} {what} per second)" if count >= MEASURED_COUNT else ""
@@ -123,11 +123,12 @@ def follow_logs(
     paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen = pipeline.ALL, master: str | None = None,
     redact: Redaction | None = None, *, once: bool = False,
 ) -> bool:  # fmt: skip
-    """Write the tables of the broker logs in `paths` to `out`, and again whenever the logs have grown, until Ctrl-C.
+    """Write the tables of the broker logs in `paths` to `out`, again whenever the logs have grown, until Ctrl-C.
 
-    With `once`, end when all lines are in the tables. Return False if a file is no log of Kafka. Raises UserError.
+    With `once`, end when all present lines are written. Return False if some file is no log.
     """
     # After Ctrl-C the result is True.
+    # Raises UserError for wrong paths, for an `out` with other files, and without Spark.
     _check(master)
     begin, last = time.monotonic(), "No table was written."
     try:

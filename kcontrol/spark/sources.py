@@ -41,9 +41,9 @@ PATH = "regexp_replace(url_decode(replace({}, '+', '%2B')), '^file:/*', '/')"
 
 
 def journal_lines(spark: SparkSession, journals: Sequence[JournalOfRun]) -> DataFrame:
-    """Return one row per journal record: run, clock, the number `n` of the record from 1, and the columns of LINE.
+    """Return one row per journal record: run, clock, number `n` from 1, id, kind, cause, at_ms, and fields as JSON.
 
-    Kinds and fields of records in earlier journal versions get the names of the latest version.
+    Kinds and fields of records in earlier journal versions get the latest version's names.
     """
     from pyspark.sql import functions as sql
 

@@ -34,9 +34,9 @@ def table_sql(name: str) -> str:
 
 
 def register(spark: SparkSession, *paths: str | Path, last: str = TABLES[-1]) -> None:
-    """Create a Spark view for each table of TABLES up to the table `last`, with the rows of the runs in `paths`.
+    """Create Spark views with the tables of the runs in `paths`: TABLES, in its order, up to the table `last`.
 
-    Raises UserError for a path without a journal, and for a file that is no journal.
+    Raises UserError for a path without a journal and for other files.
     """
     journals, refused = journals_of([Path(path) for path in paths])
     if refused:

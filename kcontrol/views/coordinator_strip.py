@@ -44,7 +44,10 @@ class CoordinatorStrip(GroupStrip):
         return sorted({n for place in self._places for n in (*place.loading, *place.owned)})
 
     def _drawn(self) -> tuple[list[str], float]:
-        """Return SVG elements, the rows of the partition above the strip of the group, and the height of both in pixels."""
+        """Return the SVG elements of the picture and its height in pixels.
+
+        Above are rows about the partition of the offsets topic that stores the group, below is the strip of the group.
+        """
         below, height = super()._drawn()
         is_known = any(place.number is not None for place in self._places)
         rows = {"leader": [_leader(place) for place in self._places]} if is_known else {}

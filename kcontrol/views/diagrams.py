@@ -35,12 +35,18 @@ WIDEST = 4
 
 
 class Diagram(graphviz.Digraph):  # type: ignore[misc]
-    """A Digraph whose SVG follows the page's light or dark theme; `outline()` returns its nodes and edges as text."""
+    """A graph of nodes and edges, drawn as SVG in the page's light or dark theme.
+
+    `outline()` returns the graph as lines of text.
+    """
 
     said: tuple[str, ...] = ()
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None, **_: Any) -> dict[str, Any]:
-        """Return, by MIME type, the picture as SVG and the outline for frontends without pictures; ignore IPython's arguments."""
+        """Return the diagram by MIME type: an SVG picture, and text (`outline`) for frontends without pictures.
+
+        The arguments, which IPython passes, are ignored.
+        """
         return {"image/svg+xml": self.svg(), "text/plain": self.outline()}
 
     def svg(self) -> str:
@@ -53,7 +59,10 @@ class Diagram(graphviz.Digraph):  # type: ignore[misc]
         return f"{head}{tag}{STYLE}{rest}"
 
     def outline(self) -> str:
-        """Return one line for each node and edge, in the order of their addition: the text that `add_node` or `add_edge` got."""
+        """Return the graph as text: one line for each node and edge, in the order of their addition.
+
+        The lines are those that `add_node` and `add_edge` got.
+        """
         return "\n".join(self.said)
 
     def add_node(self, key: str, lines: Sequence[str], tooltip: str = "", css: str = "") -> None:
@@ -67,7 +76,10 @@ class Diagram(graphviz.Digraph):  # type: ignore[misc]
         self.said = (*self.said, tooltip or " ".join(lines))
 
     def add_edge(self, source: str, target: str, line: str, tooltip: str = "", label: str = "") -> None:
-        """Add an edge with the text `label`; `line` is its line in the outline, and its tooltip if `tooltip` is ""."""
+        """Add an edge from the node `source` to the node `target`, with the text `label` beside the edge.
+
+        `line` describes the edge in the text version (`outline`), and replaces an empty `tooltip`.
+        """
         self.edge(source, target, label=_literal([label]), tooltip=_literal([tooltip or line]))
         self.said = (*self.said, line)
 

@@ -31,7 +31,10 @@ def _machine(table: TransitionTable, method: str) -> dict[str, Any]:
 
 
 def _meanings() -> dict[str, Any]:
-    """Return the table of `meanings.json` with the transition tables of the three state machines under "machines"."""
+    """Return the explanations in `meanings.json`; under "machines" are the transition tables of all state machines.
+
+    They are those of partitions, replicas and groups.
+    """
     written: dict[str, Any] = json.loads((STATIC / "meanings.json").read_text(encoding="utf-8"))
     return written | {"machines": {table.name: _machine(table, written["machines"][table.name]) for table in TABLES}}
 
@@ -66,7 +69,10 @@ def note(machine: str, source: str, target: str) -> str:
 
 
 def row_of(record: Record) -> str:
-    """Return the transition of a `change` record of the journal as "A -> B: sentence", "" for any other record."""
+    """Return a `change` record's transition as "source -> target: its explanation"; "" for any other record.
+
+    The explanation is that of the transition table's row, from `meanings.json`.
+    """
     fields = record.fields
     if record.kind != "change":
         return ""

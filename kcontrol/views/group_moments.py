@@ -179,7 +179,10 @@ class Bar(NamedTuple):
 
 
 class Lane(NamedTuple):
-    """One row of the group strip: a member id with its bars in the order of time."""
+    """One row of the group strip: a member id with its bars in the order of time.
+
+    A bar is a time in the generation, or a time with a parked JoinGroup or SyncGroup.
+    """
 
     member_id: str
     # "A" for the first member id, then "B" and so on.

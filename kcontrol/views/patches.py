@@ -61,9 +61,9 @@ class Patches:
         self._texts: dict[str, int] = {}
 
     def of(self, row: Row, changes: Iterable[Change]) -> Row:
-        """Return the entries `patch`, `texts` and `with` of the row, which the module's docstring describes.
+        """Return the patch of this row (one journal record), which the browser applies to its copy of the state.
 
-        `changes` are the changes of the state by the row's record. Return {} if no panel of the viewer draws them.
+        `changes` are the record's changes of the state; return {} if no panel draws them.
         """
         shown = [change for change in changes if is_shown(change[1])]
         if not shown:
@@ -118,7 +118,7 @@ class _FormMaker:
                     self._note(item, f"{place}.{number}", deep - 1)
 
     def key(self, part: str) -> Any:
-        """Return the form of a key in the path of a change: "$id.0" for the id of the row's broker.
+        """Return the text for one key of a changed value's path: "$id.0" for the id of the record's broker.
 
         For any other key return what `form` returns.
         """

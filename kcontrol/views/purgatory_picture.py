@@ -67,7 +67,7 @@ class PurgatoryPicture:
         return f"Purgatory {self.purgatory.name} of broker {self.broker} at {self.now_ms:,} ms: {counters}."
 
     def lines(self) -> list[str]:
-        """Return the title, the rings with their clocks, and one line for each operation in the picture."""
+        """Return the picture as text: the title, the tick and clock of each wheel, and a line for each operation."""
         rings = ", ".join(f"{clock.duration(ring.tick_ms)} (clock {ring.now_ms:,} ms)" for ring in self.purgatory.rings())
         return [self.title, f"  rings: {rings}", *(f"  {self._condition(o, letter)}" for o, letter in self.letters.items())]
 
@@ -161,7 +161,10 @@ def _is_watched(purgatory: Purgatory, operation: Operation) -> bool:
 
 
 def _tasks(letters: list[str], number: int) -> str:
-    """Return what a slot with `number` tasks shows: their letters, or the first letter and the number of the other tasks."""
+    """Return the text in one slot of the timing wheel: its tasks' letters, such as "AB"; "A+3" for 4 tasks or more.
+
+    "A+3" means task A and 3 others. Without letters return `number`.
+    """
     if not letters:
         return str(number)
     return "".join(letters) if number <= 3 else f"{letters[0]}+{number - 1}"

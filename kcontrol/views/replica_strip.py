@@ -13,9 +13,9 @@ MARGIN, TOP, SQUARE, STEP = 16, 44, 44, 118
 
 
 class Candidate(NamedTuple):
-    """A replica: whether its broker is registered, whether it is in the ISR, and whether it leads.
+    """A replica in the picture of an election: whether its broker is registered, it is in the ISR, and it leads.
 
-    `verdict` is the reason, such as "not in sync", why it may lead or not.
+    `verdict` says why it may lead or not, such as "not in sync".
     """
 
     broker: int

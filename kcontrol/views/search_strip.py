@@ -19,7 +19,10 @@ OUTSIDE = "outside"
 
 
 class StripStep(NamedTuple):
-    """One step: the lane (a broker's id, or OUTSIDE), the action in words, and its effect."""
+    """One step of the run in the picture: the row, the action in words, and its effect.
+
+    The row is a broker's id, or "outside" for a client that is no broker.
+    """
 
     lane: str
     action: str

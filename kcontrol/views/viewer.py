@@ -201,9 +201,9 @@ class Viewer(anywidget.AnyWidget):
         self.show(chosen)
 
     def click_branch(self, name: str = "", at: int | None = None) -> None:
-        """Branch off after the journal record that is shown, or after the record with the index `at`, and show the branch.
+        """Start a branch, a second run with the first records of this run, and show it in the viewer.
 
-        Raises UserError for a name that a branch has already.
+        The last copied record is the shown record, or that at index `at`. Raises UserError for a used name.
         """
         stepper = self._branching()
         here = self.at if at is None else at
@@ -434,9 +434,9 @@ class Viewer(anywidget.AnyWidget):
         return f"{text.summary(self.state(), self.brokers)}; record {min(self.at + 1, count)} of {count}"
 
     def headline(self) -> str:
-        """Return the sentence of the journal record that is shown.
+        """Return the sentence of the journal record that is shown; "" without records.
 
-        If no action is left, and the last record is shown and is unimportant, return the run's last decision.
+        At the end of a run without further actions, an unimportant record is replaced by the last decision, such as an election.
         """
         if not self.records:
             return ""

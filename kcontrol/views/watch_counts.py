@@ -121,8 +121,7 @@ class Count(NamedTuple):
 def count(records: Sequence[Record], rows: Rows, since: int = 0) -> Count:
     """Return the watches and notifications that a run's writes would cause if brokers watched the paths of `rows`.
 
-    A row is (path pattern, "data" or "children", ALL, CONTROLLER or REPLICAS). Notifications count from record number `since`
-    on.
+    A row is such as ("/brokers/ids", "children", "every broker"). Records before the index `since` cause no notifications.
     """
     fold, sent = Fold(), 0
     for number, record in enumerate(records):
@@ -152,9 +151,9 @@ def _matches(pattern: str, path: str) -> bool:
 
 
 def _paths(rows: Rows, state: State) -> Iterator[tuple[str, str, str]]:
-    """Yield (path, kind, who) for each znode whose path matches the path pattern of a row in `rows`.
+    """Yield (path, kind, watchers) for each znode of `state` that matches a row's path pattern, row by row.
 
-    `kind` is "data" or "children", `who` the brokers that watch, such as ALL.
+    The kind is "data" or "children", the watchers are "every broker", "the controller" or "its replicas".
     """
     for pattern, kind, who in rows:
         # Brokers watch this path also without a znode.

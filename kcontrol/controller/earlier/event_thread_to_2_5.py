@@ -76,9 +76,9 @@ def changed(design: Design, rules: Rules) -> Design:
 
 
 def _each_alone(in_groups: InGroups) -> InGroups:
-    """Return a function that divides each group of `in_groups` into groups of one replica.
+    """Return a function that calls `in_groups` and divides its groups into single replicas.
 
-    The replica machine handles one group of replicas after the other.
+    The replica machine handles one group, here one replica, after the other.
     """
 
     def alone(

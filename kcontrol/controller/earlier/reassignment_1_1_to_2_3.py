@@ -54,7 +54,9 @@ def trigger_reassignments(ctx: ControllerContext) -> Handler:
 def _maybe_trigger_reassignments(
     ctx: ControllerContext, partitions: Iterable[TopicPartition]
 ) -> Handler:
-    """Start the reassignments of these partitions; remove refused partitions from the request.
+    """Start these reassignments; remove impossible ones from `/admin/reassign_partitions`.
+
+    Impossible: an unknown partition, a topic in deletion, targets that are the replicas already.
 
     Source: KafkaController.maybeTriggerPartitionReassignment (1.1).
     """
@@ -75,6 +77,7 @@ def _maybe_trigger_reassignments(
             yield from reassignment_to_2_3.on_partition_reassignment(ctx, tp, target)
         except effects.ControllerMoved:
             raise
+        # A reassignment that fails is removed from the znode too.
         except Exception as error:
             yield effects.LogError(error)
             yield from reassignment_to_2_3.remove_from_reassigning_partitions(ctx, tp)

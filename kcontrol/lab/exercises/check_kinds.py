@@ -100,7 +100,10 @@ def row(entry: Entry) -> Checker:
 
 
 def _decision(value: Any) -> Any:
-    """Return the result of a transition's action in JSON's types: a list for a tuple, "refused" for a refused transition."""
+    """Return "refused" if a transition's action returned a text, the reason of a refusal.
+
+    Otherwise return the action's result in JSON's types.
+    """
     # A str is the reason of a refusal; reasons are not compared.
     return "refused" if isinstance(value, str) else comparable(value)
 

@@ -93,10 +93,11 @@ def known(entry: Entry, answer: object, found: dict[str, Any], mark: Checker) ->
 
 
 def reports(entry: Entry, text: Sequence[str] | None, packed: bytes) -> Iterator[dict[str, Any]]:
-    """Yield the report on an answer; for a wrong answer, yield it again with `known`, the position in the list `wrong`.
+    """Yield the report on an answer: whether it is right, or why it cannot be checked.
 
-    `text` is the learner's file and its path, else `packed` is the pickled answer.
+    For a wrong answer also yield a report with `known`: its index in the exercise's list `wrong`, or None.
     """
+    # `text` is the learner's file and its path, else `packed` is the pickled answer.
     mark: Checker = kind_of(entry).prepare(entry)
     limit(entry.get("seconds", SECONDS))
     sys.path.append(str(Path.cwd()))  # modules beside the notebook

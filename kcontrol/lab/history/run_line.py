@@ -1,4 +1,7 @@
-"""Computes the line of one run in the picture of many runs, from the run's controllers, brokers and times without a leader."""
+"""Computes one run's horizontal line in the picture of many runs, which has a time axis from left to right.
+
+On the line are the terms of the run's controllers, the kills of brokers, and the times in which a partition has no leader.
+"""
 
 from __future__ import annotations
 

@@ -206,9 +206,9 @@ CAMPAIGNS = {event.__name__ for _, event, called in causes() if "elect" in calle
 
 
 def _way(records: Sequence[Record]) -> list[tuple[str, str]]:
-    """Return the pairs of successive steps of `elect` in one election of the controller, as names of STEPS.
+    """Return the steps of `elect` in one election as pairs of successive steps, such as ("read", "epoch").
 
-    `records` are the journal records of the handler that took part in the election.
+    `records` are the journal records of the handler that called `elect`.
     """
     tried = [
         r

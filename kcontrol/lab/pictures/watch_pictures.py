@@ -96,9 +96,9 @@ def _thread(chosen: Rules, kind: type[events.Event]) -> str:
 
 
 def _box(name: str, node: State) -> Box:
-    """Return the box of the thread `name` with the event in its suspended handler, if there is one, and the events in its queue.
+    """Return the box of a broker's thread in the picture: name, event of the suspended handler, and queued events.
 
-    `node` is the state of the thread's broker.
+    `node` is the state of the broker.
     """
     busy, waiting = node.get("handling", {}).get(name), [event["event"] for event in node.get("queues", {}).get(name, ())]
     lines = [name, *([f"handles {busy['event']}"] if busy else []), *(f"waits: {event}" for event in waiting)]

@@ -1,4 +1,7 @@
-"""Searches all orders of a cluster's actions for a shortest run that breaks a promise, and shows what was found."""
+"""Searches all orders of a cluster's actions for a shortest run that breaks a promise, and shows this run.
+
+A promise is a condition on the cluster's states, such as "t-0 always has a leader".
+"""
 
 from __future__ import annotations
 
@@ -53,7 +56,7 @@ class SearchOutcome:
 
     @property
     def left_out(self) -> str:
-        """The runs that the search has not looked at, in words."""
+        """The text about the runs that were not searched, such as "runs of more than 14 steps; larger clusters"."""
         if self.ended_by == FOUND:
             return "longer runs, and other runs that are not shorter"
         others = [kind for kind in FAULTS if kind not in self._faults]

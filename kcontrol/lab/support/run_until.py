@@ -59,9 +59,9 @@ PATTERNS = {sentence: _pattern(sentence) for sentence in SENTENCES}
 
 
 def _sentence(until: object) -> Goal | None:
-    """Return the condition for a sentence of SENTENCES, in which any names may stand, such as "t-3 has a leader".
+    """Return the condition for the argument `until` if it is a sentence as in SENTENCES, such as "t-3 has a leader".
 
-    Return None if `until` is no such sentence.
+    The sentence may name any partition, topic or broker. Otherwise return None.
     """
     for sentence, pattern in PATTERNS.items():
         if isinstance(until, str) and (said := pattern.fullmatch(until)):

@@ -219,7 +219,10 @@ def _is_whole(value: object) -> bool:
 
 
 def check(job: Job, cells: Sequence[Cell], runs: Any, seconds: Any) -> None:
-    """Raise UserError, with the legal values, for illegal arguments of a sweep."""
+    """Raise UserError, with the legal values, for illegal arguments of a sweep: runs, seconds, seed or settings.
+
+    A cell is one combination of settings.
+    """
     if arguments.whole(runs, "The number of runs") < 1:
         raise UserError(f"The number of runs must be 1 or more, not {runs}.")
     arguments.whole(job.seed, "The seed")

@@ -91,7 +91,7 @@ class Outcome(NamedTuple):
 
 
 class RunFailed(Exception):
-    """The error of a run without results: a learner's function failed, or the run took more than MOST_STEPS steps."""
+    """The error of a run without results: a learner's function failed, or the run took more than 100,000 steps."""
 
 
 def outcome(job: Job, task: Task) -> Outcome:

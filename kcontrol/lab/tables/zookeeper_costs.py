@@ -95,9 +95,9 @@ class _Count(NamedTuple):
 
 
 def election_costs(contenders: int = 5, zookeeper: str | None = None) -> pd.DataFrame:
-    """Return the costs of a leader's death in two recipes of leader election: watches, notified clients, and tries to lead.
+    """Return the costs of a leader's death in two recipes of leader election: watches, notified clients, tries to lead.
 
-    `zookeeper` is the address of a ZooKeeper. Raises UserError unless contenders are 2 to 100.
+    `zookeeper` is a real server's host:port; None runs in memory. Raises UserError unless contenders are 2 to 100.
     """
     if not 2 <= contenders <= 100:
         raise UserError(f"An election cannot have {contenders} contenders: the number is from 2 to 100.")

@@ -1,13 +1,13 @@
-"""The comparison of a run with the recording of a real group coordinator, by the rule in `notebooks/recordings/groups.md`.
+"""Compares a run with the recording of a real group coordinator, by the rule in notebooks/recordings/groups.md.
 
-Each field of a recorded answer must be equal in the run. Members count as sets, and member ids are compared by the JoinGroup
-that got them. The records of the log must be equal, without their times.
+Each field of a recorded response must be equal in the run. Members count as sets, and member ids are compared by the
+JoinGroup that got them. The records of the log must be equal, without their times.
 
-The legal time of a recorded answer depends on the cause of the run's answer:
+The legal time of a recorded response depends on the cause of the run's response:
 
-* a request, such as the last member's JoinGroup: the recorded answer comes after this request in the recording, and at most
-  SLACK_MS after the recorded answer to this request.
-* timers: the times of the two answers differ by at most SLACK_MS per timer.
+* a request, such as the last member's JoinGroup: the recorded response comes after this request in the recording, and at
+  most 30 ms (SLACK_MS) after the recorded response to this request.
+* timers: the times of the two responses differ by at most 30 ms per timer.
 """
 
 from __future__ import annotations

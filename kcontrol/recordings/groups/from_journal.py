@@ -34,9 +34,9 @@ def is_of_group(records: Sequence[Record]) -> bool:
 
 
 def of_journal(records: Sequence[Record]) -> Step:
-    """Return the journal of a run with a group in the format of a group's recording.
+    """Return the journal of a run that plays a group's recording, in the format of this recording, to compare the two.
 
-    Raises UserError if the run has not sent the requests of such a recording.
+    Raises UserError for a journal of any other run.
     """
     if not is_of_group(records):
         raise UserError("This run plays no recording of a group: make a run with Lab.play(recording).")

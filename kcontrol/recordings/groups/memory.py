@@ -298,9 +298,9 @@ class Memory:
     # ---------------------------------------------------------------- the log
 
     def append_group(self, written: Any, cause: RecordId, fits: Callable[[Step | None], bool]) -> RecordId | None:
-        """Append to the journal the records of the recorded log, up to the next group metadata record.
+        """Append to the journal the recorded log's next records, up to and including the next group metadata record.
 
-        Return the journal record's id; None if no group metadata record is left, or `fits` is false for its value.
+        Return the journal record's id. Without such a record, or if `fits` refuses it, return None.
         """
         # The value of a tombstone is None.
         places = range(self.appended, len(self.log))

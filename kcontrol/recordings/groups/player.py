@@ -65,7 +65,7 @@ class GroupPlayer:
             self._note_id(step, before)
 
     def _note_id(self, step: Step, before: int) -> None:
-        """Store the member id that kcontrol's coordinator has made for a JoinGroup under the recorded member id.
+        """Store which member id of kcontrol's coordinator corresponds to the recorded member id of a JoinGroup.
 
         `before` is the length of the journal before the request.
         """

@@ -129,7 +129,10 @@ def _slices(unread: Sequence[Followed], folder: Path) -> tuple[list[Slice], bool
 
 
 def _add_part(asked: Following, checkpoint: Checkpoint, slices: Sequence[Slice]) -> None:
-    """Write the rows of these slices as a new part, and enter into the checkpoint how far each file was read."""
+    """Write the rows of the appended bytes in `slices` as a new part (one folder of Parquet files).
+
+    Also note in the checkpoint how far each file was read.
+    """
     spark, folder = asked.spark, asked.out / FOLLOW
     logs = [counted(item.copy, item.copy.parent / "copies")._replace(path=Path(item.file.id)) for item in slices]
     read = logs if asked.redact is None else _redacted(asked, checkpoint, asked.redact, logs)
@@ -233,10 +236,11 @@ def _merge(asked: Following, checkpoint: Checkpoint, rows: DataFrame) -> None:
 
 
 def _rows(asked: Following, checkpoint: Checkpoint, shown: dict[str, tuple[str, int]]) -> DataFrame:
-    """Return the rows of the checkpoint's parts; rows that a later part repeats are left out.
+    """Return the rows of all rounds so far: each round wrote the new lines of the files as one part.
 
-    `shown` maps a file's id to (name in the rows, number of the first line that is left out).
+    `shown` maps a file's id to (name in the rows, first line number left out).
     """
+    # A later part repeats a file's last record; the rows of the earlier part are left out from there on.
     counts = [
         (part, id, shown[id][0], min(shown[id][1], ALL_LINES if until is None else until))
         for part, files in checkpoint.parts.items()

@@ -80,7 +80,10 @@ class Memory:
     # ---------------------------------------------------------------- processes
 
     def start(self, broker: int, inferred: str | None) -> RecordId:
-        """Record the start of a broker's process, and return the record's id."""
+        """Record the start of a broker's process, and return the record's id.
+
+        `inferred` names the values that no log line has, None for none.
+        """
         self.incarnations[broker] = self.incarnations.get(broker, 0) + 1
         self.alive.add(broker)
         return self.note(None, "start", None, inferred, broker=broker, incarnation=self.incarnations[broker])
@@ -91,7 +94,10 @@ class Memory:
             self.register(broker, self.start(broker, RECORD), RECORD)
 
     def register(self, broker: int, cause: RecordId | None, inferred: str | None) -> None:
-        """Record the registration of a broker, without its host and port; do nothing if it is registered."""
+        """Record the registration of a broker, without its host and port; do nothing if the broker is registered.
+
+        `inferred` names the values that no log line has, None for none.
+        """
         if broker_path(broker) not in self.versions:
             content = encode({"jmx_port": -1, "timestamp": "0", "host": "", "version": 1, "port": -1}).decode()
             self.write(broker, cause, inferred, (broker_path(broker), content, True))
@@ -146,7 +152,8 @@ class Memory:
     def assign(self, assigned: dict[str, list[int]], inferred: str | None, changing: dict[str, Changing] | None = None) -> None:
         """Record new assignments, such as {"t-0": [1, 2]}, in the topics' znodes.
 
-        `changing` has, by partition, the replicas that a reassignment adds and removes; ([], []) ends it.
+        `changing` maps partitions to replicas that a reassignment adds and removes; ([], []) ends it. `inferred` names values
+        without a log line.
         """
         changing = changing or {}
         new = {tp: replicas for tp, replicas in assigned.items() if self.assigned.get(tp) != replicas or tp in changing}
@@ -171,7 +178,10 @@ class Memory:
     def set_leadership(
         self, partition: str, leadership: Leadership, by: int | None, cause: RecordId | None, inferred: str | None
     ) -> None:
-        """Record a write of a partition's state znode that is no part of a transition."""
+        """Record that the broker `by` wrote a state znode, for example to shrink the ISR, and not by a transition.
+
+        `inferred` names the values that no log line has, None for none.
+        """
         self.leaderships[partition] = leadership
         path = state_path(TopicPartition.parse(partition))
         self.write(by, cause, inferred, (path, encode_state(LeaderAndIsr.from_json(leadership)).decode(), False))

@@ -111,10 +111,10 @@ class PartitionLines:
         self, line: Line, machine: str, move: tuple[str, str], leadership: Leadership | None, write: str | None,
         inferred: list[str], subject: str = "",
     ) -> RecordId:  # fmt: skip
-        """Add the `change` record of a transition `move`, such as ("NewReplica", "OnlineReplica"); return the record's id.
+        """Add the `change` record of a transition `move`, such as ("NewReplica", "OnlineReplica"); return its id.
 
-        If `write` is "create" or "set", the transition writes `leadership` to the state znode. `inferred` names the inferred
-        values.
+        With `write`, "create" or "set", the transition writes `leadership` to the state znode. `inferred` names values without
+        log line.
         """
         memory, controller, epoch = self.memory, line.facts["controller"], line.facts["epoch"]
         subject = subject or line.subject

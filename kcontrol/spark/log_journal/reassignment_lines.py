@@ -70,9 +70,9 @@ class ReassignmentLines:
             self._request(controller, None)
 
     def _begin(self, tp: str, replicas: list[int], former: list[int] | None, controller: int) -> None:
-        """Record the begin of the reassignment of `tp` from a log line with the new assignment `replicas`.
+        """Record that the reassignment of `tp` begins, from a log line with the new assignment `replicas`.
 
-        If this line is the last, record the end too. `former` are the replicas before the line.
+        Without a further line about this reassignment, also record its end. `former` are the replicas before the line.
         """
         after = self.processes.ahead.next(self.processes.position, "assigned", tp)
         last = (after.facts.get("replicas") or after.facts.get("assignment") or []) if after else []

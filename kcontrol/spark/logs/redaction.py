@@ -75,9 +75,9 @@ def words() -> frozenset[str]:
 
 
 def redacted(found: Sequence[LogFile | NoLog], paths: Sequence[Path], names: Names, copies: Path) -> list[LogFile | NoLog]:
-    """Return the log files of `paths` as copies in the folder `copies`, in which stable names replace names.
+    """Return copies of the log files of `paths` in `copies`, with stable names for topics, hosts and clients (topic-1).
 
-    A file that is no log has no copy; its path gets stable names too.
+    A file that is no log is not copied; its path gets stable names too.
     """
     for file in found:
         if isinstance(file, LogFile):

@@ -86,9 +86,9 @@ class Written(NamedTuple):
 def write_offsets(
     spark: SparkSession, paths: Sequence[Path], out: Path, report: Report = lambda _: None, chosen: Chosen = ALL
 ) -> Written:
-    """Write the tables of the segments in `paths` as Parquet into `out`, in place of former tables of segments.
+    """Write the tables of the `__consumer_offsets` segments in `paths` to `out` as Parquet, replacing former tables.
 
-    Raises UserError for a path without a segment; BytesLost if bytes of a file are in no row.
+    `chosen` limits the rows. Raises UserError for a path without segments, BytesLost if a byte is in no row.
     """
     found = segments(paths)
     claim(out, TABLES, FORMAT)
@@ -158,7 +158,10 @@ def _with_transactions(table: DataFrame) -> DataFrame:
 
 
 def _with_time(table: DataFrame) -> DataFrame:
-    """Return the table with the struct `fields` split into columns, and with the columns `time_utc` and `day`."""
+    """Return the rows of the offsets topic with one column per field of the struct `fields`.
+
+    The columns `time_utc` and `day` (in UTC) have the time of the record.
+    """
     columns = [column for column in table.columns if column != "fields"]
     table = table.select(*columns, "fields.*")
     # The record's timestamp; a record of format 0 has none, and gets the time in its value.

@@ -65,7 +65,7 @@ def html_report(title: str, runs: Sequence[RunTimes], found: Sequence[Section], 
 
 
 def _evidence(found: Sequence[Section], zone: str | None) -> str:
-    """Return sentences about the time zone and the inferred values of a report on broker logs.
+    """Return sentences about the zone of the log's times and the values that no log line has (inferred values).
 
     Return "" for a report on runs, whose `zone` is None.
     """

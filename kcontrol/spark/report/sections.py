@@ -85,7 +85,10 @@ def _durations(key: str, rows: list[Row]) -> Durations:
 
 
 def sections(tables: Tables) -> list[Section]:
-    """Return the four sections of a report, in the order of the page; rows from broker logs also show their evidence."""
+    """Return the four sections of a report: offline windows, leader moves, tenures of controllers, rebalances.
+
+    Rows from broker logs also have the log line and the inferred values.
+    """
     spans, more = ("from", "for"), EVIDENCE if tables.zone else ()
     found = [
         ("offline", "Offline windows", "reason", ("partition", *spans, "led_before", "led_after"),

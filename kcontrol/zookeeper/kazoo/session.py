@@ -148,9 +148,9 @@ class KazooSession:
         self._wait(self._send(Sync(self._chroot or "/")))
 
     def request_barrier(self) -> Reply:
-        """Send a read whose response comes after every watch event of every write so far; return its pending reply at once.
+        """Send a read whose response comes after every watch event of every write so far.
 
-        `mark_after` takes the reply.
+        Return its pending reply at once; `mark_after` waits for this reply.
         """
         self._require_connection()
         self._send(Sync(self._chroot or "/"))
