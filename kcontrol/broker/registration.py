@@ -25,7 +25,7 @@ class WriteFailed(Exception):
 
 
 def make_sure_path_exists(path: str, data: bytes = b"") -> Handler:
-    """Create a persistent znode and its parents if missing. Return whether it was created.
+    """Create a persistent znode, and its parents, if missing. Return whether the znode was created.
 
     Raises WriteFailed after any error but NodeExists.
     """

@@ -268,7 +268,7 @@ def fetch_response(ctx: BrokerContext, event: FetchResponse) -> Handler:
 
 
 def fetch_position(ctx: BrokerContext, tp: TopicPartition) -> tuple[int, int]:
-    """Return the log end offset and the latest epoch that a follower sends in its fetch.
+    """Return the log end offset and latest epoch that this broker, a follower, sends in its fetch.
 
     The epoch is -1 for a log without records.
     """

@@ -150,7 +150,7 @@ def ask(world: World, name: str, *request: object) -> str:
 
 
 def _consumer(world: World, name: str) -> str:
-    """Return the sentence that there is no consumer of this name; "" if there is one."""
+    """Return an error sentence if there is no consumer of this name, else ""."""
     if name in world.consumers:
         return ""
     there = f"the consumers of this run: {_names(world.consumers)}" if world.consumers else "this run has none"

@@ -32,9 +32,9 @@ def record_known_controller(world: World, driver: Driver) -> None:
 
 
 def refresh_controller(world: World, n: int, refused_by: int) -> None:
-    """Make the controller in the metadata of broker `n` the receiver of its AlterIsr requests.
+    """Let broker `n` send AlterIsr to the controller in the metadata of `n` from now on.
 
-    If this is `refused_by`, which has refused a request, broker `n` then has no receiver.
+    If this controller is `refused_by`, which has refused a request, broker `n` then has no receiver.
     """
     named = world.processes[n].driver.broker.controller_id
     if named == refused_by:

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 def can_freeze(world: World, name: str, for_ms: object = None) -> bool:
-    """Return whether there is this consumer and its process is not frozen. Raises ValueError if `for_ms` is no int from 1 on.
+    """Return whether there is a consumer `name` and its process is not frozen.
 
-    None is legal too, and means that the freeze has no given end.
+    `for_ms` is the length of the freeze, None for a freeze without a given end. Raises ValueError if it is no int from 1 on.
     """
     if for_ms is not None and not is_number(for_ms, 1):
         raise ValueError

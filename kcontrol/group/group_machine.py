@@ -87,7 +87,7 @@ def init_next_generation(group: Group) -> Group:
 
 
 def init_empty_generation(group: Group) -> Group:
-    """Return the group in its next generation, without a protocol.
+    """Return a group that has no members any more in its next generation, without a protocol.
 
     Source: initNextGeneration of GroupMetadata.scala (2.8).
     """

@@ -155,7 +155,7 @@ class Journal:
             self._later.append(LazyBatch(self._number(node, incarnation, len(columns[0])), at_ms, factory, columns))
 
     def next_seq(self, node: int, incarnation: int) -> int:
-        """Return the sequence number of the next record of this node and incarnation."""
+        """Return the sequence number of the next record of a node, such as a broker, in its process `incarnation`."""
         return self._seq.get((node, incarnation), 0) + 1
 
     def extend(self, records: Sequence[Record]) -> None:

@@ -106,7 +106,7 @@ class Requests(msgspec.Struct):
 
 
 class Event(msgspec.Struct):
-    """An event in a queue; `event` is the name of its class, on which its other fields depend."""
+    """An event in a queue, in JSON: `event` is the name of the event's class, which decides the other fields."""
 
     event: str
 

@@ -24,7 +24,7 @@ def _partition(name: Any, row: Any) -> str:
 
 
 def in_kafkas_words(run: Run) -> str:
-    """Return as one text the lines that the run's Kafka release writes to its log files.
+    """Return as one text the lines that brokers of the run's release would write to their log files in this run.
 
     A line with a value that the journal lacks, such as a duration, is left out.
     """

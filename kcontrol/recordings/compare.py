@@ -54,7 +54,7 @@ def _shown(value: Any) -> str:
 
 
 def first_difference(theirs: Recording, ours: Recording, unsent: list[str] | None = None) -> Difference | None:
-    """Return the first difference between the recordings `theirs` and `ours`, None if there is none.
+    """Return the first difference, in the order of the steps, between the recordings `theirs` and `ours`, else None.
 
     The list `unsent` gets a sentence for each ended controller whose last requests arrived in only one recording.
     """

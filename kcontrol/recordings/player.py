@@ -77,7 +77,7 @@ class Player:
 
     @property
     def next_controller(self) -> int | None:
-        """The broker that wins the next controller election of the recorded step, or that won its last election.
+        """The broker that wins the next election of the recorded step; after the step's last election, its winner.
 
         None if the step has no controller, and in a run without a recording.
         """

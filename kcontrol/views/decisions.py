@@ -102,7 +102,7 @@ def written(record: Record) -> dict[str, dict[str, Any]]:
 
 
 def _is_whole(stored: dict[str, Any]) -> bool:
-    """Return whether a state znode's JSON has a leader and an ISR; it may lack them, as a client can write any data."""
+    """Return whether a state znode's JSON has a leader and an ISR. A client can write data without these fields."""
     return isinstance(stored.get("leader"), int) and isinstance(stored.get("isr"), list | tuple)
 
 

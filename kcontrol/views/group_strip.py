@@ -202,7 +202,7 @@ class GroupStrip:
         return parts
 
     def _owners(self) -> dict[str, list[tuple[Lane, bool] | None]]:
-        """Return, by partition, one value per column: the owner's lane (its row in the picture), and whether it may consume.
+        """Return, by partition, one value per column (a moment): the owner's row, and whether the owner may consume.
 
         The value is None if the partition has no owner.
         """

@@ -271,7 +271,7 @@ class MemoryZooKeeper:
 
 
 class MemoryClient:
-    """One session of a MemoryZooKeeper. It holds only the id, so any number of clients may share one session."""
+    """One session of a MemoryZooKeeper. An object has only the session's id, so several objects may share a session."""
 
     __slots__ = ("_zookeeper", "session_id")
 

@@ -52,8 +52,8 @@ def _register(
 ) -> Handler:
     """Create the znode `/brokers/ids/<id>` with this host, port and time in the current session.
 
-    Raises WriteFailed if the znode exists and, since 0.9, `session` does not own it.
-
+    Raises WriteFailed if the znode exists, unless, since 0.9, the session with the id `session`
+    owns it.
     Source: KafkaHealthcheck.register, ZkUtils.registerBrokerInZk (0.8.1, 0.9.0).
     """
     endpoint, timeout_ms = zk.BrokerEndpoint(host, port), ctx.config.zookeeper_session_timeout_ms

@@ -212,9 +212,10 @@ def partition_reassignment_isr_change(
 def on_partition_reassignment(
     ctx: ControllerContext, tp: TopicPartition, target: Brokers
 ) -> Handler:
-    """Run the last steps of a reassignment if all of `target` are in the ISR, else the first steps.
+    """Run the next steps of a reassignment, of six or twelve steps, to the replicas on `target`.
 
-    `target` has the brokers that will hold the replicas.
+    If all of `target` are in the ISR, these are the last steps, which stop the old replicas; else
+    the first steps, which start the new replicas.
     """
     steps = (
         reassign_in_six_steps if ctx.rules.reassignment == "six steps" else reassign_in_twelve_steps

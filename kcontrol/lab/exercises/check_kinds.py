@@ -230,7 +230,7 @@ def invariant(entry: Entry) -> Checker:
 
 
 def _steps(scenario: Mapping[str, Any]) -> Iterator[list[Record]]:
-    """Play a scenario, and yield its journal records in lists, one list per ms of virtual time that has records.
+    """Run a scenario of the exercise; yield its journal records in lists, one per ms of virtual time that has records.
 
     `scenario` has the arguments of the lab, and the actions in `acts`.
     """

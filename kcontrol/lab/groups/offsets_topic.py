@@ -208,9 +208,9 @@ def _fate(record: OffsetsTopicRecord, last: int) -> str:
 
 
 def picture(state: State, release: str, partition: str | None, now_ms: int) -> OffsetsTopicPicture:
-    """Return a picture of a partition's log, its coordinator's cache, and what a load of this log would put into a cache.
+    """Return a picture of a partition of `__consumer_offsets`: log, coordinator's cache, and the cache after a load.
 
-    Raises UserError for an unknown partition of `__consumer_offsets`.
+    `partition` None means the first partition with a record. Raises UserError for an unknown partition.
     """
     # Without `partition` it is the first partition with a record. The release decides how far a load reads the log.
     found = log(state, partition)

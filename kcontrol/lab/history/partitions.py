@@ -33,7 +33,7 @@ def stored_states(run: Entries) -> Iterator[StoredState]:
 
 
 def _with_former(run: Entries) -> Iterator[tuple[StoredState, StoredState | None]]:
-    """Yield each value of a state znode with the value before it, None for the first value."""
+    """Yield each value written to a state znode with the znode's value before, None for the znode's first value."""
     former: dict[str, StoredState] = {}
     for state in stored_states(run):
         yield state, former.get(state.partition)

@@ -120,7 +120,10 @@ class EmbeddedZooKeeper:
         return self._process.pid if self._process else 0
 
     def start(self) -> "EmbeddedZooKeeper":
-        """Start the server, and return this object once it serves requests; the errors are those of the class."""
+        """Start the server, and return this object once the server serves requests.
+
+        Raises ZooKeeperProblem if the server cannot be started, as on a port in use, and JavaProblem without a new enough Java.
+        """
         if self._wanted_port is not None and is_taken(self._wanted_port):
             raise ZooKeeperProblem(f"Port {self._wanted_port} is in use: choose another one, or none to get a free one.")
         java, classes = find_java().path, class_path()
