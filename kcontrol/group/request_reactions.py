@@ -117,7 +117,7 @@ class ReactionInput(NamedTuple):
 
 
 def always(asked: ReactionInput) -> bool:
-    """Return True: a row of GROUP_REACTIONS with this condition applies to every request."""
+    """Check nothing: the row applies to every request."""
     return True
 
 
@@ -234,7 +234,7 @@ def has_no_generation(asked: ReactionInput) -> bool:
 
 
 def names_other_generation(asked: ReactionInput) -> bool:
-    """Check that the request has a generation, and that the group has another generation."""
+    """Check that the request has a generation, and the group has another generation."""
     return has_generation(asked) and has_other_generation(asked)
 
 
