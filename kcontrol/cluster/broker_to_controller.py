@@ -26,7 +26,10 @@ NOT_CONTROLLER = "NOT_CONTROLLER"
 
 
 def record_known_controller(world: World, driver: Driver) -> None:
-    """Make the controller in a broker's metadata the receiver of its AlterIsr requests, unless they have a receiver."""
+    """Make the controller in a broker's metadata the receiver of the broker's AlterIsr requests.
+
+    If these requests have a receiver already, keep it.
+    """
     if driver.broker.rules.alter_isr and driver.broker.controller_id >= 0:
         world.network.known_controllers.setdefault(driver.node, driver.broker.controller_id)
 

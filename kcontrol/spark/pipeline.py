@@ -235,7 +235,10 @@ def of_topic(table: DataFrame, topic: str | None) -> DataFrame:
 
 
 def _former(spark: SparkSession, out: Path) -> DataFrame | None:
-    """Return the records in the table `journal` of this folder, None if there is no such table."""
+    """Return the records in the table `journal` that an earlier run of the pipeline has written to the folder `out`.
+
+    Return None if there is no such table.
+    """
     return _read(spark, out / "journal") if (out / "journal").is_dir() else None
 
 

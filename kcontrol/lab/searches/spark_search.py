@@ -57,7 +57,7 @@ def _parts(nodes: list[FrontierState], number: int) -> list[list[FrontierState]]
 
 
 def _checked(answer: replayed_search.Answer) -> Iterator[Successor]:
-    """Yield the successors in an executor's answer.
+    """Yield the states after one more action in `answer`, the answer of a Spark executor's search.
 
     Raises UserError if `answer` has the text of an error that a learner's function has raised.
     """

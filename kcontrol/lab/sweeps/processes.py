@@ -34,9 +34,9 @@ def shards(tasks: Sequence[Task], number: int) -> list[list[Task]]:
 
 
 def outcomes(job: Job, parts: Sequence[Sequence[Task]], seconds: float) -> Iterator[Outcome]:
-    """Yield the outcome of every task as its run ends; each list of `parts` has a child process of its own.
+    """Yield the outcome of every task (one run of a sweep) as its run ends, in any order.
 
-    A run fails after `seconds`. Raises UserError if a child cannot get the job.
+    Each list of `parts` has a child process of its own; a run fails after `seconds`. Raises UserError if the job cannot be sent.
     """
     try:
         pickled = cloudpickle.dumps(job)
@@ -59,7 +59,7 @@ def outcomes(job: Job, parts: Sequence[Sequence[Task]], seconds: float) -> Itera
 
 
 class Child:
-    """A child process that plays tasks, and the tasks that have no outcome yet, in `tasks`."""
+    """A child process that performs runs of a sweep; `tasks` are its runs that have no outcome yet."""
 
     def __init__(self, job: bytes, tasks: Sequence[Task], seconds: float) -> None:
         self._job, self.tasks, self._seconds = job, deque(tasks), seconds

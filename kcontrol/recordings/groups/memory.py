@@ -277,9 +277,9 @@ class Memory:
         return own is not None and not set(errors(own)) & set(GONE)
 
     def _expire_offsets(self, at_ms: int) -> None:
-        """Append the next tombstones of the recorded log, each at the first check after the expiry of its offset.
+        """Append the next recorded tombstones of expired offsets, each at the coordinator's check that wrote it.
 
-        Stop at a check after `at_ms`, and at a record that is no such tombstone.
+        The check is the first after the offset's expiry. Stop before a check after `at_ms`, and at any other record.
         """
         every_ms = self.recording["broker"].get("offsets.retention.check.interval.ms")
         while every_ms and self.appended < len(self.log):

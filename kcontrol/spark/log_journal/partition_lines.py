@@ -195,7 +195,10 @@ class PartitionLines:
         return found | {"isr": isr if leader in isr else [leader], "leader_epoch": epoch}, ["isr", "leader_epoch"]
 
     def _sent_next(self, tp: str) -> Leadership | None:
-        """Return the leadership in the next LeaderAndIsr request about a partition that comes before its next transition."""
+        """Return the leadership in the next LeaderAndIsr line about a partition; None without such a line.
+
+        Return None also if a transition of the partition comes first in the same file.
+        """
         ahead, position = self.processes.ahead, self.processes.position
         sent, move = ahead.next(position, "state", tp), ahead.next(position, "move", tp)
         if sent is None or (move is not None and (move.at_ms, move.n) < (sent.at_ms, sent.n) and move.file == sent.file):
