@@ -67,9 +67,9 @@ _own = _SharedServer()
 
 
 def open_world(settings: Settings, world: str, zookeeper: str | None, otherwise: str | None) -> OpenWorld:
-    """Open the world "simulated" or "zookeeper"; `zookeeper` is the address of a running server, None to start a server.
+    """Open the world "simulated" or "zookeeper"; `zookeeper` is a running server's address, None to start a server.
 
-    `otherwise` is opened if `world` cannot be. Raises UserError if no world can be opened.
+    `otherwise` is the world to open if `world` cannot be opened, None for no other. Raises UserError if no world can be opened.
     """
     if zookeeper is not None:
         arguments.words(zookeeper, "A ZooKeeper's address", "localhost:2181/chroot")

@@ -34,7 +34,7 @@ WRITTEN: Mapping[str, Callable[[str], str]] = {
 
 
 class Shrink(NamedTuple):
-    """The removal of a follower from an ISR by the leader, as recorded."""
+    """The recorded removal, by the leader, of a follower from a partition's ISR."""
 
     # The index of the write in the step's list `writes`.
     at: int

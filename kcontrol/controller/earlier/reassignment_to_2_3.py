@@ -212,10 +212,9 @@ def partition_reassignment_isr_change(
 def on_partition_reassignment(
     ctx: ControllerContext, tp: TopicPartition, target: Brokers
 ) -> Handler:
-    """Run the next steps of a reassignment, of six or twelve steps, to the replicas on `target`.
+    """Start the new replicas of a reassignment to the brokers `target`.
 
-    If all of `target` are in the ISR, these are the last steps, which stop the old replicas; else
-    the first steps, which start the new replicas.
+    If all of `target` are in the ISR, run the last steps instead, which stop the old replicas.
     """
     steps = (
         reassign_in_six_steps if ctx.rules.reassignment == "six steps" else reassign_in_twelve_steps

@@ -100,7 +100,7 @@ def _sources(text: AnswerText | None) -> dict[str, list[str]]:
 
 
 def _run(letter: IO[bytes]) -> ProcessEnd | None:
-    """Run the supervisor on the file `letter`; return its output, None after a failure or after the time limit.
+    """Run the supervisor process of a check on the file `letter`; return its output, None if it fails or times out.
 
     `letter` has a line of JSON about the exercise, and the pickled answer.
     """

@@ -1,6 +1,7 @@
-"""The supervisor of a check: it starts `sandbox_main`, limits its time, kills all its processes, and prints a report.
+"""The supervisor process of a check of an exercise: it starts `sandbox_main`, which runs the learner's answer.
 
-SIGTERM ends the supervisor with all its descendants.
+It limits the time of `sandbox_main`, kills all processes of the check, and prints a report. SIGTERM ends the supervisor with all
+its descendants.
 """
 
 from __future__ import annotations

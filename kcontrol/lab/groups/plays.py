@@ -32,7 +32,7 @@ TOPICS = {
 class Play(NamedTuple):
     """A prepared run of a chapter: its release, the arguments of `Lab`, and the actions of each step by name.
 
-    An action is a word of WORDS with its arguments, such as ("freeze", "dora").
+    An action is a word, such as "freeze" (a key of WORDS), with its arguments: ("freeze", "dora").
     """
 
     release: str
