@@ -168,6 +168,13 @@ def test_a_master_that_does_not_run_is_refused(tmp_path: Path) -> None:
             spark_clusters.check_master(master)
 
 
+def test_a_sweep_on_a_master_that_does_not_run_is_refused() -> None:
+    """`kcontrol sweep --master` plays no run without a master at this address: exit status 1 and one sentence."""
+    done = CliRunner().invoke(app, ["sweep", "random deaths", "--runs", "1", "--master", "spark://127.0.0.1:99999"])
+    assert done.exit_code == 1 and isinstance(done.exception, UserError)
+    assert "No Spark master answers at spark://127.0.0.1:99999" in str(done.exception) and done.output == ""
+
+
 def test_only_a_cluster_elsewhere_needs_an_address_of_this_machine() -> None:
     """A driver listens on loopback without a cluster and for a master on loopback, and not for a master on another machine."""
     assert all(map(spark_clusters.is_on_loopback, ("local[2]", "spark://127.0.0.1:7077", "spark://localhost:7077")))

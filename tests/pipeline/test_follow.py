@@ -220,8 +220,10 @@ def log(tmp_path: Path) -> Path:
 
 
 def refused(*arguments: str | Path) -> str:
-    """Return the sentence with which the command refuses its arguments."""
-    done = CliRunner().invoke(app, ["pipeline", "logs", *map(str, arguments)])
+    """Return the sentence with which the command refuses its arguments; fail if the command starts Spark."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(pipeline_report, "spark_session", lambda master: pytest.fail("Spark starts"))  # or it follows without end
+        done = CliRunner().invoke(app, ["pipeline", "logs", *map(str, arguments)])
     assert done.exit_code == 1 and isinstance(done.exception, UserError)
     return str(done.exception)
 
@@ -269,6 +271,12 @@ def test_available_now_needs_follow(log: Path, tmp_path: Path) -> None:
     """--available-now alone is one sentence, and no folder is made."""
     sentence = refused(log, "--out", tmp_path / "out", "--available-now")
     assert sentence == "--available-now belongs to --follow: write both." and not (tmp_path / "out").exists()
+
+
+def test_redact_and_follow_are_refused_together(log: Path, tmp_path: Path) -> None:
+    """--redact with --follow is one sentence, and no folder is made."""
+    sentence = refused(log, "--out", tmp_path / "out", "--follow", "--available-now", "--redact", "topics")
+    assert sentence == "--redact and --follow do not go together: leave one of them out." and not (tmp_path / "out").exists()
 
 
 def test_a_folder_of_other_files_is_not_followed_into(log: Path) -> None:
