@@ -144,14 +144,23 @@ def ask(world: World, name: str, *request: object) -> str:
         return f"Consumer {name} is frozen and sends nothing: resume it first with ('resume_consumer', {name!r})"
     if me.asked is not None:
         return f"Consumer {name} waits for the response to its last request: run the cluster first"
-    if isinstance(request[-1], int) and len(request) == 2 and request[0] in consumer_clients.REQUESTED:
+    if len(request) == 2 and request[0] in consumer_clients.REQUESTED:
         return reach(world, request[-1])
-    return f"Group {me.group} has no reachable coordinator: start or resume a broker, or send FindCoordinator to one"
+    return no_coordinator(world, me.group)
 
 
-def _consumer(world: World, name: str) -> str:
+def no_coordinator(world: World, group: str) -> str:
+    """Return why no broker can be reached that coordinates the group; to be called only if there is none."""
+    known = {tp.topic for process in world.processes.values() for tp in process.driver.broker.metadata}
+    if world.processes and OFFSETS_TOPIC not in known:
+        remedy = "let a consumer send FindCoordinator to one, which creates the topic"
+        return f"Group {group} has no coordinator, because no broker knows a topic {OFFSETS_TOPIC}: {remedy}"
+    return f"Group {group} has no coordinator that can be reached: start or resume a broker, then run the cluster"
+
+
+def _consumer(world: World, name: object) -> str:
     """Return an error sentence if there is no consumer of this name, else ""."""
-    if name in world.consumers:
+    if consumer_clients.is_consumer(world, name):
         return ""
     there = f"the consumers of this run: {_names(world.consumers)}" if world.consumers else "this run has none"
     return f"There is no consumer {name!r}; {there}"
@@ -162,6 +171,8 @@ def find_coordinator(world: World, name: str, broker: int) -> str:
 
 
 def freeze_consumer(world: World, name: str, *ms: object) -> str:
+    if ms and ms[0] is not None and not consumer_clients.is_number(ms[0], 1):
+        return f"A consumer can be frozen for a whole number of milliseconds from 1 on, not for {ms[0]!r}"
     return _consumer(world, name) or f"Consumer {name} is frozen already: resume it with ('resume_consumer', {name!r})"
 
 

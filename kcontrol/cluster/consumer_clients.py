@@ -33,6 +33,7 @@ RESTART, POLL_TIMEOUT = "restart", "poll timeout"
 
 
 NOT_AVAILABLE = "COORDINATOR_NOT_AVAILABLE"
+LARGEST_LONG = 2**63 - 1
 
 
 class FindCoordinatorResult(NamedTuple):
@@ -115,17 +116,15 @@ def is_connected(world: World, process: tuple[int, int]) -> bool:
 # ---------------------------------------------------------------- requests of consumers
 
 
-def can_ask(world: World, name: object, request: object, broker: object = None) -> bool:
+def can_ask(world: World, name: Any, request: object, broker: object = None) -> bool:
     """Return whether a consumer can send a request now, such as "join", "sync", "heartbeat" or "leave".
 
     `broker` is the receiver, by default the consumer's coordinator. Raises ValueError for another `request`, and for a `broker`
-    that is no id.
+    with a request that is not sent.
     """
-    if request not in (*REQUESTED, RESTART, POLL_TIMEOUT) or not isinstance(name, str):
+    if request not in (*REQUESTED, RESTART, POLL_TIMEOUT) or (broker is not None and request not in REQUESTED):
         raise ValueError
-    if broker is not None and (request not in REQUESTED or not is_number(broker)):
-        raise ValueError
-    me = world.consumers.get(name)
+    me = world.consumers.get(name) if isinstance(name, str) else None
     if me is None or request == RESTART:
         return me is not None
     # A poll can time out only for a member whose client has max.poll.interval.ms.
@@ -144,7 +143,7 @@ def can_send(world: World, me: Consumer, broker: Any = None) -> bool:
 
     A consumer that is frozen, or that waits for a response, can send nothing.
     """
-    reachable = receiver(world, me) is not None if broker is None else is_reachable(world, broker)
+    reachable = receiver(world, me) is not None if broker is None else is_number(broker) and is_reachable(world, broker)
     return me.asked is None and me.condition != FROZEN and reachable
 
 
@@ -154,21 +153,20 @@ def has_poll_timeout(world: World, name: str) -> bool:
 
 
 def is_consumer(world: World, name: object) -> bool:
-    """Return whether there is a consumer of this name. Raises ValueError if the name is not text."""
-    if not isinstance(name, str):
-        raise ValueError
-    return name in world.consumers
+    """Return whether there is a consumer of this name."""
+    return isinstance(name, str) and name in world.consumers
 
 
-def can_commit(world: World, name: str, partition: str, offset: int, metadata: str = "") -> bool:
-    """Return whether the consumer `name` exists and can send a request now (`can_send`), and `offset` is an int.
+def can_commit(world: World, name: str, partition: str, offset: Any, metadata: Any = "") -> bool:
+    """Return whether the consumer `name` exists and can send a request now (`can_send`).
 
-    Raises ValueError if `partition` is not written as "t-0", or if `metadata` is not text.
+    Raises ValueError if `partition` is not written as "t-0", if `offset` is no int from 0 to LARGEST_LONG, or if `metadata` is
+    not text.
     """
     TopicPartition.parse(partition)
-    if not isinstance(metadata, str):
+    if not isinstance(metadata, str) or not is_number(offset) or offset > LARGEST_LONG:
         raise ValueError
-    return can_ask(world, name, "join") and isinstance(offset, int)
+    return can_ask(world, name, "join")
 
 
 def send_request(world: World, name: str, request: str, broker: int | None = None) -> None:
@@ -298,13 +296,8 @@ def _revokes(me: Consumer, body: e.SyncResult) -> bool:
 
 
 def can_find(world: World, name: str, broker: object) -> bool:
-    """Return whether the consumer `name` exists and can send FindCoordinator to a broker now (`can_send`).
-
-    Raises ValueError if an argument has a wrong type.
-    """
-    if not is_number(broker):
-        raise ValueError
-    return is_consumer(world, name) and can_send(world, world.consumers[name], broker)
+    """Return whether the consumer `name` exists and can send FindCoordinator to a broker now (`can_send`)."""
+    return is_number(broker) and is_consumer(world, name) and can_send(world, world.consumers[name], broker)
 
 
 def find_coordinator(world: World, name: str, broker: int) -> None:
@@ -367,7 +360,6 @@ def _resigns(group: GroupContext, broker: BrokerContext, tp: TopicPartition) -> 
 
     Source: handleStopReplicaRequest of KafkaApis.scala (0.9, 1.0, 2.8), handleLogDirFailure of ReplicaManager.scala (1.0, 2.8).
     """
-    # Otherwise the coordinator stays, and every append fails.
     # Since 1.0, but not if the log directory has failed: then the coordinator stays, and every append fails.
     return group.rules.resigns_without_replica and tp not in broker.offline_partitions
 

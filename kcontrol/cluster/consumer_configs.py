@@ -14,10 +14,12 @@ Source: ConsumerConfig.java (0.9.0, 0.10.1, 2.8, 3.0).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from kcontrol.broker.broker_configs import LARGEST_INT
+from kcontrol.cluster import topic_tool
 from kcontrol.core.errors import UserError, listed
 from kcontrol.core.releases import is_since, sort_key, value_in_force
 
@@ -37,24 +39,30 @@ CLASSES = {
 }
 
 
+LEGAL_ID = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+"""A group.instance.id, which has the characters and the length of a topic's name."""
+
+
 class ConsumerSetting(NamedTuple):
     """One setting of a consumer: its defaults by release, and the form of a legal value."""
 
     # (first release, default), the oldest first; the first release has introduced the setting.
     defaults: tuple[tuple[str, Any], ...]
-    # The kind of its values: "text", "ms", "bytes", "topics", "strategies" or "release".
+    # The kind of its values: "text", "id", "ms", "bytes", "topics", "strategies" or "release".
     form: str
+    # The least value of a setting in ms.
+    least: int = 0
 
 
 # fmt: off
 CONSUMER_SETTINGS: dict[str, ConsumerSetting] = {
     GROUP_ID:     ConsumerSetting((("0.9", ""),), "text"),
-    INSTANCE_ID:  ConsumerSetting((("2.3", None),), "text"),
+    INSTANCE_ID:  ConsumerSetting((("2.3", None),), "id"),
     STRATEGY:     ConsumerSetting((("0.9", ("range",)), ("3.0", ("range", "cooperative-sticky"))), "strategies"),
     TOPICS:       ConsumerSetting((("0.9", None),), "topics"),
     SESSION_MS:   ConsumerSetting((("0.9", 30_000), ("0.10.1", 10_000), ("3.0", 45_000)), "ms"),
     HEARTBEAT_MS: ConsumerSetting((("0.9", 3_000),), "ms"),
-    POLL_MS:      ConsumerSetting((("0.10.1", 300_000),), "ms"),
+    POLL_MS:      ConsumerSetting((("0.10.1", 300_000),), "ms", least=1),
     USER_DATA:    ConsumerSetting((("0.9", None),), "bytes"),
     METADATA:     ConsumerSetting((("0.9", None),), "bytes"),
     ASSIGNMENT:   ConsumerSetting((("0.9", None),), "bytes"),
@@ -129,10 +137,20 @@ def _is_client_release(value: str) -> bool:
         return False
 
 
+def _topic(name: str, topic: str) -> str:
+    """Return `topic` if a topic can have this name. Raises UserError, with the name of the consumer, if not."""
+    # A client of Kafka gets INVALID_TOPIC_EXCEPTION when it asks for the metadata of such a topic.
+    try:
+        return topic_tool.check_name(topic, (), "2.8")
+    except topic_tool.TopicRefused as problem:
+        raise UserError(f"Consumer {name} cannot subscribe to {topic!r:.80}, because {problem}.") from None
+
+
 def _value(name: str, key: str, value: Any) -> Any:
-    match CONSUMER_SETTINGS[key].form:
-        case "ms" if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= LARGEST_INT:
-            legal = f"a whole number of milliseconds from 0 to {LARGEST_INT}"
+    row = CONSUMER_SETTINGS[key]
+    match row.form:
+        case "ms" if not isinstance(value, int) or isinstance(value, bool) or not row.least <= value <= LARGEST_INT:
+            legal = f"a whole number of milliseconds from {row.least} to {LARGEST_INT}"
         case "bytes" if not isinstance(value, bytes | str):
             legal = "bytes or text"
         case "bytes":
@@ -140,14 +158,20 @@ def _value(name: str, key: str, value: Any) -> Any:
         case "strategies" | "topics" as form:
             words = [word.strip() for word in value.split(",")] if isinstance(value, str) else value
             if isinstance(words, list | tuple) and words and all(isinstance(word, str) and word for word in words):
-                names = tuple(dict.fromkeys(CLASSES.get(word, word) if form == "strategies" else word for word in words))
-                if form == "topics" or set(names) <= set(STRATEGIES):
+                named: list[str] = [CLASSES.get(word, word) if form == "strategies" else word for word in map(str, words)]
+                names = tuple(dict.fromkeys(named))
+                if form == "topics":
+                    return tuple(_topic(name, topic) for topic in names)
+                if set(names) <= set(STRATEGIES):
                     return names
             legal = (
                 "names of topics" if form == "topics" else f"one or more of {listed(STRATEGIES, 9)}, in the order of preference"
             )
         case "text" if not isinstance(value, str):
             legal = "text"
+        # Source: JoinGroupRequest.validateGroupInstanceId (2.3, 2.8).
+        case "id" if not isinstance(value, str) or not LEGAL_ID.fullmatch(value) or value in (".", ".."):
+            legal = f"text of 1 to 249 characters out of {topic_tool.LEGAL_CHARACTERS}, but not '.' or '..'"
         case _:
             return value
     raise UserError(f"The {key} of consumer {name} must be {legal}, not {value!r:.80}.")

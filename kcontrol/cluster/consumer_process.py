@@ -12,13 +12,11 @@ if TYPE_CHECKING:
 
 
 def can_freeze(world: World, name: str, for_ms: object = None) -> bool:
-    """Return whether there is a consumer `name` and its process is not frozen.
+    """Return whether there is a consumer `name`, its process is not frozen, and `for_ms` is legal.
 
-    `for_ms` is the length of the freeze, None for a freeze without a given end. Raises ValueError if it is no int from 1 on.
+    `for_ms` is the length of the freeze, an int from 1 on, or None for a freeze without a given end.
     """
-    if for_ms is not None and not is_number(for_ms, 1):
-        raise ValueError
-    return is_consumer(world, name) and world.consumers[name].condition != FROZEN
+    return (for_ms is None or is_number(for_ms, 1)) and is_consumer(world, name) and world.consumers[name].condition != FROZEN
 
 
 def freeze(world: World, name: str, for_ms: int | None = None) -> None:

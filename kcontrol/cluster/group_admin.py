@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
+from kcontrol.cluster.action_preconditions import no_coordinator
 from kcontrol.cluster.delivery import begin_if_idle, is_reachable
 from kcontrol.core.errors import listed
 from kcontrol.core.events import Event
@@ -47,9 +48,9 @@ def why_not(world: World, broker: int | None, api: str, about: Sequence[str]) ->
         return "Brokers coordinate groups only in a run with consumers, as in Lab(consumers={'anna': 'billing'})"
     if not is_since(SINCE[api], world.settings.release):
         return f"Kafka {world.settings.release} has no {api}, which came in {SINCE[api]}"
-    # The caller has found no coordinator of the group.
+    # The caller has found no coordinator of the group, or for ListGroups no broker at all.
     if broker is None:
-        return f"No broker that can be reached coordinates group {about[0]}: start one, or run the cluster first"
+        return no_coordinator(world, about[0]) if about else "No broker can be reached: start or resume one, then ask again"
     living = listed((n for n in sorted(world.processes) if is_reachable(world, n)), 30)
     return f"Broker {broker!r} cannot be reached; {f'those that can: {living}' if living else 'no broker can'}"
 

@@ -10,8 +10,8 @@ KafkaApis.scala (0.9, 2.8).
 
 # The offsets of a transaction stay apart, by producer id, until a marker commits or aborts them
 # (`transaction_completed`). The offset of a later batch in the log counts (`Offsets.committing`),
-# even if its acknowledgement came first. GROUP_REACTIONS says which member may commit;
-# `offset_expiration.py` says when offsets expire.
+# even if its acknowledgement came first; before 0.10.1 the last acknowledgement counts.
+# GROUP_REACTIONS says which member may commit; `offset_expiration.py` says when offsets expire.
 from __future__ import annotations
 
 from dataclasses import replace
@@ -133,7 +133,9 @@ def offsets_stored(ctx: GroupContext, event: e.OffsetsStored) -> Handler:
     elif ctx.rules.offsets_need_group and event.producer is not None:
         after = _after_transactional_append(held, event, event.producer)
     elif event.error == "NONE" and ctx.partition_of(event.group_id) in ctx.owned:
-        after = held.committing(_placed(event))
+        # The cache takes the offset of the write that ended last, even in place of a later one.
+        # Source: putCacheCallback of prepareStoreOffsets in GroupMetadataManager.scala (0.9).
+        after = replace(held, committed={**held.committed, **_placed(event)})
     if after != held:
         yield cache_offsets(event.group_id, after)
     error = translate_append_error("offsets", event.error, ctx.rules.append_errors)

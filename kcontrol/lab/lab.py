@@ -134,14 +134,16 @@ class Lab(Operations):
         changed = requested_settings.Changed(rows, strategies, rules)
         assigned = arguments.mapping(topics, "Topics", '{"t": [[1, 2, 3]]}')
         runs = None if runs is None else arguments.path(runs, "runs")
+        data, purgatory = arguments.flag(data, "data"), arguments.flag(purgatory, "purgatory")
+        starts = arguments.flag(start, "start")
         settings = requested_settings.settings(
-            brokers, release, seed, {} if config is None else config, changed, bool(data), consumers, bool(purgatory)
+            brokers, release, seed, {} if config is None else config, changed, data, consumers, purgatory
         )
         opened = open_world.open_world(settings, "zookeeper" if zookeeper else world, zookeeper, otherwise)
         self._take(opened.world, opened.world.kind, opened.closing, runs)
         self._address = opened.address
         try:
-            for broker in settings.brokers if start else ():
+            for broker in settings.brokers if starts else ():
                 self.start(broker).run()
             for topic, assignment in assigned.items():
                 self.create_topic(topic, assignment).run()
@@ -203,7 +205,7 @@ class Lab(Operations):
         Raises UserError if no action is left before the condition is true.
         """
         self._require_open()
-        ends_ms = run_until.end_ms(self._world, until, alive)
+        ends_ms = run_until.end_ms(self._world, until, arguments.flag(alive, "alive"))
         reached = run_until.goal(until if ends_ms is None else run_until.QUIET)
         step, failed = list[Record](), failures.FailureWatch()
         try:

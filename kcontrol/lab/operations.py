@@ -5,10 +5,12 @@ No method lets time go on; `run` does.
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
+from kcontrol.cluster.consumer_clients import LARGEST_LONG
 from kcontrol.core.controller_rules import rules
 from kcontrol.core.errors import UserError
 from kcontrol.core.model import TopicPartition
@@ -108,10 +110,17 @@ class Operations(Run):
     # ---------------------------------------------------------------- consumers
 
     def commit(self, name: str, partition: str, offset: int, metadata: str = "") -> Self:
-        """Let the consumer `name` commit `offset` for a partition, with the text `metadata`.
+        """Let the consumer `name` commit `offset` for a partition such as "t-0", with the text `metadata`.
 
-        `offset` is the next offset that the consumer reads.
+        `offset`, from 0 to 2**63 - 1, is the next offset that the consumer reads.
         """
+        if not re.fullmatch(r".+-\d+", arguments.words(partition, "A partition", "t-0")):
+            raise UserError(f"{arguments.shown(partition)} is no partition: name it as in 't-0'.")
+        # Consumers of Kafka refuse a negative offset too. Source: OffsetAndMetadata.java (2.8).
+        if not 0 <= arguments.whole(offset, "An offset") <= LARGEST_LONG:
+            raise UserError(f"An offset is a whole number from 0 to {LARGEST_LONG}, not {offset}.")
+        if not isinstance(metadata, str):
+            raise UserError(f"The metadata of an offset must be text, such as 'batch 7', not {arguments.shown(metadata)}.")
         return self._act("commit", name, partition, offset, *((metadata,) if metadata else ()))
 
     # ---------------------------------------------------------------- commands of an operator

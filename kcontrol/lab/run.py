@@ -227,7 +227,7 @@ class Run(metaclass=Named):
         from kcontrol.views.group_strip import GroupStrip
 
         kind = CoordinatorStrip if coordinators else GroupStrip
-        others = [kind(run.records, run._group(group), title) for title, run in (beside or {}).items()]
+        others = [kind(run.records, run._group(group), title) for title, run in _by_title(beside).items()]
         return kind(self.records, self._group(group), self.name if others else "", others)
 
     def _group(self, group: str | None) -> str:
@@ -270,7 +270,7 @@ class Run(metaclass=Named):
         from kcontrol.views.assignment_matrix import AssignmentMatrix, matrix
 
         name = self._group(group)
-        others = [matrix(run.records, run._group(group), title) for title, run in (beside or {}).items()]
+        others = [matrix(run.records, run._group(group), title) for title, run in _by_title(beside).items()]
         return AssignmentMatrix([matrix(self.records, name), *others])
 
     def offsets_topic(self, partition: str | None = None) -> OffsetsTopicPicture:
@@ -348,3 +348,16 @@ def _checked(records: list[Record], path: str | Path) -> list[Record]:
         return list(journal_file.check(records))
     except journal_file.WRONG as problem:
         raise UserError(f"The recording {path} contradicts itself: {problem}.") from None
+
+
+def _by_title(beside: Mapping[str, Run] | None) -> Mapping[str, Run]:
+    """Return the argument `beside` of a picture, which maps titles to runs; an empty mapping for None.
+
+    Raises UserError for any other value.
+    """
+    found = arguments.mapping(beside, "Runs beside this one", '{"0.9": Lab.open("0.9.0.1/group/leader-leaves")}')
+    for title, run in found.items():
+        arguments.words(title, "A title", "0.9")
+        if not isinstance(run, Run):
+            raise UserError(f"{run!r:.80} is not a run: pass a lab, Lab.open(file) or Lab.play(recording).")
+    return found

@@ -300,7 +300,22 @@ def test_groups_are_listed_and_described() -> None:
         ("2.8 join", lambda lab: lab.group.delete_offsets(GROUP, "t"), "'t-0'"),
         ("2.8 join", lambda lab: lab.group.describe(7), "must be text"),
         ("2.8 join", lambda lab: lab.group.describe(GROUP, broker=9), "1, 2 and 3"),
-        ("2.8 join", lambda lab: lab.kill(1).group.describe(GROUP), "coordinates group billing"),
+        ("2.8 join", lambda lab: lab.kill(1).group.describe(GROUP), "Group billing has no coordinator"),
+        ("2.8 join", lambda lab: lab.kill(1).kill(2).kill(3).group.list(), "No broker can be reached"),
+        ("2.8 join", lambda lab: lab.group.join(7), "anna, bert and cleo"),
+        ("2.8 join", lambda lab: lab.group.heartbeat("anna", "1"), "running brokers: 1, 2 and 3"),
+        ("2.8 join", lambda lab: lab.group.find_coordinator("anna", True), "running brokers: 1, 2 and 3"),
+        ("2.8 join", lambda lab: lab.group.freeze("anna", for_ms=0), "from 1 on"),
+        ("2.8 join", lambda lab: lab.commit("anna", "t-0", "7"), "whole number"),
+        ("2.8 join", lambda lab: lab.commit("anna", "t-0", -1), "from 0 to 9223372036854775807"),
+        ("2.8 join", lambda lab: lab.commit("anna", "t-0", 2**63), "from 0 to 9223372036854775807"),
+        ("2.8 join", lambda lab: lab.commit("anna", "t", 7), "'t-0'"),
+        ("2.8 join", lambda lab: lab.commit("anna", "t-0", 7, 8), "must be text"),
+        ("2.8 join", lambda lab: lab.run(alive=5), "True or False"),
+        ("2.8 join", lambda lab: lab.group_strip(beside=5), "must be a dict"),
+        ("2.8 join", lambda lab: lab.group_matrix(beside={"0.9": "leader-leaves"}), "is not a run"),
+        ("2.8 join", lambda lab: lab.tables.legal_transitions("consumer"), "'partition', 'replica' and 'group'"),
+        ("2.8 join", lambda lab: lab.tables.consumer_records("t-0", 9), "running brokers that do: 1"),
     ],
 )
 def test_requests_that_are_not_possible(name: str, act: Callable[[Lab], Lab], says: str) -> None:
@@ -310,6 +325,35 @@ def test_requests_that_are_not_possible(name: str, act: Callable[[Lab], Lab], sa
         act(lab)
     assert says in refusal(problem)
     assert lab.tables.group_responses().empty and not any("DescribeGroup" in what for what in lab.journal()["what"])
+
+
+def test_without_an_offsets_topic_the_error_names_it() -> None:
+    """A JoinGroup, DescribeGroups and a look at the log before the offsets topic exists get a sentence about this topic."""
+    lab = Lab(1, consumers={"anna": GROUP}, runs=None)
+    before = len(lab.records)
+    acts: tuple[Callable[[], object], ...] = (
+        lambda: lab.group.join("anna"), lambda: lab.group.describe(GROUP), lab.tables.offsets_topic,
+    )  # fmt: skip
+    for act in acts:
+        with pytest.raises(UserError) as problem:
+            act()
+        assert "__consumer_offsets" in refusal(problem) and len(lab.records) == before
+
+
+@pytest.mark.parametrize("release", ["0.9", "2.8"])
+def test_required_acks_are_at_most_the_replicas(release: str) -> None:
+    """A broker with more offsets.commit.required.acks than offsets.topic.replication.factor does not start.
+
+    Source: validateValues of KafkaConfig.scala (0.9, 2.8).
+    """
+    acks = {"offsets.commit.required.acks": 4}
+    with pytest.raises(UserError) as problem:
+        Lab(1, release=release, config=acks, runs=None)
+    assert "from -1 to 3" in refusal(problem)
+    assert Lab(1, release=release, config=acks | {"offsets.topic.replication.factor": 4}, runs=None).records
+    with pytest.raises(UserError) as problem:
+        Lab(1, release=release, config={"offsets.topic.replication.factor": 32_768}, runs=None)
+    assert "from 1 to 32767" in refusal(problem)
 
 
 def test_requests_in_a_run_without_consumers(lab: Lab) -> None:

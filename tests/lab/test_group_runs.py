@@ -203,13 +203,21 @@ def test_max_poll_interval() -> None:
         ("2.8", {"group.id": "g", "boo": "b"}, "group.instance.id"),
         ("2.8", {"group.instance.id": "a"}, "group.id"),
         ("2.8", {"group.id": "g", "group.instance.id": 7}, "must be text"),
+        ("2.8", {"group.id": "g", "group.instance.id": ""}, "1 to 249 characters"),
+        ("2.8", {"group.id": "g", "group.instance.id": "a/b"}, "1 to 249 characters"),
+        ("2.8", {"group.id": "g", "group.instance.id": "x" * 250}, "1 to 249 characters"),
+        ("2.8", {"group.id": "g", "group.instance.id": ".."}, "but not '.' or '..'"),
+        ("2.8", {"group.id": "g", "max.poll.interval.ms": 0}, "from 1 to"),
+        ("2.8", {"group.id": "g", "topics": ["t", "a b"]}, "a topic's name cannot contain ' '"),
+        ("0.8.2", "g", "choose a release from 0.9 on"),
         ("0.9", {"group.id": "g", "group.instance.id": "a"}, "came in 2.3"),
     ],
 )
-def test_settings_of_a_consumer_that_are_none(
-    opened: Callable[..., Lab], release: str, consumer: dict[str, object], says: str
-) -> None:
-    """Settings of a consumer that are unknown, missing or too early are refused in one sentence."""
+def test_settings_of_a_consumer_that_are_none(opened: Callable[..., Lab], release: str, consumer: object, says: str) -> None:
+    """Settings of a consumer that are unknown, missing, too early or illegal are refused in one sentence.
+
+    Source: ConsumerConfig.java, JoinGroupRequest.validateGroupInstanceId, Topic.validate (2.8).
+    """
     with pytest.raises(UserError) as problem:
         opened(release=release, consumers={"a": consumer})
     assert says in refusal(problem)

@@ -192,7 +192,7 @@ def test_unknown_partitions_and_offsets_list_the_legal_ones(opened: Opened) -> N
         (lambda: lab.tables.offsets_topic("t-0"), "__consumer_offsets-0"),
         (lambda: lab.offsets_topic("nope"), "__consumer_offsets-0"),
         (lambda: lab.tables.offsets_topic(offset=99), "it has 0 and 1"),
-        (lambda: opened(1).tables.offsets_topic(), "No offsets topic"),
+        (lambda: opened(1).tables.offsets_topic(), "No broker has a log of __consumer_offsets"),
     ):
         with pytest.raises(UserError, match=said):
             call()

@@ -64,9 +64,11 @@ def log(state: State, partition: str | None = None) -> PartitionLog:
     written = [found.partition for found in logs if found.records]
     name = partition if partition is not None else next(iter(written or known), None)
     fitting = [found for found in logs if found.partition == name]
+    if not known:
+        raise UserError(f"No broker has a log of {OFFSETS_TOPIC} yet: let a consumer join its group, then run the cluster.")
     if not fitting:
-        asked = "No offsets topic" if name is None else f"No log of {arguments.shown(name)}"
-        raise UserError(f"{asked} is in this run; its partitions of {OFFSETS_TOPIC} are {text.listed(known, 50) or 'none'}.")
+        asked = f"No log of {arguments.shown(name)}"
+        raise UserError(f"{asked} is in this run; its partitions of {OFFSETS_TOPIC} are {text.listed(known, 50)}.")
     return max(fitting, key=lambda found: (_leads(state, found), found.end_offset))
 
 

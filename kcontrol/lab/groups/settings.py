@@ -20,6 +20,7 @@ from kcontrol.lab.support import arguments
 from kcontrol.lab.tables import journal_tables
 
 FIRST = "0.9.0"
+LARGEST_SHORT = 32_767
 
 
 class Used(NamedTuple):
@@ -44,9 +45,11 @@ USED = {
     "check_interval_ms": Used("how often the coordinator looks for expired offsets", "as the timer of each coordinator", least=1),
     "partitions": Used("how many partitions the offsets topic has", "yes; 1 in a lab with consumers, unless set",
                        least=1),
-    "replication_factor": Used("how many replicas the offsets topic gets", "where FindCoordinator creates the topic", least=1),
+    "replication_factor": Used("how many replicas the offsets topic gets", "where FindCoordinator creates the topic", least=1,
+                               most=LARGEST_SHORT),
     "commit_timeout_ms": Used("how long a write of the coordinator waits for its replicas", least=1),
-    "required_acks": Used("which acks a write of the coordinator asks for; -1 is the whole ISR", least=-1),
+    "required_acks": Used("which acks a write of the coordinator asks for; -1 is the whole ISR", least=-1,
+                          most=LARGEST_SHORT),
     "load_buffer_size": Used("how many bytes a load reads at once", "yes; a batch is read whole", least=1),
     "segment_bytes": Used("how large a segment of the offsets topic becomes", "as the topic's segment.bytes, if set", least=1),
     "min_session_timeout_ms": Used("the least session timeout that a member may ask for"),
@@ -92,7 +95,21 @@ def group_config(release: str, config: Mapping[str, Any]) -> dict[str, int]:
             legal = f"whole numbers from {use.least} to {use.most} are legal{use.beyond}"
             raise UserError(f"{arguments.shown(value)} is no value of {name}: {legal}.")
         found[FIELDS[name]] = value * use.unit
+    if found:
+        _check_acks(GroupConfig.of(release, **found))
     return found
+
+
+def _check_acks(config: GroupConfig) -> None:
+    """Raise UserError if offsets.commit.required.acks is greater than offsets.topic.replication.factor.
+
+    Source: validateValues of KafkaConfig.scala (0.9, 2.8).
+    """
+    if config.required_acks > config.replication_factor:
+        raise UserError(
+            f"A broker does not start with offsets.commit.required.acks {config.required_acks}, because this is more than its "
+            f"offsets.topic.replication.factor {config.replication_factor}: choose acks from -1 to {config.replication_factor}."
+        )
 
 
 def table(settings: Settings) -> pd.DataFrame:

@@ -55,6 +55,13 @@ def whole(value: Any, what: str) -> int:
     return value
 
 
+def flag(value: Any, name: str) -> bool:
+    """Return the argument `value` if it is a bool. Raises UserError, with the name of the argument, for any other value."""
+    if not isinstance(value, bool):
+        raise UserError(f"{name} must be True or False, not {shown(value)}.")
+    return value
+
+
 def path(value: Any, example: str) -> Path:
     """Return `value` as the path of a file or folder, which need not exist.
 

@@ -56,8 +56,12 @@ def _consumers(release: str, consumers: Any) -> dict[str, dict[str, Any]]:
     `consumers` maps names to group ids or settings. Raises UserError for an illegal name or setting.
     """
     found = {}
-    for name, said in arguments.mapping(consumers, "Consumers", '{"a": "g"}').items():
-        arguments.words(name, "A consumer's name", "a")
+    given = arguments.mapping(consumers, "Consumers", '{"a": "g"}')
+    if given and not is_since(group_settings.FIRST, release):
+        raise UserError(f"Brokers of Kafka {release} coordinate no groups: choose a release from 0.9 on, such as '2.8'.")
+    for name, said in given.items():
+        if not arguments.words(name, "A consumer's name", "a"):
+            raise UserError("A consumer's name cannot be empty: choose a text such as 'a'.")
         settings = said if isinstance(said, Mapping) else {GROUP_ID: said}
         arguments.words(settings.get(GROUP_ID), f"The {GROUP_ID} of consumer {name}", "g")
         arguments.storable(settings)

@@ -78,6 +78,10 @@ def read(state: State, partition: str, broker: int | None) -> pd.DataFrame:
     found = replicas(state, partition)
     leader = next((p.leader for p in folded_state.partitions(state) if p.name == partition), None) if broker is None else broker
     held = found.get(leader) if leader is not None and str(leader) in state["nodes"] else None
+    if broker is not None and (held is None or held["leader"] != leader):
+        leading = text.listed((n for n, log in found.items() if str(n) in state["nodes"] and log["leader"] == n), 30)
+        there = f"running brokers that do: {leading or 'none'}"
+        raise UserError(f"Broker {broker!r} does not lead {partition} in its own memory; {there}.")
     if held is None or held["leader"] != leader:
         raise UserError(f"A consumer of {partition} finds no running leader: let the cluster run, or start a broker of its ISR.")
     seen = [record for record in held["records"] if record["offset"] < held["high_watermark"]]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from kcontrol.core.errors import UserError
 from kcontrol.core.model import TopicPartition
 from kcontrol.lab import analysis, record_lookup
 from kcontrol.lab.groups import (
@@ -22,6 +23,7 @@ from kcontrol.lab.groups import (
 from kcontrol.lab.groups import metrics as group_metrics
 from kcontrol.lab.groups import settings as group_settings
 from kcontrol.lab.history import history_tables, log_evidence
+from kcontrol.lab.support import arguments, replacements
 from kcontrol.lab.support.output import Shown
 from kcontrol.lab.tables import (
     controller_memory,
@@ -40,6 +42,7 @@ from kcontrol.lab.tables import (
 from kcontrol.lab.tables import invariants as invariants_table
 from kcontrol.spark import spark_views
 from kcontrol.spark.log_journal.to_journal import WORLD
+from kcontrol.views import text
 
 if TYPE_CHECKING:
     from kcontrol.lab.lab import Lab
@@ -337,6 +340,9 @@ class Tables:
 
         A cell has the transition's function, "" if illegal. Raises UserError for an unknown `machine`.
         """
+        if arguments.words(machine, "A machine", "partition") not in replacements.MACHINES:
+            machines = text.listed(map(repr, replacements.MACHINES), 9)
+            raise UserError(f"There is no transition table of {machine!r}; there are those of {machines}.")
         return controller_memory.moves(self._run._table(machine))
 
 

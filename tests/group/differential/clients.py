@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.group.differential.bytes_of import subscription
 
-PROTOCOLS = ["range", "roundrobin", "sticky", "coop"]
+PROTOCOLS = ["range", "roundrobin", "sticky", "cooperative-sticky"]
 BROKEN = ("", "00", "0000", "000000")  # metadata that end too early
 
 

@@ -12,6 +12,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
+import org.mockito.Mockito;
+import org.mockito.stubbing.Answer;
 import scala.Tuple2;
 import scala.runtime.AbstractFunction0;
 import scala.runtime.AbstractFunction1;
@@ -28,6 +30,11 @@ abstract class Harness {
   ArrayNode exceptions = JSON.createArrayNode();
   /** How writes end: "ok" at once, "fail" with an error, "hold" when they are released. */
   String mode = "ok";
+
+  /** An object of this class that answers as told, and keeps no list of its calls: their arguments would fill the memory. */
+  static <T> T stub(Class<T> kind, Answer<?> answer) {
+    return Mockito.mock(kind, Mockito.withSettings().stubOnly().defaultAnswer(answer));
+  }
 
   abstract void fresh(JsonNode config) throws Exception;
 

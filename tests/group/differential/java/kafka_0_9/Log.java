@@ -112,7 +112,7 @@ class Log {
 
   ReplicaManager replicaManager() {
     LogManager logs = logManager();
-    return Mockito.mock(ReplicaManager.class, Mockito.withSettings().stubOnly().defaultAnswer(call -> {
+    return Harness.stub(ReplicaManager.class, call -> {
       Object[] args = call.getArguments();
       switch (call.getMethod().getName()) {
         case "logManager":
@@ -125,16 +125,16 @@ class Log {
         default:
           return Mockito.RETURNS_DEFAULTS.answer(call);
       }
-    }));
+    });
   }
 
   LogManager logManager() {
-    LogSegment segment = Mockito.mock(LogSegment.class, call ->
+    LogSegment segment = Harness.stub(LogSegment.class, call ->
         call.getMethod().getName().equals("baseOffset") ? (Object) 0L : Mockito.RETURNS_DEFAULTS.answer(call));
-    FileMessageSet contents = Mockito.mock(FileMessageSet.class, call ->
+    FileMessageSet contents = Harness.stub(FileMessageSet.class, call ->
         call.getMethod().getName().equals("readInto") ? readInto((ByteBuffer) call.getArguments()[0])
             : Mockito.RETURNS_DEFAULTS.answer(call));
-    kafka.log.Log log = Mockito.mock(kafka.log.Log.class, call -> {
+    kafka.log.Log log = Harness.stub(kafka.log.Log.class, call -> {
       switch (call.getMethod().getName()) {
         case "logSegments":
           return Coordinator.scalaList(List.of(segment));
@@ -144,7 +144,7 @@ class Log {
           return Mockito.RETURNS_DEFAULTS.answer(call);
       }
     });
-    return Mockito.mock(LogManager.class, call -> {
+    return Harness.stub(LogManager.class, call -> {
       if (!call.getMethod().getName().equals("getLog")) return Mockito.RETURNS_DEFAULTS.answer(call);
       read = ((TopicAndPartition) call.getArguments()[0]).partition();
       return new Some<Object>(log);
@@ -160,9 +160,9 @@ class Log {
   }
 
   Partition partition(int number) {
-    Replica replica = Mockito.mock(Replica.class, call -> call.getMethod().getName().equals("highWatermark")
+    Replica replica = Harness.stub(Replica.class, call -> call.getMethod().getName().equals("highWatermark")
         ? new LogOffsetMetadata(ends.getOrDefault(number, 0L), 0L, 0) : Mockito.RETURNS_DEFAULTS.answer(call));
-    return Mockito.mock(Partition.class, call -> answerOfPartition(call, number, replica));
+    return Harness.stub(Partition.class, call -> answerOfPartition(call, number, replica));
   }
 
   Object answerOfPartition(InvocationOnMock call, int number, Replica replica) throws Throwable {

@@ -157,9 +157,9 @@ class Log {
   // ---- what the coordinator calls
 
   ReplicaManager replicaManager() {
-    Partition partition = Mockito.mock(Partition.class, this::answerOfPartition);
-    kafka.log.Log log = Mockito.mock(kafka.log.Log.class, this::answerOfLog);
-    return Mockito.mock(ReplicaManager.class, Mockito.withSettings().stubOnly().defaultAnswer(call -> {
+    Partition partition = Harness.stub(Partition.class, this::answerOfPartition);
+    kafka.log.Log log = Harness.stub(kafka.log.Log.class, this::answerOfLog);
+    return Harness.stub(ReplicaManager.class, call -> {
       Object[] args = call.getArguments();
       switch (call.getMethod().getName()) {
         case "getMagic":
@@ -179,7 +179,7 @@ class Log {
         default:
           return Mockito.RETURNS_DEFAULTS.answer(call);
       }
-    }));
+    });
   }
 
   void waitAtGate() throws InterruptedException {
