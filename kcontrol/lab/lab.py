@@ -135,7 +135,6 @@ class Lab(Operations):
         assigned = arguments.mapping(topics, "Topics", '{"t": [[1, 2, 3]]}')
         runs = None if runs is None else arguments.path(runs, "runs")
         data, purgatory = arguments.flag(data, "data"), arguments.flag(purgatory, "purgatory")
-        starts = arguments.flag(start, "start")
         settings = requested_settings.settings(
             brokers, release, seed, {} if config is None else config, changed, data, consumers, purgatory
         )
@@ -143,7 +142,7 @@ class Lab(Operations):
         self._take(opened.world, opened.world.kind, opened.closing, runs)
         self._address = opened.address
         try:
-            for broker in settings.brokers if starts else ():
+            for broker in settings.brokers if arguments.flag(start, "start") else ():
                 self.start(broker).run()
             for topic, assignment in assigned.items():
                 self.create_topic(topic, assignment).run()
