@@ -101,7 +101,7 @@ def named_by(world: World, broker: int, group: str) -> int | None:
 def receiver(world: World, me: Consumer) -> int | None:
     """Return the broker for the consumer's next request: its last coordinator, if that process runs and is not frozen.
 
-    Otherwise return the coordinator in the brokers' metadata, None if there is none (`coordinator`).
+    Otherwise return the group's coordinator in the brokers' metadata, None without a coordinator there.
     """
     if me.coordinator is not None and is_connected(world, me.coordinator):
         return me.coordinator[0]

@@ -85,7 +85,10 @@ def text(state: str) -> Text:
 
 
 def digest(parts: list[Text]) -> str:
-    """Return one digest of all parts; a zxid counts only by its rank among the zxids of all parts."""
+    """Return a hash of the texts of all parts of a cluster, such as its brokers.
+
+    A zxid counts only by its rank among the zxids of all parts.
+    """
     state = "\n".join([part.words for part in parts])
     return hashlib.blake2b(f"{state}{ranks([part.zxids for part in parts])}".encode(), digest_size=16).hexdigest()
 

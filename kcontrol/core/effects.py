@@ -459,7 +459,7 @@ class YieldLock:
 
 @dataclass(frozen=True, slots=True)
 class Sleep:
-    """Suspend the thread for `delay_ms`; the thread keeps its lock."""
+    """Suspend the handler's thread for `delay_ms`; the thread keeps its lock meanwhile."""
 
     delay_ms: int
 

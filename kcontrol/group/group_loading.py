@@ -179,7 +179,7 @@ def _with_offset(
 def _load_groups_and_offsets(ctx: GroupContext, loaded: Loaded, now_ms: int) -> Handler:
     """Put the loaded groups and offsets into the cache, and start the members' sessions.
 
-    A group that is in the cache already stays unchanged.
+    A group that the cache has already is left unchanged.
 
     Source: loadGroup of GroupMetadataManager.scala, onGroupLoaded (2.8).
     """

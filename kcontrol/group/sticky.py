@@ -282,7 +282,8 @@ class GeneralAssignment:
     def move(self, tp: TopicPartition, source: str, target: str) -> None:
         """Move `tp` from its owner `source` to `target`.
 
-        If a partition of its topic was moved the opposite way before, move that one back instead.
+        If another partition of its topic was moved from `target` to `source` before, move this
+        other partition back to `target`; `tp` then stays.
 
         Source: reassignPartition, getTheActualPartitionToBeMoved of AbstractStickyAssignor.java
         (2.8).

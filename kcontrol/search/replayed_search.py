@@ -24,7 +24,7 @@ Answer = list[Successor | str]
 
 
 class Start(NamedTuple):
-    """The input of a search: its first state (settings and past actions), its budget, and the properties to check."""
+    """The input of a search: its first state (settings and past actions), its limits, and the properties to check."""
 
     settings: Settings
     past: tuple[Action, ...]

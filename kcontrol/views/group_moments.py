@@ -226,7 +226,7 @@ def kind(member: Mapping[str, Any]) -> str:
 
 
 def stretches(values: Iterable[Any]) -> Iterator[tuple[Any, int, int]]:
-    """Yield each run of equal values as (value, position of its first element, position of its last element)."""
+    """Yield (value, first position, last position) for each group of equal neighbours: ("a", 0, 1) for "aab"."""
     place = 0
     for value, same in groupby(values):
         length = len(list(same))

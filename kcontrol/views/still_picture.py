@@ -1,4 +1,4 @@
-"""A state of `journal.fold` as a still picture in SVG, for frontends that show no widgets."""
+"""Draws a cluster's state after a journal record as SVG, for frontends that show no widgets."""
 
 from __future__ import annotations
 

@@ -77,9 +77,9 @@ def _leader(broker: int | None) -> str:
 
 
 def row(entry: Entry) -> Checker:
-    """Prepare a check that compares the learner's function with the action of a transition of a state machine.
+    """Prepare a check that compares the results of the learner's function with those of the action of one transition.
 
-    `entry`, the exercise's table in exercises.toml, names the transition.
+    `entry`, the exercise's table in exercises.toml, names the state machine's transition.
     """
     # The transition is such as "partition.(OfflinePartition, OnlinePartition)". Both functions get the arguments of the action:
     # the controller context, the partition or replica, and the input of the transition. The state machine uses the result of

@@ -32,7 +32,7 @@ FEW, MOST_LINES = 12, 40
 
 
 class Runs:
-    """The runs in a folder, the newest last: evaluated in a cell, a picture with one line per run.
+    """The runs in a folder, the newest last: evaluated in a cell, a picture with a time line for each run.
 
     names               the names of the runs
     picture(highlight)  the picture, with frames around the lines of some runs
@@ -57,9 +57,9 @@ class Runs:
     # ---------------------------------------------------------------- the files
 
     def _journals(self) -> list[JournalOfRun]:
-        """Return the journals, those of kcontrol's twelve examples first if they are shown; print why a file is refused.
+        """Return the journals in the folder, those of kcontrol's twelve examples first if they are shown.
 
-        Raises UserError if there is no journal.
+        For each other file print why it is not read. Raises UserError if there is no journal.
         """
         found: list[JournalOfRun] = []
         for place in filter(None, (self._examples, self._folder)):

@@ -97,7 +97,10 @@ def _topic_setting(state: folded_state.State, topic: str, default: bool) -> bool
 
 
 def elections() -> pd.DataFrame:
-    """Return one row per kind of election: its occasion, the leader, the order of candidates, and the receivers of requests."""
+    """Return one row per kind of election: its occasion, the replica that leads, and the order of candidates.
+
+    Another column has the receivers of requests.
+    """
     return Wide(journal_tables.table((_row(name) for name in STRATEGIES), ELECTIONS, "election"))
 
 

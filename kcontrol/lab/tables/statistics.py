@@ -266,7 +266,9 @@ def _counts(n: int, memory: Memory, design: Design) -> dict[str, int]:
 
 
 def _is_controller(n: int, memory: Memory, design: Design) -> bool:
-    """Return whether broker `n` is the controller in its own memory; `design` describes the release's controller.
+    """Return whether broker `n` is controller by its own memory, whatever `/controller` names.
+
+    `design` describes the release's controller.
 
     Source: KafkaController.isActive (0.8.1, 2.8).
     """

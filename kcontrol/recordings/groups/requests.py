@@ -110,7 +110,7 @@ def _replace_id(memory: Memory, step: Step, old_id: str, member_id: str, cause: 
 def _join_current_generation(memory: Memory, step: Step, member_id: str, correlation_id: str, cause: RecordId) -> None:
     """Let a member join the current generation by the recorded JoinGroup `step`.
 
-    A static member that comes back gets the new `member_id`, and the group's record with this id is appended.
+    A static member that comes back gets the new `member_id`; the recorded group metadata record with this id is appended.
     """
     assert memory.group is not None
     old_id = memory.group.member_of(step["request"].get("instance"))

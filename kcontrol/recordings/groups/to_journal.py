@@ -129,7 +129,7 @@ class Replay:
         PERFORM[moment.kind](self, moment.step)
 
     def finish(self) -> None:
-        """Add to the journal one append of the recorded log's last records, if the steps so far have not appended them.
+        """Add the remaining records of the recorded log to the journal, as one append without a known cause.
 
         No request, stop or start of the recording explains these records.
         """

@@ -70,9 +70,9 @@ def _write(spark: SparkSession, name: str, folder: Path, *, is_empty: bool) -> N
 
 
 def with_evidence(spark: SparkSession, name: str) -> DataFrame:
-    """Return the table `name` with two columns more: `inferred` has the names of values that no log line shows.
+    """Return the run table `name`, such as "elections", with two more columns: `line` and `inferred`.
 
-    `line` has the row's log line, such as "server.log:12".
+    `line` is the row's log line, such as "server.log:12"; `inferred` names the row's values that no log line has.
     """
     columns = spark.table(name).columns
     listed = ", ".join(f"'{column}'" for column in columns)

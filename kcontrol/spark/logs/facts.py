@@ -92,7 +92,10 @@ def json_facts(encoded: Column) -> Column:
 
 
 def all_facts(own: Column, state: Column) -> Column:
-    """Return one map with the facts of a message (`own`) and the facts of its leader and ISR (`state`, or NULL)."""
+    """Return one map, name to value, with the facts of a message (`own`) and of the leader and ISR in it (`state`).
+
+    `state` is NULL for a message without them.
+    """
     # A fact that both maps have keeps the value of `own`.
     inner = sql.map_filter(state, lambda name, _: ~sql.map_contains_key(own, name))
     return sql.when(state.isNull(), own).otherwise(sql.map_concat(own, inner))

@@ -122,7 +122,7 @@ def _head(words: str, id: str = "", css: str = "") -> str:
 def _overview(runs: Sequence[RunTimes], found: Sequence[Section], numbers: Mapping[str, int]) -> str:
     """Return the page's first table as HTML: a row for each run, with the number of rows of each section.
 
-    `numbers` maps a run's name to the run's number in the ids of links, from 1.
+    Sections are such as "Rebalances". `numbers` maps a run's name to its number in link ids, from 1.
     """
     counts = {section.id: section.by_run() for section in found}
     rows = []
