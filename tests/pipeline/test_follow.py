@@ -273,12 +273,6 @@ def test_available_now_needs_follow(log: Path, tmp_path: Path) -> None:
     assert sentence == "--available-now belongs to --follow: write both." and not (tmp_path / "out").exists()
 
 
-def test_redact_and_follow_are_refused_together(log: Path, tmp_path: Path) -> None:
-    """--redact with --follow is one sentence, and no folder is made."""
-    sentence = refused(log, "--out", tmp_path / "out", "--follow", "--available-now", "--redact", "topics")
-    assert sentence == "--redact and --follow do not go together: leave one of them out." and not (tmp_path / "out").exists()
-
-
 def test_a_folder_of_other_files_is_not_followed_into(log: Path) -> None:
     """A folder with other files is refused and kept."""
     assert "holds other files, such as server.log" in refused(log, "--out", log.parent, "--follow")
