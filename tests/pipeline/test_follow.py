@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -185,6 +186,8 @@ def test_a_command_that_was_killed_gives_the_tables_of_a_batch_when_it_runs_agai
     kills.run(command)
     assert tables_in(out) == batch(spark, logs.folder, tmp_path / "batch", of_runs=True), f"seed {SEED}: {moments}"
     assert {path.name for path in out.iterdir()} == NAMES
+    parts = json.loads((out / log_tables.FOLLOW / checkpoint.STATE).read_text())["parts"]
+    assert {path.name for path in (out / log_tables.FOLLOW).iterdir()} == {checkpoint.STATE, *parts}
 
 
 @pytest.mark.spark
