@@ -22,7 +22,7 @@ from kcontrol.cli import app
 from kcontrol.core.errors import UserError
 from kcontrol.search.museum import MUSEUM
 from kcontrol.spark import cluster as spark_clusters
-from kcontrol.spark import pipeline, spark_views
+from kcontrol.spark import gateway, pipeline, spark_views
 from kcontrol.spark.logs import log_tables
 from tests.pipeline.log_rows import rows_of
 from tests.pipeline.random_runs import random_run
@@ -126,6 +126,7 @@ def test_a_worker_that_is_killed_changes_no_table_of_runs(spark: Any, cluster: S
     for seed in (1, 5):
         random_run(seed).save(runs / f"2026010{seed}-100000-simulated.jsonl")
     pipeline.write_runs(spark, [runs], local)
+    earlier = len(cluster.state()["completedapps"])
     with command(COMMAND, cluster, "pipeline", "runs", str(runs), "--out", str(out)) as process:
         assert process.stdout is not None
         for line in process.stdout:
@@ -134,6 +135,7 @@ def test_a_worker_that_is_killed_changes_no_table_of_runs(spark: Any, cluster: S
         assert process.wait() == 0, process.communicate()
     wait_until(lambda: cluster.alive() == 1)
     wait_until(lambda: not cluster.state()["activeapps"])
+    assert len(cluster.state()["completedapps"]) == earlier + 1
     assert max(cluster.state()["completedapps"], key=lambda app: app["starttime"])["state"] == "FINISHED"
     expected = {name: ordered(rows_of(local, name)) for name in spark_views.TABLES}
     assert {name: ordered(rows_of(out, name)) for name in spark_views.TABLES} == expected
@@ -168,8 +170,9 @@ def test_a_master_that_does_not_run_is_refused(tmp_path: Path) -> None:
             spark_clusters.check_master(master)
 
 
-def test_a_sweep_on_a_master_that_does_not_run_is_refused() -> None:
+def test_a_sweep_on_a_master_that_does_not_run_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """`kcontrol sweep --master` plays no run without a master at this address: exit status 1 and one sentence."""
+    monkeypatch.setattr(gateway, "_check_open_session", lambda master: None)  # earlier tests of this process have a session
     done = CliRunner().invoke(app, ["sweep", "random deaths", "--runs", "1", "--master", "spark://127.0.0.1:99999"])
     assert done.exit_code == 1 and isinstance(done.exception, UserError)
     assert "No Spark master answers at spark://127.0.0.1:99999" in str(done.exception) and done.output == ""
