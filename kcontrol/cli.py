@@ -175,15 +175,17 @@ def pipeline_runs(
     until: Annotated[str | None, typer.Option("--to", metavar="T", help="Read runs that began before this time.")] = None,
     topic: Topic = None,
     master: Master = None,
+    redact: Redact = None,
 ) -> None:
     """Write the journals of runs, and tables such as `elections` made of them, as Parquet, partitioned by the day of the run.
 
     The exit status is 1 if a file is no journal, or has damaged lines, which the tables leave out.
     """
     from kcontrol.spark import pipeline, pipeline_report
+    from kcontrol.spark.redaction.stable_names import redaction_of
 
     times = pipeline_report.time_of("--from", since), pipeline_report.time_of("--to", until)
-    if not pipeline_report.runs(paths, out, typer.echo, pipeline.Chosen(*times, topic), master):
+    if not pipeline_report.runs(paths, out, typer.echo, pipeline.Chosen(*times, topic), master, redaction_of(redact)):
         raise typer.Exit(1)
 
 
@@ -256,6 +258,7 @@ def pipeline_offsets(
     since: Annotated[str | None, typer.Option("--from", metavar="T", help="Write records of this time (UTC) or later.")] = None,
     until: Annotated[str | None, typer.Option("--to", metavar="T", help="Write records from before this time (UTC).")] = None,
     topic: Annotated[str | None, typer.Option(metavar="T", help="Of rows about partitions, write those of this topic.")] = None,
+    redact: Redact = None,
 ) -> None:
     """Write segments of __consumer_offsets as Parquet tables: commits, group_metadata, tombstones and rejected.
 
@@ -263,9 +266,10 @@ def pipeline_offsets(
     status is 1 if a file cannot be read or has no record.
     """
     from kcontrol.spark import pipeline, pipeline_report
+    from kcontrol.spark.redaction.stable_names import redaction_of
 
     times = pipeline_report.time_of("--from", since), pipeline_report.time_of("--to", until)
-    if not pipeline_report.offsets(paths, out, typer.echo, pipeline.Chosen(*times, topic)):
+    if not pipeline_report.offsets(paths, out, typer.echo, pipeline.Chosen(*times, topic), redaction_of(redact)):
         raise typer.Exit(1)
 
 

@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kcontrol.core.errors import UserError
 from kcontrol.spark import spark_views
 from kcontrol.spark.gateway import loss
+from kcontrol.spark.redaction.journals import redacted, run_name
+from kcontrol.spark.redaction.stable_names import Redaction, check_same
 from kcontrol.spark.run_files import JournalOfRun, Refused, in_time, journals_of, record_count
 from kcontrol.spark.sources import journal_lines
 from kcontrol.views.text import counted
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 MARK, UNFINISHED, NEW, OLD = "_kcontrol.json", "_kcontrol.json.new", "_new", "_old"
+REDACTED = "redacted"
+"""The key of the redaction's mark in the file MARK: later runs must get stable names by the same kinds and key."""
 FORMAT = {"kcontrol": "tables of runs", "version": 1}
 
 DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
@@ -65,8 +69,9 @@ ALL = Chosen()
 
 
 def write_runs(
-    spark: SparkSession, paths: Sequence[Path], out: Path, report: Report = lambda *_: None, chosen: Chosen = ALL
-) -> Written:
+    spark: SparkSession, paths: Sequence[Path], out: Path, report: Report = lambda *_: None, chosen: Chosen = ALL,
+    redact: Redaction | None = None,
+) -> Written:  # fmt: skip
     """Write the tables of the runs in `paths`, and of the runs that `out` has already, as Parquet into `out`.
 
     Raises UserError if no readable journal began in the time of `chosen`, or `out` holds other files.
@@ -78,18 +83,30 @@ def write_runs(
     if not journals:
         raise UserError(f"No run began in this time, of {counted(len(found), 'run')}: choose other values of --from and --to.")
     claim(out)
+    if redact is not None:
+        journals = [journal._replace(run=run_name(journal.run, redact)) for journal in journals]
+        chosen = chosen._replace(topic=chosen.topic and redact.stable("topic", chosen.topic))
     with sentences(out):
+        check_redaction(out, redact)
         former = _former(spark, out)
         longer = _at_least_as_long(journals, former)
         # `out` has all records of these runs already.
         if former is not None and not longer and _mark(out).get("topic", False) == chosen.topic:
             return Written(len(journals), refused, {name: _read(spark, out / name).count() for name in spark_views.TABLES})
-        rows = _write(spark, longer, former, out, report, chosen.topic)
+        read = longer if redact is None else redacted(longer, redact, out / NEW / "redacted")
+        rows = _write(spark, read, former, out, report, chosen.topic)
         damaged = _damaged(spark, longer)
-        _write_mark(out, FORMAT)  # a process that ends before the last line leaves no topic, so the next call writes all tables
+        content = FORMAT | ({} if redact is None else {REDACTED: redact.mark()})
+        _write_mark(out, content)  # a process that ends before the last line leaves no topic, so the next call writes all tables
         publish(out)
-        _write_mark(out, FORMAT | {"topic": chosen.topic})
+        _write_mark(out, content | {"topic": chosen.topic})
     return Written(len(journals), refused + damaged, rows)
+
+
+def check_redaction(out: Path, redact: Redaction | None) -> None:
+    """Raise UserError if the tables of runs in `out` have stable names of another redaction than `redact`, or have none."""
+    if (out / spark_views.TABLES[0]).is_dir():
+        check_same(_mark(out).get(REDACTED), redact, out)
 
 
 def _damaged(spark: SparkSession, journals: Sequence[JournalOfRun]) -> list[Refused]:

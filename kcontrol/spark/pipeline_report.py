@@ -55,7 +55,14 @@ def time_of(option: str, value: str | None) -> datetime | None:
     return found
 
 
-def runs(paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen, master: str | None = None) -> bool:
+def runs(
+    paths: Sequence[Path],
+    out: Path,
+    say: Say,
+    chosen: pipeline.Chosen,
+    master: str | None = None,
+    redact: Redaction | None = None,
+) -> bool:
     """Write the tables of the runs in `paths` to `out`; return whether all files are undamaged journals.
 
     `say` prints a line. Raises UserError for `paths` without a journal, if `out` holds other files, and without Spark.
@@ -64,10 +71,11 @@ def runs(paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen, ma
     for path in paths:
         journal_files(path)
     pipeline.claim(out)
+    pipeline.check_redaction(out, redact)
     begin = time.monotonic()
     spark = spark_session(master or LOCAL)
     try:
-        written = pipeline.write_runs(spark, paths, out, _progress(say, begin), chosen)
+        written = pipeline.write_runs(spark, paths, out, _progress(say, begin), chosen, redact)
     finally:
         stop_spark()
     for refused in written.refused:
@@ -150,7 +158,7 @@ def follow_logs(
         return True
 
 
-def offsets(paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen) -> bool:
+def offsets(paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen, redact: Redaction | None = None) -> bool:
     """Write the tables of the segments of `__consumer_offsets` in `paths` to `out`; return whether all files are segments.
 
     `say` prints a line of text. Raises UserError for wrong `paths`, for an `out` that holds other files, and without Spark.
@@ -161,7 +169,7 @@ def offsets(paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen)
     spark = spark_session()
     try:
         steps = lambda step: say(f"{time.monotonic() - begin:5.1f} s  {step}")  # noqa: E731
-        written = offset_tables.write_offsets(spark, paths, out, steps, chosen)
+        written = offset_tables.write_offsets(spark, paths, out, steps, chosen, redact)
     finally:
         stop_spark()
     for reason in written.refused:

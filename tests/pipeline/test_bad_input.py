@@ -62,7 +62,7 @@ def test_a_segment_without_permission_is_a_rejected_row(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(offset_tables, "rows", closed)
     path = tmp_path / "00000000000000000000.log"
-    ((file, _, position, *row),) = offset_tables._tuples(Segment(path, 100, 7))
+    ((file, _, position, *row),) = offset_tables._tuples(Segment(path, 100, 7), str(path))
     assert (file, position) == (str(path), 0)
     assert {100, "rejected", f"{path} cannot be read: {CLOSED.strerror}."} <= set(row)
 

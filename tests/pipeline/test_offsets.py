@@ -147,7 +147,7 @@ def test_lost_bytes_leave_the_former_tables(logs: Path, spark: Any, tmp_path: Pa
     """If the rows of a file do not have all of its bytes, an error names the file, and the former tables stay."""
     write_offsets(spark, [logs], tmp_path / "out")
     grown = [segment._replace(size=segment.size + 1) for segment in offset_tables.segments([logs])]
-    monkeypatch.setattr(offset_tables, "_tuples", lambda segment: iter([]))
+    monkeypatch.setattr(offset_tables, "_tuples", lambda *_: iter([]))
     monkeypatch.setattr(offset_tables, "segments", lambda _: grown)
     with pytest.raises(offset_tables.BytesLost, match="do not have all of its bytes"):
         write_offsets(spark, [logs], tmp_path / "out")

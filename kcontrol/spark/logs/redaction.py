@@ -139,11 +139,11 @@ class Names:
     Args:
         redaction: the kinds of names, and the key of the stable names.
         kept: names that were found before, with their kinds; these kinds stay.
-        more_words: words that can be a name only at places for names, besides those of Kafka's messages.
+        known_words: words that are a name only at places for names; by default those of Kafka's messages.
     """
 
     def __init__(
-        self, redaction: Redaction, kept: Mapping[str, str] | None = None, more_words: Collection[str] = frozenset()
+        self, redaction: Redaction, kept: Mapping[str, str] | None = None, known_words: Collection[str] | None = None
     ) -> None:
         self.redaction = redaction
         # A name that is also a word of Kafka's messages, such as a topic "partition", is replaced only at places for names.
@@ -151,7 +151,7 @@ class Names:
             (kind, is_sure, re.compile(pattern))
             for kind in redaction.kinds for is_sure, found in zip((True, False), WHERE[kind], strict=True) for pattern in found
         ]  # fmt: skip
-        self._words = words() | frozenset(more_words)
+        self._words = words() if known_words is None else frozenset(known_words)
         self._kept = dict(kept or {})
         # Of each name the best evidence: a place that always has a name before others, then the order of KINDS.
         self._found: dict[str, tuple[bool, int]] = {}

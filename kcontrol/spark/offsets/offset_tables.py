@@ -20,8 +20,11 @@ from pyspark.sql import Window
 from pyspark.sql import functions as sql
 
 from kcontrol.core.errors import UserError
+from kcontrol.spark.logs.redaction import root_of
+from kcontrol.spark.offsets.redacted_rows import redacted, shown_path
 from kcontrol.spark.offsets.segments import Row, Segment, rows, segments
 from kcontrol.spark.pipeline import ALL, NEW, Chosen, claim, of_topic, publish, sentences
+from kcontrol.spark.redaction.stable_names import Redaction
 from kcontrol.spark.run_files import UNKNOWN_DAY
 from kcontrol.spark.sources import literal
 
@@ -84,8 +87,9 @@ class Written(NamedTuple):
 
 
 def write_offsets(
-    spark: SparkSession, paths: Sequence[Path], out: Path, report: Report = lambda _: None, chosen: Chosen = ALL
-) -> Written:
+    spark: SparkSession, paths: Sequence[Path], out: Path, report: Report = lambda _: None, chosen: Chosen = ALL,
+    redact: Redaction | None = None,
+) -> Written:  # fmt: skip
     """Write the tables of the `__consumer_offsets` segments in `paths` to `out` as Parquet, replacing former tables.
 
     `chosen` limits the rows. Raises UserError for a path without segments, BytesLost if a byte is in no row.
@@ -94,10 +98,18 @@ def write_offsets(
     claim(out, TABLES, FORMAT)
     with sentences(out):
         report("reading records")
-        parsed = spark.sparkContext.parallelize(found, min(len(found), MOST_PARTITIONS)).flatMap(_tuples)
+        shown = [str(segment.path) for segment in found]
+        if redact is not None:
+            root = root_of(paths)
+            shown = [shown_path(segment.path, root, redact) for segment in found]
+            chosen = chosen._replace(topic=chosen.topic and redact.stable("topic", chosen.topic))
+        pairs = list(zip(found, shown, strict=True))
+        parsed = spark.sparkContext.parallelize(pairs, min(len(pairs), MOST_PARTITIONS)).flatMap(
+            lambda pair: _tuples(pair[0], pair[1], redact)
+        )
         spark.createDataFrame(parsed, PARSED, verifySchema=False).write.parquet(str(out / NEW / "parsed"))
         table = spark.read.parquet(literal(out / NEW / "parsed"))
-        records, markers, refused = _checked(table, found)
+        records, markers, refused = _checked(table, pairs)
         report("writing tables")
         placed = _with_time(_with_transactions(table))
         counts = {name: _write_table(spark, placed, name, out / NEW / name, chosen) for name in TABLES}
@@ -105,21 +117,21 @@ def write_offsets(
     return Written(len(found), records, markers, counts, refused)
 
 
-def _tuples(segment: Segment) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of a segment file as tuples: the file, its partition number, and the values of the Row.
+def _tuples(segment: Segment, shown: str, redact: Redaction | None = None) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of a segment file as tuples: `shown`, its partition number, and the values of the Row.
 
-    If the file cannot be read, yield one row of kind "rejected" with the reason.
+    `shown` is the path in the tables. If the file cannot be read, yield one row of kind "rejected" with the reason.
     """
-    of = (str(segment.path), segment.log_partition)
+    of = (shown, segment.log_partition)
     try:
         for row in rows(segment):
-            yield *of, *row
+            yield *of, *(row if redact is None else redacted(row, redact))
     except OSError as problem:
-        reason = f"{segment.path} cannot be read: {problem.strerror}."
+        reason = f"{shown} cannot be read: {problem.strerror}."
         yield *of, *Row(0, segment.size, "rejected", reason=reason)
 
 
-def _checked(table: DataFrame, found: Sequence[Segment]) -> tuple[int, int, list[str]]:
+def _checked(table: DataFrame, found: Sequence[tuple[Segment, str]]) -> tuple[int, int, list[str]]:
     """Return the number of records, the number of transaction markers, and a sentence for each file without a record.
 
     Raises BytesLost if the lengths of a file's rows do not add up to its size.
@@ -130,8 +142,8 @@ def _checked(table: DataFrame, found: Sequence[Segment]) -> tuple[int, int, list
     )  # fmt: skip
     counts = {row["file"]: row for row in sums.collect()}
     refused = []
-    for segment in found:
-        row = counts.get(str(segment.path))
+    for segment, shown in found:
+        row = counts.get(shown)
         if (row["length"] if row else 0) != segment.size:
             raise BytesLost(f"The rows of {segment.path} do not have all of its bytes: report this; no table was replaced.")
         # A refused file has bytes and no record, or cannot be read.

@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import hmac
 import os
+import re
 import secrets
 from functools import lru_cache
 from pathlib import Path
@@ -25,6 +26,8 @@ OWN = {"__consumer_offsets", "__transaction_state", "__cluster_metadata", "None"
 """Kafka's own topics, and words that stand in the place of a name that is missing."""
 LETTERS = "bcdfghjkmnpqrstvwxyz"
 """Neither a digit, so that no stable name looks like a partition, nor a vowel, so that the letters are no word."""
+MEMBER_ID = re.compile(r"(.*)-([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{32})", re.DOTALL)
+"""The id of a member of a group: its client id or instance id, and a UUID."""
 SIZE, KEY_BYTES = 10, 32
 KEY_FILE = "redaction-key"
 
