@@ -83,6 +83,23 @@ def test_each_kind_is_replaced_alone(named: Path, tmp_path: Path) -> None:
         assert sorted(left(data)) == sorted({*NAMES} - {*gone})
 
 
+def test_a_topic_of_one_letter_is_replaced_everywhere() -> None:
+    """A topic "t" is replaced as a key and as an item of a list too, and not inside of words."""
+    names = journals.names_of(REDACTION)
+    fields = {"field": "topics", "put": {"t": ["t", "text"]}, "partition": "t-0"}
+    journals.learn(names, {"kind": "update", "fields": fields})
+    topic = REDACTION.stable("topic", "t")
+    copy = journals._Copy(names, names.replaced).fields("update", fields)
+    assert copy == {"field": "topics", "put": {topic: [topic, "text"]}, "partition": f"{topic}-0"}
+
+
+def test_a_line_that_spark_does_not_read_has_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a line above the limit only its end is in the copy; the lines beside it are copied."""
+    monkeypatch.setattr(journals, "LONGEST_LINE_BYTES", 20)
+    (tmp_path / "run.jsonl").write_bytes(b"short\n" + b"payroll" * 9 + b"\nlast")
+    assert list(journals._lines(tmp_path / "run.jsonl")) == [b"short\n", b"\n", b"last"]
+
+
 def words_as_names() -> Lab:
     """Return a run whose topics, groups and clients have words of journals as names; one group's name looks like bytes."""
     return played(("leader", "partition"), {"value": {"group.id": "group"}, "state": {"group.id": "deadbeefcafe01"}})

@@ -45,6 +45,9 @@ def test_the_order_of_lines_does_not_change_a_stable_name() -> None:
         for line in order:
             names.learn(line)
         assert names.of("payroll") == ALL.stable("topic", "payroll")
+    names = Names(ALL)
+    names.learn(lines[0])
+    assert names.of("payroll") == ALL.stable("client", "payroll")
 
 
 def test_a_name_that_is_kept_keeps_its_kind() -> None:
