@@ -26,6 +26,8 @@ FIRST = [
     # No place for names: only a later line shows that these are a topic and a host.
     f"[{AT}2] INFO something of wages and vault.corp.example and payroll {KC}",
     "  no record at all, of wages",
+    # The last record of a file is read again in the next round; the records before it are not.
+    f"[{AT}2] INFO the end {KC}",
 ]
 LATER = [
     f"[{AT}3] TRACE {CHANGED.format('wages')} (state.change.logger)",
@@ -84,7 +86,7 @@ def test_names_that_come_later_change_no_earlier_stable_name(
     log_tables.write_logs(spark, [log.parent.parent], tmp_path / "batch", redact=REDACTION)
     assert after == tables(tmp_path / "batch")
     assert [name for name in NAMES if name in str(after)] == []
-    first, second = sorted(before["records"], key=lambda row: row["n"])
+    first, second, _ = sorted(before["records"], key=lambda row: row["n"])
     assert first in after["records"] and first["facts"]["topic"] == REDACTION.stable("topic", "payroll")
     assert "wages" in second["raw"] and REDACTION.letters("payroll") in second["raw"]
     for path in (path for name in log_tables.TABLES for path in (out / name).rglob("*") if path.is_file()):

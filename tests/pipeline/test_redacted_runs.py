@@ -83,14 +83,15 @@ def test_each_kind_is_replaced_alone(named: Path, tmp_path: Path) -> None:
         assert sorted(left(data)) == sorted({*NAMES} - {*gone})
 
 
-def test_a_topic_of_one_letter_is_replaced_everywhere() -> None:
+def test_a_topic_of_one_letter_is_replaced_everywhere(tmp_path: Path) -> None:
     """A topic "t" is replaced as a key and as an item of a list too, and not inside of words."""
-    names = journals.names_of(REDACTION)
-    fields = {"field": "topics", "put": {"t": ["t", "text"]}, "partition": "t-0"}
-    journals.learn(names, {"kind": "update", "fields": fields})
+    fields = '{"field": "topics", "put": {"t": ["t", "text"]}, "partition": "t-0"}'
+    path = tmp_path / "run.jsonl"
+    path.write_text(f'{{"kind": "update", "fields": {fields}}}\n')
+    (copy,) = journals.redacted([JournalOfRun(path, "run", 3, "virtual", None)], REDACTION, tmp_path / "copies")
     topic = REDACTION.stable("topic", "t")
-    copy = journals._Copy(names, names.replaced).fields("update", fields)
-    assert copy == {"field": "topics", "put": {topic: [topic, "text"]}, "partition": f"{topic}-0"}
+    expected = {"field": "topics", "put": {topic: [topic, "text"]}, "partition": f"{topic}-0"}
+    assert json.loads(copy.path.read_text())["fields"] == expected
 
 
 def test_a_line_that_spark_does_not_read_has_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
