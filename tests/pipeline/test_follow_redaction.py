@@ -98,8 +98,9 @@ def test_a_folder_that_follows_keeps_its_redaction(log: Path, tmp_path: Path, mo
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     with checkpoint.opened(tmp_path / "out", [log.parent], REDACTION) as state:
         checkpoint.save(tmp_path / "out", state)
+    call = ["pipeline", "logs", str(log.parent), "--out", str(tmp_path / "out"), "--follow", "--available-now"]
     for more in ([], ["--redact", "topics"]):
-        done = CliRunner().invoke(app, ["pipeline", "logs", str(log.parent), "--out", str(tmp_path / "out"), "--follow", *more])
+        done = CliRunner().invoke(app, [*call, *more])
         assert isinstance(done.exception, UserError)
         words = "has tables with --redact clients,hosts,topics: do so again, or name another folder for the tables."
         assert str(done.exception) == f"{tmp_path / 'out'} {words}"
