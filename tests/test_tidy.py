@@ -33,19 +33,19 @@ ROOM_LINES = {
     "install": 762,
     "journal": 949,
     "kcontrol": 350,  # the option --redact of three commands
-    "lab": 1_799,  # wrong arguments of pictures, of commits and of Lab are one sentence
-    "lab/exercises": 1_202,
+    "lab": 1_801,  # wrong names of runs, and wrong arguments of pictures, of commits and of Lab are one sentence
+    "lab/exercises": 1_203,  # "1 element"
     "lab/groups": 1_167,  # settings that brokers refuse together; codec and size of each batch of the offsets topic
     "lab/history": 725,
     "lab/pictures": 216,
     "lab/searches": 200,
-    "lab/support": 565,  # arguments that must be True or False
+    "lab/support": 567,  # arguments that must be True or False, and releases before 0.8.0
     "lab/tables": 1_652,  # a broker that does not lead is one sentence
     "lab/sweeps": 584,
     "recordings": 1_636,
     "recordings/groups": 1_003,
     "search": 1_319,
-    "spark": 820,  # stable names in tables of runs
+    "spark": 823,  # stable names in tables of runs, and an error in SQL is one sentence
     "spark/follow": 460,  # stable names in each round
     "spark/log_journal": 1_117,  # logs larger than the memory: lines are sorted by slots of time, and tables written in batches
     "spark/logs": 990,  # stable names do not depend on the order of lines

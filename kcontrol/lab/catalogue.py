@@ -85,6 +85,8 @@ def file_of(name: str | Path) -> Path:
     try:
         # A file in the working directory comes before a recording of this name.
         if Path(name).exists() or (release not in releases and not RECORDED_GROUP.fullmatch(str(name))):
+            if not (Path(name).suffix or Path(name).exists()):
+                raise UserError(f"There is no file and no recording {str(name)!r}: see Lab.recordings().")
             return Path(name)
     except OSError as error:
         raise UserError(f"The file {text.clean(str(name))} cannot be read: {error.strerror}.") from None

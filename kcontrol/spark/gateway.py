@@ -201,6 +201,14 @@ def forget() -> None:
     SparkSession._instantiatedSession = None
 
 
+def shorten_sql_errors() -> None:
+    """Let a notebook show the first line of an error about a learner's SQL, in place of the traceback and Spark's plan."""
+    from pyspark.errors import AnalysisException
+
+    # IPython calls this method; ParseException inherits it. A plan of a view has more than 100 lines.
+    AnalysisException._render_traceback_ = lambda self: [str(self).strip().partition("\n")[0]]
+
+
 def connect(gateway: Gateway) -> None:
     """Connect PySpark to this gateway.
 
@@ -211,6 +219,7 @@ def connect(gateway: Gateway) -> None:
     forget()
     # Python would print the stack traces that py4j logs when Java ends; `loss` makes one sentence of them.
     logging.getLogger("py4j").addHandler(logging.NullHandler())
+    shorten_sql_errors()
     names = {"PYSPARK_GATEWAY_PORT": str(gateway.port), "PYSPARK_GATEWAY_SECRET": gateway.secret}
     os.environ.update(names)
     try:

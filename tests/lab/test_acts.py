@@ -169,6 +169,7 @@ REFUSED: list[tuple[Callable[[Lab], object], str]] = [
     (lambda lab: lab.save("/x\ud800"), "surrogate"),
     (lambda lab: lab.open(3), "run.jsonl"),  # type: ignore[arg-type]
     (lambda lab: lab.open("a" * 300), "cannot be read"),
+    (lambda lab: lab.open("biling"), "no recording 'biling'"),
     (lambda lab: lab.zk.get([]), "'/controller'"),  # type: ignore[arg-type]
     (lambda lab: lab.zk.set([], ""), "'/controller'"),  # type: ignore[arg-type]
     (lambda lab: lab.zk.create(5), "text"),  # type: ignore[arg-type]
@@ -203,6 +204,7 @@ MADE_OF: list[tuple[dict[str, Any], str]] = [
     ({"brokers": "three"}, "[3, 2, 1]"),
     ({"brokers": [-1]}, "[3, 2, 1]"),
     ({"release": "4.0"}, "3.9"),
+    ({"release": "0.7"}, "0.8.0"),
     ({"release": "boo"}, "2.8"),
     ({"world": "boo"}, "'simulated' and 'zookeeper'"),
     ({"otherwise": "boo"}, "'simulated' and 'zookeeper'"),

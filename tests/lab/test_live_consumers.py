@@ -285,6 +285,7 @@ NOT_POSSIBLE: list[tuple[tuple[Any, ...], str]] = [
     (("consumer", "anna", "join", 9), "running brokers: 1, 2 and 3"),
     (("commit", "anna", "t", 5), "does not have the form"),
     (("commit", "anna", "t-0", 5, 7), "does not have the form"),
+    (("commit", "anna", "t-0", "5"), "does not have the form"),
     (("find_coordinator", "anna", 9), "running brokers: 1, 2 and 3"),
     (("find_coordinator", "dora", 1), "anna, bert and cleo"),
     (("freeze_consumer", "dora"), "anna, bert and cleo"),
@@ -329,6 +330,7 @@ def test_the_offsets_topic_is_named_where_it_is_missing(opened: Opened) -> None:
         ({}, {"alive": True}, "simulated world with consumers"),
         ({"consumers": THREE}, {"until": "12 s"}, "alive=True"),
         ({"consumers": THREE}, {"until": "12 hours", "alive": True}, "12 hours"),
+        ({"consumers": THREE}, {"until": "12 hours", "alive": True}, "a duration such as '12 s'"),
     ],
 )
 def test_runs_that_are_none(opened: Opened, settings: Mapping[str, Any], arguments: Mapping[str, Any], says: str) -> None:

@@ -98,3 +98,12 @@ def test_the_size_of_the_heap_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv(gateway.HEAP, "3g")
     java = gateway.Java(Path("java"), 21, "here")
     assert "-Xmx3g" in gateway.Gateway._command(java, Path("home"), gateway.heap_size())
+
+
+@pytest.mark.parametrize("kind", ["AnalysisException", "ParseException"])
+def test_an_error_in_sql_is_one_line(kind: str) -> None:
+    """A notebook shows an error about SQL as the first line of Spark's text, without a traceback and without the plan."""
+    errors = pytest.importorskip("pyspark.errors")
+    gateway.shorten_sql_errors()
+    problem = getattr(errors, kind)("\n[UNRESOLVED] `brokr` cannot be resolved.\n'Project ['brokr]")
+    assert problem._render_traceback_() == ["[UNRESOLVED] `brokr` cannot be resolved."]

@@ -32,6 +32,7 @@ from kcontrol.lab.exercises.checks import (
     short,
 )
 from kcontrol.lab.support import replacements
+from kcontrol.views.text import counted
 
 if TYPE_CHECKING:
     from kcontrol.journal.journal import Record
@@ -289,7 +290,7 @@ def _difference(yours: Any, right: Any, like: Any) -> str:
         return f"Your answer is {short(yours)}.{other}"
     if isinstance(yours, list) and isinstance(right, list) and not same(sorted(yours, key=str), sorted(right, key=str)):
         hits = sum(element in right for element in yours)
-        return f"Your list has {len(yours)} elements, and {hits} of them are right; the right list has {len(right)}."
+        return f"Your list has {counted(len(yours), 'element')}, {hits} of them right; the right list has {len(right)}."
     if isinstance(yours, list) and isinstance(right, list):
         first = next(n for n, pair in enumerate(zip(yours, right, strict=True), 1) if not same(*pair))
         return f"Your list has the right elements in another order: element {first} is the first at a wrong place."

@@ -10,6 +10,7 @@ from kcontrol.broker.broker_configs import BrokerConfig
 from kcontrol.cluster import admin_actions, consumer_configs
 from kcontrol.cluster.consumer_configs import GROUP_ID, INSTANCE_ID
 from kcontrol.cluster.run_settings import FAULTS, Settings
+from kcontrol.core import controller_rules
 from kcontrol.core.errors import UserError
 from kcontrol.core.releases import is_since
 from kcontrol.lab.groups import settings as group_settings
@@ -106,6 +107,7 @@ def settings(
     named = _consumers(release, consumers)
     groups = {name: said[GROUP_ID] for name, said in named.items()}
     try:
+        controller_rules.rules(release)  # raises ValueError for a release that is not known
         chosen = BrokerConfig.of(release)
         of_groups = {key: value for key, value in _named(config).items() if group_settings.is_setting(key)}
         for key, value in ((key, config[key]) for key in config if key not in of_groups):

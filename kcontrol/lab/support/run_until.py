@@ -124,8 +124,8 @@ def goal(until: str | Callable[[Any], object]) -> Goal:
         return lambda lab, step: any(record.kind == "begin" and record.fields["event"] == until for record in step)
     if found := _sentence(until):
         return found
-    sentences = ", ".join(map(repr, SENTENCES))
-    ways = f"use {QUIET!r}, {ELECTED!r}, {sentences} (with your own names), a function of the lab, or the name of an event"
+    sentences = ", ".join(map(repr, SENTENCES)) + " (with your own names), a duration such as '12 s' with alive=True"
+    ways = f"use {QUIET!r}, {ELECTED!r}, {sentences}, a function of the lab, or the name of an event"
     wrong = text.clean(repr(until), 100)
     raise UserError(f"A lab cannot run until {wrong}: {ways} that a broker begins to handle, one of {', '.join(EVENTS)}.")
 
