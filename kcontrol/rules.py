@@ -86,7 +86,7 @@ def trials(
     list of partitions, or None under the name of an assignor of Kafka, such as "range". Raises UserError unless exactly one of
     `rules` and `assignors` is given.
     """
-    if (rules is None) == (assignors is None):
+    if (rules is None) == (assignors is None) or not isinstance(rules if assignors is None else assignors, Mapping):
         raise UserError('Compare either rules or assignors, as in rules.trials(assignors={"range": None, "mine": mine}).')
     return series.trials(rules, runs, seed) if rules is not None else assignor_trials.trials(assignors or {}, runs, seed)
 

@@ -33,7 +33,7 @@ ROOM_LINES = {
     "install": 762,
     "journal": 949,
     "kcontrol": 350,  # the option --redact of three commands
-    "lab": 1_801,  # wrong names of runs, and wrong arguments of pictures, of commits and of Lab are one sentence
+    "lab": 1_807,  # the source of a replaceable rule; wrong runs, pictures, commits and arguments are one sentence
     "lab/exercises": 1_203,  # "1 element"
     "lab/groups": 1_167,  # settings that brokers refuse together; codec and size of each batch of the offsets topic
     "lab/history": 725,

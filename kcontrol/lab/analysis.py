@@ -12,6 +12,7 @@ import pandas as pd
 
 from kcontrol import controller, group
 from kcontrol.core.errors import UserError
+from kcontrol.group.group_strategies import GROUP_STRATEGIES
 from kcontrol.journal.journal import Record
 from kcontrol.lab.support.output import Shown
 from kcontrol.lab.support.table_display import Wide
@@ -51,7 +52,9 @@ def source(name: str) -> Shown:
     Raises UserError, which lists the modules or the functions, for an unknown name.
     """
     # Names with the prefix "group.", such as "group.rebalance.on_complete_join", are functions of the group coordinator, other
-    # names those of the controller. A function may be private.
+    # names those of the controller. A function may be private. A rule that a learner can replace needs no module.
+    if name in GROUP_STRATEGIES:
+        return Shown(inspect.getsource(GROUP_STRATEGIES[name]).rstrip())
     of_group = name.startswith("group.")
     modules, owner = (_group_modules(), "group coordinator") if of_group else (_modules(), "controller")
     module, _, function = name.removeprefix("group.").partition(".")
@@ -60,7 +63,10 @@ def source(name: str) -> Shown:
     found = dict(_functions(importlib.import_module(modules[module])))
     public = [name for name in found if not name.startswith("_")]
     if function not in found:
-        raise UserError(f"There is no function {function!r} in {module}; its functions are {', '.join(public)}.")
+        problem = (
+            f"There is no function {function!r} in {module}" if function else f"{name!r} is a module: add the name of a function"
+        )
+        raise UserError(f"{problem}; its functions are {', '.join(public)}.")
     return Shown(inspect.getsource(found[function]).rstrip())
 
 

@@ -193,10 +193,11 @@ def test_an_assignment_that_is_none(answer: Any, says: str) -> None:
         ({"mine": 5}, "give a function"),
         ({"mine": lambda: 1 / 0}, "raised"),
         (None, "either"),
+        (["range"], "either"),
     ],
 )
 def test_trials_without_an_assignor(assignors: Any, says: str) -> None:
-    """A value that is no assignor, a function that raises, and no assignor at all are refused in one sentence."""
+    """A value that is no assignor, a function that raises, a list, and no assignor at all are refused in one sentence."""
     with pytest.raises(UserError) as problem:
         rules.trials(assignors=assignors, runs=1)
     assert says in refusal(problem)

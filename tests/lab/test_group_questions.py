@@ -11,6 +11,7 @@ import pytest
 from kcontrol import Lab, rules
 from kcontrol.core.errors import UserError
 from kcontrol.group.error_codes import ERRORS
+from kcontrol.group.group_strategies import GROUP_STRATEGIES
 from kcontrol.group.request_reactions import Request, has_reaction, reactions_of
 from tests.lab.group_runs import GROUP, ask, opened, played, stable
 from tests.lab.support import refusal
@@ -446,10 +447,20 @@ def test_metrics() -> None:
     assert "NumGroups" not in Lab(1, runs=None).tables.metrics().index.get_level_values(0)
 
 
+@pytest.mark.parametrize("name", GROUP_STRATEGIES)
+def test_the_text_of_a_rule_of_the_coordinator(name: str) -> None:
+    """`rules.source` finds each rule of the coordinator that a learner can replace, by the name that replaces it."""
+    assert rules.source(name).startswith(f"def {name.removeprefix('group.')}(")
+
+
 def test_the_text_of_the_coordinator() -> None:
     """`rules.source` finds functions of the group coordinator; for others it lists what there is."""
     assert rules.source("group.rebalance.on_complete_join").startswith("def on_complete_join(")
-    for name, says in (("group.boo.x", "request_reactions"), ("group.rebalance.boo", "on_complete_join")):
+    for name, says in (
+        ("group.boo.x", "request_reactions"),
+        ("group.rebalance.boo", "on_complete_join"),
+        ("group.sticky", "add the name of a function"),
+    ):
         with pytest.raises(UserError) as problem:
             rules.source(name)
         assert says in refusal(problem)
