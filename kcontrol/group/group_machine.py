@@ -117,7 +117,7 @@ def subscribed_topics(group: Group) -> frozenset[str] | None:
 Row = Transition
 
 # fmt: off
-GROUP_TRANSITIONS = TransitionTable("group", GroupState, "GroupMetadata.scala (0.9, 2.8)", [
+GROUP_TRANSITIONS = TransitionTable("group", GroupState, "GroupMetadata.scala (2.8)", [
     #   from        to           action                 what the transition means
     Row(EMPTY,      PREPARING,   reset_assignments,     "a first member joins", since="0.10.1"),
     Row(STABLE,     PREPARING,   reset_assignments,     "a member joined, left or changed"),

@@ -96,7 +96,16 @@ def test_an_old_leader_can_be_spoken_to(kept: Lab) -> None:
 REFUSED: list[tuple[str, Callable[[Lab], object], str]] = [
     ("no such partition", lambda lab: lab.produce("t-7", "a"), "There is no partition 't-7'; the partitions are t-0."),
     ("no such log", lambda lab: lab.tables.replica_log("t-7"), "There is no log of 't-7'; the partitions with a log: t-0."),
-    ("nobody to read from", lambda lab: lab.tables.consumer_records("t-0", 2), "A consumer of t-0 finds no running leader"),
+    (
+        "a follower",
+        lambda lab: lab.tables.consumer_records("t-0", 2),
+        "Broker 2 does not lead t-0 in its own memory; running brokers",
+    ),
+    (
+        "no running leader",
+        lambda lab: lab.kill(1).tables.consumer_records("t-0"),
+        "A consumer of t-0 finds no running leader",
+    ),
     ("odd acks", lambda lab: lab.produce("t-0", "a", acks=2), 'acks cannot be 2: it is 1 or "all".'),
     ("true is not 1", lambda lab: lab.produce("t-0", "a", acks=True), "acks cannot be True"),
     ("no such broker", lambda lab: lab.produce("t-0", "a", broker=9), "Broker 9 is not running"),
