@@ -35,7 +35,7 @@ MEASURED_COUNT = 100_000
 
 
 def per_second(count: int, seconds: float, what: str) -> str:
-    """Return a rate such as " (20,000 lines per second)", or "" for a `count` below 100,000; `what` is "lines" here."""
+    """Return a rate such as " (20,000 lines per second)", or "" for a `count` below 100,000; `what` names the unit."""
     # With fewer lines or records Spark's start takes most of the `seconds`, so that a rate says nothing about the
     # count.
     return f" ({count / seconds:,.0f} {what} per second)" if count >= MEASURED_COUNT else ""
@@ -107,9 +107,7 @@ def logs(
     begin = time.monotonic()
     spark = spark_session(master or LOCAL)
     try:
-        written = log_tables.write_logs(
-            spark, paths, out, lambda step: say(f"{time.monotonic() - begin:5.1f} s  {step}"), chosen, of_runs=True, redact=redact
-        )
+        written = log_tables.write_logs(spark, paths, out, _steps(say, begin), chosen, of_runs=True, redact=redact)
     finally:
         stop_spark()
     for refused in written.refused:
@@ -133,17 +131,16 @@ def follow_logs(
 ) -> bool:  # fmt: skip
     """Write the tables of the broker logs in `paths` to `out`, again whenever the logs have grown, until Ctrl-C.
 
-    With `once`, end when all present lines are written. Return False if some file is no log.
+    With `once`, end when all present lines are written. Return False if some file is no log. Raises UserError for wrong paths,
+    for an `out` with other files, and without Spark.
     """
     # After Ctrl-C the result is True.
-    # Raises UserError for wrong paths, for an `out` with other files, and without Spark.
     _check(master)
     begin, last = time.monotonic(), "No table was written."
     try:
         with opened(out, paths, redact) as checkpoint:
             spark = spark_session(master or LOCAL)
-            steps = lambda step: say(f"{time.monotonic() - begin:5.1f} s  {step}")  # noqa: E731
-            asked = Following(spark, paths, out, chosen, steps, redact=redact)
+            asked = Following(spark, paths, out, chosen, _steps(say, begin), redact=redact)
             try:
                 for written in follow(asked, checkpoint, once=once, wait=lambda: time.sleep(LOOK_S)):
                     for refused in written.refused:
@@ -168,8 +165,7 @@ def offsets(paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen,
     begin = time.monotonic()
     spark = spark_session()
     try:
-        steps = lambda step: say(f"{time.monotonic() - begin:5.1f} s  {step}")  # noqa: E731
-        written = offset_tables.write_offsets(spark, paths, out, steps, chosen, redact)
+        written = offset_tables.write_offsets(spark, paths, out, _steps(say, begin), chosen, redact)
     finally:
         stop_spark()
     for reason in written.refused:
@@ -199,9 +195,15 @@ def _check(master: str | None) -> None:
         check_master(master)
 
 
+def _steps(say: Say, begin: float) -> Callable[[str], None]:
+    return lambda step: say(f"{time.monotonic() - begin:5.1f} s  {step}")
+
+
 def _progress(say: Say, begin: float) -> pipeline.Report:
+    step = _steps(say, begin)
+
     def report(name: str, done: int, all_tables: int) -> None:
         if name:
-            say(f"{time.monotonic() - begin:5.1f} s  table {done + 1} of {all_tables}: {name}")
+            step(f"table {done + 1} of {all_tables}: {name}")
 
     return report

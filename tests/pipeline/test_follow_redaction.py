@@ -102,5 +102,6 @@ def test_a_folder_that_follows_keeps_its_redaction(log: Path, tmp_path: Path, mo
     for more in ([], ["--redact", "topics"]):
         done = CliRunner().invoke(app, [*call, *more])
         assert isinstance(done.exception, UserError)
-        words = "has tables with --redact clients,hosts,topics: do so again, or name another folder for the tables."
+        words = "has tables with --redact clients,hosts,topics: use --redact clients,hosts,topics again, or name another"
+        words += " folder for the tables."
         assert str(done.exception) == f"{tmp_path / 'out'} {words}"

@@ -187,4 +187,4 @@ def test_tables_of_other_names_are_refused_before_spark_starts(
     pipeline.claim(tmp_path / "out")
     (tmp_path / "out" / "journal").mkdir()
     done = CliRunner().invoke(app, ["pipeline", "runs", str(named), "--out", str(tmp_path / "out"), "--redact", "topics"])
-    assert isinstance(done.exception, UserError) and "has tables without --redact: do so again" in str(done.exception)
+    assert isinstance(done.exception, UserError) and "has tables without --redact: leave out" in str(done.exception)

@@ -106,9 +106,13 @@ def test_tables_of_another_redaction_are_refused(tmp_path: Path, settings: Path)
     check_same(None, None, tmp_path)
     check_same(ALL.mark(), ALL, tmp_path)
     for held, now, words in (
-        (None, ALL, "has tables without --redact: do so again"),
-        (ALL.mark(), None, "has tables with --redact clients,hosts,topics: do so again"),
-        (ALL.mark(), ALL._replace(kinds=("topic",)), "has tables with --redact clients,hosts,topics: do so again"),
+        (None, ALL, "has tables without --redact: leave out --redact,"),
+        (ALL.mark(), None, "clients,hosts,topics: use --redact clients,hosts,topics again"),
+        (
+            ALL.mark(),
+            ALL._replace(kinds=("topic",)),
+            "clients,hosts,topics: use --redact clients,hosts,topics again",
+        ),
         (ALL.mark(), ALL._replace(key=bytes(32)), "has stable names of another key than"),
     ):
         with pytest.raises(UserError, match=words):

@@ -178,7 +178,7 @@ def _is_beside(file: Followed, item: Present) -> bool:
 
 
 def _is_elsewhere(file: Followed, logs: Sequence[Present], found: dict[Path, Followed], present: Sequence[Present]) -> bool:
-    """Return whether the read bytes of `file` are the begin of another log, or `file` is not a log any more.
+    """Return whether the read bytes of `file` are the beginning of another log, or `file` is not a log any more.
 
     `present` are the files of this scan, `logs` those that are logs; `found` maps the path of a log to its known file.
     """

@@ -122,5 +122,7 @@ def check_same(held: dict[str, Any] | None, redaction: Redaction | None, out: Pa
         return
     if held is not None and now is not None and held.get("kinds") == now["kinds"]:
         raise UserError(f"{out} has stable names of another key than {key_file()}: name another folder for the tables.")
-    former = "tables without --redact" if held is None else f"tables with --redact {','.join(f'{k}s' for k in held['kinds'])}"
-    raise UserError(f"{out} has {former}: do so again, or name another folder for the tables.")
+    if held is None:
+        raise UserError(f"{out} has tables without --redact: leave out --redact, or name another folder for the tables.")
+    option = f"--redact {','.join(f'{kind}s' for kind in held['kinds'])}"
+    raise UserError(f"{out} has tables with {option}: use {option} again, or name another folder for the tables.")
