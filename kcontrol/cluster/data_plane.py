@@ -209,7 +209,8 @@ def can_clean(world: World, n: int, partition: str) -> bool:
 def clean(world: World, n: int, partition: str) -> None:
     """Let the log cleaner of broker `n` clean its log of a partition of the offsets topic.
 
-    Source: LogCleaner.CleanerThread (0.9, 2.8), which chooses the log with the most dirty bytes every 15 s.
+    Source: LogCleaner.CleanerThread (0.9, 2.8). It chooses the log with the largest share of dirty bytes, and waits 15 s
+    if no log is dirty enough.
     """
     cause = world.log("act", None, action=["clean_log", n, partition])
     driver, tp = world.processes[n].driver, TopicPartition.parse(partition)
