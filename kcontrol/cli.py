@@ -278,7 +278,10 @@ def pipeline_report_page(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of tables of runs or logs.", show_default=False)],
     out: Annotated[Path, typer.Option("--out", metavar="PAGE", help="The page, such as report.html.", show_default=False)],
 ) -> None:
-    """Write a page about tables of runs or logs: timeline, leader moves, tenures, rebalances; print a summary. Needs no Spark."""
+    """Write a page about tables of runs or logs: timeline, leader moves, tenures of controllers, rebalances.
+
+    Print a summary too. Spark is not started.
+    """
     from rich.console import Console
 
     from kcontrol.spark import pipeline_report

@@ -74,17 +74,17 @@ def trials(
 ) -> pd.DataFrame:
     """Return one row per rule for the offline election, with its effects in random failures of brokers.
 
-    `rules` maps the names of rows to functions of (assignment, isr, live), which return the new leader's id or None, or to
-    functions of an ElectionInput; None is Kafka's rule. Each rule is tried in `runs` simulated clusters; the kills and starts of
-    brokers in them are drawn with `seed`, and are equal for all rules. The columns are the sums of elections, unclean elections
-    and outages, and of the outages' lengths in ms.
+    `rules` maps the name of each row to a function of (assignment, isr, live) that returns the new leader's id or None, or to a
+    function of an ElectionInput. In place of a function, None stands for Kafka's rule. Each rule is tried in `runs` simulated
+    clusters; the kills and starts of brokers in them are drawn with `seed`, and are equal for all rules. The columns are the sums
+    of elections, unclean elections and outages, and of the outages' lengths in ms.
 
     With `assignors` instead of `rules` there is one row per assignor, with its effects in `runs` random series of joins, failures
     and lags: rebalances; moved, the partitions that another living member had before; uneven, the assignments in which a member
     has at least two partitions more than another; greatest_lag, the most unread records of a partition (a mean over the series).
-    An assignor is a function of (partitions, members) or (partitions, members, lags) that returns a dict from each member to a
-    list of partitions, or None under the name of an assignor of Kafka, such as "range". Raises UserError unless exactly one of
-    `rules` and `assignors` is given.
+    `assignors` maps the name of each row to a function of (partitions, members) or (partitions, members, lags) that returns a
+    dict from each member to a list of partitions. In place of a function, None stands for Kafka's assignor with the name of the
+    row, such as "range". Raises UserError unless exactly one of `rules` and `assignors` is given.
     """
     if (rules is None) == (assignors is None) or not isinstance(rules if assignors is None else assignors, Mapping):
         raise UserError('Compare either rules or assignors, as in rules.trials(assignors={"range": None, "mine": mine}).')

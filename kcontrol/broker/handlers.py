@@ -67,7 +67,8 @@ def _request_error(ctx: BrokerContext, event: Any) -> str:
 def _update_controller(ctx: BrokerContext, event: Any) -> Handler:
     """Yield the effects that store the controller id and the epoch of the accepted request `event`.
 
-    With a newer epoch also clear `ineligible_replicas` of the context.
+    With another epoch also empty `ineligible_replicas`, the followers that the controller has
+    refused as members of an ISR.
     """
     if ctx.controller_id != event.controller_id:
         yield UpdateContext("controller_id", event.controller_id, context="broker")
@@ -243,7 +244,7 @@ def _submit_isr_change(
 def _write_isr(ctx: BrokerContext, tp: TopicPartition, value: LeaderAndIsr) -> Handler:
     """Write `value`, which has the new ISR, over the version `value.zk_version` of the state znode.
 
-    After a version conflict the old ISR stays in force, and the new ISR stays pending.
+    After a version conflict the leader keeps the old ISR as its ISR.
 
     Source: Partition.updateIsr (0.8.1).
     """

@@ -283,7 +283,7 @@ def read_for_fetch(
 ) -> FetchResponse:
     """Return the leader's response to a follower's fetch from `offset`: records of one segment.
 
-    `latest_epoch` is the latest leader epoch in the follower's log, or -1 (`fetch_position`).
+    `latest_epoch` is the latest leader epoch in the follower's log, -1 for a log without records.
 
     Source: ReplicaManager.fetchMessages (2.8).
     """

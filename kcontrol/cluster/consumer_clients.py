@@ -170,9 +170,9 @@ def can_commit(world: World, name: str, partition: str, offset: Any, metadata: A
 
 
 def send_request(world: World, name: str, request: str, broker: int | None = None) -> None:
-    """Let a consumer send `request`, such as "join", to `broker` if given, else to the coordinator.
+    """Send `request`, such as "join", from the consumer `name` to `broker`, by default to the coordinator.
 
-    A restart, and the poll timeout of a static member, only change the state of the consumer.
+    A restart, and the poll timeout of a static member, send nothing: they change the consumer's state.
 
     Source: HeartbeatThread.run and maybeLeaveGroup of AbstractCoordinator.java (0.10.1, 2.8), onJoinLeader (0.9, 2.8).
     """

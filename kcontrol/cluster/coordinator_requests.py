@@ -1,6 +1,6 @@
 """The actions that send a request to a group coordinator, and the conversion of a request into the coordinator's event.
 
-REQUESTS has a row for each API with the fields of its request, as recordings of groups have them.
+REQUESTS has a row for each API with the fields of its request; a recording of a consumer group has requests with these fields.
 """
 
 from __future__ import annotations

@@ -41,9 +41,9 @@ def replay_handler(
 
 
 def _replay_results(thread: Thread, copy: Thread, context_name: str) -> fx.Handler:
-    """Run the suspended handler of `thread` anew, with the results in the thread's replay log, and return it.
+    """Run the suspended handler of `thread` again by its replay log, and return it for `copy`, the copy of the thread.
 
-    The context of `copy` ends unchanged. `context_name` is "controller", "broker" or "group", the context of the handler.
+    The context of `copy` is unchanged at the end. `context_name` is "controller", "broker" or "group".
     """
     assert thread.replay_log is not None
     context, now = copy.context, copy.context.copy()

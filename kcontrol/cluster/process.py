@@ -101,7 +101,7 @@ def copy_driver(
 ) -> Driver:
     """Return a copy of a broker's driver that uses this client, journal, clock and outbox.
 
-    With `move` only the copy can continue the suspended handlers. Raises ValueError if `can_be_copied` is false.
+    With `move` only the copy can continue the suspended handlers. Raises ValueError if a suspended handler cannot be copied.
     """
     copies = driver.controller.copy(), driver.broker.copy()
     # With `move` the copy takes over the suspended handlers with their contexts; the original can still be read and copied, but

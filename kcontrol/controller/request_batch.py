@@ -180,9 +180,9 @@ class RequestBatch:
     def add_update_metadata(
         self, ctx: ControllerContext, brokers: Iterable[int], partitions: Iterable[TopicPartition]
     ) -> None:
-        """Add those of `partitions` that have leadership to the UpdateMetadata of `brokers`.
+        """Add `brokers`, and those of `partitions` with leadership, to the UpdateMetadata entries.
 
-        All brokers of a batch receive all its partitions.
+        Each of these brokers receives all partitions of the batch.
 
         Source: ControllerBrokerRequestBatch.addUpdateMetadataRequestForBrokers (2.8).
         """

@@ -54,7 +54,7 @@ class EventQueue(Generic[E]):
         return item
 
     def idle(self, for_ms: int) -> None:
-        """Clear `queue_times_ms` if the thread has been idle for at least five minutes (`for_ms`).
+        """Clear `queue_times_ms` if `for_ms`, the time in ms for which the thread was idle, is at least five minutes.
 
         Kafka's metric EventQueueTimeMs then has no old times.
         """

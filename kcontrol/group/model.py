@@ -170,9 +170,10 @@ class Group:
         If the leader is removed, the member that joined first is the new leader; the leader is None
         if no member is left.
 
-        Source: remove of GroupMetadata.scala (0.9, 2.8), which takes the first of a hash map.
+        Source: remove of GroupMetadata.scala (0.9, 2.8).
         """
         members = {id: member for id, member in self.members.items() if id not in gone}
+        # Kafka takes the first member of a hash map, whose order has no meaning.
         leader = next(iter(members), None) if self.leader in gone else self.leader
         pending = tuple(id for id in self.pending_sync if id not in gone)
         return replace(self, members=members, leader=leader, pending_sync=pending)

@@ -46,10 +46,9 @@ class Claims(NamedTuple):
 
 
 def claims(partitions: Partitions, members: Members) -> Claims:
-    """Return the partitions that the subscriptions of `members` name as owned.
+    """Return the partitions that members own by their subscriptions.
 
-    Members are read in the order of `members`, up to the first whose topics differ from those of
-    the first member.
+    Read the members in order, up to the first whose topics differ from those of the first member.
 
     Source: allSubscriptionsEqual of AbstractStickyAssignor.java (2.8).
     """

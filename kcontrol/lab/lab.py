@@ -542,8 +542,10 @@ class Lab(Operations):
     def spark(self, *, optional: bool = False, master: str = LOCAL) -> SparkSession | Any:
         """Return a Spark session with a view of this run for each table of `lab.tables.run_table`, such as `journal`.
 
-        optional  without Spark or Java, print a sentence and return a substitute; otherwise UserError is raised
+        optional  if Spark or Java is missing, whether to print a sentence and return a substitute
         master    the address of Spark, such as spark://HOST:PORT, whose workers read the file of the run
+
+        Raises UserError if Spark or Java is missing and `optional` is False.
         """
         from kcontrol.lab import spark_session
 

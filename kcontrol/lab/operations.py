@@ -1,6 +1,6 @@
 """Operations on a cluster: one method per fault and per command of an operator, and the search of all runs.
 
-No method lets time go on; `run` does.
+During an operation no time passes; time passes only in `Lab.run`.
 """
 
 from __future__ import annotations

@@ -410,10 +410,11 @@ class Normalizer:
 
 
 def _concerns(subject: Any, key: Any) -> bool:
-    """Return whether a write on `subject` belongs to the list of the writes on `key`.
+    """Return whether a write about `subject` is in the list of the writes for `key`.
 
-    Both are (topic, partition), (topic, None) or None; the list of a partition also has the writes on its topic and on None.
+    Both are (topic, partition), (topic, None) for a whole topic, or None for no topic.
     """
+    # A write about no topic is in every list; a write about a whole topic is in the list of each of its partitions.
     if subject is None:
         return True
     return key is not None and subject[0] == key[0] and subject[1] in (None, key[1])

@@ -163,9 +163,9 @@ class Gates:
         return max(gates)
 
     def _of_replica(self, move: dict[str, Any]) -> list[int]:
-        """Return counts: the replica's transition `move` comes after so many ZooKeeper transactions of the step.
+        """Return how many ZooKeeper transactions of the step must come before the replica's transition `move`.
 
-        The largest count decides. An empty list lets the transition come at any place.
+        There is one number per condition on the transition, and all conditions must hold; [] means no condition.
         """
         # The caller takes the largest number.
         tp, _, broker = move["subject"].rpartition("@")

@@ -354,9 +354,9 @@ class Player:
         return [action for action in self._routine() if action[0] != "expire"]
 
     def sleep(self, seconds: float) -> None:
-        """Run until no delivery, timer or other action of the cluster is left; orphaned sessions stay open.
+        """Perform the cluster's own actions, such as deliveries and timers, until none is left; no session expires.
 
-        The player ignores `seconds`, the recorder's waiting time.
+        `seconds`, the time for which the recorder waited, has no effect.
         """
         self._settle(but="expire")
 

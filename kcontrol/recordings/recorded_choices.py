@@ -1,6 +1,7 @@
-"""The choices of a recording that depend on timing: repeated failovers, and fetches that time out.
+"""Repeats the events of a recorded step whose order depends on timing: controller elections and timeouts of fetches.
 
-A controller whose failover fails resigns, and the next election begins; the player repeats the recorded winners.
+A step has several elections if a controller's failover fails: this controller resigns, and the next election begins. The player
+lets the recorded brokers win these elections in the recorded order.
 """
 
 from __future__ import annotations

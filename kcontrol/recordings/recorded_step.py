@@ -117,9 +117,9 @@ class RecordedStep:
     # ---------------------------------------------------------------- the order of actions and writes
 
     def before(self, word: str, argument: Any) -> int:
-        """Return how many writes by brokers the step has before the action (`word`, `argument`), such as ("kill", 1).
+        """Return the number of brokers' writes in the recorded step before an action, such as ("kill", 1).
 
-        Writes that an earlier call of `before` has passed do not count again.
+        `word` and `argument` are the action. Only writes after the action of the previous call of `before` count.
         """
         begin, end = self._span(word, argument)
         between, self.at = self.writes[self.at : begin], end

@@ -4,8 +4,8 @@ A driver runs the handlers of one broker; its outbox takes the handlers' request
 values that it receives, so the outcome of a call depends only on the state of the driver and on ZooKeeper's response. A search
 makes equal calls in equal states very often. Each call is run once, on a copy of the driver, and its outcome is kept: the calls
 to the outbox, the journal records, and the next state. States are compared as `cluster/fingerprint.py` compares them, but with
-exact zxids, correlation ids and session ids. Time stands still, since no decision depends on it. Causes and sequence numbers in
-the journal are those of the first run.
+exact zxids, correlation ids and session ids. Time stands still, since no decision depends on it. A journal record names another
+record as its cause: where an outcome is reused, its records have the causes and sequence numbers of the call that was run.
 """
 
 from __future__ import annotations

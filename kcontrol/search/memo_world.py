@@ -1,4 +1,6 @@
-"""The simulated cluster of a search. A fork shares the memoized states of its drivers with the original world.
+"""The simulated cluster of a search, whose brokers reuse the outcomes of earlier calls of their handlers.
+
+A search copies the cluster before each action (`fork`). All copies share the stored outcomes.
 
 Read next: `memo_driver.py`.
 """

@@ -107,9 +107,9 @@ def _is_whole(stored: dict[str, Any]) -> bool:
 
 
 def leadership(r: Record, partition: str) -> dict[str, Any] | None:
-    """Return the content that a journal record, with fields in JSON's types, writes to a partition's state znode, or None.
+    """Return the value that a journal record writes to the state znode of `partition`, None without such a write.
 
-    The content is {} if a client has written data that is no JSON object.
+    Data that is no JSON object gives {}. The fields of `r` have JSON's types.
     """
     f = r.fields
     if r.kind == "change" and f["write"] and f["subject"].partition("@")[0] == partition:

@@ -134,9 +134,9 @@ class GroupStrip:
         return round(LEFT + place * max(NARROWEST, min(COLUMN, room / max(1, len(self.moments)))), 1)
 
     def svg(self) -> str:
-        """Return the strip as SVG: states above, a lane for each member id, flags of deadlines, partitions and times below.
+        """Return the strip as SVG text: the group's states, a lane per member id, then deadlines, partitions and times.
 
-        The strips in the field `beside` follow below, each under its title.
+        Below this strip are the strips in the field `beside`, each with its title.
         """
         shown = (self, *self.beside)
         width, height, parts = max(strip.width for strip in shown), 0.0, list[str]()

@@ -299,16 +299,16 @@ class Viewer(anywidget.AnyWidget):
         self.at = self._step_by_importance(self._listed(), 1)
 
     def previous_fault(self) -> None:
-        """Show the last action from outside, such as a kill, or lost record of a log before the shown journal record.
+        """Show the previous journal record of an action from outside, such as a kill, or of a loss of log records.
 
-        If there is none, show the first record.
+        If no such record comes before the shown record, show the first record of the journal.
         """
         self.at = self._step_by_importance(self._important(2), -1)
 
     def next_fault(self) -> None:
-        """Show the first action from outside, such as a kill, or lost record of a log after the shown journal record.
+        """Show the next journal record of an action from outside, such as a kill, or of a loss of log records.
 
-        If there is none, show the last record.
+        If no such record comes after the shown record, show the last record of the journal.
         """
         self.at = self._step_by_importance(self._important(2), 1)
 

@@ -135,14 +135,14 @@ def count(records: Sequence[Record], rows: Rows, since: int = 0) -> Count:
 
 
 def _receivers(rows: Rows, state: State, sent: WatchNotification) -> set[int]:
-    """Return the brokers that would get the notification `sent` if brokers had the watches of `rows`.
+    """Return the brokers that would get the notification `sent` if brokers watched the paths of `rows`.
 
-    A row has the pattern of a path, "data" or "child", and the watching brokers. `state` is the state before the change. A broker
-    gets one notification, even with both watches.
+    A row is such as ("/brokers/ids", "children", "every broker"). `state` is the state before the change.
     """
     kinds = {kind for _, _, kind in _fired({"to": 0, "type": sent.type, "path": sent.path})}
     watched = sent.path in state["znodes"] or sent.path in WITHOUT_ZNODE
     matching = (who for pattern, kind, who in rows if watched and kind in kinds and _matches(pattern, sent.path))
+    # A broker gets one notification, even if it has a data watch and a child watch.
     return {broker for who in matching for broker in _watchers(who, sent.path, state)}
 
 

@@ -107,14 +107,14 @@ class Draft:
         return None
 
     def delete(self, op: Op) -> str | None:
-        """Remove an existing znode from the draft, if it has the expected version and no children.
+        """Remove a znode from the draft, if it exists, has the expected version and has no children.
 
         Return the name of ZooKeeper's error, or None after a success.
 
-        Source: PrepRequestProcessor.getParentPathAndValidate (ZooKeeper 3.9): it refuses the root and a null character, and a
-        deletion has no other check of the path.
+        Source: PrepRequestProcessor.getParentPathAndValidate (ZooKeeper 3.9).
         """
         path = op.path
+        # The server refuses the root and a null character; a deletion has no other check of the path.
         if path == "/" or "\0" in path:
             return "BadArguments"
         parent_path = _parent(path)

@@ -180,9 +180,9 @@ def await_all_requests(ctx: ControllerContext) -> Handler:
 
 
 def await_in_flight_requests_on_open_channels(ctx: ControllerContext) -> Handler:
-    """Wait for the responses of all live brokers if this broker has channels, else do nothing.
+    """Wait until all live brokers have responded to the requests in flight.
 
-    Only 0.10.2 waits, as `await_all_requests` says; earlier releases do nothing.
+    Do nothing if this broker has no channels, and in releases before 0.10.2.
 
     Source: ControllerChannelManager.shutdown (0.10.2).
     """

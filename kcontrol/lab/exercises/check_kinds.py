@@ -397,7 +397,10 @@ CHECKS = {
 
 
 def kind_of(entry: Entry) -> CheckKind:
-    """Return the kind of check that `entry`, the exercise's table in exercises.toml, names in `check`."""
+    """Return the kind of check of an exercise.
+
+    `entry` is the table of the exercise in exercises.toml; its key `check` has the name of the kind.
+    """
     name = entry["check"]
     # The kind may be the variable KIND of a file in the exercises' folder, such as "checks/fewest_moves.py".
     if name.endswith(".py"):

@@ -61,9 +61,9 @@ def group_rule(entry: Entry) -> Checker:
 
 
 def _compare(entry: Entry, schedule: Mapping[str, Any], number: int, function: Any, cases: dict[str, Case]) -> None:
-    """Play a random run of `schedule`, and compare `function`, the learner's, with each call of Kafka's rule.
+    """Play a random run of `schedule` with the seed `number`, and call the learner's `function` beside Kafka's rule.
 
-    `cases` gets both results for new arguments. `number` is the seed. Raises UnusableAnswer if `function` raised.
+    Add both results to `cases`, once for equal arguments. Raises UnusableAnswer if `function` raised an error.
     """
     ours, problems, place = replacements.own_function(entry["replaces"]), list[UnusableAnswer](), {"when": "the group is new"}
 

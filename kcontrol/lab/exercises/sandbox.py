@@ -89,9 +89,9 @@ def judge(answer: object, entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sources(text: AnswerText | None) -> dict[str, list[str]]:
-    """Return source lines by the file name that a traceback shows: of the learner's file `text`, or of the notebook's cells.
+    """Return the lines of a learner's source code by the file name that a traceback shows.
 
-    `text` is None for an answer from a notebook.
+    The source code is the learner's file `text` or, if `text` is None, the cells of the notebook.
     """
     if text:
         return {text.path: text.text.splitlines(keepends=True)}

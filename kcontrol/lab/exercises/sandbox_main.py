@@ -1,6 +1,7 @@
-"""Checks a learner's answer in a process with limits, and writes the reports for the notebook's process (see sandbox.py).
+"""Checks a learner's answer in a process with limits, and writes reports for the notebook's process (see sandbox.py).
 
-The command `python -m kcontrol.lab.exercises.sandbox_main DESCRIPTOR` reads the answer from standard input.
+The command `python -m kcontrol.lab.exercises.sandbox_main DESCRIPTOR` reads the answer from standard input, and writes the
+reports to the open file descriptor with the number DESCRIPTOR.
 """
 
 from __future__ import annotations

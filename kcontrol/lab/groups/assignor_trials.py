@@ -94,9 +94,9 @@ def random_series(chance: random.Random) -> Series:
 
 
 def played(name: str, assignor: Assignor, series: Series) -> dict[str, int]:
-    """Return the effects of an assignor in one series: `{"rebalances": 9, "moved": 4, "uneven": 1, "greatest_lag": 80}`.
+    """Return the effects of an assignor in one series by name: `rebalances`, `moved`, `uneven` and `greatest_lag`.
 
-    `greatest_lag` is in records; `name` is the assignor's name in errors.
+    `moved` counts partitions, `uneven` assignments; `greatest_lag` is in records. `name` is the assignor's name in errors.
     """
     owned: Assigned = {}
     lags = dict.fromkeys(PARTITIONS, 0)
@@ -106,10 +106,12 @@ def played(name: str, assignor: Assignor, series: Series) -> dict[str, int]:
         before = {tp: id for id, tps in owned.items() for tp in tps}
         owned = _rebalanced(name, assignor, {id: owned.get(id, []) for id in alive}, lags, generation, is_cooperative)
         now = {tp: id for id, tps in owned.items() for tp in tps}
+        # A partition has moved if another member, which still lives, had it before.
         moved = {tp for tp in now if before.get(tp) in owned and before[tp] != now[tp]}
         sizes = [len(tps) for tps in owned.values()]
         found["rebalances"] += 1
         found["moved"] += len(moved)
+        # An assignment is uneven if a member has at least two partitions more than another member.
         found["uneven"] += max(sizes) - min(sizes) > 1
         for second in range(SECONDS):
             paused = () if second else moved if is_cooperative else PARTITIONS
@@ -145,9 +147,9 @@ def _called(name: str, assignor: Assignor, members: Mapping[str, Subscription], 
 
 
 def _read(lags: dict[TopicPartition, int], rates: Sequence[int], owned: Assigned, paused: Collection[TopicPartition]) -> int:
-    """Let one second pass: partitions get new records, as many as `rates` has, and each member reads from its own.
+    """Let one second pass: each partition gets its new records, then each member reads from its partitions.
 
-    `lags`, the unread records by partition, is changed; nothing is read from `paused`. Return the greatest lag.
+    `rates` are the new records per partition; `lags`, the unread records, is changed. Return the greatest lag.
     """
     for tp, rate in zip(PARTITIONS, rates, strict=True):
         lags[tp] += rate

@@ -94,7 +94,7 @@ def requests(run: Entries) -> Iterator[Row]:
 
 
 def _answers(run: Entries) -> dict[tuple[str, int, str], Entry]:
-    """Return the journal record of each response, by the id of the request's `send` record, the receiving broker and API."""
+    """Return the journal record of each response, by (id of the request's `send` record, receiving broker, API)."""
     # One `send` record can have requests to several brokers. Recordings have no responses.
     received: dict[str, tuple[str, int, str]] = {}
     found: dict[tuple[str, int, str], Entry] = {}

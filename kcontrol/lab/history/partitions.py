@@ -201,11 +201,12 @@ class _OfflineWindows:
         return self._process.get(broker, ("", None))[0] in ("start", "thaw")
 
     def _taken_over(self, entry: Entry) -> Iterator[str]:
-        """Yield the partitions that the broker of `entry` leads by a LeaderAndIsr request that this broker has applied.
+        """Yield the partitions that a LeaderAndIsr request makes the broker of `entry` lead.
 
-        `entry` has the journal's `apply_request` record; if this record lists partitions, only these were applied.
+        `entry` has the journal record `apply_request`: this broker has applied the request.
         """
         sent, broker = self._sent[tuple(entry.r.fields["request"])]["leader_and_isr"], entry.r.id.node
+        # The partitions of the request that the broker has applied; None means all of them.
         chosen = entry.r.fields["partitions"]
         for position in sent["to"][str(broker)]:
             value = sent["values"][position]

@@ -190,7 +190,10 @@ def budget(given: Mapping[str, Any] | None) -> Budget:
 
 
 def _steps(result: SearchResult) -> Iterator[StripStep]:
-    """Play a search's run again in a new world; yield a StripStep for each action after the search's first state."""
+    """Yield a StripStep for each action of the run that a search has found; the run is played again in a new world.
+
+    The actions before the search began are performed first, without a StripStep.
+    """
     world = World(result.settings)
     for action in result.past:
         world.step(action)

@@ -1,6 +1,7 @@
-"""Sweeps of a scenario: runs for each cell, a combination of settings, and a table of the probabilities in each cell.
+"""Sweeps: a scenario is played many times with each combination of settings, to estimate probabilities.
 
-Equal seeds give equal tables, in child processes and on Spark's executors.
+A cell is one combination of settings, such as replication factor 3 and a session timeout of 6,000 ms; the table of a sweep has a
+row for each cell. Equal seeds give equal tables, in child processes and on Spark's executors.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The command `kcontrol sweep`: reads its options, reports the progress, prints the table and writes the tables as Parquet."""
+"""The command `kcontrol sweep`: plays a scenario many times with different settings, and prints the probabilities.
+
+The command reports its progress. With --out it writes the printed table and the measures of each run as Parquet.
+"""
 
 from __future__ import annotations
 

@@ -33,9 +33,9 @@ def is_recorded(records: Sequence[Record]) -> bool:
 
 
 def scenario_of(given: Run | Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
-    """Return the scenario of a run, or the scenario given as a mapping, and a name for a run that plays this scenario.
+    """Return the scenario of `given`, and the name of a new run of this scenario.
 
-    Raises UserError if `given` is neither.
+    `given` is a run, or a mapping that is the scenario itself. Raises UserError for any other value.
     """
     # A scenario has brokers and steps, or the requests of a consumer group.
     if isinstance(given, Mapping):
@@ -123,7 +123,7 @@ class RecordingDiff:
         return f"The first difference is in {where}, in {d.kind}, {d.about}. {sides}."
 
     def _around(self, d: Difference) -> pd.DataFrame:
-        """Return the rows of the table with the step and the kind, such as "requests", of the difference `d`."""
+        """Return the rows of `table` that have the step of the difference `d` and its kind, such as "requests"."""
         return self.table[(self.table["step"] == d.step) & (self.table["kind"] == d.kind)]
 
     def __repr__(self) -> str:
@@ -189,9 +189,9 @@ def _clean(about: str, rest: str) -> Line:
 
 
 def _aligned(theirs: list[Line], ours: list[Line]) -> Iterator[tuple[Line | None, Line | None]]:
-    """Yield each write, transition, request or znode of `theirs` with an equal one of `ours`.
+    """Yield each line of `theirs` with an equal line of `ours`, else with a line of equal `about`, else with None.
 
-    Without an equal one the partner is one of equal subject, or else None. What is left of `ours` comes last, as (None, line).
+    A line is a write, transition, request or znode. At the end yield (None, line) for each other line of `ours`.
     """
     left = list(ours)
     found: list[Line | None] = []

@@ -69,7 +69,7 @@ def renamed(value: Any, names: Mapping[str, str]) -> Any:
 def _answers(one: Step, other: Step, exchange: list[Step]) -> Iterator[Difference]:
     """Yield the differences between two responses to one request: `one` in the recording, `other` in a run.
 
-    `exchange` has all requests of the recording, for the times of the responses.
+    `exchange` has all recorded requests: the recorded response must come after the request that caused the run's response.
     """
     answer, found = one.get("answer"), other.get("answer")
     if answer is None or found is None:

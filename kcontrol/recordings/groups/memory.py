@@ -277,9 +277,10 @@ class Memory:
         return own is not None and not set(errors(own)) & set(GONE)
 
     def _expire_offsets(self, at_ms: int) -> None:
-        """Append the next recorded tombstones of expired offsets, each at the coordinator's check that wrote it.
+        """Append the tombstones that come next in the recorded log, each at the time of the check that wrote it.
 
-        The check is the first after the offset's expiry. Stop before a check after `at_ms`, and at any other record.
+        The coordinator checks periodically for expired offsets. Stop at a check after `at_ms`, and at a record that is no
+        tombstone of an expired offset.
         """
         every_ms = self.recording["broker"].get("offsets.retention.check.interval.ms")
         while every_ms and self.appended < len(self.log):
@@ -287,6 +288,7 @@ class Memory:
             held = self.offsets.committed.get(partition_of(entry)) if entry["key"]["kind"] == "offset" and value is None else None
             if held is None or held.value.expire_timestamp is None:
                 return
+            # The first check after the offset has expired.
             check_ms = (held.value.expire_timestamp // every_ms + 1) * every_ms
             if check_ms > at_ms:
                 return

@@ -204,7 +204,7 @@ def _offset(memory: Memory, at: int) -> OffsetAndMetadata:
 
 
 def _delete(memory: Memory, cause: RecordId) -> None:
-    """Remove the group of `memory` and its offsets, and append their tombstones, the next records of the recorded log."""
+    """Delete the group of `memory` with its offsets: append the tombstones that come next in the recorded log."""
     memory.append_tombstones(cause)
     if memory.group is not None:
         memory.move(DEAD, "DeleteGroups", cause, leaves=True)

@@ -1,6 +1,7 @@
-"""A broker's log line with facts (values in its message), and an index of later log lines by key.
+"""A log line of a broker with facts (values in its message), and an index of log lines by their subjects.
 
-A key is such as ("move", "t-0") for the transitions of a partition.
+The conversion of logs into a journal looks up the next line about a subject with a key, such as ("move", "t-0") for the
+transitions of a partition.
 """
 
 from __future__ import annotations

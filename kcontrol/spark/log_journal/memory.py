@@ -53,7 +53,8 @@ class Records:
 class Memory:
     """The state of a cluster after the log lines so far; the methods change this state and write journal records.
 
-    The argument `inferred` of a method names the record's values that no log line has; "record" is all values.
+    The argument `inferred` of a method names the values of a record that no log line has, such as "time"; "record" stands for all
+    values of the record.
     """
 
     def __init__(self, records: Records) -> None:

@@ -128,9 +128,10 @@ def write_tables(
     spark: SparkSession, parsed_rows: DataFrame, files: Sequence[LogFile], refused: list[NoLog], sizes: Sequence[int | None],
     folder: Path, report: Report, chosen: Chosen, *, of_runs: bool,
 ) -> tuple[Written, Sequence[str]]:  # fmt: skip
-    """Write the tables `records` and `rejected` into `folder`, with `of_runs` also tables such as `elections`.
+    """Write the tables `records` and `rejected` into `folder`; with `of_runs` also tables of runs, such as `elections`.
 
-    Return the numbers of lines, and the names of the latter tables. `sizes` has the bytes of each of `refused`.
+    Return the numbers of files and lines, and the names of the tables of runs. `sizes` has the size in bytes of each file in
+    `refused`.
     """
     rows = _with_local_time(parsed_rows)
     report("writing tables")
@@ -231,9 +232,9 @@ def _records(spark: SparkSession, rows: DataFrame, chosen: Chosen) -> DataFrame:
 
 
 def _copies(rows: DataFrame) -> DataFrame:
-    """Return `file`, `n` and `copy_of` of each record with facts that copies a record in an earlier file.
+    """Return `file`, `n` and `copy_of` of each record with facts whose text an earlier file of the broker has too.
 
-    `copy_of` is the file and the line number of the earlier record. Both records are of one folder and of one broker.
+    `copy_of` is the file and the line number of the record in the earlier file. Both files are in one folder.
     """
     facts = rows.where("kind <> 'other'").withColumn("text", sql.xxhash64("raw"))
     broker = sql.coalesce(sql.col("broker").cast("string"), sql.array_join(sql.col("speakers").cast("array<string>"), ","))

@@ -63,14 +63,11 @@ OTHER_MARKER = "The control record has type {}, neither an abort nor a commit."
 
 
 class Segment(NamedTuple):
-    """A segment file of `size` bytes.
-
-    `log_partition` is the number of the partition of `__consumer_offsets` that the file's name has, else its folder's name; None
-    if neither has it.
-    """
+    """A segment file of `size` bytes, and the number `log_partition` of its partition of `__consumer_offsets`."""
 
     path: Path
     size: int
+    # The number in the name of the file, else in the name of its folder; None if neither name has a number.
     log_partition: int | None
 
 

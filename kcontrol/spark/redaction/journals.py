@@ -101,7 +101,7 @@ def redacted(journals: Sequence[JournalOfRun], redaction: Redaction, folder: Pat
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a journal; of a line that Spark would not read, only the end of the line."""
+    """Yield the lines of a journal as bytes; an empty line replaces a line that is too long for Spark."""
     with path.open("rb") as file:
         while line := file.readline(LONGEST_LINE_BYTES):
             is_long = len(line) == LONGEST_LINE_BYTES and not line.endswith(b"\n")
@@ -189,13 +189,13 @@ def _json(text: str) -> dict[str, Any] | list[Any] | None:
 
 
 class _Copy:
-    """Makes the copies of records, with stable names in the place of the names that were found."""
+    """Makes copies of journal records, in which a stable name such as "topic-bdfghjkmnp" replaces each found name."""
 
     def __init__(self, names: Names, replaced: Callable[[str], str]) -> None:
         self._names, self._replaced = names, replaced
 
     def fields(self, kind: str, fields: dict[str, Any]) -> dict[str, Any]:
-        """Return the fields of a record of this kind with stable names."""
+        """Return a copy of the fields of a record of this kind, in which stable names replace the found names."""
         copy: dict[str, Any] = self._value(fields, "")
         if kind == "consumer" and isinstance(fields.get("name"), str):
             return copy | {"name": self._names.of(fields["name"])}

@@ -17,9 +17,9 @@ UNKNOWN = "unknown"
 
 
 class Section(NamedTuple):
-    """A section of a report: the rows of one table about one subject, such as the offline windows of partitions.
+    """A section of a report: the rows of one table, such as the offline windows of partitions.
 
-    The rows are sorted by run, key, and `n`, the number of the journal record with which the row's event begins.
+    Each row has a key by which the report counts rows, such as the reason of an offline window.
     """
 
     # The ids of all links into the section begin with this text.
@@ -30,6 +30,7 @@ class Section(NamedTuple):
     # The columns that the report shows of each row.
     columns: Sequence[str]
     # Each row has its key as text in the field `key`, and its index in this order in `place`.
+    # The rows are sorted by run, key, and `n`, the number of the journal record with which the row's event begins.
     rows: list[Row]
 
     @property

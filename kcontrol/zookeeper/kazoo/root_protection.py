@@ -37,7 +37,7 @@ _HOST_AND_PORT = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5}
 
 
 class Reader(Protocol):
-    """A KazooSession, or an Observer, which cannot write: both can read the znodes at some paths."""
+    """A client that can read znodes: a KazooSession, or an Observer, the client of a cluster that is only observed."""
 
     def read(self, paths: Sequence[str], watch: bool) -> list[Znode | None]: ...
 
