@@ -155,6 +155,12 @@ def test_rules_by_release() -> None:
     assert table.loc["fenced_writes"].tolist() == ["no", "", "yes"]
 
 
+def test_a_rule_without_elements_is_none() -> None:
+    """A rule that is an empty tuple in a release, such as one of paths, is shown as "none"."""
+    table = public_rules.table("root_paths", "responds_when_preempted")
+    assert table["0.8.0"].tolist() == ["none", "none"]
+
+
 @pytest.mark.parametrize("names", [(), ("nothing_like_it",), ("design", "nothing_like_it")])
 def test_an_unknown_rule_lists_those_there_are(names: tuple[str, ...]) -> None:
     """A name that is no rule, and no name at all, are answered with the names that there are."""

@@ -32,10 +32,10 @@ def generations(names: Sequence[str]) -> pd.DataFrame:
 
 
 def _said(value: Any) -> str:
-    """Return a rule's value as text: "yes" or "no" for a bool, a tuple's elements joined by commas, else `str(value)`.
+    """Return a rule's value as text: "yes" or "no" for a bool, the elements of a tuple with commas, else `str(value)`.
 
-    An empty tuple gives "no broker": rules with tuples hold brokers.
+    An empty tuple gives "none".
     """
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return text.listed(value, 9) or "no broker" if isinstance(value, tuple) else str(value)
+    return text.listed(value, 9) or "none" if isinstance(value, tuple) else str(value)
