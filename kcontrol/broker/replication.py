@@ -138,9 +138,9 @@ class AppendRequest(NamedTuple):
 
 
 def append_records(ctx: BrokerContext, asked: AppendRequest) -> Handler:
-    """Append the records of `asked`, and queue its event with the error of the append, or "NONE".
+    """Append the records of `asked`; then queue the event of `asked` with an error or "NONE".
 
-    With acks -1 the event waits for the high watermark or the timeout (REQUEST_TIMED_OUT).
+    With acks -1 the event waits for the high watermark to pass the records, or for the timeout.
 
     Source: ReplicaManager.appendRecords (2.8), appendMessages (0.9).
     """
@@ -157,6 +157,7 @@ def append_records(ctx: BrokerContext, asked: AppendRequest) -> Handler:
     waits = waits and asked.event is not None
     yield UpdateLog(tp, AppendRecords(asked.records, delayed if waits else None))
     if waits:
+        # After the timeout the event has the error REQUEST_TIMED_OUT.
         yield SetTimer(append_timer(tp, offset), asked.timeout_ms, AppendTimedOut(tp, offset))
     yield from _maybe_increment_high_watermark(ctx, tp, ctx.hosted[tp])
     if not waits:
@@ -368,8 +369,7 @@ def _maybe_increment_high_watermark(
 ) -> Handler:
     """Raise the high watermark to the least log end offset of the ISR and the pending ISR.
 
-    Complete each DelayedProduce and DelayedAppend at a lower offset, with an error if the ISR is
-    too small.
+    Complete the delayed produces and appends that the new high watermark covers.
 
     Source: Partition.maybeIncrementLeaderHW (2.8, 3.9) and isrState.maximalIsr (2.8).
     """
@@ -385,6 +385,7 @@ def _maybe_increment_high_watermark(
         return
     completed = [delayed for delayed in log.waiting if delayed.offset < reached]
     yield UpdateLog(tp, UpdateHighWatermark(reached))
+    # They get an error if the ISR and the pending ISR have too few replicas.
     error = "NONE" if len(maximal_isr) >= least else "NOT_ENOUGH_REPLICAS_AFTER_APPEND"
     for delayed in completed:
         if isinstance(delayed, DelayedProduce) and error == "NONE":

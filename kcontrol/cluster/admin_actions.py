@@ -46,7 +46,7 @@ def _numbered(assignment: Any) -> dict[int, ReplicaAssignment]:
 
 
 def topic_settings(release: str, config: Mapping[str, Any]) -> dict[str, str]:
-    """Return the settings of a topic as the topic tool stores them: Kafka's name to the value as text, such as "true".
+    """Return a topic's settings as the topic tool stores them, each value as text: {"min.insync.replicas": "2"}.
 
     Raises ValueError for a setting that `release` does not have, and for an illegal value.
     """

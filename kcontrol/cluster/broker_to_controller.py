@@ -35,9 +35,9 @@ def record_known_controller(world: World, driver: Driver) -> None:
 
 
 def refresh_controller(world: World, n: int, refused_by: int) -> None:
-    """Let broker `n` send AlterIsr to the controller in the metadata of `n` from now on.
+    """Let broker `n` send AlterIsr to the controller that the metadata of broker `n` name.
 
-    If this controller is `refused_by`, which has refused a request, broker `n` then has no receiver.
+    If the metadata name `refused_by`, a broker that has refused a request, broker `n` has no receiver.
     """
     named = world.processes[n].driver.broker.controller_id
     if named == refused_by:
@@ -59,7 +59,7 @@ def receiver_of(world: World, n: int, request: BrokerToControllerRequest) -> int
 
 
 def refusal_key(world: World, n: int, target: int) -> tuple[Any, ...]:
-    """Return the values that decide whether broker `target` refuses a request of broker `n` as a whole."""
+    """Return the values that decide whether broker `target` refuses a whole request of broker `n`."""
     driver, asked = world.processes[n].driver, world.processes[target].driver
     known = asked.controller.live_broker_epochs.get(n) == driver.broker.broker_epoch
     # After a refusal the broker sends the request again only when one of these values has changed.

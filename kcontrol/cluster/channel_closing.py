@@ -27,9 +27,9 @@ def awaited_brokers(world: World, n: int, thread: str) -> list[int]:
 
 
 def record_thaw(world: World, receiver: int) -> None:
-    """Store in `network.thawed` the brokers that close their channels to `receiver`, which thaws now.
+    """Store in `network.thawed` the brokers that await a response of `receiver` before they close a channel to it.
 
-    These brokers wait until `receiver` has responded.
+    The process of `receiver` thaws now.
     """
     waiting = [
         n for n, p in world.processes.items() if any(receiver in awaited_brokers(world, n, thread) for thread in p.driver.threads)

@@ -37,9 +37,9 @@ def _followed_leaders(driver: Driver) -> set[int]:
 
 
 def delay_if_fetching(world: World, driver: Driver, correlation_id: str, body: Any) -> bool:
-    """Store `body`, a response to LeaderAndIsr, and return True if the broker must first end a fetch from a frozen leader.
+    """Return whether the broker must end a fetch from a frozen leader before it responds to LeaderAndIsr.
 
-    Otherwise return False.
+    If so, store the response `body` until the fetch ends.
     """
     received, fetching = world.network.fetching_from.pop(correlation_id, (None, ()))
     # Frozen leaders whose partitions the broker follows no longer.

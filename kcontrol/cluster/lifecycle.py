@@ -199,9 +199,9 @@ def _log_close(world: World, n: int, client: Client, closed: ClosedSession, caus
 
 
 def exit_process(world: World, n: int) -> None:
-    """End the process of broker `n` after a failed start-up or a controlled shutdown, and close its session.
+    """End the process of broker `n` after a failed start-up or a controlled shutdown, and close its ZooKeeper session.
 
-    `World.run` performs this action only when it can deliver no request that the process has sent.
+    `World.run` first delivers all requests of the process that can be delivered.
     """
     p = world.processes.pop(n)
     log_changes.checkpoint(p.driver)

@@ -96,9 +96,9 @@ class Network:
             self.channels.setdefault((sender, receiver), deque()).append(QueuedRequest(api, requests, record))
 
     def close(self, sender: int, receivers: Collection[int], unread: Sequence[int]) -> list[int]:
-        """Drop the requests of `sender` for these receivers; return the receivers for which the sender had a request.
+        """Drop the requests of `sender` to `receivers`, and return the receivers for which there was a request.
 
-        `unread` names a receiver once for each request in that receiver's socket. These requests stay, marked `is_orphaned`.
+        Requests that are in a receiver's socket stay, marked `is_orphaned`; for each of them `unread` has the receiver's id once.
         """
         closed = [r for r in receivers if any(not queued.is_orphaned for queued in self.channels.get((sender, r), ()))]
         for receiver in closed:

@@ -141,12 +141,13 @@ def _parts_of_change(
     write: str | None,
     rule: str,
 ) -> RecordParts:
-    """Return the kind, cause and fields of a transition's journal record: `change`, `conflict` or `failed_change`.
+    """Return the kind, the cause and the fields of a transition's journal record.
 
-    `result` is the write's result, None without a write. `after` None: the handler's `begin` record is the cause.
+    The kind is `change`, `conflict` or `failed_change`. `result` is the result of the write, None without a write.
     """
     # `checked` is the version of `/controller_epoch` that the write has checked (-1: no check); `after` is the sequence number
     # of the record that caused the transition.
+    # If `after` is None, the record `begin` of the handler (`begun`) is the cause.
     fields = _fields(subject, source, target)
     if result is None or result.is_ok:
         written = {} if result is None else {"zxid": result.zxid, "epoch_zk_version": checked}

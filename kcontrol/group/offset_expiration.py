@@ -32,9 +32,9 @@ EXPIRY_TIMER = "delete-expired-group-metadata"
 
 
 def expire_offsets(ctx: GroupContext, event: e.ExpireOffsets) -> Handler:
-    """Remove the expired offsets of every group, and Empty groups without offsets.
+    """Remove the expired offsets of all groups; remove each Empty group that then has no offsets.
 
-    With `event.is_scheduled` also set the timer of the next check.
+    If `event.is_scheduled` is True, also set the timer of the next check.
 
     Source: deleteExpiredOffsets (0.9), cleanupGroupMetadata and startup (2.8).
     """

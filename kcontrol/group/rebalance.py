@@ -216,10 +216,10 @@ def prepare_rebalance(ctx: GroupContext, group_id: str, now_ms: int, rule: str) 
 def propagate_assignment(
     ctx: GroupContext, group_id: str, assignment: dict[str, bytes], error: str = "NONE"
 ) -> Handler:
-    """Answer each parked SyncGroup with the member's assignment or `error`; start the sessions.
+    """Answer each parked SyncGroup with the assignment or `error`; restart the member's session.
 
-    `assignment` has the bytes by member id. Raises KeyError if `error` is "NONE" and a member has
-    no assignment.
+    `assignment` maps member ids to bytes. Raises KeyError if `error` is "NONE" and a member has no
+    assignment.
 
     Source: propagateAssignment, resetAndPropagateAssignmentError (2.8).
     """

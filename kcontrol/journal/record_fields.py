@@ -153,7 +153,7 @@ class Assignment(msgspec.Struct):
 
 
 class Body(msgspec.Struct):
-    """The body of a response in a journal record: its error, errors by partition or group, results by partition."""
+    """The body of a response in a journal record: an error, errors by partition or group, and results by partition."""
 
     # "NONE" for success.
     error: str | UnsetType = msgspec.UNSET

@@ -1,4 +1,7 @@
-"""Opens a lab's World, a cluster on a simulated or real ZooKeeper, and keeps servers and sessions that the lab's end closes."""
+"""Opens the World of a lab, a cluster on a simulated or real ZooKeeper.
+
+The end of the lab closes the servers and sessions that this module has opened.
+"""
 
 from __future__ import annotations
 

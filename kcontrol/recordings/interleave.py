@@ -333,9 +333,9 @@ class _Interleaver:
         yield from self._process_actions(out, leaving=True)
 
     def _process_actions(self, out: int, *, leaving: bool) -> Iterator[Item]:
-        """Yield each pending action on a broker's process that may follow the step's first `out` transactions.
+        """Yield the pending actions on a broker's process that can follow the step's first `out` transactions.
 
-        If `leaving` is False, stop before the first "exit", the end of a process by itself. The yielded actions leave `pending`.
+        Each yielded action leaves `pending`. If `leaving` is False, stop before an action "exit": a process ends by itself.
         """
         while self.pending and self.pending[0][0] <= out and (leaving or self.pending[0][1].kind != "exit"):
             yield self.pending.pop(0)[1]

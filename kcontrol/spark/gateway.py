@@ -160,9 +160,9 @@ _gateway: Gateway | None = None
 
 
 def loss(problem: Exception) -> SparkProblem | None:
-    """Return the error, in one sentence, for a `problem` with which Spark's Java has ended or has no heap memory left.
+    """Return an error, in one sentence, if `problem` shows that Spark's Java has ended or has no heap memory left.
 
-    Return None if Java runs and the problem is another one.
+    Return None if `problem` has another cause.
     """
     try:
         text = str(problem)

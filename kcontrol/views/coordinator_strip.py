@@ -1,7 +1,7 @@
 """The picture of one consumer group and, above it, of the partition of the offsets topic that stores the group.
 
-Columns are the journal records that change the group or the partition, as in `group_strip.py`. The row of the leader has the
-leader in the state znode, which the controller writes. The row of a broker says whether its coordinator loads or owns the
+Columns are the journal records that change the group or the partition, as in `group_strip.py`. One row shows the partition's
+leader, which the controller writes to the state znode. One row per broker shows whether its coordinator loads or owns the
 partition (the sets `loading` and `owned`). A line goes from the write of the state znode to the load at the new leader.
 """
 

@@ -138,9 +138,9 @@ def _decider(row: Transition) -> str:
 
 
 def _through_its_partition(records: Sequence[Record], chain: list[Record]) -> list[Record]:
-    """Return `chain` with the partition's transition as the cause of the `send` record that led to a load or unload.
+    """Return `chain`, a journal record with its causes, after a correction.
 
-    `chain` is a journal record with its causes. Without a coordinator's load or unload it is unchanged.
+    If a coordinator loads or unloads a partition in `chain`, this partition's transition becomes the cause of the `send` record.
     """
     events = [record.to_json().fields["event"] for record in chain if record.kind == "enqueue"]
     numbers = [event["partition"] for event in events if event["event"] in OF_COORDINATOR]

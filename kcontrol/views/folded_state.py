@@ -61,7 +61,7 @@ def controller(state: State) -> tuple[int, int] | None:
 
 
 def without_session(state: State) -> list[int]:
-    """Return the brokers whose znode below /brokers/ids is persistent: no session owns it, and it remains without the broker."""
+    """Return the brokers whose znode below /brokers/ids is persistent: it outlives the broker's session."""
     names = {path[len(BROKER_IDS) + 1 :]: owner for path, (_, _, owner) in state["znodes"].items() if parent(path) == BROKER_IDS}
     return sorted(int(name) for name, owner in names.items() if name.isdecimal() and owner is None)
 
@@ -111,9 +111,9 @@ def condition(partition: Partition, state: State) -> str:
 
 
 def subject(action: Sequence[Any], state: State) -> str:
-    """Return the event, path or API of an action of the cluster, such as the path of ("deliver", 1).
+    """Return the name of the event, path or API that an action handles, such as the path of a delivered notification.
 
-    Return "" for an action without these. `state` is the state before the action.
+    Return "" if the action has no such name. `state` is the state before the action.
     """
     kind, who = action[0], str(action[1]) if len(action) > 1 else ""
     node = state["nodes"].get(who, {})

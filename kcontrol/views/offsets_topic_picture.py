@@ -64,7 +64,7 @@ class OffsetsTopicPicture:
     # ---------------------------------------------------------------- picture
 
     def svg(self) -> str:
-        """Return the picture as SVG: squares for the records of the log, and for the keys in the cache and after a load."""
+        """Return the picture as SVG: rows of squares for the log's records, the cache's keys, and a load's keys."""
         # The last records, and the first keys.
         shown, keys = self.squares[-MOST:], self.keys[:MOST]
         width = MARGIN + NAME + max(5, len(shown), len(keys)) * STEP + MARGIN

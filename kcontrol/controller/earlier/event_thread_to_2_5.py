@@ -1,4 +1,4 @@
-"""The changes that 1.1 to 2.5 make to the page of the event thread (`../event_thread.py`).
+"""The controllers of 1.1 to 2.5: their differences from the controller since 2.6.
 
 | up to | |
 |---|---|
@@ -10,7 +10,8 @@
 | 2.5 | the replica machine visits brokers in the order of Scala 2.12 (`scala_hash_order.py`) |
 | 2.5 | StopReplica has one flag for deletion (KIP-570) |
 
-What this file does not say: differences inside a handler. Those are rules of `controller_rules.py`.
+`../event_thread.py` has the controller since 2.6. What this file does not say: differences inside a
+handler. Those are rules of `controller_rules.py`.
 
 Source: KafkaController.scala (1.1, 2.0, 2.3); gradle.properties (2.5).
 """

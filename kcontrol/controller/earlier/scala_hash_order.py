@@ -32,12 +32,12 @@ SMALL = 4  # an immutable map or set of up to four entries keeps the order in wh
 def order_of_the_caller(
     by_broker: Mapping[int, Replicas], broker_order: Iterable[int], set_size: int
 ) -> list[Replicas]:
-    """Return each replica in its own list, in the order of Kafka's Scala Set (up to 1.0).
+    """Return one list per replica, in the order in which Kafka's Scala Set yields the replicas.
 
-    Without `broker_order` brokers ascend. `set_size` is the size of the larger Set that Kafka has
-    filtered, else 0.
+    `set_size` is the size of the larger Set from which Kafka takes these replicas, or 0.
     """
     # A Set of up to four replicas keeps the order of insertion: broker by broker.
+    # Without `broker_order` the brokers are in ascending order.
     brokers = _order_of_brokers(by_broker, broker_order)
     replicas = [replica for broker_id in brokers for replica in by_broker[broker_id]]
     if max(set_size, len(replicas)) > SMALL:

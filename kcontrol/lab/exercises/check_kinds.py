@@ -209,7 +209,7 @@ def _run_of(lab: Lab) -> Run:
 
 
 def _drawn(run: Run | Lab, title: str) -> dict[str, Any]:
-    """Return the arguments, by name, that make `verdicts.Cluster`, a picture of the cluster at the end of the run.
+    """Return the arguments of `verdicts.Cluster`, a picture of the cluster at the end of the run, as a dict by name.
 
     `title` is the title of the picture.
     """

@@ -70,9 +70,9 @@ def ask(id: str, lab: Lab, answered: Callable[[], None]) -> PredictionQuestion:
 
 
 def show_outcome(id: str) -> None:
-    """Show the outcome of a question below the notebook cell that runs; before the learner's answer, show a sentence.
+    """Show the outcome of a question below the notebook cell that calls this function.
 
-    Raises UserError, which lists the ids, for an unknown question.
+    Before the learner's answer show a sentence instead. Raises UserError, which lists the ids, for an unknown id.
     """
     entry = entry_of(id)
     # Without an `ask` no lab is checked.

@@ -96,7 +96,7 @@ def known(entry: Entry, answer: object, found: dict[str, Any], mark: Checker) ->
 def reports(entry: Entry, text: Sequence[str] | None, packed: bytes) -> Iterator[dict[str, Any]]:
     """Yield the report on an answer: whether it is right, or why it cannot be checked.
 
-    For a wrong answer also yield a report with `known`: its index in the exercise's list `wrong`, or None.
+    For a wrong answer yield a second report. Its field `known` is the answer's index in the exercise's list `wrong`, or None.
     """
     # `text` is the learner's file and its path, else `packed` is the pickled answer.
     mark: Checker = kind_of(entry).prepare(entry)
@@ -117,9 +117,9 @@ def reports(entry: Entry, text: Sequence[str] | None, packed: bytes) -> Iterator
 
 
 def _in_file(entry: Entry, text: str, path: str) -> Any:
-    """Execute `text`, the content of the learner's file `path`, and return the function or value that the stub names.
+    """Execute `text`, the content of the learner's file `path`; return the function or value with the name in the stub.
 
-    Raises UserError for a file without this name, and for a file that raises.
+    Raises UserError if the file does not define this name, or raises an error.
     """
     try:
         with printed_output.capturing():

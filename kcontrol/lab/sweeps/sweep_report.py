@@ -96,9 +96,9 @@ def _progress(say: Say, begin_s: float) -> sweep.Report:
 
 
 def _claim(out: Path) -> None:
-    """Create the folder `out` if it is missing, and mark it as a folder for the tables of a sweep (`pipeline.claim`).
+    """Create the folder `out` if it is missing, and mark it as a folder for the tables of a sweep.
 
-    Raises UserError if it holds other files, or without pyarrow.
+    Raises UserError if `out` has files of another kind, or if pyarrow is not installed.
     """
     if importlib.util.find_spec("pyarrow") is None:
         raise UserError("--out writes Parquet files with pyarrow, which is not installed: run ./run lab without --light.")

@@ -29,7 +29,10 @@ def outages(records: Sequence[Record]) -> pd.DataFrame:
 
 
 def rows(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
-    """Yield one row per outage of a partition, times in ms: ended outages, sorted by end, then the other outages."""
+    """Yield one row per outage of a partition, with times in ms.
+
+    The outages that have ended come first, by the time of their end; the outages that go on follow.
+    """
     leaders: dict[str, int] = {}
     brokers: dict[str, int] = {}  # by partition: the last leader that is a broker, and not -1
     sent: dict[tuple[int, ...], dict[str, Any]] = {}

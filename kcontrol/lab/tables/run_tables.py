@@ -194,9 +194,9 @@ class Tables:
         return coordinators.loads(self._run.records)
 
     def consumer_groups(self, group: str | None = None) -> pd.DataFrame:
-        """Return what `kafka-consumer-groups --describe` prints of a group, or of all: offsets, lag, members and state.
+        """Return the rows that `kafka-consumer-groups --describe` prints of `group`, by default of all groups.
 
-        The lag is missing without a running leader or logs. Raises UserError for an unknown group.
+        The lag is missing if no leader runs, or if the brokers store no records. Raises UserError for an unknown group.
         """
         return listing.described(self._run.state, self._run._played, group)
 

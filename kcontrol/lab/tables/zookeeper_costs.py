@@ -35,10 +35,9 @@ MOST = 20_000  # brokers times partitions; counting this many takes about half a
 
 
 def watch_costs(sizes: Iterable[tuple[int, int]], replication: int = 3) -> pd.DataFrame:
-    """Return the watches, notifications and requests of each cluster size, in one row per design.
+    """Return the watches, notifications and requests of each cluster size (brokers, partitions), in two rows.
 
-    The designs are one controller, and watches of every broker. A size is (brokers, partitions). Raises UserError for a size
-    that cannot be counted.
+    In one row a single controller watches the znodes, in the other every broker does. Raises UserError for an illegal size.
     """
     return table((row for size in sizes for row in _rows(*_checked(*size), replication)), COSTS)
 

@@ -65,7 +65,7 @@ class Memory:
     def note(self, kind: str, cause: RecordId | None, *, inferred: str | None = RECORD, **fields: Any) -> RecordId:
         """Append a record of the broker with these `fields` to the journal, and return the record's id.
 
-        `inferred` says what the recording lacks: "record" (the record), "time" (its time alone), or None (nothing).
+        `inferred` says what the recording lacks: the record ("record"), only the record's time ("time"), or nothing (None).
         """
         # "record": the recording lacks this record; "time": it lacks the time of this record; None: it has both.
         said = fields if inferred is None else fields | {"inferred": inferred}
@@ -82,10 +82,7 @@ class Memory:
         self._update("groups", cause, {self.group_id: group})
 
     def commit(self, offsets: Offsets, cause: RecordId) -> None:
-        """Replace the group's committed offsets in this inferred coordinator's memory by `offsets`.
-
-        Add an `update` record to the journal.
-        """
+        """Replace the group's committed offsets by `offsets`, and add an `update` record to the journal."""
         self.offsets = offsets
         if offsets:
             self._update("offsets", cause, {self.group_id: offsets})
@@ -113,10 +110,10 @@ class Memory:
     def start(self, act: RecordId | None, *, inferred: str | None = None) -> None:
         """Start the broker, and load the records that the recorded log has so far.
 
-        `act` is the journal record of the recorded start. At the beginning, where the recording has none, it is None,
-        and `inferred` is "record".
+        `act` is the journal record of the recorded start. It is None for the first start, which no recording has.
         """
         self.incarnation += 1
+        # For the first start `inferred` is "record".
         said = {} if inferred is None else {"inferred": inferred}
         fields = {"broker": BROKER, "incarnation": self.incarnation}
         cause = self.journal.add(OUTSIDE, 0, "start", act, self.now_ms, fields | said)

@@ -21,7 +21,7 @@ UNEXPLAINED = "the recording does not say why"
 
 
 def handle(memory: Memory, step: Step, correlation_id: str, cause: RecordId) -> None:
-    """Change `memory`, an inferred coordinator's memory, by a recorded request and response about the recorded group.
+    """Change `memory`, the inferred state of the recorded coordinator, as a recorded request and its response show it.
 
     `correlation_id` names the request in the journal; `cause` is the record at which the request's handler begins.
     """

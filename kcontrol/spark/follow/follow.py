@@ -211,7 +211,7 @@ def _enter(checkpoint: Checkpoint, part: str, item: Slice, log: LogFile, last: i
 def _write_part(asked: Following, checkpoint: Checkpoint, rows: DataFrame) -> str:
     """Write the rows of one round of reading as Parquet into a new folder below `_follow`; return the folder's name.
 
-    The checkpoint lists the folder as a part, still without its log files.
+    Add the folder to the checkpoint.
     """
     checkpoint.round += 1
     name = f"part-{checkpoint.round}-{os.getpid()}"

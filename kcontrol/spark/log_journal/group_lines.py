@@ -200,9 +200,9 @@ class GroupLines:
     # ---------------------------------------------------------------- records
 
     def _of(self, line: Line, group: str | None = None) -> Known | None:
-        """Return the state and members that log lines have named of the line's group, or of `group`, if given.
+        """Return the state and the members of a group as the log lines of one broker have shown them.
 
-        They are those at the broker that wrote the line. Return None without this broker, or without any group.
+        The group is `group`, by default the group in `line`. Return None if `line` names no broker or there is no group.
         """
         broker, group = line.facts.get("broker", line.broker), group or line.facts.get("group")
         if broker is None or group is None:

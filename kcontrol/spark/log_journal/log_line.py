@@ -27,7 +27,7 @@ STARTS = ("broker_started", "kafka_start_ms")
 
 
 class Line(NamedTuple):
-    """A line of a broker's log whose message has values: file, line number, time in ms since 1970, kind, broker."""
+    """A line of a broker's log: file, number, time in ms since 1970, kind of message, values in the message, broker."""
 
     file: str
     n: int

@@ -97,7 +97,7 @@ class Memory:
     def register(self, broker: int, cause: RecordId | None, inferred: str | None) -> None:
         """Record the registration of a broker, without its host and port; do nothing if the broker is registered.
 
-        `inferred` names the values that no log line has, None for none.
+        `inferred` names the values that no log line has.
         """
         if broker_path(broker) not in self.versions:
             content = encode({"jmx_port": -1, "timestamp": "0", "host": "", "version": 1, "port": -1}).decode()
@@ -179,9 +179,9 @@ class Memory:
     def set_leadership(
         self, partition: str, leadership: Leadership, by: int | None, cause: RecordId | None, inferred: str | None
     ) -> None:
-        """Record that the broker `by` wrote a state znode, for example to shrink the ISR, and not by a transition.
+        """Record a write of a state znode by the broker `by` that is no transition, such as a write of a smaller ISR.
 
-        `inferred` names the values that no log line has, None for none.
+        `inferred` names the values that no log line has.
         """
         self.leaderships[partition] = leadership
         path = state_path(TopicPartition.parse(partition))

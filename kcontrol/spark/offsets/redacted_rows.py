@@ -18,7 +18,10 @@ ROOT, KAFKAS = "segments", re.compile(r"\d{20}\.log")
 
 
 def shown_path(path: Path, root: Path, redaction: Redaction) -> str:
-    """Return the path of a segment below the folder `root`, with stable names in the place of names that Kafka does not give."""
+    """Return the path of a segment relative to the folder `root`.
+
+    If hosts are replaced, a stable name stands for each folder and file whose name is not Kafka's.
+    """
     *folders, name = Path(os.path.relpath(path, root)).parts
     if "host" in redaction.kinds:
         folders = [part if LOG_PARTITION.fullmatch(part) else f"folder-{redaction.letters(part)}" for part in folders]

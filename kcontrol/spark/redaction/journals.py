@@ -1,9 +1,10 @@
 """Replaces the names of topics, hosts and clients in journals of runs by stable names, before Spark reads the journals.
 
-Each journal is copied with other names in its records, so no table can have a former name. A name is found in the fields for
-names, such as `topic` and `group_id`, in paths of znodes and in names of partitions; it is then replaced in each text and each
-key of a record. A name that is also a word of a journal, such as a topic "leader", is replaced only in the former places, or the
-tables could not be made. Bytes that clients send have names at places that only the client knows: each such text becomes "".
+Each journal is copied with other names in its records, so no table can have a former name. A name is found in three places: in
+fields for names, such as `topic` and `group_id`, in paths of znodes, and in names of partitions. It is then replaced in each text
+and each key of a record. A name that is also a word of a journal, such as a topic "leader", is replaced in the three places
+alone, or the tables could not be made. Bytes that clients send have names at places that only the client knows: each such text
+becomes "".
 """
 
 from __future__ import annotations
@@ -76,7 +77,10 @@ def names_of(redaction: Redaction) -> Names:
 
 
 def run_name(run: str, redaction: Redaction) -> str:
-    """Return the name of a run with stable names for folders, and for a file name that no lab gives, if hosts are replaced."""
+    """Return the name of a run, `run`; if hosts are replaced, a stable name stands for each folder in it.
+
+    A stable name also stands for a file name that a lab has not made.
+    """
     if "host" not in redaction.kinds:
         return run
     *folders, name = run.split("/")

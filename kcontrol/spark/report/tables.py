@@ -72,7 +72,8 @@ def read_tables(folder: Path) -> Tables:
 
 
 def _zone(folder: Path) -> str:
-    """Return the time zone of the times in tables of broker logs, which the journal's record `run` names."""
+    """Return the time zone of the broker logs from which the tables in `folder` were made."""
+    # The journal record `run` has the zone.
     journal = parquet.read_table(folder / "journal", columns=["fields"], filters=[("kind", "=", "run")], partitioning=None)
     return str(json.loads(journal["fields"][0].as_py())["zone"])
 

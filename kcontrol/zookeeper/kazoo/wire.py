@@ -108,7 +108,7 @@ def to_stat(stat: Any) -> Stat:
 
 
 def error_name(error: Exception) -> str:
-    """Return ZooKeeper's name of kazoo's `error`: the name of its Java class without `Exception`, as "NoNode" of NoNodeError."""
+    """Return ZooKeeper's name of the error that kazoo has raised as `error`, such as "NoNode" for NoNodeError."""
     name = type(error).__name__.removesuffix("Error")
     return "InvalidAcl" if name == "InvalidACL" else name
 
