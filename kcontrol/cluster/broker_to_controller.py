@@ -67,9 +67,9 @@ def refusal_key(world: World, n: int, target: int) -> tuple[Any, ...]:
 
 
 def reaches_before_renewal(world: World, n: int, receiver: int) -> bool:
-    """Return whether broker `n` can send its oldest pending request while the session of `receiver` is expired.
+    """Return whether broker `n` can send its oldest request before `receiver` renews its expired session.
 
-    Before `receiver` renews its session, only one such request reaches it; requests to other brokers are not affected.
+    `receiver` gets at most one such request before the renewal. A request to any other broker can be sent.
     """
     target = receiver_of(world, n, world.network.pending(n)[0])
     # The first request to the receiver fails in its first call to ZooKeeper; a second one is sent only after the renewal.

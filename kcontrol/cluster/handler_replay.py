@@ -43,7 +43,7 @@ def replay_handler(
 def _replay_results(thread: Thread, copy: Thread, context_name: str) -> fx.Handler:
     """Run the suspended handler of `thread` again by its replay log, and return it for `copy`, the copy of the thread.
 
-    The context of `copy` is unchanged at the end. `context_name` is "controller", "broker" or "group".
+    The context of `copy` is unchanged at the end. `context_name` is such as "controller".
     """
     assert thread.replay_log is not None
     context, now = copy.context, copy.context.copy()

@@ -77,9 +77,9 @@ def assign_replicas(
 def draw_replicas(
     seed: object, topic: str, brokers: Sequence[int], partitions: int, replication_factor: int
 ) -> tuple[tuple[int, ...], ...]:
-    """Return the replicas of each partition of a new topic on the ascending `brokers`, as `assign_replicas` places them.
+    """Return the replicas of each partition of a new topic on `brokers`, as `assign_replicas` places them.
 
-    The two random numbers are drawn from the run's `seed` and the topic's name.
+    The arguments `start` and `shift` of `assign_replicas` are drawn from the run's `seed` and the topic's name.
     """
     chance = random.Random(f"{seed}/topic/{topic}")
     drawn = chance.randrange(len(brokers)), chance.randrange(len(brokers))

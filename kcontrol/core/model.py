@@ -23,7 +23,7 @@ class TopicPartition(NamedTuple):
     def parse(cls, text: str) -> TopicPartition:
         """Return the partition that `text` names: "my-topic-3" is partition 3 of `my-topic`.
 
-        Raises ValueError if the text after the last dash, or a text without a dash, is no number.
+        Raises ValueError if the text after the last dash is no number.
         """
         topic, _, number = text.rpartition("-")
         return cls(topic, int(number))

@@ -91,7 +91,10 @@ class Driver:
         return self.journal.add(self.node, self.incarnation, kind, cause, self.clock(), fields)
 
     def log_batch(self, factory: RecordFactory, *columns: Sequence[Any]) -> None:
-        """Write one journal record per row of `columns`: `factory(*row)` makes it when the journal is read."""
+        """Write one journal record per row of values in `columns`.
+
+        The call `factory(*row)` makes a record when this record is read.
+        """
         self.journal.add_batch(self.node, self.incarnation, self.clock(), factory, columns)
 
     @property

@@ -112,7 +112,7 @@ def send_to_controller(driver: Driver, thread: Thread, effect: fx.SendToControll
 
 
 def park(driver: Driver, thread: Thread, effect: fx.Park) -> None:
-    """Keep a request without a response under the effect's key, and write a journal record `park`."""
+    """Store that a request waits for its response, and write a journal record `park` with the effect's key."""
     driver.parked[effect.correlation_id] = effect.key
     driver.log("park", thread.begin_record, correlation_id=effect.correlation_id, key=effect.key)
 

@@ -552,9 +552,9 @@ class Lab(Operations):
         return spark_session.session(self._keep(), optional=optional, master=master)
 
     def close(self) -> None:
-        """End the sessions and servers that this lab has started: of ZooKeeper and, after the last lab that uses it, of Spark.
+        """End the sessions and servers that this lab has started.
 
-        A second call does nothing.
+        Spark ends with the last lab that uses it. A second call does nothing.
         """
         self._keep()
         self._closing.close()

@@ -106,7 +106,7 @@ class SplitStep(NamedTuple):
 
 
 class RecordingSide:
-    """One recording of a comparison: `steps` has each step with the leaders' ISR changes apart from all other writes."""
+    """One recording of a comparison; its `steps` keep the ISR changes by leaders separate from the other writes."""
 
     def __init__(self, recording: Recording) -> None:
         # Before 2.4 the order of a list of five or more replicas has no meaning.
@@ -215,9 +215,9 @@ class StepComparison:
                 yield self.differ("requests", about, left_counts[key], right_counts[key])
 
     def _remove_unsent(self, left: dict[Any, list[Any]], right: dict[Any, list[Any]]) -> set[tuple[Any, Any]]:
-        """Remove the requests of a controller's ended term to a broker if one recording lacks the last ones.
+        """Remove a controller's requests of an ended term to a broker if one recording has only the first of them.
 
-        `left` and `right` are the recordings' requests, by (sender, receiver, partition). Return the removed (sender, receiver).
+        `left` and `right` have the requests by (sender, receiver, partition). Return each such (sender, receiver).
         """
         found = set()
         for key in _keys(left, right):

@@ -47,9 +47,9 @@ class RecordedChoices:
 
     @property
     def next_controller(self) -> int | None:
-        """The broker of the next recorded creation of `/controller` or of a broker's registration.
+        """The broker whose creation of `/controller`, or whose registration, the run must repeat next.
 
-        The broker of the last repeated creation (or None) if no creation follows, or while a controller must still resign.
+        At the end, and while a controller must still resign, the broker of the last repeated creation (None before the first).
         """
         # While a controller will still resign, and after the last creation, the broker of the last one.
         return self.claims[0][0] if self.claims and not self._resigns_again else self._acting

@@ -268,9 +268,10 @@ def mark_unnamed_sessions(written: Iterable[dict[str, Any]]) -> None:
 
 
 class _Reader:
-    """The conversion of a journal into recorded steps.
+    """The converter of a journal into recorded steps.
 
-    It keeps, for later steps, the cluster's state, each controller's epoch, the requests sent, and those whose response is late.
+    It stores what later steps need: the cluster's state, each controller's epoch, the requests sent, and those of them whose
+    response a broker delays.
     """
 
     def __init__(self, release: str) -> None:

@@ -338,9 +338,9 @@ class Causes:
         self.last[move["by"]] = self.about["moved", (move["by"], _partition(move))] = record
 
     def of_move(self, move: dict[str, Any]) -> RecordId:
-        """Return the cause of `move`: the record of its partition's last transition in the same controller.
+        """Return the journal record that caused `move`: the last transition of its partition in the same controller.
 
-        Without such a record, return the last record about the replica's broker or the topic, else that of the step.
+        If there is none, a record about the replica's broker or the topic counts as the cause.
         """
         tp = _partition(move)
         broker = int(move["subject"].rpartition("@")[2]) if move["machine"] == "replica" else None

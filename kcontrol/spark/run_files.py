@@ -117,9 +117,9 @@ def in_time(journals: Sequence[JournalOfRun], since: datetime | None, until: dat
 
 # Files with one name in several folders are one run if each is a copy or the beginning of the longest file.
 def _named(journals: Iterable[JournalOfRun]) -> Iterable[JournalOfRun]:
-    """Yield one journal per run: files with one name are one run if each is a copy or a beginning of the longest file.
+    """Yield one journal per run; files with equal names are one run if each is the beginning of the longest.
 
-    Otherwise each different file is a run, named by folder and file.
+    Otherwise each different file is a run, named by its folder and file.
     """
     by_name: dict[str, list[JournalOfRun]] = defaultdict(list)
     for journal in journals:

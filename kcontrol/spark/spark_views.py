@@ -58,7 +58,7 @@ def journal_table(spark: SparkSession, path: str | Path) -> DataFrame:
         run, n, id, kind, cause: the run, the record's line, its id and kind, and the id of its cause.
         at: the time of a wall clock in UTC, NULL in a run without a wall clock.
         at_ms: the virtual time of a simulated run, NULL in any other run.
-        time_ms: the one of both times that the run has.
+        time_ms: `at` in ms since 1970, or `at_ms` in a simulated run.
         node, incarnation, seq: the parts of the id; `node` is NULL if no broker wrote the record.
         fields: the rest of the record as JSON.
 

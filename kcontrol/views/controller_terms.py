@@ -1,4 +1,7 @@
-"""Functions that find the terms of controllers in a journal: each content of `/controller`, why it began and why it ended."""
+"""Functions that find the terms of controllers in a journal, with the reasons why each term began and ended.
+
+A term is the time during which `/controller` has one value.
+"""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def kafka_source(record: Record, release: str = "") -> str:
 
 
 def _entry(record: Record) -> tuple[str, str]:
-    """Return the section and the key of `meanings.json` with the method of Kafka behind a journal record.
+    """Return the section and the key under which `meanings.json` has the method of Kafka for a journal record.
 
     Examples: ("events", "TopicChange"), ("kinds", "write"), ("machines", "partition").
     """

@@ -26,9 +26,9 @@ HEIGHT = 4 * ROW + 4
 
 
 class Evidence:
-    """The evidence for the picture of a recorded group: per column, the number of recorded requests and responses.
+    """The evidence for the picture of a recorded group: the numbers of recorded requests and responses per column.
 
-    A column is one state of the group, which may be inferred. `bool()` is True if any journal record is inferred.
+    A column is one state of the group. `bool()` is True if any journal record is inferred.
     """
 
     def __init__(self, records: Sequence[Record], moments: Sequence[Moment]) -> None:

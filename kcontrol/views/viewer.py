@@ -175,7 +175,10 @@ class Viewer(anywidget.AnyWidget):
             self.refresh_branches()
 
     def refresh_branches(self) -> None:
-        """Send the names of the branches to the browser, and the records of the branch beside this run, if there is one."""
+        """Send the names of the branches to the browser.
+
+        If a branch is shown beside this run, send the records of this branch too.
+        """
         family = self._family
         own = next((name for name, stepper in family.items() if stepper is self._stepper), "")
         with self.hold_sync():
@@ -301,14 +304,14 @@ class Viewer(anywidget.AnyWidget):
     def previous_fault(self) -> None:
         """Show the previous journal record of an action from outside, such as a kill, or of a loss of log records.
 
-        If no such record comes before the shown record, show the first record of the journal.
+        Without such a record before the shown record, show the first record.
         """
         self.at = self._step_by_importance(self._important(2), -1)
 
     def next_fault(self) -> None:
         """Show the next journal record of an action from outside, such as a kill, or of a loss of log records.
 
-        If no such record comes after the shown record, show the last record of the journal.
+        Without such a record after the shown record, show the last record.
         """
         self.at = self._step_by_importance(self._important(2), 1)
 

@@ -74,11 +74,12 @@ def _elect(
 def auto_preferred_replica_leader_election(
     ctx: ControllerContext, event: AutoPreferredReplicaLeaderElection
 ) -> Handler:
-    """Elect preferred leaders of imbalanced brokers, then set the timer again, also after an error.
+    """Elect preferred leaders for the partitions of imbalanced brokers, then set the timer again.
 
-    The function `imbalanced_by_broker` returns these brokers and their partitions, which are
-    elected one after the other. Source: KafkaController.checkAndTriggerAutoLeaderRebalance (0.11,
-    1.0).
+    The timer is set also after an error. The partitions, which `imbalanced_by_broker` returns, are
+    handled one after the other.
+
+    Source: KafkaController.checkAndTriggerAutoLeaderRebalance (0.11, 1.0).
     """
     again = requested_elections.schedule_auto_leader_rebalance(
         ctx, ctx.config.leader_imbalance_check_interval_seconds * 1_000

@@ -27,7 +27,7 @@ SETS = {
 def deletions(state: folded_state.State) -> pd.DataFrame:
     """Return one row per replica of each topic whose deletion is requested in ZooKeeper or queued at the controller.
 
-    The rows are sorted by partition, and within a partition as its assignment is.
+    The rows are sorted by partition, and within a partition in the order of its assignment.
 
     Source: ControllerContext.topicsToBeDeleted, topicsWithDeletionStarted, topicsIneligibleForDeletion (2.8).
     """

@@ -191,7 +191,7 @@ def _clean(about: str, rest: str) -> Line:
 def _aligned(theirs: list[Line], ours: list[Line]) -> Iterator[tuple[Line | None, Line | None]]:
     """Yield each line of `theirs` with an equal line of `ours`, else with a line of equal `about`, else with None.
 
-    A line is a write, transition, request or znode. At the end yield (None, line) for each other line of `ours`.
+    At the end yield (None, line) for each other line of `ours`.
     """
     left = list(ours)
     found: list[Line | None] = []

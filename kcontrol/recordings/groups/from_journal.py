@@ -77,10 +77,9 @@ def _is_request(record: Record) -> bool:
 
 
 def _release(records: list[Record], places: list[int], answer: Record) -> Step:
-    """Return the cause of the response `answer` in a run's journal, such as {"released_by": 3, "timers": 1}.
+    """Return the origin of the response `answer` in a run's journal.
 
-    `released_by` is the number of the recorded entry, such as a request, that began the chain of causes of the response.
-    `timers` is the number of fired timers in this chain.
+    {"released_by": 3, "timers": 1} means that recorded entry 3, such as a request, led to the response through one fired timer.
     """
     # `places` are the positions of the `scenario` records, one for each recorded entry that the run has repeated.
     chain = list(journal.why(records, answer.id))

@@ -197,9 +197,9 @@ class Memory:
         self.complete_join(answers, self.note("timer_fired", armed, timer=timer))
 
     def complete_join(self, answers: list[Step], cause: RecordId) -> None:
-        """Begin the next generation with the members that the recorded JoinGroup response to the group leader lists.
+        """Begin the next generation, with the members in the recorded JoinGroup response to the group leader.
 
-        `answers` are the recorded JoinGroups with their responses; `cause` becomes the cause of each response.
+        `answers` are the recorded JoinGroups with their responses. `cause` is the journal record that causes these responses.
         """
         group = self.group
         if group is None or group.state is not PREPARING:
@@ -274,15 +274,15 @@ class Memory:
         return own is not None and not set(errors(own)) & set(GONE)
 
     def _expire_offsets(self, at_ms: int) -> None:
-        """Append the tombstones that come next in the recorded log, each at the time of the check that wrote it.
+        """Append the tombstones of expired offsets that come next in the recorded log, each at the time of its check.
 
-        The coordinator checks periodically for expired offsets. Stop at a check after `at_ms`, and at a record that is no
-        tombstone of an expired offset.
+        The coordinator checks for expired offsets periodically. Stop at a check after `at_ms`.
         """
         every_ms = self.recording["broker"].get("offsets.retention.check.interval.ms")
         while every_ms and self.appended < len(self.log):
             entry, _, value = self.log[self.appended]
             held = self.offsets.committed.get(partition_of(entry)) if entry["key"]["kind"] == "offset" and value is None else None
+            # The next record is no tombstone of an expired offset.
             if held is None or held.value.expire_timestamp is None:
                 return
             # The first check after the offset has expired.

@@ -227,7 +227,7 @@ def _all_rows(asked: Following, checkpoint: Checkpoint) -> DataFrame:
 
 
 def _merge(asked: Following, checkpoint: Checkpoint, rows: DataFrame) -> None:
-    """Replace all parts of the checkpoint, which have the rows of one round of reading each, by one part with `rows`."""
+    """Replace all parts of the checkpoint by one part with `rows`; a part has the rows of one round of reading."""
     ids = {id for files in checkpoint.parts.values() for id in files}
     former = list(checkpoint.parts)
     name = _write_part(asked, checkpoint, rows.withColumn("ended", sql.lit(0).cast("bigint")))

@@ -111,9 +111,9 @@ def logs_of(records: DataFrame, release: str | None = None) -> Logs:
 
 
 def _wordings(facts: DataFrame) -> list[str]:
-    """Return the regular expressions of log messages that match a line in `facts`, rows of the table `records`.
+    """Return the patterns in WORDINGS of `releases.py` that match at least one log line of `facts`.
 
-    These expressions (WORDINGS of `releases.py`) match wordings that only some releases of Kafka print.
+    Each pattern matches a wording that only some releases of Kafka print.
     """
     raw = sql.col("raw")
     tests = [sql.max(raw.contains(part) & raw.rlike(pattern)).alias(f"w{n}") for n, (part, pattern, *_) in enumerate(WORDINGS)]

@@ -51,10 +51,9 @@ class Records:
 
 
 class Memory:
-    """The state of a cluster after the log lines so far; the methods change this state and write journal records.
+    """The state of a cluster after the log lines so far; methods change this state and write journal records.
 
-    The argument `inferred` of a method names the values of a record that no log line has, such as "time"; "record" stands for all
-    values of the record.
+    `inferred` names the values of a record that no log line has; "record" stands for all values.
     """
 
     def __init__(self, records: Records) -> None:

@@ -70,9 +70,9 @@ class ReassignmentLines:
             self._request(controller, None)
 
     def _begin(self, tp: str, replicas: list[int], former: list[int] | None, controller: int) -> None:
-        """Record the begin of the reassignment of `tp`, for which a log line shows the new assignment `replicas`.
+        """Record the begin of the reassignment of `tp`, and its end if no later log line is about it.
 
-        If this log line is also the last one about the reassignment, record its end too. `former` is the assignment before.
+        `replicas` is the new assignment in the log line, `former` the assignment before.
         """
         after = self.processes.ahead.next(self.processes.position, "assigned", tp)
         last = (after.facts.get("replicas") or after.facts.get("assignment") or []) if after else []

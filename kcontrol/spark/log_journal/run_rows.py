@@ -1,7 +1,7 @@
 """Writes the journal of broker logs as Parquet files in one pass, without Spark; at most 50,000 rows are in memory.
 
-The file in `_steps/journal` (NARROW) has the rows of the journal, except those of transitions that write no znode. Spark makes
-all tables from this file, except the tables `journal` and `transitions`.
+The folder `_steps/journal` gets the rows of the journal, except those of transitions that write no znode. From these rows Spark
+makes all tables except `journal` and `transitions`.
 """
 
 from __future__ import annotations

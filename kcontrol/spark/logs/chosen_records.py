@@ -38,10 +38,9 @@ def _time(time: datetime) -> Column:
 
 
 def _topics() -> Iterator[Column]:
-    """Yield columns of arrays: the topics that the values found in a log message name.
+    """Yield columns of arrays with the topics in the facts (values) of a log message.
 
-    There is a column for each value that may name topics, such as `topic` or `partitions`; its array is empty for a
-    message without the value.
+    There is one column for each fact that may name topics, such as `partitions`.
     """
     yield from (_matches(sql.col("facts")[name], TOPIC) for name in TOPIC_FACTS)
     kinds: dict[str, set[str]] = {}

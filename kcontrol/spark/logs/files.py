@@ -1,6 +1,6 @@
 """Finds the log files in files and folders, and examines each of them before Spark reads it.
 
-Spark reads a copy of a file with a line that is too long or damaged: in the copy this line is empty.
+If a file has lines that are too long or damaged, Spark reads a copy of the file, in which these lines are empty.
 """
 
 from __future__ import annotations

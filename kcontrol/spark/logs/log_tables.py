@@ -1,8 +1,9 @@
-"""The tables of broker logs as Parquet: `records` has one row per record, `rejected` one row per line that is in no record.
+"""The tables of broker logs as Parquet: `records` has a row per record, `rejected` a row per line that is in no record.
 
-Nothing is lost: each line of a file is the first line of a record, with facts or without (kind "other"), or continues a record,
-or is rejected, or is in a record that --from, --to or --topic leave out, which is in no table. Before new tables replace former
-ones, the lines of each file in these four parts are counted, and the sum is compared with the number of lines in the file.
+Nothing is lost. Each line of a file has one of four fates: it is the first line of a record, or it continues a record, or it is
+rejected, or it is in a record that --from, --to or --topic leave out of the tables. Before new tables replace former ones, the
+lines of each file are counted by fate, and the sum is compared with the number of lines in the file. A record without facts has
+the kind "other".
 
 Files of one broker may have the same record, such as a log and a copy of the standard output. The facts are counted once: the
 record in a later file has the kind "other" and names the first record in `copy_of`. Records of one file are never copies.
@@ -128,10 +129,9 @@ def write_tables(
     spark: SparkSession, parsed_rows: DataFrame, files: Sequence[LogFile], refused: list[NoLog], sizes: Sequence[int | None],
     folder: Path, report: Report, chosen: Chosen, *, of_runs: bool,
 ) -> tuple[Written, Sequence[str]]:  # fmt: skip
-    """Write the tables `records` and `rejected` into `folder`; with `of_runs` also tables of runs, such as `elections`.
+    """Write the tables `records` and `rejected`, and with `of_runs` tables of runs such as `elections`, into `folder`.
 
-    Return the numbers of files and lines, and the names of the tables of runs. `sizes` has the size in bytes of each file in
-    `refused`.
+    Return the numbers of lines, and the names of the tables of runs. `sizes` has the sizes of the files `refused`.
     """
     rows = _with_local_time(parsed_rows)
     report("writing tables")
@@ -234,11 +234,12 @@ def _records(spark: SparkSession, rows: DataFrame, chosen: Chosen) -> DataFrame:
 def _copies(rows: DataFrame) -> DataFrame:
     """Return `file`, `n` and `copy_of` of each record with facts whose text an earlier file of the broker has too.
 
-    `copy_of` is the file and the line number of the record in the earlier file. Both files are in one folder.
+    `copy_of` is the file and the line number of the earlier record.
     """
     facts = rows.where("kind <> 'other'").withColumn("text", sql.xxhash64("raw"))
     broker = sql.coalesce(sql.col("broker").cast("string"), sql.array_join(sql.col("speakers").cast("array<string>"), ","))
     facts = facts.select("file", "n", "folder", "time", "logger", "text", broker.alias("whose"))
+    # Only files of one folder are compared.
     key = ["folder", "time", "logger", "text", "whose"]
     facts = facts.withColumn("nth", sql.row_number().over(Window.partitionBy(*key, "file").orderBy("n")))
     facts = facts.withColumn("copy_of", sql.min(sql.struct("file", "n")).over(Window.partitionBy(*key, "nth")))

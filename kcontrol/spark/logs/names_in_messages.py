@@ -54,11 +54,10 @@ def places(line: str) -> list[Place] | None:
 
 @cache
 def _rows() -> tuple[tuple[str, re.Pattern[str], dict[int, tuple[str, str]]], ...]:
-    """Return each row of `patterns.tsv` as (words of the log message, regular expression, capture groups of names).
+    """Return each row of `patterns.tsv` as (text in every such message, regular expression, groups that take names).
 
-    A group's number maps to the kind of its names, such as "topics", and the value's type.
+    A group's number maps to the kind of its names, such as "topic", and its fact's type.
     """
-    # A group maps to the kind of its names, such as "topics", and to the type of the fact.
     return tuple(
         (form.words, re.compile(form.pattern[1:-1] + LOGGER), dict(_groups(form.replacement)))
         for form in forms() if form.kind != "(state)"
@@ -66,9 +65,9 @@ def _rows() -> tuple[tuple[str, re.Pattern[str], dict[int, tuple[str, str]]], ..
 
 
 def _groups(replacement: str) -> Iterator[tuple[int, tuple[str, str]]]:
-    """Yield (number, (kind, type)) for each group of a Form's regular expression that matches names.
+    """Yield (number, (kind, type)) for each group of a Form's regular expression that takes names.
 
-    `kind` is "topic" or "client", as the names are; `type` is the type of the fact. `replacement` is the field of the Form.
+    `kind` is "topic" or "client"; `type` is the type of the fact. `replacement` is a field of the Form.
     """
     for fact in replacement.split(FACT)[1:]:
         name, _, value = fact.partition(NAME)

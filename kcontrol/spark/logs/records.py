@@ -116,9 +116,9 @@ def _starts(spark: SparkSession, files: Sequence[LogFile]) -> DataFrame:
 def _grouped(lines: DataFrame, names: DataFrame) -> DataFrame:
     """Return one row per log record and per rejected line, from `lines`, which has one row per line of a file.
 
-    `names` has each file's path and its name for the column `file`. `parsed` describes the columns; `unclean` says
-    whether a line has control characters.
+    `names` has each file's path and the name of the file in the tables.
     """
+    # `parsed` describes the columns of the result; `unclean` says whether a line has control characters.
     at_start = sql.col("n") == sql.col("first")
     rows = lines.groupBy("uri", "first").agg(  # all lines of a file are in one partition: this needs no second shuffle
         sql.sort_array(sql.collect_list(sql.struct("n", "raw"))).alias("all"), sql.sum("length").alias("length"),

@@ -101,7 +101,7 @@ def shown(path: Path, root: Path, names: Names) -> Path:
 
 
 def file_without_names(file: NoLog, root: Path, names: Names) -> NoLog:
-    """Return a file that is no log with stable names in its path and in the reason."""
+    """Return `file`, which is no log, with stable names in place of the names in its path and in its reason."""
     path = shown(file.path, root, names)
     return NoLog(path, names.replaced(file.reason.replace(str(file.path), str(path))))
 
@@ -164,7 +164,8 @@ class Names:
 
     @property
     def fresh(self) -> list[str]:
-        """The names that are not among those that were kept, and that are no words of Kafka's messages."""
+        """The names that were found but are not in `kept`, without names that are words of Kafka's messages."""
+        # Earlier rounds did not replace these names in their rows.
         return [name for name in self.kinds if name not in self._kept and name not in self._words and name not in KINDS]
 
     def learn_file(self, file: LogFile) -> None:
@@ -190,7 +191,7 @@ class Names:
                         self._add(place.kind, name, is_sure=True)
 
     def add(self, kind: str, name: str) -> None:
-        """Add a name that stands at a place that always has a name of this kind; do nothing if the kind is not replaced."""
+        """Add a name that was found where only names of this kind can stand; do nothing if the kind is not replaced."""
         if kind in self.redaction.kinds:
             self._add(kind, name, is_sure=True)
 
@@ -254,10 +255,11 @@ class Names:
         return self._pattern.sub(stable, text)
 
     def _spans(self, line: str) -> list[tuple[str, int, int]]:
-        """Return (kind, start, end) for each part of a log line that is a name by its place in the line.
+        """Return (kind, start, end) for each part of a log line at a place where Kafka writes names.
 
-        Such a part may be a word of Kafka's messages too. The kind is "topic", "host" or "client".
+        The kind is "topic", "host" or "client".
         """
+        # A part of the result may also be a word of Kafka's messages.
         message = names_in_messages.places(line)
         found = [(place.kind, place.start, place.end) for place in message or ()]
         for kind, is_sure, pattern in self._where:

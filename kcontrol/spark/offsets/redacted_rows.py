@@ -30,7 +30,7 @@ def shown_path(path: Path, root: Path, redaction: Redaction) -> str:
 
 
 def redacted(row: Row, redaction: Redaction) -> Row:
-    """Return the row of a segment with stable names in the place of names of the chosen kinds."""
+    """Return a row about a record of a segment file with stable names in place of the names of the chosen kinds."""
     fields = row.fields
     if fields is None:
         return row
@@ -64,7 +64,7 @@ def _field(name: str, value: Any, redaction: Redaction) -> Any:
 
 
 def member_id(value: str, redaction: Redaction) -> str:
-    """Return a member id with a stable name in the place of the client id or instance id before its UUID."""
+    """Return a member id in which a stable name replaces the client id or instance id before the UUID."""
     found = MEMBER_ID.fullmatch(value)
     return f"{redaction.stable('client', found[1])}-{found[2]}" if found else redaction.stable("client", value)
 

@@ -89,7 +89,10 @@ def run_name(run: str, redaction: Redaction) -> str:
 
 
 def redacted(journals: Sequence[JournalOfRun], redaction: Redaction, folder: Path) -> list[JournalOfRun]:
-    """Return the journals as copies in `folder`, in which stable names replace names; a damaged line has no text."""
+    """Copy the journals into `folder`, with stable names in place of the names, and return the copies.
+
+    A damaged line of a journal becomes an empty line of the copy.
+    """
     names = names_of(redaction)
     for journal in journals:
         for line in _lines(journal.path):

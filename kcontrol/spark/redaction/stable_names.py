@@ -47,7 +47,10 @@ class Redaction(NamedTuple):
         return name if kind not in self.kinds or not name or name in OWN else f"{kind}-{self.letters(name)}"
 
     def mark(self) -> dict[str, Any]:
-        """Return the kinds and a text that depends on the key, with which later calls are compared; it does not show the key."""
+        """Return the kinds of names that are replaced, and a text that depends on the key but does not show it.
+
+        A later call compares both with its own.
+        """
         return {"kinds": sorted(self.kinds), "key": self.letters("")}
 
 

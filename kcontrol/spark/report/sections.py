@@ -19,7 +19,7 @@ UNKNOWN = "unknown"
 class Section(NamedTuple):
     """A section of a report: the rows of one table, such as the offline windows of partitions.
 
-    Each row has a key by which the report counts rows, such as the reason of an offline window.
+    Each row has a key by which rows are counted, such as the reason of an offline window.
     """
 
     # The ids of all links into the section begin with this text.

@@ -150,7 +150,7 @@ class KazooSession:
     def request_barrier(self) -> Reply:
         """Send a read whose response comes after every watch event of every write so far.
 
-        Return its pending reply at once; `mark_after` waits for this reply.
+        Return its Reply at once; the Reply gets the response later.
         """
         self._require_connection()
         self._send(Sync(self._chroot or "/"))
