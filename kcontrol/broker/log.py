@@ -173,7 +173,7 @@ def _end_of(records: Records) -> int:
 
 
 class AppendRecords(NamedTuple):
-    """Append records; `waiting` is the request that waits for the high watermark, None if none.
+    """Append records; `waiting` is the delayed produce or append, None if no request waits.
 
     `now_ms` is the time of the append, which the driver adds.
     """

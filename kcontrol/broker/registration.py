@@ -41,7 +41,7 @@ def make_sure_path_exists(path: str, data: bytes = b"") -> Handler:
 def get_or_generate_cluster_id(cluster_id: str) -> Handler:
     """Create `/cluster/id` with `cluster_id` if the znode is missing, else keep the existing id.
 
-    Unlike Kafka's method, return nothing. Raises WriteFailed as `make_sure_path_exists` does.
+    Unlike Kafka's method, return nothing. Raises WriteFailed if ZooKeeper refuses the write.
     Source: KafkaServer.getOrGenerateClusterId (0.10.1, 2.8).
     """
     (znode,) = yield Read((CLUSTER_ID,))

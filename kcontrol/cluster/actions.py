@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Kind(NamedTuple):
-    """One kind of action, such as "kill": functions that check, perform and refuse it, and how the action is written.
+    """One kind of action, such as "kill": functions that check and perform the action, and the names of its arguments.
 
     Each function gets the simulated cluster (a World) and the action's arguments.
     """

@@ -119,9 +119,9 @@ def is_connected(world: World, process: tuple[int, int]) -> bool:
 def can_ask(world: World, name: Any, request: object, broker: object = None) -> bool:
     """Return whether a consumer can send a request now, such as "join", "sync", "heartbeat" or "leave".
 
-    `broker` is the receiver, by default the consumer's coordinator. Raises ValueError for another `request`, and for a `broker`
-    with a request that is not sent.
+    `broker` is the receiver, by default the consumer's coordinator. Raises ValueError for an unknown request.
     """
+    # The actions on a process, such as a restart, have no receiver.
     if request not in (*REQUESTED, RESTART, POLL_TIMEOUT) or (broker is not None and request not in REQUESTED):
         raise ValueError
     me = world.consumers.get(name) if isinstance(name, str) else None

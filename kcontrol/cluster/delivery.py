@@ -101,9 +101,9 @@ def deliver_request(world: World, sender: int, receiver: int) -> None:
 
 
 def drop_request(world: World, sender: int, receiver: int) -> None:
-    """Add a `lose` record to the journal: the oldest request in the channel from `sender` to `receiver` is lost.
+    """Add a `lose` record to the journal: the connection breaks before the next request of `sender` arrives.
 
-    The connection has broken. The request stays in the channel, so a later action can deliver it.
+    The request stays in the channel to `receiver`, so that `sender` can send it again.
     """
     queued = world.network.channels[sender, receiver][0]
     world.log("lose", queued.record, sender=sender, receiver=receiver, api=queued.api)

@@ -168,9 +168,9 @@ def _thread(d: Driver, thread: Thread, text_of: Callable[[Any], str]) -> str:
 
 
 def orphans_and_network(orphans: Mapping[int, list[Any]], network: Network) -> list[Text]:
-    """Return one Text, a part of the fingerprint, about the open sessions of ended processes and the network.
+    """Return the part of the fingerprint about the network and about the open sessions of ended processes, as one Text.
 
-    Return [] if there is no such session and the network has no state, such as a waiting request.
+    Return [] if there is no such session, and nothing in the network.
     """
     if not (
         orphans

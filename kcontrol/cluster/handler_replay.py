@@ -1,6 +1,6 @@
 """Copies a suspended handler: a generator cannot be copied, but it can be run again with its recorded results.
 
-The new handler gets the results in the `ReplayLog` on a copy of the context; no effect is performed.
+The new handler runs on a copy of the context and gets its results from the `ReplayLog`; no effect is performed.
 """
 
 from __future__ import annotations

@@ -338,12 +338,10 @@ def _apply_and_notify(ctx: ControllerContext, call: Call, change: StateChange) -
 
 
 def recipients(ctx: ControllerContext, tp: TopicPartition, strategy: str) -> tuple[int, ...]:
-    """Return the brokers to which an election sends LeaderAndIsr, in order of the assignment.
-
-    STRATEGIES names the replicas on these brokers for each strategy, such as "online replicas".
-    """
+    """Return the brokers to which an election sends LeaderAndIsr, in assignment order."""
     # Dead brokers among these brokers get no request.
     assignment = ctx.assignments[tp]
+    # STRATEGIES has the kind of recipients of each strategy.
     return {
         "online replicas": lambda: ctx.online_replicas(tp),
         "target replicas": lambda: ctx.target_replicas(tp),

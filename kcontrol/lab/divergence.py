@@ -76,9 +76,9 @@ class Divergence(NamedTuple):
 
     @property
     def decision(self) -> Differing | None:
-        """The first decisions (of a leader or an ISR) about one partition, in journal order, in which both runs differ.
+        """The first difference between the decisions of both runs: the partition, and one decision per run.
 
-        The value has the partition and one decision per run; it is None if all decisions are equal.
+        A decision is about the leader or the ISR of a partition. The value is None if all decisions are equal.
         """
         return first_decision.first_difference(*self.runs) if any(self.records) else None
 

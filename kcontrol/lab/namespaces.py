@@ -86,8 +86,8 @@ class Zk(Namespace[LabT]):
 class Network(Namespace[LabT]):
     """Connections between a controller and the other brokers.
 
-    lab.network.drop(sender, receiver)       lose the next request before it arrives: it is sent again
-    lab.network.duplicate(sender, receiver)  lose the next response: the receiver gets the request twice
+    lab.network.drop(sender, receiver)       lose the next request before it arrives; the sender sends it again
+    lab.network.duplicate(sender, receiver)  lose the next response; the receiver gets the request twice
     lab.network.fetch_timeout(broker)        end a follower's fetch from a frozen leader (0.8 to 1.0)
 
     Requests as a table: lab.tables.requests().
@@ -133,7 +133,7 @@ class Disks(Namespace[LabT]):
         return self._lab._act("lose_tail", broker, partition, offset)
 
     def fail_log_dir(self, broker: int, partition: str) -> LabT:
-        """Let a log directory of a running broker fail that has this partition and no other; other directories stay online.
+        """Let the log directory of a partition fail at a running broker; the broker's other partitions stay online.
 
         Before 1.0 the failure ends the broker's process (KIP-112).
         """

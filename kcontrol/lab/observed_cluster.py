@@ -144,9 +144,9 @@ class Observed(Run):
         self._seen = dict(tree)
 
     def _zxid(self, path: str, stat: Stat) -> int:
-        """Return the zxid by which the `write` record of a znode is ordered among the records of one observation.
+        """Return the zxid that gives the `write` record of a znode its place among the records of one observation.
 
-        It is the zxid of the creation for a znode that earlier observations lack, else of the last change.
+        For a new znode it is the zxid of the creation, else of the last change.
         """
         # It is the zxid of the creation for a znode that is new since the last observation. The caller orders equal zxids by
         # path.

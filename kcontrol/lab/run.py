@@ -59,7 +59,10 @@ class Run(metaclass=Named):
 
     @property
     def state(self) -> State:
-        """The state of the cluster after the last record, a dict whose parts, such as znodes, `journal.fold.Fold` lists."""
+        """The state of the cluster after the last record, as a dict.
+
+        The docstring of `journal.fold.Fold` describes the parts of the dict, such as `znodes`.
+        """
         return self._past.state if self._state is None else self._state
 
     @property
@@ -70,7 +73,7 @@ class Run(metaclass=Named):
         return rules(self._played)
 
     def _allows_unclean(self) -> bool:
-        """Return the default of unclean.leader.election.enable in the run's release."""
+        """Return whether the run's release allows unclean elections by default."""
         # A journal does not have the setting of the brokers.
         return self._rules().unclean_default
 

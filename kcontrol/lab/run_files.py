@@ -45,9 +45,9 @@ class RunFile:
         return next(path for name in names if not (path := folder.absolute() / f"{name}{SUFFIX}").exists())
 
     def flush(self, records: Sequence[Record]) -> None:
-        """Append the new journal records to the file; `records` is the whole journal.
+        """Append the journal records that the file does not have yet; `records` is the whole journal.
 
-        New are the records since the last call, or all records if the file does not exist. Without `path` nothing is written.
+        Do nothing if `path` is None.
         """
         if self.path is None or len(records) == self._written:
             return

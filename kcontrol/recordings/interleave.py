@@ -362,9 +362,9 @@ class _Interleaver:
         return move["to"] != "ReplicaDeletionSuccessful" or next(stops, -1) < self.next_request
 
     def _is_request_ready(self, out: int) -> bool:
-        """Return whether the step's next recorded request can follow the first `out` transactions in the order.
+        """Return whether the step's next recorded request can follow the first `out` transactions of the step.
 
-        A request follows the ZooKeeper transactions and the replica transitions on which it depends.
+        A request comes after the ZooKeeper transactions and the transitions of replicas on which it depends.
         """
         n = self.next_request
         if n >= len(self.requests) or self.request_gates[n] > out:

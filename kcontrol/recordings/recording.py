@@ -212,9 +212,9 @@ def long(machine: str, state: str | None) -> str:
 
 
 def as_logged_by_0_8_0(move: dict[str, Any], failed: dict[str, Any]) -> dict[str, Any]:
-    """Return the transition `move` with the source state that 0.8.0 logs in the field `from`: None for a replica.
+    """Return the transition `move` as 0.8.0 logs it: with another source state, in the field `from`.
 
-    `failed` is {"failed": True} for a failed transition, else {}.
+    For a replica this field is None. `failed` is {"failed": True} for a failed transition, else {}.
 
     Source: stateChangeLogger in ReplicaStateMachine.handleStateChange and PartitionStateMachine.handleStateChange (0.8.0).
     """

@@ -225,7 +225,7 @@ class Replay:
         self._record_move(item.what, self.causes.of_move(item.what), None)
 
     def _record_write_and_move(self, write: dict[str, Any], move: dict[str, Any]) -> bool:
-        """Record the write of a state znode and its transition as one journal record of kind `change`, and return True.
+        """Record a transition and its write of a state znode as one journal record `change`, and return True.
 
         Return False, and record nothing, if the znode's data are not in Kafka's format.
         """
@@ -318,9 +318,9 @@ class Causes:
         self.terms: dict[By, RecordId] = {}
 
     def triggered_by(self, record: RecordId, **about: Any) -> None:
-        """Set `record`, such as a broker's registration, as the cause of the controllers' next journal records.
+        """Set `record`, such as a broker's registration, as the cause of controllers' records until the next call.
 
-        With `broker=1` or `topic="t"`, `record` stays the cause of records about this broker or topic after the next call.
+        With `broker=1` or `topic="t"` records about this broker or topic keep this cause after the next call.
         """
         self.latest = record
         self.last.clear()

@@ -75,9 +75,9 @@ def explorer(start: bytes) -> Explorer:
 
 
 def answers(start: bytes, nodes: Sequence[FrontierState]) -> list[Answer]:
-    """Return, for each state in `nodes`, the list of states that one action leads to; `start` is the pickled Start.
+    """Return one list per state in `nodes`: the states after one more action, and last the text of a UserError, if any.
 
-    A UserError's text ends a list. Lists after a UserError or violation are empty.
+    `start` is the pickled Start. After a violation or an error the other lists are empty.
     """
     # The search ends at the first violation or error, so it needs no further lists.
     found: list[Answer] = []

@@ -174,7 +174,7 @@ TIMERS = {"set_timer": Purgatory.start_timer, "timer_fired": Purgatory.fire}
 
 
 def purgatories(records: Iterable[Record]) -> list[tuple[int, Purgatory]]:
-    """Return (broker, purgatory) for each purgatory of a broker process that has had an operation, the oldest process first."""
+    """Return (broker, purgatory) for each purgatory that has had an operation, by the start of its broker."""
     found: list[tuple[int, Purgatory]] = []
     running: dict[int, dict[str, Purgatory]] = {}
     for record in records:

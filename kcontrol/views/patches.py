@@ -78,9 +78,9 @@ class Patches:
         return found | ({"with": maker.literals} if maker.literals else {})
 
     def _text(self, text: str) -> str | int:
-        """Return the number of a long text that the viewer's row of an earlier journal record has.
+        """Return the number of a long text that an earlier row has; return a new text unchanged.
 
-        Return a text that no earlier row has unchanged, and give it the next number.
+        A row belongs to a journal record. A new text gets the next number.
         """
         if (number := self._texts.get(text)) is not None:
             return number
@@ -118,9 +118,9 @@ class _FormMaker:
                     self._note(item, f"{place}.{number}", deep - 1)
 
     def key(self, part: str) -> Any:
-        """Return the text for one key of a changed value's path: "$id.0" for the id of the record's broker.
+        """Return the place of a number in the viewer's row, such as "$id.0" for the id of the record's broker.
 
-        For any other key return what `form` returns.
+        `part` is the number as a key in the path of a changed value. For another key return `form(part)`.
         """
         return self._numbers.get(part) or self.form(part)
 

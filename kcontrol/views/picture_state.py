@@ -1,6 +1,6 @@
 """The part of the cluster's state that pictures need and `journal.fold` lacks, such as partitions and sessions.
 
-The browser gets both parts as lists of changes, one list per journal record.
+The browser gets this part, and the state of `journal.fold`, as lists of changes: one list per journal record.
 """
 
 from __future__ import annotations

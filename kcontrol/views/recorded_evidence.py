@@ -1,10 +1,10 @@
 """The evidence in the group strip of a recording: its requests and responses, and the columns that are inferred.
 
 A recording of a coordinator has requests and responses, but no states of the group: each journal record of a state has the field
-`inferred`. So the strip of a recording has three rows more. The rows "requests" and "responses" have the number of recorded
-requests and responses while the group was in the state of the column; the numbers from before the first column stand left of
-it. The row "inferred" has a hollow diamond in each column whose record was inferred, and a filled diamond in each column whose
-record the recording has. No mark depends on a colour.
+`inferred`. So the strip of a recording has three rows more. The rows "requests" and "responses" have the numbers of requests
+and responses that were recorded while the group was in the state of the column; the numbers from before the first column stand
+left of it. The row "inferred" has a hollow diamond in each column whose record was inferred, and a filled diamond in each
+column whose record the recording has. No mark depends on a colour.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Evidence:
         return self._is_inferred
 
     def line(self) -> str:
-        """Return as text what is recorded, and what is inferred: "...; inferred: 7 of 8 states of the group".
+        """Return the numbers of recorded and of inferred items as text: "...; inferred: 7 of 8 states of the group".
 
         The 8 states are the columns of the group strip (a picture): the group after each of its changes.
         """

@@ -106,7 +106,7 @@ class ZooKeeper(Protocol):
         """
 
     def settle(self) -> None:
-        """Wait until every open session has seen every write so far and its watch events can be taken."""
+        """Wait until every open session sees all writes so far, and can take the watch events of these writes."""
 
     def tree(self) -> dict[str, Znode]:
         """Return every znode below the root, sorted by path, without kcontrol's `/.kcontrol` and the server's `/zookeeper`."""

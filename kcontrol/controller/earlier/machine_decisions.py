@@ -127,10 +127,10 @@ def is_passed_over(ctx: ControllerContext, replica: PartitionReplica) -> bool:
 def may_lose_isr(
     ctx: ControllerContext, replicas: Replicas, znodes: Znodes
 ) -> Generator[Effect, Any, Collection[str]]:
-    """Return the topics whose last ISR member may leave the ISR.
+    """Return the topics whose partitions may lose the last ISR member.
 
-    From 0.8.2 on these are topics that allow unclean elections. `znodes` are the state znodes of
-    the partitions of `replicas`, in order.
+    Since 0.8.2 these topics allow unclean elections. `znodes` has the state znode of each replica's
+    partition, in order.
 
     Source: KafkaController.removeReplicaFromIsr (0.8.2).
     """

@@ -19,10 +19,9 @@ from kcontrol.core.model import TopicPartition
 def metadata_partitions(
     ctx: ControllerContext, partitions: Iterable[TopicPartition]
 ) -> tuple[TopicPartition, ...]:
-    """Return `partitions` and those that the release adds to UpdateMetadata.
+    """Return the partitions that an UpdateMetadata contains if the controller names `partitions`.
 
-    Before 2.0 they are the partitions of topics that are being deleted; before 2.2 no partitions
-    mean all. Raises KeyError, before 1.1, for a partition with leadership that has no assignment.
+    Raises KeyError, before 1.1, for a partition with leadership that has no assignment.
 
     Source: ControllerBrokerRequestBatch.addUpdateMetadataRequestForBrokers (0.8.1, 1.1, 2.0).
     """

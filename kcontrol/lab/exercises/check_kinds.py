@@ -112,10 +112,9 @@ def _decision(value: Any) -> Any:
 def _compare_in_machine(
     entry: Entry, compared: Callable[..., tuple[Case, Any]], argument: Literal["rows", "strategies"]
 ) -> CheckedAnswer:
-    """Play the exercise's scenarios in labs whose state machine calls `compared`; return a case for each call.
+    """Play the exercise's scenarios in labs that call `compared` instead of Kafka's function; return the cases.
 
-    `compared` compares the learner's function with Kafka's; `argument` is the argument of Lab that takes it. Raises the first
-    UnusableAnswer of a call.
+    `compared` compares the learner's function with Kafka's. `argument` is the argument of Lab that takes it.
     """
     # `compared` calls the learner's function and Kafka's, and returns the case and Kafka's result, which the state machine
     # uses.
@@ -136,6 +135,7 @@ def _compare_in_machine(
         except UserError as error:
             problem = error
         if problems:
+            # This is the first UnusableAnswer of a call.
             raise problems[0]
         if problem:
             raise problem

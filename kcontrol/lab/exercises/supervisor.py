@@ -100,9 +100,9 @@ class OutputPipes:
         return list(self._readers)
 
     def take(self, reader: int) -> bool:
-        """Append the available data of the pipe with the descriptor `reader` to the report or to the printed text.
+        """Append the data of the pipe `reader` to the report or the printed text; return whether there were data.
 
-        Return False without data, and at the end of the pipe, which is then removed.
+        At the end of the pipe remove the pipe.
         """
         try:
             data = os.read(reader, 65_536)

@@ -58,9 +58,9 @@ def _usual(rows: Sequence[Reaction]) -> str:
 
 
 def _last_used(records: Sequence[Record]) -> tuple[str | None, Request] | None:
-    """Return the last request of a member that a coordinator handled: the group's state before it, and its kind.
+    """Return (state, kind) for the last request of a group's member that a coordinator has handled.
 
-    The state is None if the coordinator did not have the group. Without such a request, return None.
+    `state` is the group's state before the request. Return None if there is no such request.
     """
     events = {record.id: record for record in records if record.kind == "enqueue"}
     for index in range(len(records) - 1, -1, -1):

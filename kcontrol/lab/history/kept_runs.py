@@ -32,7 +32,7 @@ FEW, MOST_LINES = 12, 40
 
 
 class Runs:
-    """The runs in a folder, the newest last: evaluated in a cell, a picture with a time line for each run.
+    """The runs in a folder, the newest last; a notebook cell shows them as a picture with one time line per run.
 
     names               the names of the runs
     picture(highlight)  the picture, with frames around the lines of some runs

@@ -161,7 +161,7 @@ def searched(
 
 
 def with_faults(world: World, kinds: Sequence[str]) -> World:
-    """Return a fork of `world` whose possible actions have the faults of these kinds, and no other faults.
+    """Return a copy of `world` in which faults of these kinds are possible, and no other faults.
 
     Raises UserError, which lists the kinds, for an unknown kind.
     """

@@ -65,9 +65,10 @@ class Sweep:
 
     @property
     def cells(self) -> pd.DataFrame:
-        """One row per combination of the settings (a cell): its runs, its failed runs, and four results of its runs.
+        """One row per combination of the settings (a cell): its runs, its failed runs, and the results of its runs.
 
-        `offline` and `lost` are shares of runs, `rebalance_ms` and `moved` medians; `lost_low` is the lower end of an interval.
+        `offline` and `lost` are shares of runs, `lost_low` is the lower end of the interval of `lost`; `rebalance_ms` and `moved`
+        are medians.
         """
         by_cell: dict[Cell, list[Outcome]] = {}
         for outcome in self._outcomes:

@@ -72,7 +72,10 @@ class AddingReplicas:
                     self._adding[broker, value["partition"]] = len(value["adding_replicas"])
 
     def adding(self, broker: str, partition: str) -> int:
-        """Return the number of replicas that a reassignment adds to the partition, in this broker's memory; by default 0."""
+        """Return the number of replicas that a reassignment adds to the partition, as this broker knows it.
+
+        Without a reassignment return 0.
+        """
         return self._adding.get((broker, partition), 0)
 
 

@@ -181,7 +181,10 @@ class GroupLines:
             self._move(line, known, DEAD, why, [], group)
 
     def _reason(self, text: str | None, known: Known) -> tuple[str, bool]:
-        """Return the reason of a rebalance, and whether a log line has it; `text` is the reason in this log line, or None."""
+        """Return (reason of a rebalance, whether a log line has this reason); update the members that the reason names.
+
+        `text` is the reason in the present log line, None if this line has no reason.
+        """
         for pattern, reason in REASONS:
             if text is None or (found := re.match(pattern, text)) is None:
                 continue

@@ -25,9 +25,9 @@ Write = tuple[str, str, bool]
 
 
 class Records:
-    """The records of a growing journal: `add` numbers a record, `taken` returns the records since the last `taken`.
+    """The records of a growing journal: `add` adds a record, `taken` returns the new records.
 
-    The numbers count from 1 in each process of a broker; the incarnation in an id is the number of this process.
+    A record's id is (broker, number of the broker's process, number of the record in this process).
     """
 
     def __init__(self) -> None:
@@ -135,9 +135,9 @@ class Memory:
         return self._transaction(by, cause, inferred, ops)
 
     def delete(self, by: int | None, cause: RecordId | None, inferred: str | None, *paths: str) -> RecordId | None:
-        """Add to the journal a transaction of the broker `by` that deletes those of `paths` that exist.
+        """Add a journal record: the broker `by` deletes those of `paths` that exist, in one transaction.
 
-        Return its record's id; add nothing and return None if none exists. `inferred` names the values that no log line has.
+        Return the record's id; if no path exists, return None. `inferred` names the values that no log line has.
         """
         ops = [["delete", path, "", None, False] for path in paths if path in self.versions]
         for _, path, *_ in ops:

@@ -106,12 +106,13 @@ class ReassignmentLines:
             self._request(controller, RECORD)
 
     def _request(self, by: int | None, inferred: str | None) -> None:
-        """Record that `/admin/reassign_partitions` gets the running reassignments, or is deleted if none runs.
+        """Record that the broker `by` writes the running reassignments to ZooKeeper, or that none runs any more.
 
-        `by` is the broker that writes; `inferred` names the values that no log line has, "record" means all.
+        `inferred` names the values that no log line has; "record" stands for all values.
         """
         self._read &= self._targets.keys()
         if not self._targets:
+            # Without a reassignment the broker deletes the znode.
             self.memory.delete(by, None, inferred, REASSIGN_PARTITIONS)
             return
         asked = [

@@ -40,9 +40,9 @@ RELEASES = ("0.8.0", "0.8.1", "0.8.2", "0.9", "0.10.2", "0.11.0", "1.0", "1.1", 
 
 
 def release_of(versions: Iterable[str], found: Iterable[str]) -> str:
-    """Return the newest known version of `versions`; else the first release that logs all wordings in `found`.
+    """Return the newest release of `versions` that kcontrol knows; else the first that logs all lines in `found`.
 
-    A wording is a regular expression of the table WORDINGS, about one log line. Without both return "2.8".
+    `found` has regular expressions of the table WORDINGS. Return "2.8" if neither argument decides.
     """
     if known := newest(versions):
         return known

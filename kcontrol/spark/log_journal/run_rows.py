@@ -40,14 +40,14 @@ Row = tuple[Any, ...]
 
 
 def write_rows(records: Iterable[Record], folder: Path) -> set[str]:
-    """Write the journal records as the tables `journal` and `transitions` into `folder`; return their kinds.
+    """Write journal records as the tables `journal` and `transitions` into `folder`; return the records' kinds.
 
-    The subfolder `_steps/journal` (NARROW) gets the rows of `journal` without the transitions that write no znode.
     Raises OSError for a failed write.
     """
     kinds = set[str]()
     with (
         _Rows(folder / "journal", JOURNAL) as journal,
+        # `_steps/journal` has the rows of `journal` but those of transitions that write no znode.
         _Rows(folder / NARROW, EVIDENCE) as narrow,
         _Rows(folder / "transitions", TRANSITIONS) as transitions,
     ):

@@ -68,7 +68,7 @@ def kind_of(encoded: Column) -> Column:
 
 
 def converted(encoded: Column) -> Column:
-    """Return `encoded`, the values found in a log message as text, without empty values and in part as JSON.
+    """Return `encoded`, a text with the values of a log message, after the removal of the empty values.
 
     Lists of integers, and texts without a character that JSON escapes, become JSON.
     """

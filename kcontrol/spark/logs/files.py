@@ -86,7 +86,10 @@ def examine(path: Path, copies: Path) -> LogFile | NoLog:
 
 
 def counted(path: Path, copies: Path) -> LogFile:
-    """Return the file `path` with its number of lines; if it has damaged lines, write a copy into the folder `copies`."""
+    """Return the file `path` with its number of lines.
+
+    If the file has damaged lines, write a copy, in which these lines are empty, into the folder `copies`.
+    """
     lines, damaged = _scan(path)
     if not damaged:
         return LogFile(path, path, lines, [])

@@ -76,10 +76,9 @@ def write_logs(
     spark: SparkSession, paths: Sequence[Path], out: Path, report: Report = lambda _: None, chosen: Chosen = ALL,
     *, of_runs: bool = False, redact: Redaction | None = None,
 ) -> Written:  # fmt: skip
-    """Write the tables of the broker logs in `paths` as Parquet into `out`, in place of earlier tables of logs there.
+    """Write the tables of the broker logs in `paths` as Parquet into `out`, in place of earlier tables.
 
-    `chosen` limits time and topic, ALL does not; `of_runs` adds the tables that runs have; stable names replace names by
-    `redact`. Raises UserError without a readable log or chosen record, LinesLost if a line is in no table.
+    `chosen` limits time and topic, `of_runs` adds the tables of runs, `redact` replaces names. Raises UserError without a log.
     """
     names = log_files(paths)
     claim(out, ALL_TABLES, FORMAT)
@@ -97,6 +96,7 @@ def write_logs(
         if not files:
             raise UserError(refused[0].reason if refused else f"There is no log in {paths[0]} beside the tables.")
         report("reading records")
+        # `write_tables` raises LinesLost if a line is in no table.
         with small_partitions(spark, files):
             parsed(spark, files).write.parquet(str(out / NEW / "parsed"))
         rows = spark.read.parquet(literal(out / NEW / "parsed"))
@@ -146,9 +146,9 @@ def write_tables(
 
 
 def _of_runs(spark: SparkSession, folder: Path, report: Report) -> Sequence[str]:
-    """Make the tables of runs, such as `elections`, of the table `records` in `folder`, and write them there.
+    """Make the tables of runs, such as `elections`, from the log records in `folder`, and write them into `folder`.
 
-    `records` has the records of the broker logs. Return the names of the written tables.
+    Return the names of the written tables.
     """
     report("reading facts")
     logs = logs_of(spark.read.parquet(literal(folder / "records")))

@@ -43,7 +43,10 @@ class Redaction(NamedTuple):
         return _letters(self.key, name)
 
     def stable(self, kind: str, name: str) -> str:
-        """Return the stable name of a name of this kind; the name itself if the kind is not replaced, or the name is in OWN."""
+        """Return the stable name of a name of this kind.
+
+        Kafka's own names (OWN), and the names of a kind that is not replaced, are returned unchanged.
+        """
         return name if kind not in self.kinds or not name or name in OWN else f"{kind}-{self.letters(name)}"
 
     def mark(self) -> dict[str, Any]:
@@ -119,7 +122,10 @@ def _make(path: Path) -> None:
 
 
 def check_same(held: dict[str, Any] | None, redaction: Redaction | None, out: Path) -> None:
-    """Raise UserError if the tables in `out` have stable names of other kinds or another key; `held` is their `mark()`."""
+    """Raise UserError if the tables in `out` have stable names of other kinds, or of another key, than `redaction`.
+
+    `held` is the `mark()` of the redaction with which the tables were written, or None.
+    """
     now = None if redaction is None else redaction.mark()
     if held == now:
         return

@@ -1,4 +1,4 @@
-"""The protection of a foreign ZooKeeper, as `--zookeeper host:port/chroot` names it: the znodes that kcontrol writes and deletes.
+"""The protection of a foreign ZooKeeper (`--zookeeper host:port/chroot`): the znodes that kcontrol writes and deletes.
 
 The root is the chroot of the address, or `/kcontrol-<seed>` if it has no chroot. kcontrol writes only below a root with the
 marker, a znode `/.kcontrol`. The marker has the tool, version and seed that made it, and the root's owner: a random name. A root
