@@ -46,7 +46,7 @@ class Claims(NamedTuple):
 
 
 def claims(partitions: Partitions, members: Members) -> Claims:
-    """Return the partitions that members own by their subscriptions.
+    """Return the partitions that members own, as their subscriptions state.
 
     Read the members in order, up to the first whose topics differ from those of the first member.
 

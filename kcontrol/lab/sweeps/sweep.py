@@ -53,7 +53,7 @@ class Sweep:
             moved         the median of the moves of partitions between consumers
     runs    one row per run, with its measures
     failed  the runs without measures, with the reason; failures() has them as sentences
-    open(number, replication, unclean, session)  plays a run again and returns it, by its number in its cell
+    open(number, replication, unclean, session)  plays the run with this number in its cell again, and returns it
     """
 
     def __init__(self, job: Job, outcomes: Iterable[Outcome]) -> None:

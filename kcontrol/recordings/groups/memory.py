@@ -274,9 +274,10 @@ class Memory:
         return own is not None and not set(errors(own)) & set(GONE)
 
     def _expire_offsets(self, at_ms: int) -> None:
-        """Append the tombstones of expired offsets that come next in the recorded log, each at the time of its check.
+        """Append the tombstones of expired offsets that come next in the recorded log.
 
-        The coordinator checks for expired offsets periodically. Stop at a check after `at_ms`.
+        The time of a tombstone is the time of the coordinator's periodic check that found the offset expired. Stop at a check
+        after `at_ms`.
         """
         every_ms = self.recording["broker"].get("offsets.retention.check.interval.ms")
         while every_ms and self.appended < len(self.log):

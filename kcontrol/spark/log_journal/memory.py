@@ -53,7 +53,7 @@ class Records:
 class Memory:
     """The state of a cluster after the log lines so far; methods change this state and write journal records.
 
-    `inferred` names the values of a record that no log line has; "record" stands for all values.
+    The argument `inferred` names the record's values that no log line has; "record" means all values.
     """
 
     def __init__(self, records: Records) -> None:
