@@ -59,7 +59,7 @@ def receiver_of(world: World, n: int, request: BrokerToControllerRequest) -> int
 
 
 def refusal_key(world: World, n: int, target: int) -> tuple[Any, ...]:
-    """Return the values that decide whether broker `target` refuses a whole request of broker `n`."""
+    """Return the values that decide whether broker `target` refuses the requests of broker `n`."""
     driver, asked = world.processes[n].driver, world.processes[target].driver
     known = asked.controller.live_broker_epochs.get(n) == driver.broker.broker_epoch
     # After a refusal the broker sends the request again only when one of these values has changed.

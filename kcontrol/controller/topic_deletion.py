@@ -105,7 +105,7 @@ def fetch_topic_deletions_in_progress(ctx: ControllerContext) -> Handler:
 def init_topic_deletions(
     ctx: ControllerContext, topics: Collection[str], ineligible: Collection[str]
 ) -> Handler:
-    """Store the queued `topics` in the context, and which of these topics are `ineligible`.
+    """Store two sets in the context: the queued `topics`, and the `ineligible` topics among them.
 
     A set that the context already has is not stored again.
     """

@@ -335,8 +335,9 @@ class _Interleaver:
     def _process_actions(self, out: int, *, leaving: bool) -> Iterator[Item]:
         """Yield the pending actions on a broker's process that can follow the step's first `out` transactions.
 
-        Each yielded action leaves `pending`. If `leaving` is False, stop before an action "exit": a process ends by itself.
+        Each yielded action leaves `pending`. If `leaving` is False, stop before the first action "exit".
         """
+        # "exit" is the end of a process by itself.
         while self.pending and self.pending[0][0] <= out and (leaving or self.pending[0][1].kind != "exit"):
             yield self.pending.pop(0)[1]
 

@@ -138,9 +138,9 @@ def _decider(row: Transition) -> str:
 
 
 def _through_its_partition(records: Sequence[Record], chain: list[Record]) -> list[Record]:
-    """Return `chain`, a journal record with its causes, after a correction.
+    """Return `chain`, a journal record with its causes; change it if a coordinator loads or unloads a partition in it.
 
-    If a coordinator loads or unloads a partition in `chain`, this partition's transition becomes the cause of the `send` record.
+    Then this partition's transition becomes the cause of the `send` record.
     """
     events = [record.to_json().fields["event"] for record in chain if record.kind == "enqueue"]
     numbers = [event["partition"] for event in events if event["event"] in OF_COORDINATOR]

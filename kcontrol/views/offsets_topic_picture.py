@@ -64,7 +64,10 @@ class OffsetsTopicPicture:
     # ---------------------------------------------------------------- picture
 
     def svg(self) -> str:
-        """Return the picture as SVG: rows of squares for the log's records, the cache's keys, and a load's keys."""
+        """Return the picture as SVG, with three rows of squares.
+
+        The rows have the log's records, the keys in the cache, and the keys that a load of the log would find.
+        """
         # The last records, and the first keys.
         shown, keys = self.squares[-MOST:], self.keys[:MOST]
         width = MARGIN + NAME + max(5, len(shown), len(keys)) * STEP + MARGIN

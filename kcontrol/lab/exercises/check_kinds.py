@@ -112,7 +112,7 @@ def _decision(value: Any) -> Any:
 def _compare_in_machine(
     entry: Entry, compared: Callable[..., tuple[Case, Any]], argument: Literal["rows", "strategies"]
 ) -> CheckedAnswer:
-    """Play the exercise's scenarios in labs that call `compared` instead of Kafka's function; return the cases.
+    """Play the exercise's scenarios in labs that call `compared` instead of Kafka's function; return a case per call.
 
     `compared` compares the learner's function with Kafka's. `argument` is the argument of Lab that takes it.
     """

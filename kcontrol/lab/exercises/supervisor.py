@@ -102,7 +102,7 @@ class OutputPipes:
     def take(self, reader: int) -> bool:
         """Append the data of the pipe `reader` to the report or the printed text; return whether there were data.
 
-        At the end of the pipe remove the pipe.
+        A pipe that has ended is removed.
         """
         try:
             data = os.read(reader, 65_536)

@@ -35,7 +35,7 @@ MOST = 20_000  # brokers times partitions; counting this many takes about half a
 
 
 def watch_costs(sizes: Iterable[tuple[int, int]], replication: int = 3) -> pd.DataFrame:
-    """Return the watches, notifications and requests of each cluster size (brokers, partitions), in two rows.
+    """Return two rows per cluster size (brokers, partitions), with the watches, notifications and requests.
 
     In one row a single controller watches the znodes, in the other every broker does. Raises UserError for an illegal size.
     """

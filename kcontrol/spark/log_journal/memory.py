@@ -178,7 +178,7 @@ class Memory:
     def set_leadership(
         self, partition: str, leadership: Leadership, by: int | None, cause: RecordId | None, inferred: str | None
     ) -> None:
-        """Record a write of a state znode by the broker `by` that is no transition, such as a write of a smaller ISR.
+        """Record a write of a state znode without a transition, such as the write of a smaller ISR by the leader `by`.
 
         `inferred` names the values that no log line has.
         """
