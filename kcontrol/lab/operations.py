@@ -1,6 +1,6 @@
 """Operations on a cluster: one method per fault and per command of an operator, and the search of all runs.
 
-During an operation no time passes; time passes only in `Lab.run`.
+No time passes during an operation; `Lab.run` lets time pass.
 """
 
 from __future__ import annotations
