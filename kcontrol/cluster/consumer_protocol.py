@@ -22,7 +22,7 @@ from kcontrol.core.model import TopicPartition
 from kcontrol.core.releases import is_since
 from kcontrol.group.assignors import Subscription, read_sticky_user_data, sticky_user_data
 from kcontrol.group.model import GroupProtocol
-from kcontrol.group.offsets_topic_records import decode, encode
+from kcontrol.group.offsets_topic_records import decode, encode, sorted_subscription
 from kcontrol.group.sticky import ASSIGNORS, UNKNOWN
 
 BUCKETS, LOAD = 16, 0.75
@@ -51,7 +51,7 @@ def _subscription(me: Consumer, config: ConsumerConfig, strategy: str, topics: l
         data = sticky_user_data(by_topic(partitions(me.last_assignment)), generation)
     elif strategy == "cooperative-sticky" and is_since("2.8", config.release):
         data = struct.pack(">i", me.last_generation)
-    return encode("subscription", version, {"topics": topics, "user_data": data, "owned": owned})
+    return encode("subscription", version, sorted_subscription(version, {"topics": topics, "user_data": data, "owned": owned}))
 
 
 def partitions(assignment: bytes) -> tuple[TopicPartition, ...]:

@@ -85,5 +85,5 @@ def _named(ctx: GroupContext, timer: str, event: Any) -> dict[str, Any]:
     if kind == "GroupJoinKey" and not is_since("2.8.0", ctx.rules.release):
         kind = "GroupKey"
     key = f"{event.group_id},{event.member_id}" if kind == "MemberKey" else event.group_id
-    named = {"operation": operation, "purgatory": purgatory}
-    return named | {"key": f"{kind}({key})", "timer": timer}
+    key = f"{kind}({key})"
+    return {"operation": operation, "purgatory": purgatory, "key": key, "timer": timer}

@@ -136,21 +136,18 @@ def encode(record: str, version: int, fields: Mapping[str, Any]) -> bytes:
 
     The layouts by kind and version are in LAYOUTS. Raises ValueError for an unknown version.
     """
-    fields = sorted_subscription(fields) if record == "subscription" and version else fields
     return struct.pack(">h", version) + write(_layout(record, version), fields)
 
 
-def sorted_subscription(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a subscription's fields in the order in which clients since 2.8.1 write them.
+def sorted_subscription(version: int, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a subscription's fields in the order in which clients since 2.8.1 write version 1.
 
-    Topics and owned partitions are sorted, and each topic occurs once in `owned`. Source:
+    Topics and owned partitions are sorted; each topic occurs once in the given `owned`. Source:
     serializeSubscription of ConsumerProtocol.java (2.8.1).
     """
-    owned: dict[str, list[int]] = {}
-    for entry in sorted(fields["owned"], key=lambda entry: str(entry["topic"])):
-        owned[entry["topic"]] = sorted([*owned.get(entry["topic"], []), *entry["partitions"]])
-    entries = [{"topic": topic, "partitions": partitions} for topic, partitions in owned.items()]
-    return {**fields, "topics": sorted(fields["topics"]), "owned": entries}
+    owned = [{**entry, "partitions": sorted(entry["partitions"])} for entry in fields["owned"]]
+    owned.sort(key=lambda entry: str(entry["topic"]))
+    return {**fields, "topics": sorted(fields["topics"]), "owned": owned} if version else fields
 
 
 def decode(record: str, data: bytes) -> tuple[int, dict[str, Any]]:

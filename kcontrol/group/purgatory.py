@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from kcontrol.group.timing_wheel import Timer
 
 Callback = Callable[[], None]
+Check = Callable[[], bool]
 
 
 class Operation:
@@ -19,9 +20,7 @@ class Operation:
     `expire`.
     """
 
-    def __init__(
-        self, name: str, is_ready: Callable[[], bool], complete: Callback, expire: Callback
-    ) -> None:
+    def __init__(self, name: str, is_ready: Check, complete: Callback, expire: Callback) -> None:
         self.name, self.is_ready, self.complete, self.expire = name, is_ready, complete, expire
         self.is_completed = False
 
@@ -73,12 +72,9 @@ class Purgatory:
         Return how many operations this call has completed.
         """
         watched = self.watchers.get(key, [])
-        waiting = [operation for operation in watched if not operation.is_completed]
-        completed = sum(not op.is_completed and self.try_complete(op) for op in waiting)
-        left = [operation for operation in watched if not operation.is_completed]
-        if left:
-            self.watchers[key] = left
-        else:
+        completed = sum(not op.is_completed and self.try_complete(op) for op in list(watched))
+        watched[:] = [operation for operation in watched if not operation.is_completed]
+        if not watched:
             self.watchers.pop(key, None)
         return completed
 

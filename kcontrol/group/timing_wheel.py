@@ -3,7 +3,7 @@
 A bucket has the tasks of one tick. A tick of the lowest wheel is the shortest; a tick of another
 wheel is as long as the whole wheel below.
 
-Source: TimingWheel.scala, TimerTaskList.scala, Timer.scala (0.9, 2.8).
+Source: TimingWheel.scala, TimerTaskList.scala, Timer.scala (0.9, 2.8); PriorityQueue of Java 17.
 """
 
 from __future__ import annotations
@@ -23,6 +23,22 @@ class Bucket:
     expiration_ms: int = -1
     # The deadline of each task in ms, in the order of insertion.
     tasks: dict[str, int] = field(default_factory=dict)
+
+    def __lt__(self, other: Bucket) -> bool:
+        return self.expiration_ms < other.expiration_ms
+
+
+def poll(due: list[Bucket]) -> Bucket:
+    """Remove the first bucket of the heap `due`, and return it."""
+    # Buckets of several wheels can have one expiration. Their order is then that of Kafka's heap:
+    # an added bucket rises as in `heapq`, but the last bucket, which replaces the first one, sinks
+    # no deeper than an equal one. Source: siftUp and siftDown of PriorityQueue (Java 17).
+    first, last, at = due[0], due.pop(), 0
+    while (children := due[2 * at + 1 : 2 * at + 3]) and min(children) < last:
+        child = 2 * at + 1 + (children[-1] < children[0])
+        due[at], at = due[child], child
+    due[at : at + 1] = [last] if due else []
+    return first
 
 
 class Wheel:
@@ -78,8 +94,7 @@ class Timer:
 
     def __init__(self, tick_ms: int = 1, size: int = 20, start_ms: int = 0) -> None:
         self.wheel = Wheel(1, tick_ms, size, start_ms)
-        self._due: list[tuple[int, int, Bucket]] = []
-        self._count = 0
+        self._due: list[Bucket] = []
         self._where: dict[str, Bucket] = {}
 
     def __len__(self) -> int:
@@ -99,8 +114,7 @@ class Timer:
         self._where[task] = bucket
         if bucket.expiration_ms != expiration_ms:
             bucket.expiration_ms = expiration_ms
-            self._count += 1
-            heapq.heappush(self._due, (expiration_ms, self._count, bucket))
+            heapq.heappush(self._due, bucket)
         return bucket
 
     def bucket_of(self, task: str) -> Bucket | None:
@@ -117,10 +131,10 @@ class Timer:
 
         Each task runs or goes into a lower wheel. Return [] if no bucket is due.
         """
-        if not self._due or self._due[0][0] > now_ms:
+        if self.next_ms is None or self.next_ms > now_ms:
             return []
-        expiration_ms, _, bucket = heapq.heappop(self._due)
-        self.wheel.advance(expiration_ms)
+        bucket = poll(self._due)
+        self.wheel.advance(expiration_ms := bucket.expiration_ms)
         tasks, bucket.tasks, bucket.expiration_ms = bucket.tasks, {}, -1
         moves = []
         for task, deadline_ms in tasks.items():
@@ -133,4 +147,4 @@ class Timer:
     @property
     def next_ms(self) -> int | None:
         """Return the time in ms at which the next bucket is due, None if no bucket is in use."""
-        return self._due[0][0] if self._due else None
+        return self._due[0].expiration_ms if self._due else None

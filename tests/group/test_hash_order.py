@@ -7,7 +7,7 @@ import pytest
 from kcontrol.core.model import TopicPartition
 from kcontrol.group.assignors import Subscription
 from kcontrol.group.java_hash_order import in_java_hash_map_order
-from kcontrol.group.offsets_topic_records import decode, encode
+from kcontrol.group.offsets_topic_records import decode, encode, sorted_subscription
 from kcontrol.group.sticky import ASSIGNORS
 
 
@@ -54,7 +54,7 @@ def test_a_table_grows_and_never_shrinks() -> None:
 def test_a_subscription_is_written_in_order() -> None:
     """Version 1 has topics and owned partitions in order, as serializeSubscription of kafka-clients 2.8.2 writes them."""
     owned = [{"topic": "t1", "partitions": [8, 7]}, {"topic": "t0", "partitions": [97, 64]}]
-    data = encode("subscription", 1, {"topics": ["b", "a"], "user_data": None, "owned": owned})
+    data = encode("subscription", 1, sorted_subscription(1, {"topics": ["b", "a"], "user_data": None, "owned": owned}))
     assert data.hex() == (
         "000100000002000161000162ffffffff000000020002743000000002000000400000006100027431000000020000000700000008"
     )
