@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from kcontrol.journal.journal import Record
 from kcontrol.views import group_moments, group_state, text
 from kcontrol.views.group_strip import COLOURS, STRIP_STYLE, on_bar
-from kcontrol.views.still_picture import MARGIN, STYLE, label
+from kcontrol.views.still_picture import MARGIN, STYLE, label, shortened
 
 NAME, SQUARE, STEP, TOP, APART = 74, 26, 30, 64, 34
 STABLE = "Stable"
@@ -115,10 +115,10 @@ class AssignmentMatrix:
 def _drawn(one: Matrix, letters: Mapping[str, int], x: int, y: int) -> list[str]:
     parts = [label(x, y + 20, one.title, "ink", 14), label(x, y + 37, one.moves, "dim", 12)]
     for place, partition in enumerate(one.partitions):
-        parts.append(label(x + NAME + place * STEP + SQUARE / 2, y + TOP - 6, text.clean(partition, 6), "dim", 11, "middle"))
+        parts.append(label(x + NAME + place * STEP + SQUARE / 2, y + TOP - 6, shortened(partition, 6), "dim", 11, "middle"))
     for line, client in enumerate(one.clients):
         top, held = y + TOP + line * STEP, [name for name in one.partitions if one.owners.get(name) == client]
-        parts.append(label(x, top + 18, f"{text.clean(client, 9)} {len(held)}", "ink", 13))
+        parts.append(label(x, top + 18, f"{shortened(client, 9)} {len(held)}", "ink", 13))
         for place, name in enumerate(one.partitions):
             parts += _square(x + NAME + place * STEP, top, letters[client], name in held, name in one.moved)
     return parts

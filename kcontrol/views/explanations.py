@@ -86,7 +86,7 @@ def decided(record: Record, release: str = "") -> list[str]:
     For a record without a transition or a reason that line is left out. `release` is the run's release.
     """
     row, why, where = row_of(record), rule(record), kafka_source(record, release)
-    if row.endswith(f": {why}"):
+    if row.endswith(f": {why}") or record.kind == "group":  # the sentence of a transition of a group ends with the rule
         why = ""
     return [found for found in (row, f"rule: {why}" if why and row else why, where) if found]
 

@@ -1,11 +1,12 @@
 """The group strip: one consumer group of a journal as SVG and as text.
 
-Columns are the moments of `group_moments`, in the order of the journal; the times below say how far apart they are. Above are the
-group's states. Each member id has a lane: a bar with the number of the generation, hatched while the coordinator has parked its
-JoinGroup or SyncGroup, dashed while no coordinator has loaded the group. A flag is a deadline, a timer of the coordinator that is
-pending after the last moment; the flag of the timer that fires next is filled. Below, each partition has a row in the colour and
-with the letter of its owner, so that colour never stands alone; the row is pale while the owner waits for the next generation.
-The strip of a recording marks what was inferred (`recorded_evidence.py`). Strips of several runs stand one below the other.
+Columns are the moments of `group_moments`, in the order of the journal; the times below say how far apart they are. Above are
+the group's states; a narrow state has its first letter. Each member id has a lane: a bar with the number of the generation,
+hatched while the coordinator has parked its JoinGroup or SyncGroup, dashed while no coordinator has loaded the group. A flag is
+a deadline, a timer of the coordinator that is pending after the last moment; the flag of the timer that fires next is filled.
+Below, each partition has a row in the colour and with the letter of its owner, so that colour never stands alone; the row is
+pale while the owner waits for the next generation. The strip of a recording marks what was inferred (`recorded_evidence.py`).
+Strips of several runs stand one below the other.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from kcontrol.journal.journal import Record
 from kcontrol.journal.journal_file import WRONG
 from kcontrol.views import clock, group_moments, group_state, recorded_evidence, text
 from kcontrol.views.group_moments import Bar, Deadline, Lane, Moment, stretches
-from kcontrol.views.still_picture import MARGIN, STYLE, WIDTH, label
+from kcontrol.views.still_picture import MARGIN, STYLE, WIDTH, label, shortened
 
 LEFT, FLAG, COLUMN, NARROWEST = 150, 62, 54, 9  # where columns begin; widths of a flag and of columns
 TOP, STATE, LANE, ROW, GAP = 36, 22, 24, 14, 5
+SMALLEST = 9  # pixels: the font of a generation
 FITS = "max-width:100%;height:auto"  # a page that is narrower than the picture shows the picture smaller
 MOST = 60  # columns; the title says how many earlier moments there are
 COMPLETING = "CompletingRebalance"
@@ -98,6 +100,7 @@ class GroupStrip:
     def lines(self) -> list[str]:
         """Return the title and a line for each member id: what the member waits for, its partitions and its deadline."""
         own = [self.title, *(f"  {lane.letter} {text.clean(lane.name)}: {self._condition(lane)}" for lane in self.lanes)]
+        own += [f"  {d.event} {self._after(d)}" for d in self._pending if d.member_id is None]
         # For a recording, the numbers of requests and responses, and of inferred states.
         own += [f"  {self.evidence.line()}"] if self.evidence else []
         return [*own, *(line for strip in self.beside for line in strip.lines())]
@@ -177,7 +180,7 @@ class GroupStrip:
         return parts
 
     def _lane(self, lane: Lane, top: float) -> list[str]:
-        parts = [label(MARGIN, top + 16, f"{lane.letter}  {text.clean(lane.name, 16)}", "ink", 13)]
+        parts = [label(MARGIN, top + 16, f"{lane.letter}  {shortened(lane.name, 14)}", "ink", 13)]
         for bar in lane.bars:
             parts += _bar(lane, bar, self.x(bar.first), self.x(bar.last + 1) - self.x(bar.first) - 1, top)
         for place, moment in enumerate(self.moments):
@@ -215,7 +218,7 @@ class GroupStrip:
         return dict(sorted(found.items(), key=lambda entry: _by_number(entry[0])))
 
     def _partition(self, partition: str, owners: Sequence[tuple[Lane, bool] | None], top: float) -> list[str]:
-        parts = [label(MARGIN, top + 11, text.clean(partition, 20), "dim", 11)]
+        parts = [label(MARGIN, top + 11, shortened(partition, 20), "dim", 11)]
         for owner, first, last in stretches(owners):
             if owner is None:
                 continue
@@ -263,16 +266,19 @@ def _bar(lane: Lane, bar: Bar, x: float, width: float, top: float) -> list[str]:
     dashes = ' stroke-dasharray="3 3"' if bar.kind == "unknown" else ""
     says = BARS[bar.kind].format(name=text.clean(lane.name), generation=bar.generation)
     box = f'<rect x="{x}" y="{top}" width="{width:g}" height="{LANE}" rx="4" fill="{fill}" stroke="{_colour(lane)}"{dashes}>'
-    css = on_bar(_colour(lane))
-    number = [label(x + width / 2, top + 17, str(bar.generation), css, 12, "middle")] if bar.kind == "member" else []
-    return [f"{box}<title>{escape(says)}</title></rect>", *(number if width > 12 else [])]
+    number, css = str(bar.generation) if bar.kind == "member" else "", on_bar(_colour(lane))
+    # A digit is 0.7 times as wide as its font is high. A number that fits into no readable font is left out.
+    size = min(12, int((width - 1) / 0.7 / max(1, len(number))))
+    inside = [label(x + width / 2, top + 17, number, css, size, "middle")] if number and size >= SMALLEST else []
+    return [f"{box}<title>{escape(says)}</title></rect>", *inside]
 
 
 def _state(x: float, width: float, css: str, words: str) -> list[str]:
     room = int((width - 8) / 6.8)
-    shown = words if len(words) <= room else f"{words[: room - 1]}\u2026" if room > 3 else ""
+    shown = words if len(words) <= room else f"{words[: room - 1]}\u2026" if room > 3 else words[:1].upper()
     box = f'<rect x="{x}" y="{TOP}" width="{width:g}" height="{STATE}" rx="4" class="{css}">'
-    return [f"{box}<title>{escape(words)}</title></rect>", label(x + 5, TOP + 15, shown, "ink", 12)]
+    at, size, anchor = (5, 12, "start") if len(shown) > 1 else (width / 2, 11, "middle")
+    return [f"{box}<title>{escape(words)}</title></rect>", label(x + at, TOP + 15, shown, "ink", size, anchor)]
 
 
 def _is_consuming(moment: Moment, member: Mapping[str, Any]) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from kcontrol.views import text
 from kcontrol.views.group_strip import COLOURS, STRIP_STYLE, on_bar
-from kcontrol.views.still_picture import MARGIN, STYLE, label
+from kcontrol.views.still_picture import MARGIN, STYLE, label, shortened
 
 NAME, BOX, STEP, HEIGHT, ROW, TOP, MOST = 132, 54, 60, 28, 78, 64, 12
 SIGNS = {"tombstone": "\u2715"}
@@ -97,7 +97,7 @@ class OffsetsTopicPicture:
     def _square(self, x: float, top: float, key: str, value: str | None, batch: str = "", *, is_faded: bool = False) -> list[str]:
         frame = f'<rect x="{x}" y="{top}" width="{BOX}" height="{HEIGHT}" rx="4"'
         group, _, partition = key.partition(" ")
-        below = label(x + BOX / 2, top + HEIGHT + 14, text.clean(partition or group, 8), "dim", 11, "middle")
+        below = label(x + BOX / 2, top + HEIGHT + 14, shortened(partition or group, 8), "dim", 11, "middle")
         if value is None:
             return [f'{frame} class="absent"/>', below]
         colour = COLOURS[self.keys.index(key) % len(COLOURS)]

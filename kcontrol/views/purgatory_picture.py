@@ -87,8 +87,8 @@ class PurgatoryPicture:
         rings, lists = self.purgatory.rings(), list(self.purgatory.watch_lists.items())
         radius, above = HUB + RING * len(rings), TOP + LINE + 16 + ROW * min(len(lists), MOST_KEYS + 1)
         centre = (MARGIN + radius, above + radius)
-        place, counters = self.title.split(": ")
-        parts = [label(MARGIN, 22, f"{place}:", "ink", 14), label(MARGIN, 22 + LINE, counters, "ink", 14)]
+        place, _, counters = self.title.partition(" at ")
+        parts = [label(MARGIN, 22, place, "ink", 14), label(MARGIN, 22 + LINE, f"at {counters}", "ink", 14)]
         parts += self._watch_lists(lists)
         for number, ring in enumerate(rings):
             parts += self._ring(ring, HUB + RING * number, centre)

@@ -32,6 +32,13 @@ def label(x: float, y: float, words: str, css: str = "ink", size: int = 13, anch
     return f'<text x="{x}" y="{y}" class="{css}" font-size="{size}" text-anchor="{anchor}">{escape(text.clean(words))}</text>'
 
 
+def shortened(name: str, longest: int) -> str:
+    """Return a name as one line of at most `longest` characters: of a longer name the beginning, "…" and the end."""
+    # The end has the number of a partition, and that of a consumer among others of its application.
+    end = longest // 2
+    return text.clean(name, longest) if len(name) <= longest else text.clean(f"{name[: longest - end - 1]}…{name[-end:]}")
+
+
 def _broker(broker: str, y: float, state: dict[str, Any], ruler: tuple[int, int] | None) -> list[str]:
     alive, rules = broker in state["nodes"], ruler is not None and str(ruler[0]) == broker
     css = "gone" if not alive else "rules" if rules else "card"
@@ -55,7 +62,7 @@ def _replica(x: float, y: float, broker: int, partition: folded_state.Partition,
 
 def _partition(partition: folded_state.Partition, y: float, state: dict[str, Any]) -> list[str]:
     x = PARTITIONS_AT + 170
-    parts = [label(PARTITIONS_AT, y + 17, text.clean(partition.name, 24))]
+    parts = [label(PARTITIONS_AT, y + 17, shortened(partition.name, 24))]
     for place, broker in enumerate(partition.replicas):
         parts += _replica(x + place * (SQUARE + 5), y, broker, partition, state)
     words = "new" if partition.leader is None else f"leader epoch {partition.leader_epoch}"

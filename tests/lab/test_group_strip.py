@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
@@ -14,7 +15,7 @@ from kcontrol.core.errors import UserError
 from kcontrol.journal.fold import fold
 from kcontrol.lab import catalogue
 from kcontrol.views import group_moments
-from kcontrol.views.group_strip import MOST, GroupStrip, strips_of
+from kcontrol.views.group_strip import MOST, STATE, GroupStrip, _bar, strips_of
 from kcontrol.views.html_page import html_page
 from tests.lab.group_runs import RECORDED
 
@@ -110,6 +111,60 @@ def test_the_next_deadline_is_filled(opened: Opened) -> None:
     pending = list(strip.moments[-1].deadlines)
     assert len(pending) == 3 and pending == sorted(pending, key=lambda deadline: deadline.at_ms)
     assert [css for css, _ in flags] == ["next", "flag", "flag"]
+
+
+def test_each_state_has_a_word_or_its_first_letter(opened: Opened) -> None:
+    """No box of the row of states has its colour alone: it has the state's name, cut or whole, or the first letter."""
+    lab = stable(opened)
+    for _ in range(4):
+        ask(lab, "join", *ALL)
+        ask(lab, "sync", *ALL)
+    root = ElementTree.fromstring(lab.group_strip().svg())
+    drawn = [
+        (node[0].text or "", "".join(after.itertext())) for node, after in pairwise(root) if node.get("height") == str(STATE)
+    ]
+    assert len(drawn) > 10 and all(shown for _, shown in drawn)
+    assert all(shown in (state, state[:1]) or state.startswith(shown.removesuffix("…")) for state, shown in drawn)
+    assert {len(shown) for _, shown in drawn} & {1}
+
+
+def test_a_generation_is_inside_its_bar(opened: Opened) -> None:
+    """The number of a generation has room in its bar: a narrow bar has it in a smaller font, and three digits need more."""
+    lab = stable(opened)
+    for _ in range(4):
+        ask(lab, "join", *ALL)
+        ask(lab, "sync", *ALL)
+    lane = lab.group_strip().lanes[0]
+    fonts = {}
+    for generation in (7, 104):
+        for width in (8, 13, 24, 60):
+            (_, *numbers) = _bar(lane, lane.bars[-1]._replace(generation=generation), 0, width, 0)
+            fonts[generation, width] = [int(str(ElementTree.fromstring(number).get("font-size"))) for number in numbers]
+    assert fonts == {
+        (7, 8): [10], (7, 13): [12], (7, 24): [12], (7, 60): [12],
+        (104, 8): [], (104, 13): [], (104, 24): [10], (104, 60): [12],
+    }  # fmt: skip
+
+
+def test_long_names_keep_their_ends(opened: Opened) -> None:
+    """Members and partitions whose names differ at the end only have different labels in the strip and in the matrix."""
+    names, topic = [f"consumer-of-the-orders-of-all-customers-{n}" for n in (1, 2)], "orders_of_all_customers_of_europe"
+    topics = {"__consumer_offsets": [[1]], topic: [[1]] * 3}
+    lab = opened(1, topics=topics, consumers=dict.fromkeys(names, "billing")).run(alive=True)
+    strip, matrix = lab.group_strip(), lab.group_matrix()
+    assert [shown[-2:] for shown in texts(strip) if "…" in shown and shown[0] in "ABo"] == ["-1", "-2", "-0", "-1", "-2"]
+    labels = ["".join(node.itertext()) for node in ElementTree.fromstring(matrix.svg()).iter(f"{SVG}text")]
+    assert [shown[-2:] for shown in labels if shown.startswith("or")] == ["-0", "-1", "-2"]
+
+
+def test_the_text_has_the_deadline_of_the_group(opened: Opened) -> None:
+    """The timer of a join phase, whose flag stands beside the state, has a line of the text."""
+    lab = opened(1, topics={"__consumer_offsets": [[1]], "t": [[1]]}, consumers={"anna": "billing"})
+    ask(lab, "join", "anna")
+    ask(lab, "join", "anna")
+    (timer,) = (timer for timer in lab.tables.timers().timer if timer.startswith("join billing"))
+    assert timer and lab.group_strip().lines()[-1] == "  InitialJoinTimedOut in 3 s"
+    assert "in 3 s" in texts(lab.group_strip())
 
 
 @pytest.mark.parametrize(("release", "name"), [("0.9", "AwaitingSync"), ("1.0", "AwaitingSync"), ("1.1", "CompletingRebalance")])

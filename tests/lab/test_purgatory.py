@@ -225,6 +225,13 @@ def test_the_picture_names_every_operation(opened: Opened) -> None:
     assert "prefers-color-scheme:dark" in picture.svg() and "DelayedHeartbeat" in picture.svg()
 
 
+def test_the_title_of_the_picture_has_two_short_lines(opened: Opened) -> None:
+    """The lines above the picture have at most 40 characters, so a narrow column shows them whole."""
+    picture = at_random(group(opened, "2.8"), 4).purgatory()
+    above = re.findall(r'<text [^>]*font-size="14"[^>]*>([^<]*)</text>', picture.svg())
+    assert " ".join(above) == picture.title and max(map(len, above)) <= 40
+
+
 def test_a_slot_with_many_tasks_has_their_number(opened: Opened) -> None:
     """A slot with up to three tasks shows their letters, a slot with more shows one letter and the number of the others."""
     names = {f"c{number}": "g" for number in range(5)}

@@ -7,6 +7,7 @@ import pytest
 from kcontrol import Lab
 from kcontrol.journal.fold import fold
 from kcontrol.journal.journal import OUTSIDE, Record, RecordId
+from kcontrol.views import explanations, text
 from kcontrol.views.decisions import NO_LEADER, about_partitions, decision
 from kcontrol.views.explanations import rule
 from kcontrol.views.viewer import Viewer
@@ -77,3 +78,10 @@ def test_a_dead_group_has_no_generation() -> None:
     """The last decision of a recording whose last member leaves is the state Dead of its group, without a generation."""
     lab = Lab.open("0.9.0.1/group/leader-leaves")
     assert decision(decided(lab)[-1]) == "group grp-3: Dead"
+
+
+def test_the_rule_of_a_group_is_said_once() -> None:
+    """A node of the causes of a generation has the rule of the transition in its sentence, and in no other line."""
+    moved = [record for record in Lab.play("billing").records if record.kind == "group"][-1].to_json()
+    assert text.sentence(moved).endswith(f": {rule(moved)}.")
+    assert explanations.decided(moved, "2.8") == ["transitionTo in GroupMetadata.scala (2.8)"]
