@@ -114,6 +114,21 @@ def test_a_trace_shows_each_row_that_it_names() -> None:
     assert shown() and [found for found in shown() if not any(found[3] in line for line in expected[found[2]])] == []
 
 
+LEFT_OUT = {"offsetExpireLock": "offsetExpireLock", "removed group": "IllegalStateException", "not active": "isActive"}
+"""The beginning of each row of 002 and 004 that is left out, and the name by which its chapter says so."""
+
+
+def test_a_chapter_says_what_is_left_out_of_groups() -> None:
+    """Each row of 002 and 004 that is left out has a sentence in its chapter that says so, with Kafka's name."""
+    found = [row for row in rows() if row.source in ("002", "004") and row.module == "left out"]
+    assert len(found) == len(LEFT_OUT)
+    for row in found:
+        name = next(name for begins, name in LEFT_OUT.items() if row.item.startswith(begins))
+        text = next((ROOT / "notebooks").glob(f"{row.chapter}-*.ipynb")).read_text(encoding="utf-8")
+        sentences = [part for part in re.split(r"[.;] |\\n", text) if re.search(rf"\b{name}\b", part)]
+        assert [part for part in sentences if re.search(r"leaves .*out|left out", part)], row
+
+
 @pytest.mark.shared
 def test_every_item_of_the_sources_has_its_row() -> None:
     """The page has the items of the list, all of them, in its order; and each error of the sources that the list knows."""
