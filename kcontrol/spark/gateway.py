@@ -204,7 +204,11 @@ def forget() -> None:
 def shorten_sql_errors() -> None:
     """Let a notebook show the first line of an error about a learner's SQL, in place of the traceback and Spark's plan."""
     from pyspark.errors import AnalysisException
+    from pyspark.logger import PySparkLogger
 
+    # PySpark would print each such error a second time, as one line of JSON with the stack traces of Java and Python.
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True
     # IPython calls this method; ParseException inherits it. A plan of a view has more than 100 lines.
     AnalysisException._render_traceback_ = lambda self: [str(self).strip().partition("\n")[0]]
 

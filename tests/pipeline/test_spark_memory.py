@@ -107,3 +107,17 @@ def test_an_error_in_sql_is_one_line(kind: str) -> None:
     gateway.shorten_sql_errors()
     problem = getattr(errors, kind)("\n[UNRESOLVED] `brokr` cannot be resolved.\n'Project ['brokr]")
     assert problem._render_traceback_() == ["[UNRESOLVED] `brokr` cannot be resolved."]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("query", ["SELECT brokr FROM range(1)", "SELEC broker"])
+def test_a_notebook_shows_an_error_of_a_query_as_one_line(spark: Any, capsys: Any, query: str) -> None:
+    """IPython prints one line for a query with a wrong column, and for a text that is no query, in a session of kcontrol."""
+    from IPython.core.interactiveshell import InteractiveShell
+
+    shell = InteractiveShell()
+    shell.user_ns["spark"] = spark
+    shell.run_cell(f"spark.sql({query!r})")
+    said = capsys.readouterr()
+    assert said.out.count("\n") == 1 and said.out.startswith("[") and said.err == ""
