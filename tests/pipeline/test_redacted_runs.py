@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from kcontrol import Lab
@@ -15,7 +16,7 @@ from kcontrol.cli import app
 from kcontrol.core.errors import UserError
 from kcontrol.journal import journal_file
 from kcontrol.lab.history.history_tables import TABLES, table
-from kcontrol.spark import pipeline, spark_views
+from kcontrol.spark import pipeline, pipeline_report, spark_views
 from kcontrol.spark.redaction import journals, stable_names
 from kcontrol.spark.redaction.stable_names import Redaction
 from kcontrol.spark.run_files import JournalOfRun, journals_of
@@ -26,6 +27,8 @@ from tests.pipeline.random_runs import random_run
 REDACTION = Redaction(("topic", "host", "client"), b"a key")
 TOPICS, CLIENTS, HOSTS = ("payroll", "payroll-eu"), ("anna", "benito", "accountants", "desk-7"), ("127.0.0.1",)
 NAMES = (*TOPICS, *CLIENTS, *HOSTS)
+WORD = "bookkeeper"
+"""A word of a text that is committed with an offset, no name of a topic or client."""
 RUN = "20260101-101500-simulated"
 WHOLE = ("topic", "group_id", "client_id", "members")
 GROUP = {"group.id": "accountants"}
@@ -40,7 +43,7 @@ def played(topics: tuple[str, str], consumers: dict[str, Any]) -> Lab:
         lab.step(("consumer", name, "join"))
     lab.run(alive=True)
     lab.step(("produce", 1, f"{first}-0", f"a value about {first}", "all")).run(alive=True)
-    lab.step(("commit", next(iter(consumers)), f"{first}-0", 1, "by the desk of payroll")).run(alive=True)
+    lab.step(("commit", next(iter(consumers)), f"{first}-0", 1, f"by the {WORD} of payroll")).run(alive=True)
     lab.kill(1).run(alive=True).delete_topic(second).run(alive=True)
     return lab.step(("reassign", 2, {f"{first}-0": (2, 3)})).run(alive=True)
 
@@ -64,16 +67,16 @@ def copied(path: Path, folder: Path, redaction: Redaction = REDACTION) -> Journa
     return copy
 
 
-def left(data: bytes) -> list[str]:
+def left(data: bytes, names: Sequence[str] = NAMES) -> list[str]:
     """Return the names that these bytes have as text or as hexadecimal text."""
-    return [name for name in NAMES if name.encode() in data or name.encode().hex().encode() in data]
+    return [name for name in names if name.encode() in data or name.encode().hex().encode() in data]
 
 
 def test_no_name_is_left_in_a_copy(named: Path, tmp_path: Path) -> None:
     """A copy of a journal has as many lines, and no byte of a name, in damaged lines and in bytes of clients neither."""
-    assert sorted(left(named.read_bytes())) == sorted(NAMES)
+    assert left(named.read_bytes(), (*NAMES, WORD)) == [*NAMES, WORD]
     data = copied(named, tmp_path).path.read_bytes()
-    assert left(data) == [] and data.count(b"\n") == named.read_bytes().count(b"\n")
+    assert left(data, (*NAMES, WORD)) == [] and data.count(b"\n") == named.read_bytes().count(b"\n")
 
 
 def test_each_kind_is_replaced_alone(named: Path, tmp_path: Path) -> None:
@@ -92,6 +95,29 @@ def test_a_topic_of_one_letter_is_replaced_everywhere(tmp_path: Path) -> None:
     topic = REDACTION.stable("topic", "t")
     expected = {"field": "topics", "put": {topic: [topic, "text"]}, "partition": f"{topic}-0"}
     assert json.loads(copy.path.read_text())["fields"] == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [("topic", "/brokers/topics/{}/partitions"), ("topic", "/admin/delete_topics/{}"), ("client", "/consumers/{}/offsets"),
+     ("client", "/config/clients/{}"), ("host", "PLAINTEXT://{}:9092")],
+)  # fmt: skip
+def test_a_name_that_only_a_path_or_an_address_has_is_replaced(tmp_path: Path, kind: str, text: str) -> None:
+    """A name that a journal has in the path of a znode or in an address alone is replaced, there and in other texts."""
+    path = tmp_path / "run.jsonl"
+    texts = [text, "a text about {}"]
+    path.write_text(f"{json.dumps({'kind': 'zk', 'fields': {'ops': [place.format('cellar') for place in texts]}})}\n")
+    (copy,) = journals.redacted([JournalOfRun(path, "run", 3, "virtual", None)], REDACTION, tmp_path / "copies")
+    expected = [place.format(REDACTION.stable(kind, "cellar")) for place in texts]
+    assert json.loads(copy.path.read_text())["fields"]["ops"] == expected
+
+
+def test_the_text_in_an_action_commit_is_replaced(tmp_path: Path) -> None:
+    """The text after the offset in an action `commit` becomes a stable text, with words that are no names too."""
+    path, text = tmp_path / "run.jsonl", f"by the {WORD}"
+    path.write_text(f"{json.dumps({'kind': 'act', 'fields': {'action': ['commit', 'anna', 'payroll-0', 1, text]}})}\n")
+    (copy,) = journals.redacted([JournalOfRun(path, "run", 3, "virtual", None)], REDACTION, tmp_path / "copies")
+    assert json.loads(copy.path.read_text())["fields"]["action"][-1] == f"text-{REDACTION.letters(text)}"
 
 
 def test_a_line_that_spark_does_not_read_has_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,7 +183,10 @@ def test_names_of_runs_are_replaced_with_hosts() -> None:
 @pytest.mark.spark
 @pytest.mark.slow
 def test_no_name_is_left_in_the_bytes_of_the_tables(named: Path, tmp_path: Path, spark: Any) -> None:
-    """No file of the folder has a name in its bytes or its own name; a later call adds runs with equal stable names."""
+    """No file of the folder has a name in its bytes or its own name, nor has the report of the folder.
+
+    A later call adds runs with equal stable names.
+    """
     out, later = tmp_path / "tables", tmp_path / "vault.jsonl"
     plain, chosen = tmp_path / "plain", pipeline.Chosen(topic="payroll")
     written = pipeline.write_runs(spark, [named], out, chosen=chosen, redact=REDACTION)
@@ -172,6 +201,8 @@ def test_no_name_is_left_in_the_bytes_of_the_tables(named: Path, tmp_path: Path,
         name: [row.asDict(recursive=True) for row in spark.read.parquet(str(out / name)).collect()] for name in spark_views.TABLES
     }
     assert left(json.dumps(rows, default=str).encode()) == []
+    pipeline_report.report(out, tmp_path / "report.html", Console(quiet=True))
+    assert left((tmp_path / "report.html").read_bytes()) == []
     assert {row["run"] for row in rows["journal"]} == {RUN, f"run-{REDACTION.letters('vault')}"}
     commits = {(row["group_id"], row["partition"]) for row in rows["commits"]}
     assert commits == {(REDACTION.stable("client", "accountants"), f"{REDACTION.stable('topic', 'payroll')}-0")}

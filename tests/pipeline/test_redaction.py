@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kcontrol.spark.logs import log_tables, redaction
-from kcontrol.spark.logs.files import LogFile, examine, log_files
+from kcontrol.spark.logs.files import LONG, Damaged, LogFile, NoLog, examine, log_files
 from kcontrol.spark.logs.log_tables import ALL_TABLES
 from kcontrol.spark.redaction.stable_names import OWN, Redaction
 from tests.pipeline.log_rows import rows_of
@@ -94,6 +94,27 @@ def test_a_topic_with_a_word_of_kafkas_is_replaced_beside_its_number(tmp_path: P
         [examine(tmp_path / "state-change.log", tmp_path / "c")], [tmp_path], names_of("topic"), tmp_path / "d"
     )
     assert line.replace("state-1", f"{stable('topic', 'state')}-1") in read([file])
+
+
+def test_names_of_folders_and_files_that_no_line_has_are_replaced(tmp_path: Path) -> None:
+    """A folder, and a file whose name is not Kafka's, get stable names; so does the path in the reason why a file is no log."""
+    root, names, letters = tmp_path / "logs", names_of(*ALL), Redaction(ALL, KEY).letters
+    folder, file = f"folder-{letters('cellar')}", f"file-{letters('strongroom.log')}.log"
+    assert redaction.shown(root / "cellar" / "server.log.1", root, names) == Path("logs", folder, "server.log.1")
+    path = root / "cellar" / "strongroom.log"
+    assert redaction.shown(path, root, names) == Path("logs", folder, file)
+    shown = redaction.file_without_names(NoLog(path, f"{path} is a ZIP file."), root, names)
+    assert shown == NoLog(Path("logs", folder, file), f"logs/{folder}/{file} is a ZIP file.")
+
+
+def test_a_name_that_only_a_damaged_line_has_is_replaced(tmp_path: Path) -> None:
+    """The beginning of a line that Spark does not read has stable names too."""
+    path = tmp_path / "server.log"
+    path.write_text("no names\n\n")
+    damaged = Damaged(2, 40, "Changed partition payroll-1 to", LONG)
+    (file,) = redaction.redacted([LogFile(path, path, 2, [damaged])], [tmp_path], names_of("topic"), tmp_path / "d")
+    assert isinstance(file, LogFile)
+    assert file.damaged == [damaged._replace(start=f"Changed partition {stable('topic', 'payroll')}-1 to")]
 
 
 GROUP_LINES = {
