@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import sys
 import time
 import urllib.request
@@ -43,13 +44,23 @@ class SparkCluster(NamedTuple):
 
     def state(self) -> dict[str, Any]:
         """Return what the master says about its workers and applications."""
-        with OPENER.open(f"{self.page}/json/", timeout=WITHIN_S) as answer:
-            found: dict[str, Any] = json.load(answer)
+        found: dict[str, Any] = answer(f"{self.page}/json/")
         return found
+
+    def executor(self, worker: int, application: str) -> str:
+        """Return the id of the executor that a worker has for an application: the worker makes a folder with this name."""
+        (folder,) = (self.configuration.parent / f"worker{worker}" / application).iterdir()
+        return folder.name
 
     def alive(self) -> int:
         """Return the number of workers that the master calls alive."""
         return len([worker for worker in self.state()["workers"] if worker["state"] == "ALIVE"])
+
+
+def answer(address: str) -> Any:
+    """Return the JSON at an address of Spark."""
+    with OPENER.open(address, timeout=WITHIN_S) as content:
+        return json.load(content)
 
 
 def wait_until(happened: Callable[[], Any], process: GuardedProcess | None = None) -> Any:
@@ -111,3 +122,51 @@ def spark_cluster(folder: Path, workers: int = 2) -> Iterator[SparkCluster]:
         cluster = SparkCluster(address, f"http://127.0.0.1:{port}", started, configuration)
         wait_until(lambda: cluster.alive() == workers, master)
         yield cluster
+
+
+class Status(NamedTuple):
+    """The address of an application's status, which its driver gives over HTTP.
+
+    Source: https://spark.apache.org/docs/latest/monitoring.html, "REST API".
+    """
+
+    address: str
+
+    @property
+    def application(self) -> str:
+        """The id of the application."""
+        return self.address.rpartition("/")[2]
+
+    def is_active(self, executor: str) -> bool:
+        """Return whether an executor runs a task."""
+        (found,) = (item for item in answer(f"{self.address}/executors") if item["id"] == executor)
+        return bool(found["activeTasks"])
+
+    def lost(self, executor: str) -> list[str]:
+        """Return the errors of the tasks that failed because this executor ended while it ran them."""
+        failed = [stage for stage in answer(f"{self.address}/stages") if stage["numFailedTasks"]]
+        places = [f"{self.address}/stages/{stage['stageId']}/{stage['attemptId']}/taskList?status=failed" for stage in failed]
+        tasks = [task for place in places for task in answer(place) if task["executorId"] == executor]
+        return [task["errorMessage"] for task in tasks if "ExecutorLostFailure" in task["errorMessage"]]
+
+
+LOOKS = 3
+"""The end of a task that the executor sent just before it was stopped is in one of so many answers of the driver."""
+
+
+def kill_in_a_task(cluster: SparkCluster, worker: int, status: Status) -> str:
+    """Send SIGKILL to a worker and its executor while the executor runs a task; return the executor's id."""
+    executor, group = cluster.executor(worker, status.application), cluster.workers[worker].pid
+
+    def is_stopped_in_a_task() -> bool:
+        if not status.is_active(executor):
+            return False
+        os.killpg(group, signal.SIGSTOP)  # the task cannot end any more
+        if all(status.is_active(executor) for _ in range(LOOKS)):
+            return True
+        os.killpg(group, signal.SIGCONT)
+        return False
+
+    wait_until(is_stopped_in_a_task)
+    os.killpg(group, signal.SIGKILL)
+    return executor

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -26,21 +25,42 @@ from kcontrol.spark import gateway, pipeline, spark_views
 from kcontrol.spark.logs import log_tables
 from tests.pipeline.log_rows import rows_of
 from tests.pipeline.random_runs import random_run
-from tests.pipeline.spark_cluster import SparkCluster, spark_cluster, wait_until
+from tests.pipeline.spark_cluster import SparkCluster, Status, kill_in_a_task, spark_cluster, wait_until
 from tests.pipeline.test_logs import AT, LINE, TRACE, moved
 
 COMMAND = "import sys; from kcontrol.cli import main; sys.exit(main())"
+# The command opens its session by a function that first shows what the executors of this session do.
 ON_EXECUTORS = """
 import json, sys
-from kcontrol.spark.gateway import spark_session
+from kcontrol.cli import main
+from kcontrol.spark import gateway, pipeline_report
 
 def records_of_a_cluster(seed):
     import kcontrol
     from kcontrol import Lab
     return kcontrol.__file__, len(Lab(seed=seed, topics={"t": [[1, 2]]}, runs=None).kill(1).run().records)
 
-spark = spark_session(sys.argv[-1])
-print(json.dumps(spark.sparkContext.parallelize([1, 2], 2).map(records_of_a_cluster).collect()), flush=True)
+def session(master):
+    spark = gateway.spark_session(master)
+    print(json.dumps(spark.sparkContext.parallelize([1, 2], 2).map(records_of_a_cluster).collect()), flush=True)
+    return spark
+
+pipeline_report.spark_session = session
+sys.exit(main())
+"""
+# The command opens its session by a function that adds the page with Spark's status, and prints the page's address.
+WITH_STATUS = """
+import sys
+from kcontrol.cli import main
+from kcontrol.spark import gateway, pipeline_report
+
+def session(master):
+    spark = gateway.spark_session(master, spark__ui__enabled="true", spark__ui__port="0", spark__ui__liveUpdate__period="0")
+    print(f"{spark.sparkContext.uiWebUrl}/api/v1/applications/{spark.sparkContext.applicationId}", flush=True)
+    return spark
+
+pipeline_report.spark_session = session
+sys.exit(main())
 """
 SEARCHES = """
 import json, sys
@@ -84,7 +104,7 @@ def test_a_cluster_gets_the_package_and_writes_the_tables_of_logs(spark: Any, cl
     (logs / "server.log").write_text("\n".join(["no record", LINE, *TRACE, *(moved(n) for n in range(50))]) + "\n")
     (logs / "state-change.log").write_text(f"{moved(3)}\n[{AT}] INFO of another program (org.other.Thing)\n")
     expected = log_tables.write_logs(spark, [logs], local)
-    with command(ON_EXECUTORS + COMMAND, cluster, "pipeline", "logs", str(logs), f"--out={out}") as process:
+    with command(ON_EXECUTORS, cluster, "pipeline", "logs", str(logs), f"--out={out}") as process:
         printed, problems = process.communicate()
     assert process.returncode == 0, problems
     places = json.loads(printed.splitlines()[0])
@@ -120,19 +140,24 @@ def test_a_cluster_gives_the_sweep_and_the_search_of_one_machine(cluster: SparkC
 @pytest.mark.slow
 @pytest.mark.serial
 def test_a_worker_that_is_killed_changes_no_table_of_runs(spark: Any, cluster: SparkCluster, tmp_path: Path) -> None:
-    """`pipeline runs --master` writes the tables of one machine, row by row, although a worker is killed in the middle."""
+    """`pipeline runs --master` writes the tables of one machine, row by row, although a worker is killed during a task.
+
+    Spark's own status shows that a task of this worker was lost, so the worker was not killed between two jobs.
+    """
     runs, local, out = tmp_path / "runs", tmp_path / "local", tmp_path / "out"
     runs.mkdir()
     for seed in (1, 5):
         random_run(seed).save(runs / f"2026010{seed}-100000-simulated.jsonl")
     pipeline.write_runs(spark, [runs], local)
     earlier = len(cluster.state()["completedapps"])
-    with command(COMMAND, cluster, "pipeline", "runs", str(runs), "--out", str(out)) as process:
+    with command(WITH_STATUS, cluster, "pipeline", "runs", str(runs), "--out", str(out)) as process:
         assert process.stdout is not None
-        for line in process.stdout:
-            if "table 7 of 20" in line:
-                os.killpg(cluster.workers[0].pid, signal.SIGKILL)
-        assert process.wait() == 0, process.communicate()
+        status = Status(process.stdout.readline().strip())
+        assert any("table 7 of 20" in line for line in process.stdout)
+        executor = kill_in_a_task(cluster, 0, status)
+        assert "ExecutorLostFailure" in wait_until(lambda: status.lost(executor))[0]
+        printed, problems = process.communicate()
+    assert process.returncode == 0 and "table 20 of 20" in printed, problems
     wait_until(lambda: cluster.alive() == 1)
     wait_until(lambda: not cluster.state()["activeapps"])
     assert len(cluster.state()["completedapps"]) == earlier + 1
