@@ -5,7 +5,9 @@ A real segment of 3.1.0 is compared record by record in `test_offsets.py`.
 
 from __future__ import annotations
 
+import struct
 import tracemalloc
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from kcontrol.spark.offsets import segments as reader
 from kcontrol.spark.offsets.segments import Row, Segment, rows, segments
 from tests.pipeline.segment_files import AT_MS, batch, commit, group, head_of, marker, with_attributes
 
-GZIP, ZSTD = 1, 4
+GZIP, LZ4, ZSTD = 1, 3, 4
 THREE = [batch(0, [commit(0, 5)]), batch(1, [commit(1, 6), commit(0, None)]), batch(3, [group()])]
 HEADS = [("commit", 0), ("commit", 1), ("tombstone", 2), ("group", 3)]
 
@@ -120,6 +122,19 @@ def test_a_codec_without_a_library_is_named(tmp_path: Path, monkeypatch: pytest.
     found = read(tmp_path, with_attributes(THREE[1], ZSTD) + THREE[2])
     assert [head_of(row) for row in found] == [("rejected", 1), HEADS[3]]
     assert found[0].reason == reader.NO_CODEC.format("zstd")
+
+
+def test_lz4_of_format_0_without_a_hash_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch of format 0 with lz4 is rejected with its codec, not as damaged, where xxhash is missing; lz4 alone is not enough.
+
+    Its header has another checksum than lz4 (KAFKA-3160).
+    """
+    monkeypatch.setattr("kafka.codec.has_lz4", lambda: True)
+    monkeypatch.setattr("kafka.codec.xxhash", None)
+    data = batch(0, [commit(0, 5)], magic=0, codec=GZIP)
+    after_crc = data[16:17] + bytes([LZ4]) + data[18:]
+    found = read(tmp_path, data[:12] + struct.pack(">I", zlib.crc32(after_crc)) + after_crc)
+    assert [row.reason for row in found] == [reader.NO_CODEC.format("lz4 of format 0")]
 
 
 @pytest.mark.parametrize(
