@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow.dataset as datasets
 import pyarrow.parquet as parquet
 
+from kcontrol.spark.log_journal.run_rows import FILE
 from kcontrol.spark.pipeline import MARK
 
 # Spark gives all files of one write of a table the id of this write; two commands have different ids.
@@ -19,6 +20,21 @@ SUCCESS = "_SUCCESS"
 def rows_of(path: Path) -> list[str]:
     """Return the rows of a Parquet file, or of all files in a folder, sorted as texts."""
     return sorted(map(repr, parquet.read_table(path).to_pylist()))
+
+
+def files_of(out: Path, tables: Sequence[str]) -> set[tuple[str, int]]:
+    """Return each file of the tables in `out`: its path in this folder, and the time of its last change in ns."""
+    files = [path for name in tables for path in (out / name).rglob("*") if path.is_file()]
+    return {(str(path.relative_to(out)), path.stat().st_mtime_ns) for path in files}
+
+
+def is_whole(table: Path) -> bool:
+    """Return whether the folder of a table was written to its end; True if there is no such folder.
+
+    Spark writes `_SUCCESS` after the last file. A table of PyArrow is one file, which cannot be read before its end.
+    """
+    names = {path.name for path in table.iterdir()} if table.exists() else {SUCCESS}
+    return SUCCESS in names or (names == {FILE} and bool(parquet.read_schema(table / FILE)))
 
 
 def files_in(out: Path, tables: Sequence[str]) -> dict[str, list[str]]:

@@ -18,7 +18,7 @@ from kcontrol.spark import pipeline, spark_views
 from kcontrol.spark.logs import log_tables
 from tests.pipeline.kills import Arguments, drawn, killed_at, moments, run
 from tests.pipeline.small_disk import SmallDisk
-from tests.pipeline.table_files import files_in, rows_of
+from tests.pipeline.table_files import files_in, files_of, is_whole, rows_of
 from tests.pipeline.test_pipeline import days
 
 __all__ = ["days"]  # the fixture
@@ -45,7 +45,8 @@ class Lane:
     def play(self, sources: Sequence[Path], counts: tuple[int, int, int], check: Callable[[Path], None]) -> list[str]:
         """Kill as many commands as the counts of `moments` say; return a text for each kill. Then run the command to its end.
 
-        Before each third kill a source more is there; the last command has all. `check` is called after each kill.
+        Before each third kill a source more is there; the last command has all. After each kill all tables are whole, and before
+        the publication they are the former ones. `check` is called too.
         """
         left, killed = list(sources), list[str]()
         folders = [f"{pipeline.NEW}/{name}" for name in self.tables]
@@ -54,7 +55,13 @@ class Lane:
                 shutil.copy(left.pop(0), self.sources)
             moment = drawn(planned, self.choose, self.out, self.tables)
             killed.append(f"seed {self.seed}: {moment}")
+            before = files_of(self.out, self.tables) | files_of(self.out / pipeline.OLD, self.tables)
             assert killed_at(moment, self.arguments, self.out), killed
+            unfinished = [name for name in self.tables if not is_whole(self.out / name)]
+            assert not unfinished, killed
+            # If the table that Java wrote is still unfinished, the command had put no table in place.
+            if moment.place in folders and (self.out / moment.place).exists() and not (self.out / pipeline.OLD).exists():
+                assert files_of(self.out, self.tables) <= before, killed
             check(self.out)
         for path in left:
             shutil.copy(path, self.sources)

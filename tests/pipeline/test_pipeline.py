@@ -80,6 +80,25 @@ def test_a_damaged_line_is_reported(spark: Any, days: Path, tmp_path: Path) -> N
     assert written.rows["journal"] == len(lines) - 2  # without the damaged line and the last line, which counts the records
 
 
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_call_after_a_killed_publication_writes_all_tables(
+    spark: Any, days: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If a process ends between two tables of the publication, the next call writes all tables, also without a new record."""
+    at_once, out = tmp_path / "at once", tmp_path / "out"
+    pipeline.write_runs(spark, [days], at_once)
+    first, *_ = sorted(days.iterdir())
+    pipeline.write_runs(spark, [first], out)
+    with monkeypatch.context() as patched:
+        steps(patched, 3)  # `journal` is in place, and the next table is moved away
+        with pytest.raises(Killed):
+            pipeline.write_runs(spark, [days], out)
+    (tmp_path / first.name).write_bytes(first.read_bytes()[:-200])
+    pipeline.write_runs(spark, [tmp_path / first.name], out)
+    assert tables_in(spark, out) == tables_in(spark, at_once)
+
+
 # ---------------------------------------------------------------- which files are which runs
 
 
