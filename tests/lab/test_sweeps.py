@@ -293,7 +293,7 @@ def test_an_illegal_argument_is_refused(wrong: dict[str, Any], sentence: str) ->
     assert str(raised.value) == sentence
 
 
-CHOSEN = "--assignor", "sticky", "--out"
+CHOSEN = "--assignor", "sticky", "--seed", "5", "--out"
 
 
 def test_the_command_prints_and_writes_the_tables(tmp_path: Path) -> None:
@@ -303,7 +303,7 @@ def test_the_command_prints_and_writes_the_tables(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, arguments, catch_exceptions=False)
     assert done.exit_code == 0
     assert [line.split()[:5] for line in done.stdout.splitlines()[-2:]] == [[n, "False", "6000", "2", "0"] for n in "12"]
-    expected = Lab.sweep(DEATHS, [1, 2], False, 6_000, 2, assignor="sticky")
+    expected = Lab.sweep(DEATHS, [1, 2], False, 6_000, 2, 5, assignor="sticky")
     for name in ("cells", "runs", "failed"):
         written = pd.read_parquet(tmp_path / "out" / name)
         pd.testing.assert_frame_equal(written, pd.DataFrame(getattr(expected, name)), check_dtype=False)

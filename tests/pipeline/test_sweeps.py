@@ -31,6 +31,30 @@ def mine(partitions, members):
 """
 
 
+# The command prints the master and the number of tasks of each job that it gives to Spark.
+ON_SPARK = """
+import sys
+from kcontrol.cli import main
+from kcontrol.spark import shards
+
+flat_mapped = shards.flat_mapped
+
+def shown(spark, function, parts):
+    print("Spark job on", spark.sparkContext.master, "with", len(parts), "tasks", flush=True)
+    return flat_mapped(spark, function, parts)
+
+shards.flat_mapped = shown
+sys.exit(main())
+"""
+
+
+def tasks_of_last_job(spark: Any) -> int:
+    """Return the number of tasks that Spark's status names for the first stage of the latest job."""
+    status = spark.sparkContext.statusTracker()
+    job = status.getJobInfo(max(status.getJobIdsForGroup()))
+    return int(status.getStageInfo(job.stageIds[0]).numTasks)
+
+
 def learners(notebook: str = NOTEBOOK) -> Any:
     room: dict[str, Any] = {"__name__": "__main__"}
     exec(compile(notebook, "cell", "exec"), room)
@@ -49,6 +73,7 @@ def test_a_sweep_on_spark_has_the_table_of_a_sweep_in_processes(spark: Any, monk
     for number in (2, 4):
         monkeypatch.setattr(shards, "parallelism", lambda spark, number=number: number)
         found = Lab.sweep(*arguments, strategies={"offline": learners()}, seconds=8, spark=spark)
+        assert tasks_of_last_job(spark) == number
         for name in ("cells", "runs", "failed"):
             pd.testing.assert_frame_equal(getattr(found, name), getattr(alone, name))
     assert alone.failures() == [f"Run {LOOPS_IN} of replication=2 unclean=false session=6000 failed: it did not end within 8 s."]
@@ -76,8 +101,9 @@ def test_the_command_writes_equal_tables_on_two_and_on_four_cores(tmp_path: Path
     for cores in (2, 4):
         out = tmp_path / str(cores)
         options = "--replication", "1,2", "--session", "6000", "--runs", "3", "--seed", "5", "--master", f"local[{cores}]"
-        command = (sys.executable, "-m", "kcontrol", "sweep", "random deaths", *options, "--out", str(out))
-        subprocess.run(command, check=True, timeout=300, stdout=subprocess.DEVNULL)
+        command = (sys.executable, "-c", ON_SPARK, "sweep", "random deaths", *options, "--out", str(out))
+        done = subprocess.run(command, check=True, timeout=300, stdout=subprocess.PIPE, text=True)
+        assert f"Spark job on local[{cores}] with {cores} tasks\n" in done.stdout
         tables.append({name: pd.read_parquet(out / name) for name in ("cells", "runs", "failed")})
     assert len(tables[0]["runs"]) == 6
     for name, table in tables[0].items():
