@@ -101,9 +101,11 @@ def test_the_size_of_the_heap_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("kind", ["AnalysisException", "ParseException"])
-def test_an_error_in_sql_is_one_line(kind: str) -> None:
+def test_an_error_in_sql_is_one_line(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     """A notebook shows an error about SQL as the first line of Spark's text, without a traceback and without the plan."""
     errors = pytest.importorskip("pyspark.errors")
+    # At its end the test takes back what `shorten_sql_errors` sets, so that the next test sees whether a session sets this.
+    monkeypatch.setattr(errors.AnalysisException, "_render_traceback_", None, raising=False)
     gateway.shorten_sql_errors()
     problem = getattr(errors, kind)("\n[UNRESOLVED] `brokr` cannot be resolved.\n'Project ['brokr]")
     assert problem._render_traceback_() == ["[UNRESOLVED] `brokr` cannot be resolved."]
