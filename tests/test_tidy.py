@@ -35,17 +35,17 @@ ROOM_LINES = {
     "kcontrol": 350,  # the option --redact of three commands
     "lab": 1_807,  # the source of a replaceable rule; wrong runs, pictures, commits and arguments are one sentence
     "lab/exercises": 1_203,  # "1 element"
-    "lab/groups": 1_167,  # settings that brokers refuse together; codec and size of each batch of the offsets topic
-    "lab/history": 725,
+    "lab/groups": 1_173,  # settings refused together or misspelt; codec and size of each batch of the offsets topic
+    "lab/history": 728,  # a folder without a run is one sentence in a notebook
     "lab/pictures": 216,
     "lab/searches": 200,
-    "lab/support": 567,  # arguments that must be True or False, and releases before 0.8.0
+    "lab/support": 577,  # arguments that must be True or False, or a session of Spark, and releases before 0.8.0
     "lab/tables": 1_652,  # a broker that does not lead is one sentence
-    "lab/sweeps": 584,
+    "lab/sweeps": 590,  # a sweep prints why runs have failed
     "recordings": 1_636,
     "recordings/groups": 1_003,
     "search": 1_319,
-    "spark": 826,  # stable names in tables of runs, and an error in SQL is one sentence without a log line of PySpark
+    "spark": 922,  # an interrupted cell cancels Spark's jobs; ZIP files and the memory of executors are one sentence each
     "spark/follow": 460,  # stable names in each round
     "spark/log_journal": 1_117,  # logs larger than the memory: lines are sorted by slots of time, and tables written in batches
     "spark/logs": 990,  # stable names do not depend on the order of lines

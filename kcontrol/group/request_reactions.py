@@ -277,12 +277,9 @@ class Reaction(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Return this row's condition in words, such as "the member leads the group".
-
-        Return "" for the condition `always`.
-        """
+        """Return this row's condition in words, such as "the member leads the group"."""
         said = " ".join((self.condition.__doc__ or "").split())
-        return said.removeprefix("Check ").removeprefix("that ").rstrip(".").removesuffix("nothing")
+        return said.removeprefix("Check ").removeprefix("that ").rstrip(".")
 
     @property
     def origin(self) -> str:

@@ -8,6 +8,7 @@ import importlib.util
 import logging
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kcontrol.spark.cluster import LOOPBACK, STANDALONE, SparkProblem, await_executor, check_master, is_on_loopback, ship_code
+from kcontrol.spark.interrupts import cancel_jobs_on_interrupt
 from kcontrol.zookeeper.server.java import Java, find_java
 from kcontrol.zookeeper.server.watcher import GuardedProcess
 
@@ -28,6 +30,9 @@ HEAP, HEAP_SIZE, NO_MEMORY = "KCONTROL_SPARK_HEAP", re.compile(r"[1-9]\d*[mg]", 
 LEAST_HEAP_MB = 512
 NO_MEMORY_STATUS = 52
 """The exit status of Spark's Java if a task finds no heap memory. Source: SparkExitCode.OOM (Spark 4.3)."""
+# Spark's text for a task whose executor, a number on a cluster and else "driver", had no heap memory or ended therefore.
+# Source: TaskSetManager.handleFailedTask, ExecutorLostFailure.toErrorString (Spark 4.3).
+EXECUTOR_MEMORY = re.compile(rf"executor \d+\): java\.lang\.{NO_MEMORY}|executor \d+ exited .* code {NO_MEMORY_STATUS}\b")
 END_TIMEOUT_S = 10.0
 READY_TIMEOUT_S = 60.0
 POLL_S = 0.02
@@ -170,6 +175,12 @@ def loss(problem: Exception) -> SparkProblem | None:
         text = None
     is_lost = text is None or isinstance(problem, ConnectionError) or type(problem).__name__ == "Py4JNetworkError"
     status = _gateway.ended() if is_lost and _gateway is not None else None
+    if EXECUTOR_MEMORY.search(text or ""):
+        return SparkProblem(
+            "The memory of Spark's executors is too small for these files, and no table was replaced: write a larger"
+            " spark.executor.memory than the default 1g, such as 2g, into spark-defaults.conf (docs/spark-cluster.md), or name"
+            " fewer files."
+        )
     if NO_MEMORY in (text or "") or status == NO_MEMORY_STATUS:
         size = f" of {_gateway.heap}" if _gateway is not None else ""
         return SparkProblem(
@@ -271,7 +282,10 @@ def _session(master: str, settings: dict[str, str]) -> "SparkSession":
     builder = SparkSession.builder.master(master).appName("kcontrol")
     for name, value in settings.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    former = signal.getsignal(signal.SIGINT)
+    session = builder.getOrCreate()
+    cancel_jobs_on_interrupt(former)
+    return session
 
 
 def _check_open_session(master: str) -> None:

@@ -15,6 +15,7 @@ import msgspec
 from kcontrol.core.errors import UserError
 from kcontrol.journal.journal import JOURNAL_VERSION
 from kcontrol.journal.journal_file import END, LONGEST_BYTES
+from kcontrol.spark import zip_files
 from kcontrol.views import clock
 
 SUFFIX = ".jsonl"
@@ -63,7 +64,8 @@ def journal_files(path: Path) -> list[Path]:
         return [path.resolve()]
     found = sorted(path.resolve().glob(f"*{SUFFIX}")) if path.is_dir() else []
     if not found:
-        raise UserError(f"There is no journal in {path}: a lab keeps one in the folder runs, beside the notebook.")
+        remedy = zip_files.advice(path, "a lab keeps one in the folder runs, beside the notebook")
+        raise UserError(f"There is no journal in {path}: {remedy}.")
     return found
 
 
@@ -89,6 +91,8 @@ def _opened(path: Path) -> JournalOfRun | Refused:
     except OSError as problem:
         return Refused(path, f"{path} cannot be read: {problem.strerror}.")
     except (msgspec.MsgspecError, UnicodeDecodeError):
+        if zip_files.begins_as_zip(path):
+            return Refused(path, f"{path} is a ZIP file: unpack it first.")
         return Refused(path, f"{path} is not a journal of kcontrol: its first line should be a record of kind run.")
     version = first.fields.get("journal_version")
     if first.kind != "run" or type(version) is not int:

@@ -74,6 +74,8 @@ def test_kafkas_spelling_of_false_is_false(text: object, leader: int | None) -> 
     ({"leader.imbalance.check.interval.seconds": True}, "True is no value"),
     ({"leader.imbalance.check.interval.seconds": None}, "None is no value"),
     ({"unclean.leader.elections.enable": True}, f"did you mean {UNCLEAN}; there are {UNCLEAN}, delete.topic.enable, "),
+    ({"offsets.retention.minuts": 5},
+     "'offsets.retention.minuts' is no setting of a broker here; did you mean offsets.retention.minutes?"),
     ({"num.partitions": 3}, "num.partitions does nothing here"),
     ({3: 3}, "'3' is no setting of a broker here; there are "),
     (5, "config cannot be 5"),

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import nbformat
 import pytest
+from IPython.core.formatters import DisplayFormatter
 
 from kcontrol import Lab
 from kcontrol.core.errors import UserError
@@ -136,6 +137,12 @@ def test_the_picture_is_xml_with_one_frame_for_each_highlighted_line(one: Runs) 
     assert svg.count('class="rules"') == 1 and all(line.name in svg for line in picture.lines)
     assert repr(picture).splitlines()[-1].startswith("> ") and repr(picture).count("> ") == 1
     assert one._repr_mimebundle_()["image/svg+xml"] == one.picture().svg()
+
+
+def test_a_folder_without_a_run_is_one_sentence_in_a_notebook() -> None:
+    """The notebook shows the sentence of a folder without a run as the text of the value, once, and asks for no other text."""
+    sentence = "There is no journal in nowhere: a lab keeps one in the folder runs, beside the notebook."
+    assert DisplayFormatter().format(Lab.runs("nowhere")) == ({"text/plain": sentence}, {})
 
 
 def test_a_kill_at_the_end_leaves_the_length_readable() -> None:

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -258,6 +259,23 @@ def test_an_assignor_that_fails_in_some_runs_fails_these_runs() -> None:
     assert Sweep(Job(COMING, "2.8", 1), found).failures()[0].endswith("to one member.")
 
 
+def test_a_sweep_prints_why_a_run_has_failed(capsys: pytest.CaptureFixture[str]) -> None:
+    """If runs fail, the sweep prints their number and the first reason, because the table of their cell has only <NA>."""
+    Lab.sweep(COMING, session=6_000, runs=2, strategies={"assignor": forgetful})
+    wrong = (
+        "The assignor 'forgetful' made 0 assignments of 0 different partitions: assign each of the 3 partitions to one member."
+    )
+    reason = f"Run 1 of replication=3 unclean=false session=6000 failed: {wrong}"
+    assert capsys.readouterr().out == f"2 of 2 runs failed; `failures()` has the reasons. {reason}\n"
+
+
+def test_a_session_of_spark_that_has_ended_is_refused() -> None:
+    """A session of Spark without its Java, which `close` has ended, gives one sentence that says to open another."""
+    ended = SimpleNamespace(sparkContext=SimpleNamespace(_jsc=None))
+    with pytest.raises(UserError, match=r"^This session of Spark has ended: open another session, such as "):
+        Lab.sweep(DEATHS, runs=1, spark=ended)
+
+
 def test_the_seed_the_cell_and_the_number_determine_a_run() -> None:
     """Two runs that differ in the seed, the cell or the number have other events."""
     tasks = [(1, Task(CELL, 1)), (2, Task(CELL, 1)), (1, Task(CELL, 2)), (1, Task(Cell(2, True, 6_000), 1))]
@@ -281,6 +299,7 @@ ILLEGAL = [
      f"The {STRATEGY} of consumer anna must be one or more of {listed(ASSIGNORS, 9)}, in the order of preference, not ['fair']."),
     ({"strategies": {"assignor": len}},
      "The assignor of a cluster must be a function of (partitions, members), not <built-in function len>."),
+    ({"spark": "x"}, "spark must be a session of Spark, such as lab.spark(), not 'x'."),
     ({"seconds": 0}, "The seconds of a run must be a number above 0, such as 20, not 0."),
 ]  # fmt: skip
 

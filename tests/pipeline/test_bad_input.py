@@ -37,6 +37,32 @@ def test_an_empty_folder_is_refused(tmp_path: Path, name: str, words: str) -> No
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "words"), [("runs", "There is no journal in"), ("logs", "There is no log in"), ("offsets", "There is no segment in")]
+)
+def test_a_folder_of_zip_files_is_refused_with_the_remedy(tmp_path: Path, name: str, words: str) -> None:
+    """A folder that has only ZIP files is refused, and the sentence says which files to unpack."""
+    for number in (1, 2):
+        (tmp_path / f"{number}.zip").write_bytes(b"PK\x03\x04rest")
+    done = CliRunner().invoke(app, ["pipeline", name, str(tmp_path), "--out", str(tmp_path / "out")])
+    assert str(done.exception) == f"{words} {tmp_path}: unpack the ZIP files 1.zip and 2.zip first."
+
+
+def test_a_segment_that_is_a_zip_file_is_refused(tmp_path: Path) -> None:
+    """`pipeline offsets` refuses a ZIP file before it makes a folder of tables."""
+    (tmp_path / "x.zip").write_bytes(b"PK\x03\x04rest")
+    done = CliRunner().invoke(app, ["pipeline", "offsets", str(tmp_path / "x.zip"), "--out", str(tmp_path / "out")])
+    assert isinstance(done.exception, UserError) and not (tmp_path / "out").exists()
+    assert str(done.exception) == f"{tmp_path / 'x.zip'} is a ZIP file: unpack it first."
+
+
+def test_a_journal_that_is_a_zip_file_is_refused(tmp_path: Path) -> None:
+    """`pipeline runs` says of a ZIP file that it must be unpacked, not that its first line is wrong."""
+    path = tmp_path / "x.zip"
+    path.write_bytes(b"PK\x03\x04rest")
+    assert journals_of([path]) == ([], [Refused(path, f"{path} is a ZIP file: unpack it first.")])
+
+
 def test_a_journal_without_permission_is_refused_and_the_others_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A journal that the system does not open is refused with the reason of the system; the other journals are found."""
     closed, opened = tmp_path / "closed.jsonl", Path.open

@@ -57,6 +57,35 @@ def test_a_loss_of_spark_is_one_sentence(
     assert not (tmp_path / pipeline.NEW).exists() and (tmp_path / "journal").exists()
 
 
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "java.lang.OutOfMemoryError: Java heap space",
+        "ExecutorLostFailure (executor 4 exited caused by one of the running tasks) Reason: Command exited with code 52",
+    ],
+)
+def test_the_memory_of_an_executor_has_a_setting_of_its_own(monkeypatch: pytest.MonkeyPatch, reason: str) -> None:
+    """If an executor of a cluster has no memory left, the sentence names the executor's setting, not the driver's.
+
+    Source: the text of a standalone cluster of Spark 4.3 with executors of 512 MB.
+    """
+    monkeypatch.setattr(gateway, "_gateway", Ended(None))
+    lost = f"Lost task 0.4 in stage 0.0 (TID 8) (127.0.0.1 executor 4): {reason}"
+    problem = Py4JError(f"An error occurred.\n: org.apache.spark.SparkException: Job aborted due to stage failure: {lost}\n\n")
+    assert str(gateway.loss(problem)) == (
+        "The memory of Spark's executors is too small for these files, and no table was replaced: write a larger "
+        "spark.executor.memory than the default 1g, such as 2g, into spark-defaults.conf (docs/spark-cluster.md), or name fewer "
+        "files."
+    )
+
+
+def test_the_memory_of_a_local_task_is_that_of_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a cluster the driver runs the tasks, so the sentence names the driver's setting."""
+    monkeypatch.setattr(gateway, "_gateway", Ended(None))
+    lost = "Lost task 0.0 in stage 0.0 (TID 1) (127.0.0.1 executor driver): java.lang.OutOfMemoryError: Java heap space"
+    assert str(gateway.loss(Py4JError(lost))).endswith(LARGER)
+
+
 def test_another_error_is_no_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a Java that runs, an error of a query is raised as it is."""
     monkeypatch.setattr(gateway, "_gateway", Ended(None))

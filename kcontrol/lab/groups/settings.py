@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from kcontrol.broker import broker_configs, config_values
 from kcontrol.broker.broker_configs import LARGEST_INT, Config
 from kcontrol.cluster import consumer_clients
 from kcontrol.cluster.run_settings import Settings
@@ -73,6 +74,14 @@ def known(release: str) -> list[str]:
 def is_setting(name: object) -> bool:
     """Return whether a name, with dots or underscores, is a setting of the group coordinator of any release."""
     return _dotted(name) in FIELDS
+
+
+def check_spelling(name: object, release: str) -> None:
+    """Raise UserError, which has the right name, if `name` is most like a setting of the group coordinator in this release."""
+    own, others = known(release), config_values.names("broker", release)
+    closest = config_values.closest_to(_dotted(name), [*own, *others])
+    if closest in own and _dotted(name) not in broker_configs.CONFIGS:
+        raise UserError(f"{_dotted(name)!r} is no setting of a broker here; did you mean {closest}?")
 
 
 def _dotted(name: object) -> str:

@@ -141,7 +141,10 @@ class Runs:
         return repr(self.picture())
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        return self.picture()._repr_mimebundle_(**kwargs)
+        try:
+            return self.picture()._repr_mimebundle_(**kwargs)
+        except UserError as problem:  # IPython would ask `__repr__` too, and show the error a second time
+            return {"text/plain": str(problem)}
 
     # ---------------------------------------------------------------- Spark
 

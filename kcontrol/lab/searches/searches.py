@@ -152,8 +152,8 @@ def searched(
     `budget` bounds the search. `begin` returns a new lab in the state of `world`.
     """
     began = time.monotonic()
-    if spark:
-        result, place = spark_search.search_within(spark, world, budget, (promise,)), " on Spark"
+    if (session := arguments.spark_session(spark)) is not None:
+        result, place = spark_search.search_within(session, world, budget, (promise,)), " on Spark"
     else:
         result, place = search_within(world, budget, (promise,)), ""
     outcome = promise, budget, world, place, time.monotonic() - began

@@ -62,6 +62,21 @@ def flag(value: Any, name: str) -> bool:
     return value
 
 
+def spark_session(value: Any) -> Any:
+    """Return the argument `spark` if it is an open session of Spark; None for None and for a substitute of a missing Spark.
+
+    Raises UserError for any other value.
+    """
+    if not value:
+        return None
+    context: Any = getattr(value, "sparkContext", None)
+    if not hasattr(context, "_jsc"):
+        raise UserError(f"spark must be a session of Spark, such as lab.spark(), not {shown(value)}.")
+    if context._jsc is None:
+        raise UserError("This session of Spark has ended: open another session, such as spark = lab.spark().")
+    return value
+
+
 def path(value: Any, example: str) -> Path:
     """Return `value` as the path of a file or folder, which need not exist.
 

@@ -111,6 +111,7 @@ def settings(
         chosen = BrokerConfig.of(release)
         of_groups = {key: value for key, value in _named(config).items() if group_settings.is_setting(key)}
         for key, value in ((key, config[key]) for key in config if key not in of_groups):
+            group_settings.check_spelling(key, release)
             chosen = chosen.with_setting(key, value, release)
         faults = (*FAULTS, "consumer") if groups else FAULTS
         ids, coordinators = _ids(brokers), group_settings.group_config(release, of_groups)

@@ -17,11 +17,13 @@ import pandas as pd
 from kcontrol.core.errors import UserError
 from kcontrol.lab.run import Run
 from kcontrol.lab.support import arguments
+from kcontrol.lab.support.output import say
 from kcontrol.lab.sweeps import processes, scenarios, timed_run
 from kcontrol.lab.sweeps.intervals import Estimate, middle_value, proportion
 from kcontrol.lab.sweeps.timed_run import Cell, Job, Outcome, Task
 from kcontrol.lab.tables import journal_tables
 from kcontrol.spark import shards
+from kcontrol.views import text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -145,7 +147,11 @@ def sweep(
     # replaces the assignor; a member's subscription has the partitions that it owns (`owned`) under "sticky" and
     # "cooperative-sticky" only.
     chosen = cells(replication, unclean, session)
-    return play(Job(scenario, release, seed, rows, strategies, rules, assignor), chosen, runs, seconds, spark or None)
+    job = Job(scenario, release, seed, rows, strategies, rules, assignor)
+    found = play(job, chosen, runs, seconds, arguments.spark_session(spark))
+    if failures := found.failures():
+        say(f"{len(failures)} of {text.counted(len(found._outcomes), 'run')} failed; `failures()` has the reasons. {failures[0]}")
+    return found
 
 
 def play(

@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kcontrol.core.errors import UserError
+from kcontrol.spark import zip_files
 
 LONGEST_LINE_BYTES = 8 * 2**20
 KEPT_BYTES = 1024
 CHUNK_BYTES = 2**20
 NAMES = re.compile(r"\.(?:log|out|txt|gz)(?:$|[.\-_\d])|^(?:server|controller|state-change|kafkaServer)", re.IGNORECASE)
 LONG, CUT = "The line is longer than 8 MB.", "The compressed file is damaged in this line; the lines after it are lost."
-GZ, GZIP, ZIP = ".gz", b"\x1f\x8b", b"PK\x03\x04"
+GZ, GZIP = ".gz", b"\x1f\x8b"
 TEXT_CONTROLS = b"\x00\t\n\r\x0c\x1b"
 
 
@@ -63,7 +64,8 @@ def log_files(paths: Sequence[Path]) -> list[Path]:
         if path.is_dir():
             inside = {file.resolve() for file in path.rglob("*") if file.is_file() and NAMES.search(file.name)}
             if not inside:
-                raise UserError(f"There is no log in {path}: name a folder with files such as server.log or state-change.log.gz.")
+                remedy = zip_files.advice(path, "name a folder with files such as server.log or state-change.log.gz")
+                raise UserError(f"There is no log in {path}: {remedy}.")
             found |= inside
         elif path.exists():
             found.add(path.resolve())
@@ -104,7 +106,7 @@ def no_text(path: Path) -> str | None:
     """Return why a file is no log, such as "... is a ZIP file: unpack it first."; None if the file may be a log."""
     with path.open("rb") as file:
         first = file.read(CHUNK_BYTES)
-    if first.startswith(ZIP):
+    if first.startswith(zip_files.ZIP):
         return f"{path} is a ZIP file: unpack it first."
     if first.startswith(GZIP):
         if path.suffix != GZ:

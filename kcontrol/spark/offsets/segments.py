@@ -28,6 +28,7 @@ from kcontrol.batches.record_batch import CODECS
 from kcontrol.core.errors import UserError
 from kcontrol.core.model import TopicPartition
 from kcontrol.group.offsets_topic_records import LAYOUTS, decode, topics_of
+from kcontrol.spark import zip_files
 
 TOPIC = "__consumer_offsets"
 SEGMENT = re.compile(rf"^\d{{20}}\.log$|{TOPIC}-\d+.*\.log$")
@@ -103,11 +104,11 @@ def segments(paths: Sequence[Path]) -> list[Segment]:
             named = {file.resolve() for file in path.rglob("*.log") if file.is_file() and SEGMENT.search(file.name)}
             inside = {file for file in named if not OTHER_PARTITION.match(file.parent.name)}
             if not inside:
-                raise UserError(
-                    f"There is no segment in {path}: name a folder such as {TOPIC}-21 with files such as {'0' * 20}.log."
-                )
+                remedy = zip_files.advice(path, f"name a folder such as {TOPIC}-21 with files such as {'0' * 20}.log")
+                raise UserError(f"There is no segment in {path}: {remedy}.")
             found |= inside
         elif path.exists():
+            zip_files.refuse(path)
             found.add(path.resolve())
         else:
             raise UserError(f"There is no file or folder {path}.")
