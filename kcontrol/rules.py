@@ -101,7 +101,7 @@ def decode(record: str, data: object) -> pd.DataFrame:
 
 
 def museum() -> pd.DataFrame:
-    """Return one row per published bug of Kafka: the rule that restores it, its ticket, releases, fix and invariant.
+    """Return one row per published bug of Kafka: the rule that switches it on, its ticket, releases, fix and invariant.
 
     The column `switch` has the value for a lab with the bug, as in Lab(rules={"fenced_writes": False}).
     """

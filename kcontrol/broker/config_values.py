@@ -112,12 +112,12 @@ def _unknown(scope: str, name: str, release: str) -> str:
     return f"{lack}{closest}; there are {', '.join(known)}" if known else f"{lack}; there are none"
 
 
-def closest_to(name: str, known: Iterable[str]) -> str | None:
-    """Return the name in `known`, such as Kafka's settings, that is spelled most like `name`.
+def closest_to(name: str, known_names: Iterable[str]) -> str | None:
+    """Return the name in `known_names`, such as Kafka's settings, that is spelled most like `name`.
 
     Return None if no known name is similar. An error proposes the found name.
     """
-    return next(iter(get_close_matches(name, list(known), n=1, cutoff=0.75)), None)
+    return next(iter(get_close_matches(name, list(known_names), n=1, cutoff=0.75)), None)
 
 
 def _boolean(value: object, release: str, scope: str) -> bool | None:

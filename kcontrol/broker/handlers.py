@@ -115,7 +115,7 @@ def leader_and_isr(ctx: BrokerContext, event: events.LeaderAndIsrRequest) -> Han
 def _partition_error(ctx: BrokerContext, tp: TopicPartition, entry: Any) -> str | None:
     """Return None if the broker accepts `entry`, the entry of `tp` in LeaderAndIsr, else the error.
 
-    The error "" (0.8.0, old leader epoch) is left out of the response.
+    The error "" means that the response has no error for this partition (0.8.0, old leader epoch).
     """
     if tp in ctx.offline_partitions:
         return "KAFKA_STORAGE_ERROR"
@@ -297,10 +297,11 @@ RETRIED_ERRORS = {"NOT_CONTROLLER": "always", "UNKNOWN_SERVER_ERROR": "is retrie
 
 
 def _refused_replicas(ctx: BrokerContext, tp: TopicPartition) -> tuple[int, ...]:
-    """Return the followers that the leader no longer proposes for the ISR, sorted by broker id.
+    """Return the followers, sorted by broker id, that the leader no longer proposes for the ISR.
 
-    They are in `ineligible_replicas`, or only in the pending ISR, which the controller has refused.
+    These are the followers of `ineligible_replicas` and of the pending ISR that are not in the ISR.
     """
+    # The controller has refused this pending ISR.
     held = ctx.hosted[tp]
     return tuple(
         sorted({*ctx.ineligible_replicas.get(tp, ()), *held.pending_isr} - set(held.leadership.isr))

@@ -134,9 +134,9 @@ class ReplicaLog(NamedTuple):
         known = earlier[-1].leader_epoch if earlier else leader_epoch
         return EpochEnd(known, later[0].start_offset)
 
-    def without(self, other: ReplicaLog) -> Records:
-        """Return the records of this log at offsets at which `other` has no record."""
-        kept = {record.offset for record in other.records}
+    def without(self, other_log: ReplicaLog) -> Records:
+        """Return the records of this log at offsets at which `other_log` has no record."""
+        kept = {record.offset for record in other_log.records}
         return tuple(record for record in self.records if record.offset not in kept)
 
     def without_times(self) -> ReplicaLog:
@@ -424,21 +424,22 @@ DIVERGENCE_CHECKS: dict[Truncation, Callable[[ReplicaLog, int, int], EpochEnd | 
 }  # fmt: skip
 
 
-def truncation_offset(log: ReplicaLog, diverging: EpochEnd) -> int:
+def truncation_offset(log: ReplicaLog, diverging_epoch: EpochEnd) -> int:
     """Return the offset from which on the follower with this log removes its records.
 
-    `diverging` is the leader's response: an epoch, and its end in the leader's log (-1: unknown).
+    `diverging_epoch` is the leader's response: an epoch, and its end in the leader's log (-1:
+    unknown).
 
     Source: AbstractFetcherThread.getOffsetTruncationState (2.8).
     """
-    if diverging.end_offset == UNKNOWN:
+    if diverging_epoch.end_offset == UNKNOWN:
         return log.high_watermark
-    own = log.end_offset_for(diverging.leader_epoch)
+    own = log.end_offset_for(diverging_epoch.leader_epoch)
     # No epoch, or an epoch later than all epochs of this log: the end in the response.
-    if diverging.leader_epoch == NO_EPOCH or own.end_offset == UNKNOWN:
-        return min(diverging.end_offset, log.log_end_offset)
+    if diverging_epoch.leader_epoch == NO_EPOCH or own.end_offset == UNKNOWN:
+        return min(diverging_epoch.end_offset, log.log_end_offset)
     # An epoch that this log lacks: the end of this log's largest epoch below it. The end in the
     # response counts only for an epoch that both logs have, or before all epochs of this log.
-    if own.leader_epoch != diverging.leader_epoch:
+    if own.leader_epoch != diverging_epoch.leader_epoch:
         return min(own.end_offset, log.log_end_offset)
-    return min(own.end_offset, diverging.end_offset, log.log_end_offset)
+    return min(own.end_offset, diverging_epoch.end_offset, log.log_end_offset)

@@ -142,33 +142,33 @@ def clean(log: ReplicaLog, release: str, now_ms: int) -> ReplaceSegments:
 
 
 def _should_retain(
-    record: StoredRecord, latest: Mapping[bytes, int], *, retains_tombstones: bool
+    record: StoredRecord, latest_offsets: Mapping[bytes, int], *, retains_tombstones: bool
 ) -> bool:
-    """Return whether a record of a closed segment stays; `latest` has the last offset of each key.
+    """Return whether a record of a closed segment stays in the log.
 
-    A record without a key, an earlier record of a key, and a tombstone (unless
-    `retains_tombstones`) are removed.
+    `latest_offsets` has the last offset of each key. A record without a key, an earlier record of a
+    key, and a tombstone (unless `retains_tombstones`) are removed.
 
     Source: shouldRetainRecord (2.8).
     """
     key = key_of(record)
-    if key is None or record.offset < latest.get(key, -1):
+    if key is None or record.offset < latest_offsets.get(key, -1):
         return False
     return data_of(record) is not None or retains_tombstones
 
 
 def _grouped(
-    closed: Sequence[tuple[Segment, tuple[StoredRecord, ...]]], settings: Compaction
+    closed_segments: Sequence[tuple[Segment, tuple[StoredRecord, ...]]], settings: Compaction
 ) -> list[Segment]:
-    """Return the segments that replace `closed`: neighbours that fit into one segment become one.
+    """Return the segments after the cleaning: neighbours that fit into one segment become one.
 
-    `closed` has pairs of a segment and its records before the cleaning, oldest first.
+    `closed_segments` has pairs of a segment and its records before the cleaning, oldest first.
 
     Source: Cleaner.groupSegmentsBySize (2.8).
     """
     found: list[Segment] = []
     size = 0
-    for segment, records in closed:
+    for segment, records in closed_segments:
         more = size_in_bytes(records, settings.message_format)
         if found and size + more <= settings.segment_bytes:
             # The joined segment has the first offset of the earliest segment and the time of the

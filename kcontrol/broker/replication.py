@@ -137,40 +137,40 @@ class AppendRequest(NamedTuple):
     record: Any
 
 
-def append_records(ctx: BrokerContext, asked: AppendRequest) -> Handler:
-    """Append the records of `asked`; then queue the event of `asked` with an error or "NONE".
+def append_records(ctx: BrokerContext, request: AppendRequest) -> Handler:
+    """Append the records of `request`; then queue the event of `request` with an error or "NONE".
 
     With acks -1 the event waits for the high watermark to pass the records, or for the timeout.
 
     Source: ReplicaManager.appendRecords (2.8), appendMessages (0.9).
     """
-    tp, waits = asked.partition, asked.acks == -1
-    error = None if asked.acks in ACKS else "INVALID_REQUIRED_ACKS"
+    tp, waits = request.partition, request.acks == -1
+    error = None if request.acks in ACKS else "INVALID_REQUIRED_ACKS"
     if tp in ctx.offline_partitions:
         error = error or "KAFKA_STORAGE_ERROR"
-    error = error or _refusal(ctx, tp, waits_for_isr=waits) or _oversize(ctx.logs[tp], asked)
-    offset = asked.records[-1].offset if asked.records else -1
-    delayed = DelayedAppend(offset, asked.event, asked.record)
-    if error or not asked.records:
+    error = error or _refusal(ctx, tp, waits_for_isr=waits) or _oversize(ctx.logs[tp], request)
+    offset = request.records[-1].offset if request.records else -1
+    delayed = DelayedAppend(offset, request.event, request.record)
+    if error or not request.records:
         yield from _complete(tp, delayed, error or "NONE")
         return
-    waits = waits and asked.event is not None
-    yield UpdateLog(tp, AppendRecords(asked.records, delayed if waits else None))
+    waits = waits and request.event is not None
+    yield UpdateLog(tp, AppendRecords(request.records, delayed if waits else None))
     if waits:
         # After the timeout the event has the error REQUEST_TIMED_OUT.
-        yield SetTimer(append_timer(tp, offset), asked.timeout_ms, AppendTimedOut(tp, offset))
+        yield SetTimer(append_timer(tp, offset), request.timeout_ms, AppendTimedOut(tp, offset))
     yield from _maybe_increment_high_watermark(ctx, tp, ctx.hosted[tp])
     if not waits:
         yield from _complete(tp, delayed, "NONE")
 
 
-def _oversize(log: ReplicaLog, asked: AppendRequest) -> str | None:
+def _oversize(log: ReplicaLog, request: AppendRequest) -> str | None:
     """Return RECORD_LIST_TOO_LARGE if the records are larger than `segment.bytes`, else None.
 
     A topic without `segment.bytes` has no limit. Source: Log.append (0.9, 2.8).
     """
     settings = log.compaction
-    if settings is None or size_in_bytes(asked.records, settings.message_format) <= (
+    if settings is None or size_in_bytes(request.records, settings.message_format) <= (
         settings.segment_bytes
     ):
         return None
@@ -201,17 +201,17 @@ def append_timed_out(ctx: BrokerContext, event: AppendTimedOut) -> Handler:
 
 
 def _complete(
-    tp: TopicPartition, delayed: DelayedProduce | DelayedAppend, error: str
+    tp: TopicPartition, operation: DelayedProduce | DelayedAppend, error: str
 ) -> Iterable[Effect]:
     """Yield the effects that end the wait of a produce request or of a coordinator's append.
 
     The response, or the event of the append, has `error`; "NONE" after success.
     """
-    if isinstance(delayed, DelayedProduce):
-        yield Respond(delayed.correlation_id, _produce_response(error))
-    elif delayed.event is not None:
-        yield CancelTimer(append_timer(tp, delayed.offset))
-        yield Enqueue(replace(delayed.event, error=error), cause=delayed.record)
+    if isinstance(operation, DelayedProduce):
+        yield Respond(operation.correlation_id, _produce_response(error))
+    elif operation.event is not None:
+        yield CancelTimer(append_timer(tp, operation.offset))
+        yield Enqueue(replace(operation.event, error=error), cause=operation.record)
 
 
 def update_follower_fetch_state(ctx: BrokerContext, event: FollowerFetch) -> Handler:
@@ -365,7 +365,7 @@ def _become_leader_or_follower(
 
 
 def _maybe_increment_high_watermark(
-    ctx: BrokerContext, tp: TopicPartition, held: HostedPartition
+    ctx: BrokerContext, tp: TopicPartition, hosted_partition: HostedPartition
 ) -> Handler:
     """Raise the high watermark to the least log end offset of the ISR and the pending ISR.
 
@@ -376,9 +376,9 @@ def _maybe_increment_high_watermark(
     log = ctx.logs[tp]
     least = effective_min_isr(ctx, tp)
     # Since 3.7 the high watermark stays while the ISR is too small (KAFKA-15583).
-    if ctx.rules.min_insync_replicas == EFFECTIVE and len(held.leadership.isr) < least:
+    if ctx.rules.min_insync_replicas == EFFECTIVE and len(hosted_partition.leadership.isr) < least:
         return
-    maximal_isr = {*held.leadership.isr, *held.pending_isr}
+    maximal_isr = {*hosted_partition.leadership.isr, *hosted_partition.pending_isr}
     followers = maximal_isr - {ctx.broker_id}
     reached = min([log.log_end_offset, *map(log.follower_end_offset, followers)])
     if reached <= log.high_watermark:

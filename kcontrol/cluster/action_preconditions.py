@@ -135,22 +135,22 @@ def ask(world: World, name: str, *request: object) -> str:
     """
     if missing := _consumer(world, name):
         return missing
-    me = world.consumers[name]
+    consumer = world.consumers[name]
     if consumer_clients.POLL_TIMEOUT in request and not consumer_clients.has_poll_timeout(world, name):
         return f"Consumers of Kafka {world.settings.release} have no max.poll.interval.ms, which came in 0.10.1: play a later one"
-    if consumer_clients.POLL_TIMEOUT in request and not me.member_id:
-        return f"Consumer {name} is not a member of group {me.group}, so no poll can time out: let it join first"
-    if me.condition == FROZEN:
+    if consumer_clients.POLL_TIMEOUT in request and not consumer.member_id:
+        return f"Consumer {name} is not a member of group {consumer.group}, so no poll can time out: let it join first"
+    if consumer.condition == FROZEN:
         return f"Consumer {name} is frozen and sends nothing: resume it first with ('resume_consumer', {name!r})"
-    if me.asked is not None:
+    if consumer.asked is not None:
         return f"Consumer {name} waits for the response to its last request: run the cluster first"
     if len(request) == 2 and request[0] in consumer_clients.REQUESTED:
         return reach(world, request[-1])
-    return no_coordinator(world, me.group)
+    return no_coordinator(world, consumer.group)
 
 
 def no_coordinator(world: World, group: str) -> str:
-    """Return why no broker can be reached that coordinates the group; to be called only if there is none."""
+    """Return why no reachable broker is the coordinator of the group. Call it only if this is so."""
     known = {tp.topic for process in world.processes.values() for tp in process.driver.broker.metadata}
     if world.processes and OFFSETS_TOPIC not in known:
         remedy = "let a consumer send FindCoordinator to one, which creates the topic"

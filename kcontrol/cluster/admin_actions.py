@@ -194,20 +194,20 @@ def create(world: World, path: str, text: str) -> None:
     world.write([(op,) for op in ops], ["create", path, text])
 
 
-def is_step(world: World, number: Any, do: Any) -> bool:
+def is_step(world: World, number: Any, step_actions: Any) -> bool:
     """Return whether the action ("scenario", number, do), which marks the begin of a scenario's step, is legal.
 
-    `number` must be an int, and `do` a mapping with the step's actions, such as {"kill": 1}.
+    `number` must be an int, and `step_actions` a mapping with the step's actions, such as {"kill": 1}.
     """
-    return isinstance(number, int) and isinstance(do, Mapping)
+    return isinstance(number, int) and isinstance(step_actions, Mapping)
 
 
-def note_step(world: World, number: int, do: Any) -> None:
+def note_step(world: World, number: int, step_actions: Any) -> None:
     """Add a `scenario` record to the journal: step `number` of a scenario begins; nothing changes in the cluster.
 
-    `do` describes the step, such as {"kill": 1}.
+    `step_actions` describes the step, such as {"kill": 1}.
     """
-    world.log("scenario", None, step=number, do=do)
+    world.log("scenario", None, step=number, do=step_actions)
 
 
 # ---------------------------------------------------------------- requests of an admin client to a broker
@@ -237,7 +237,11 @@ def reassign(world: World, broker: int, targets: Mapping[str, Any]) -> None:
 
     `targets` maps a partition such as "t-0" to its target replicas, or to None to cancel its reassignment.
     """
-    _ask(world, ["reassign", broker, dict(targets)], lambda sent: ApiPartitionReassignment(sent, _read(targets)))
+    _ask(
+        world,
+        ["reassign", broker, dict(targets)],
+        lambda correlation_id: ApiPartitionReassignment(correlation_id, _read(targets)),
+    )
 
 
 def list_reassignments(world: World, broker: int) -> None:

@@ -79,7 +79,7 @@ def reaches_before_renewal(world: World, n: int, receiver: int) -> bool:
 def can_send(world: World, n: int) -> bool:
     """Return whether broker `n` has pending requests to the controller, such as AlterIsr, and can send them now.
 
-    No request of the broker is in flight, and the receiver runs and would not refuse a request again.
+    It can if no request is in flight, the receiver runs, and the receiver would not refuse the requests again.
     """
     pending = world.network.pending(n)
     if not pending or len(pending) < len(world.network.to_controller[n]):
@@ -116,11 +116,11 @@ def send_requests(world: World, n: int) -> None:
     p.driver.enqueue(event, pending[0].record)
 
 
-def deliver_response(world: World, by: Driver, correlation_id: str, body: Any, record: RecordId) -> None:
-    """Deliver `body`, the response of the broker with the driver `by`, to the broker that waits for `correlation_id`.
+def deliver_response(world: World, controller_driver: Driver, correlation_id: str, body: Any, record: RecordId) -> None:
+    """Deliver the response of the controller with the driver `controller_driver` to the broker that sent the request.
 
-    `record` is the id of the journal record about this response; `body` is None if a resigned controller has dropped
-    the request.
+    `correlation_id` names the request, and `record` is the id of the journal record about the response. `body` is None if a
+    resigned controller has dropped the request.
     """
     for n, requests in world.network.to_controller.items():
         asked = [q for q in requests if q.correlation_id == correlation_id]
@@ -132,12 +132,12 @@ def deliver_response(world: World, by: Driver, correlation_id: str, body: Any, r
             _requeue(asked)
             return
         if is_alter_isr and NOT_CONTROLLER in (body["error"], *body["partitions"].values()):
-            refresh_controller(world, n, by.node)
+            refresh_controller(world, n, controller_driver.node)
         # The request becomes pending again.
         if is_alter_isr and body["error"] != "NONE":
             _requeue(asked)
             for request in asked:
-                request.refused_by = refusal_key(world, n, by.node)
+                request.refused_by = refusal_key(world, n, controller_driver.node)
             driver.log("request_refused", record, api=asked[0].api, error=body["error"])
             return
         world.network.settle(n, asked)
@@ -147,32 +147,32 @@ def deliver_response(world: World, by: Driver, correlation_id: str, body: Any, r
         return
 
 
-def disconnect(world: World, n: int, stopped: RecordId) -> None:
+def disconnect(world: World, n: int, stop_record: RecordId) -> None:
     """End the connections to broker `n`, whose process has ended: ControlledShutdown requests to it get DISCONNECTED.
 
-    `stopped` is the `stop` record of the process.
+    `stop_record` is the `stop` record of the process.
 
     Source: KafkaServer.controlledShutdown, `case ioe: IOException` (0.8.1, 2.8).
     """
     for asker, asked in list(world.network.to_controller.items()):
         lost = [request for request in asked if request.to == n]
         if lost and asker in world.processes:
-            lose(world, world.processes[asker].driver, lost, stopped, DISCONNECTED)
+            lose(world, world.processes[asker].driver, lost, stop_record, DISCONNECTED)
             begin_if_idle(world, asker)
 
 
-def lose(world: World, driver: Driver, lost: list[BrokerToControllerRequest], cause: RecordId, error: str) -> None:
-    """Queue one ControlledShutdownResponse with `error` at the broker that has sent the requests `lost`.
+def lose(world: World, driver: Driver, requests: list[BrokerToControllerRequest], cause: RecordId, error: str) -> None:
+    """Queue one ControlledShutdownResponse with `error` at the broker that has sent these `requests`.
 
     `driver` is the driver of this broker; `cause` is the journal record that ended the connection.
     """
-    world.network.settle(driver.node, lost)
-    record = world.log("controller_response", cause, broker=driver.node, requests=[str(q.record) for q in lost], error=error)
+    world.network.settle(driver.node, requests)
+    record = world.log("controller_response", cause, broker=driver.node, requests=[str(q.record) for q in requests], error=error)
     driver.enqueue(ControlledShutdownResponse(error, ()), record, "requests")
 
 
-def _requeue(asked: list[BrokerToControllerRequest]) -> None:
-    for request in asked:
+def _requeue(requests: list[BrokerToControllerRequest]) -> None:
+    for request in requests:
         request.receiver, request.correlation_id = -1, ""
 
 
@@ -186,9 +186,9 @@ def _response_event(api: str, body: Any) -> Event:
 
 
 def frozen_controller(world: World, n: int) -> int | None:
-    """Return the receiver of the oldest AlterIsr of broker `n` without a response, None if it is not frozen.
+    """Return the frozen controller whose AlterIsr response broker `n` waits for, None if there is none.
 
-    Return None also if the receiver is still the controller in the metadata of `n`.
+    Return None also if the metadata of `n` still name this broker as the controller.
     """
     for request in world.network.to_controller.get(n, ()):
         if request.api == "AlterIsr":

@@ -98,14 +98,14 @@ def named_by(world: World, broker: int, group: str) -> int | None:
     return metadata[tp].leader if tp in metadata else None
 
 
-def receiver(world: World, me: Consumer) -> int | None:
+def receiver(world: World, consumer: Consumer) -> int | None:
     """Return the broker for the consumer's next request: its last coordinator, if that process runs and is not frozen.
 
     Otherwise return the group's coordinator in the brokers' metadata, None without a coordinator there.
     """
-    if me.coordinator is not None and is_connected(world, me.coordinator):
-        return me.coordinator[0]
-    return coordinator(world, me.group)
+    if consumer.coordinator is not None and is_connected(world, consumer.coordinator):
+        return consumer.coordinator[0]
+    return coordinator(world, consumer.group)
 
 
 def is_connected(world: World, process: tuple[int, int]) -> bool:
@@ -124,27 +124,27 @@ def can_ask(world: World, name: Any, request: object, broker: object = None) -> 
     # The actions on a process, such as a restart, have no receiver.
     if request not in (*REQUESTED, RESTART, POLL_TIMEOUT) or (broker is not None and request not in REQUESTED):
         raise ValueError
-    me = world.consumers.get(name) if isinstance(name, str) else None
-    if me is None or request == RESTART:
-        return me is not None
+    consumer = world.consumers.get(name) if isinstance(name, str) else None
+    if consumer is None or request == RESTART:
+        return consumer is not None
     # A poll can time out only for a member whose client has max.poll.interval.ms.
-    if request == POLL_TIMEOUT and not (me.member_id and has_poll_timeout(world, name)):
+    if request == POLL_TIMEOUT and not (consumer.member_id and has_poll_timeout(world, name)):
         return False
-    return can_send(world, me, broker)
+    return can_send(world, consumer, broker)
 
 
-def is_number(value: object, least: int = 0) -> bool:
-    """Return whether an argument of an action is an int (no bool) that is not below `least`."""
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+def is_number(value: object, minimum: int = 0) -> bool:
+    """Return whether an argument of an action is an int (no bool) that is not below `minimum`."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= minimum
 
 
-def can_send(world: World, me: Consumer, broker: Any = None) -> bool:
+def can_send(world: World, consumer: Consumer, broker: Any = None) -> bool:
     """Return whether a consumer can send a request to `broker`, or to the group's coordinator if `broker` is None.
 
     A consumer that is frozen, or that waits for a response, can send nothing.
     """
-    reachable = receiver(world, me) is not None if broker is None else is_number(broker) and is_reachable(world, broker)
-    return me.asked is None and me.condition != FROZEN and reachable
+    reachable = receiver(world, consumer) is not None if broker is None else is_number(broker) and is_reachable(world, broker)
+    return consumer.asked is None and consumer.condition != FROZEN and reachable
 
 
 def has_poll_timeout(world: World, name: str) -> bool:
@@ -176,57 +176,62 @@ def send_request(world: World, name: str, request: str, broker: int | None = Non
 
     Source: HeartbeatThread.run and maybeLeaveGroup of AbstractCoordinator.java (0.10.1, 2.8), onJoinLeader (0.9, 2.8).
     """
-    me = world.consumers[name]
-    if request == RESTART or (request == POLL_TIMEOUT and me.instance_id is not None):
+    consumer = world.consumers[name]
+    if request == RESTART or (request == POLL_TIMEOUT and consumer.instance_id is not None):
         # A static member forgets its member id at a poll timeout, and sends nothing.
-        now = me.without_membership() if request == RESTART else me.after_loss(me.error)
+        now = consumer.without_membership() if request == RESTART else consumer.after_loss(consumer.error)
         note(world, name, now, world.log("act", None, action=["consumer", name, request]))
         return
-    own, id = consumer_config(world.settings, name), f"consumer {name} {me.requests + 1}"
+    config, id = consumer_config(world.settings, name), f"consumer {name} {consumer.requests + 1}"
     match request:
         case "join":
-            me = me._replace(condition=POLLING if me.condition == CLOSED else me.condition)
-            me = me if own.is_cooperative else me._replace(assignment=b"")
-            event: Any = _join(world, name, me, own, id)
+            consumer = consumer._replace(condition=POLLING if consumer.condition == CLOSED else consumer.condition)
+            consumer = consumer if config.is_cooperative else consumer._replace(assignment=b"")
+            event: Any = _join(world, name, consumer, config, id)
         case "sync":
-            leads = me.member_id == me.leader and bool(me.members)
+            leads = consumer.member_id == consumer.leader and bool(consumer.members)
             instances = {other.member_id: other.instance_id for other in world.consumers.values()} if leads else {}
             try:
                 assignor = world.settings.changes.strategies.get(consumer_protocol.OWN_ASSIGNOR)
-                assigned = consumer_protocol.assign(me, own, _topics(world), instances, assignor) if leads else {}
+                assigned = consumer_protocol.assign(consumer, config, _topics(world), instances, assignor) if leads else {}
             # A leader that cannot read a subscription sends nothing: its poll fails.
             except ValueError:
                 cause = world.log("act", None, action=["consumer", name, "assign"])
-                note(world, name, me.after_failed_read(world.clock(), rejoins=True), cause)
+                note(world, name, consumer.after_failed_read(world.clock(), rejoin_needed=True), cause)
                 return
-            event = e.SyncGroup(id, me.group, me.member_id, me.generation, assigned, me.instance_id)
+            event = e.SyncGroup(id, consumer.group, consumer.member_id, consumer.generation, assigned, consumer.instance_id)
         case "heartbeat":
-            event = e.Heartbeat(id, me.group, me.member_id, me.generation, me.instance_id)
+            event = e.Heartbeat(id, consumer.group, consumer.member_id, consumer.generation, consumer.instance_id)
         case _:
-            leaving = e.MemberIdentity(me.member_id, me.instance_id)
-            event = e.LeaveGroup(id, me.group, (leaving,))
-    _send(world, name, me, event, broker)
+            leaving = e.MemberIdentity(consumer.member_id, consumer.instance_id)
+            event = e.LeaveGroup(id, consumer.group, (leaving,))
+    _send(world, name, consumer, event, broker)
 
 
-def _join(world: World, name: str, me: Consumer, own: ConsumerConfig, correlation_id: str) -> e.JoinGroup:
-    """Return the JoinGroup of a consumer with the state `me` and the settings `own`.
+def _join(world: World, name: str, consumer: Consumer, config: ConsumerConfig, correlation_id: str) -> e.JoinGroup:
+    """Return the JoinGroup of a consumer with the state `consumer` and the settings `config`.
 
     The client's release decides which assignors the request offers and whether the client understands MEMBER_ID_REQUIRED.
     """
-    member_suffix = random.Random(f"{world.settings.seed}/{name}/{me.requests}").getrandbits(128)
-    requires_known_id = has_reaction(own.release, "MEMBER_ID_REQUIRED")
-    ids: tuple[Any, ...] = (me.instance_id, name, "/127.0.0.1", f"{member_suffix:032x}", requires_known_id)
-    offered = consumer_protocol.protocols(me, own, _topics(world))
-    timeouts = own[SESSION_MS], own.rebalance_timeout_ms
-    return e.JoinGroup(correlation_id, me.group, me.member_id, *timeouts, "consumer", offered, *ids)
+    member_suffix = random.Random(f"{world.settings.seed}/{name}/{consumer.requests}").getrandbits(128)
+    requires_known_id = has_reaction(config.release, "MEMBER_ID_REQUIRED")
+    ids: tuple[Any, ...] = (consumer.instance_id, name, "/127.0.0.1", f"{member_suffix:032x}", requires_known_id)
+    offered = consumer_protocol.protocols(consumer, config, _topics(world))
+    timeouts = config[SESSION_MS], config.rebalance_timeout_ms
+    return e.JoinGroup(correlation_id, consumer.group, consumer.member_id, *timeouts, "consumer", offered, *ids)
 
 
 def commit(world: World, name: str, partition: str, offset: int, metadata: str = "") -> None:
     """Send OffsetCommit for one partition, with the consumer's member id and generation, to its coordinator."""
-    me = world.consumers[name]
+    consumer = world.consumers[name]
     offsets = {TopicPartition.parse(partition): e.CommittedOffset(offset, metadata)}
-    id = f"consumer {name} {me.requests + 1}"
-    _send(world, name, me, e.OffsetCommit(id, me.group, me.member_id, me.generation, offsets, me.instance_id))
+    id = f"consumer {name} {consumer.requests + 1}"
+    _send(
+        world,
+        name,
+        consumer,
+        e.OffsetCommit(id, consumer.group, consumer.member_id, consumer.generation, offsets, consumer.instance_id),
+    )
 
 
 def _topics(world: World) -> dict[str, int]:
@@ -238,18 +243,18 @@ def _topics(world: World) -> dict[str, int]:
     return {topic: sum(tp.topic == topic for tp in known) for topic in {tp.topic for tp in known}}
 
 
-def _send(world: World, name: str, me: Consumer, event: Any, broker: int | None = None) -> None:
-    """Send the request `event` of the consumer `name`, whose state is `me`, to its coordinator, or to `broker` if given.
+def _send(world: World, name: str, consumer: Consumer, event: Any, broker: int | None = None) -> None:
+    """Send the request `event` of the consumer `name`, whose state is `consumer`, to its coordinator, or to `broker` if given.
 
     Store the receiver as the consumer's coordinator, unless `broker` is given.
     """
-    chosen = receiver(world, me) if broker is None else broker
+    chosen = receiver(world, consumer) if broker is None else broker
     assert chosen is not None
     driver = world.processes[chosen].driver
     process = chosen, driver.incarnation
     cause = world.log("act", None, action=["consumer", name, event.name])
-    known = process if broker is None else me.coordinator
-    now = me._replace(requests=me.requests + 1, asked=process, coordinator=known, active_at_ms=world.clock())
+    known = process if broker is None else consumer.coordinator
+    now = consumer._replace(requests=consumer.requests + 1, asked=process, coordinator=known, active_at_ms=world.clock())
     note(world, name, now, cause)
     driver.enqueue(event, cause)
     begin_if_idle(world, chosen, REQUESTS)
@@ -269,27 +274,33 @@ def record_response(world: World, correlation_id: str, body: Any, record: Record
     if not correlation_id.startswith("consumer "):
         return False
     name, number = correlation_id.removeprefix("consumer ").rsplit(" ", 1)
-    me = world.consumers[name]
-    if me.asked is not None and int(number) == me.requests:  # otherwise the process that sent the request has ended
-        now = _after_sync(world, name, me, body) if isinstance(body, e.SyncResult) else after_response(me, body, lost=False)
+    consumer = world.consumers[name]
+    if consumer.asked is not None and int(number) == consumer.requests:  # otherwise the process that sent the request has ended
+        now = (
+            _after_sync(world, name, consumer, body)
+            if isinstance(body, e.SyncResult)
+            else after_response(consumer, body, has_lost_partitions=False)
+        )
         note(world, name, now._replace(active_at_ms=world.clock()), record)
     return True
 
 
-def _after_sync(world: World, name: str, me: Consumer, body: e.SyncResult) -> Consumer:
+def _after_sync(world: World, name: str, consumer: Consumer, body: e.SyncResult) -> Consumer:
     """Return the state of a consumer after the response to SyncGroup.
 
     If the consumer cannot read the assignment in the response, its poll fails.
     """
     if body.error == "NONE" and not consumer_protocol.is_assignment(body.assignment):
-        now = me._replace(asked=None, state=STABLE)
-        return now.after_failed_read(world.clock(), rejoins=not has_poll_timeout(world, name))
-    return after_response(me, body, lost=consumer_config(world.settings, name).is_cooperative and _revokes(me, body))
+        now = consumer._replace(asked=None, state=STABLE)
+        return now.after_failed_read(world.clock(), rejoin_needed=not has_poll_timeout(world, name))
+    return after_response(
+        consumer, body, has_lost_partitions=consumer_config(world.settings, name).is_cooperative and _revokes(consumer, body)
+    )
 
 
-def _revokes(me: Consumer, body: e.SyncResult) -> bool:
+def _revokes(consumer: Consumer, body: e.SyncResult) -> bool:
     """Return whether the assignment in the response to SyncGroup lacks partitions that the consumer owns."""
-    return bool(set(consumer_protocol.partitions(me.assignment)) - set(consumer_protocol.partitions(body.assignment)))
+    return bool(set(consumer_protocol.partitions(consumer.assignment)) - set(consumer_protocol.partitions(body.assignment)))
 
 
 # ---------------------------------------------------------------- a consumer looks for its coordinator
@@ -305,17 +316,17 @@ def find_coordinator(world: World, name: str, broker: int) -> None:
 
     Source: handleFindCoordinatorRequest of KafkaApis.scala (2.8), handleGroupCoordinatorRequest (0.9).
     """
-    me, driver = world.consumers[name], world.processes[broker].driver
+    consumer, driver = world.consumers[name], world.processes[broker].driver
     cause = world.log("act", None, action=["find_coordinator", name, broker])
-    leader = named_by(world, broker, me.group)
+    leader = named_by(world, broker, consumer.group)
     admin_actions.create_offsets_topic(world, broker, cause)
     is_up = leader is not None and leader in world.processes
     # COORDINATOR_NOT_AVAILABLE if the metadata name no leader, or one that does not run.
     body = FindCoordinatorResult("NONE", leader) if is_up and leader is not None else FindCoordinatorResult(NOT_AVAILABLE, -1)
-    number = me.requests + 1
+    number = consumer.requests + 1
     answer = driver.log("respond", cause, correlation_id=f"consumer {name} {number}", body=body)
     found = None if body.error == NOT_AVAILABLE else (body.broker, world.processes[body.broker].driver.incarnation)
-    now = me._replace(coordinator=found, requests=number, error=body.error)
+    now = consumer._replace(coordinator=found, requests=number, error=body.error)
     note(world, name, now._replace(active_at_ms=world.clock()), answer)
 
 
@@ -339,10 +350,12 @@ def update_coordinators(world: World) -> None:
             if held or _resigns(p.driver.group, p.driver.broker, tp):
                 p.driver.enqueue(e.PartitionResigned(tp.partition, held.leadership.leader_epoch if held else None), cause)
         p.coordinated_partitions = frozenset(leads) | stopped
-    for name, me in world.consumers.items() if any(r.kind == "stop" for r in world.last_step) else ():
+    for name, consumer in world.consumers.items() if any(r.kind == "stop" for r in world.last_step) else ():
         # The coordinator's process has ended without a response: the connection of the consumer is closed.
-        if me.asked and (me.asked[0] not in world.processes or world.processes[me.asked[0]].driver.incarnation != me.asked[1]):
-            note(world, name, me._replace(asked=None, coordinator=None, error="disconnected"), None)
+        if consumer.asked and (
+            consumer.asked[0] not in world.processes or world.processes[consumer.asked[0]].driver.incarnation != consumer.asked[1]
+        ):
+            note(world, name, consumer._replace(asked=None, coordinator=None, error="disconnected"), None)
 
 
 def _keeps_log(broker: BrokerContext, tp: TopicPartition) -> bool:
@@ -368,4 +381,4 @@ def snapshot(world: World) -> dict[str, Any]:
     """Return {"consumers": {name: state of the consumer}} in JSON's types; {} in a world without consumers."""
     if not world.settings.consumers:
         return {}
-    return {"consumers": {name: to_json(me) for name, me in world.consumers.items()}}
+    return {"consumers": {name: to_json(consumer) for name, consumer in world.consumers.items()}}

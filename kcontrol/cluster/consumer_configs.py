@@ -107,19 +107,19 @@ class ConsumerConfig:
         return all(name == "cooperative-sticky" for name in self[STRATEGY])
 
 
-def checked(release: str, name: str, given: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the settings `given` for the consumer `name` with values of the types that a ConsumerConfig has.
+def checked(release: str, name: str, settings: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return the `settings` of the consumer `name` with values of the types that a ConsumerConfig has.
 
     Raises UserError for an unknown setting, an illegal value, or a heartbeat interval not below the session timeout.
     """
-    client = given.get(CLIENT, release)
+    client = settings.get(CLIENT, release)
     if not isinstance(client, str) or not _is_client_release(client):
         raise UserError(f"Consumer {name} cannot have {CLIENT} {client!r}: use a release of Kafka from 0.9 on, such as '0.9'.")
     legal = known(min(client, release, key=sort_key))
-    if unknown := [key for key in given if key not in legal]:
+    if unknown := [key for key in settings if key not in legal]:
         others = f"a consumer of Kafka {min(client, release, key=sort_key)} has {', '.join(legal)}"
         raise UserError(f"Consumer {name} has no setting {unknown[0]!r}; {others}.")
-    found = {key: _value(name, key, value) for key, value in given.items() if value is not None}
+    found = {key: _value(name, key, value) for key, value in settings.items() if value is not None}
     config = ConsumerConfig(release, found)
     for strategy in config[STRATEGY]:
         if not is_since(STRATEGIES[strategy], config.release):

@@ -76,8 +76,8 @@ def next_action(world: World, end_ms: int | None = None) -> Action | None:
     Return None at the virtual time `end_ms`; without `end_ms`, when nothing is left that changes a group.
     """
     # Heartbeats, and timers that change no group, can go on without end.
-    due = sorted((*_requests(world), *_deadlines(world)), key=lambda one: one.at_ms)
-    if end_ms is None and all(one.keeps for one in due):
+    due = sorted((*_requests(world), *_deadlines(world)), key=lambda item: item.at_ms)
+    if end_ms is None and all(item.keeps for item in due):
         return None
     now_ms = world.now_ms
     first = due[0] if due else None
@@ -89,33 +89,37 @@ def next_action(world: World, end_ms: int | None = None) -> Action | None:
 
 
 def _requests(world: World) -> Iterator[Due]:
-    for name, me in world.consumers.items():
-        if me.condition == FROZEN and me.resumes_at_ms is not None:
-            yield Due(me.resumes_at_ms, ("resume_consumer", name))
-        elif _is_active(world, name, me):
-            yield from _of_stuck(world, name, me) if me.condition == STUCK else (_of_polling(world, name, me),)
+    for name, consumer in world.consumers.items():
+        if consumer.condition == FROZEN and consumer.resumes_at_ms is not None:
+            yield Due(consumer.resumes_at_ms, ("resume_consumer", name))
+        elif _is_active(world, name, consumer):
+            yield from _of_stuck(world, name, consumer) if consumer.condition == STUCK else (_of_polling(world, name, consumer),)
 
 
-def _of_polling(world: World, name: str, me: Consumer) -> Due:
-    at_ms = me.active_at_ms + (0 if me.error in AT_ONCE else BACKOFF_MS)
-    if me.state == COMPLETING and not me.rejoin_needed:
+def _of_polling(world: World, name: str, consumer: Consumer) -> Due:
+    at_ms = consumer.active_at_ms + (0 if consumer.error in AT_ONCE else BACKOFF_MS)
+    if consumer.state == COMPLETING and not consumer.rejoin_needed:
         return Due(at_ms, ("consumer", name, "sync"))
-    if me.state != STABLE or me.rejoin_needed:
+    if consumer.state != STABLE or consumer.rejoin_needed:
         return Due(at_ms, ("consumer", name, "join"))
-    return _heartbeat(world, name, me)
+    return _heartbeat(world, name, consumer)
 
 
-def _heartbeat(world: World, name: str, me: Consumer) -> Due:
-    at_ms = me.active_at_ms + consumer_config(world.settings, name)[HEARTBEAT_MS]
-    return Due(at_ms, ("consumer", name, "heartbeat"), keeps=not me.error or me.error == "NONE" or me.condition == STUCK)
+def _heartbeat(world: World, name: str, consumer: Consumer) -> Due:
+    at_ms = consumer.active_at_ms + consumer_config(world.settings, name)[HEARTBEAT_MS]
+    return Due(
+        at_ms,
+        ("consumer", name, "heartbeat"),
+        keeps=not consumer.error or consumer.error == "NONE" or consumer.condition == STUCK,
+    )
 
 
-def _of_stuck(world: World, name: str, me: Consumer) -> Iterator[Due]:
-    if not me.member_id:
+def _of_stuck(world: World, name: str, consumer: Consumer) -> Iterator[Due]:
+    if not consumer.member_id:
         return
-    yield _heartbeat(world, name, me)
+    yield _heartbeat(world, name, consumer)
     if has_poll_timeout(world, name):
-        ends_ms = me.polled_at_ms + consumer_config(world.settings, name)[POLL_MS]
+        ends_ms = consumer.polled_at_ms + consumer_config(world.settings, name)[POLL_MS]
         yield Due(ends_ms, ("consumer", name, POLL_TIMEOUT))
 
 
@@ -132,12 +136,18 @@ def _is_renewed(world: World, event: Any) -> bool:
     """Return whether `event`, the event of a timer, is the session timeout of a member whose consumer sends heartbeats."""
     if not isinstance(event, e.SessionTimedOut):
         return False
-    holders = {n: me for n, me in world.consumers.items() if (me.group, me.member_id) == (event.group_id, event.member_id)}
-    return any(_is_active(world, name, me) for name, me in holders.items())
+    holders = {
+        n: consumer
+        for n, consumer in world.consumers.items()
+        if (consumer.group, consumer.member_id) == (event.group_id, event.member_id)
+    }
+    return any(_is_active(world, name, consumer) for name, consumer in holders.items())
 
 
-def _is_active(world: World, name: str, me: Consumer) -> bool:
+def _is_active(world: World, name: str, consumer: Consumer) -> bool:
     """Return whether a consumer sends requests by itself: it runs, can send, and no error has ended its requests."""
     # A consumer that cannot read its assignment no longer polls; only a heartbeat thread (0.10.1 on, KIP-62) still sends.
-    is_over = me.error in FATAL or (me.error == UNREADABLE and me.condition == STUCK and not has_poll_timeout(world, name))
-    return me.condition not in (FROZEN, CLOSED) and not is_over and can_send(world, me)
+    is_over = consumer.error in FATAL or (
+        consumer.error == UNREADABLE and consumer.condition == STUCK and not has_poll_timeout(world, name)
+    )
+    return consumer.condition not in (FROZEN, CLOSED) and not is_over and can_send(world, consumer)

@@ -30,7 +30,7 @@ OWN_ASSIGNOR = "assignor"
 """The name of a learner's assignor in the strategies of a run (the class `Changes`)."""
 
 
-def protocols(me: Consumer, config: ConsumerConfig, topics: Iterable[str]) -> tuple[GroupProtocol, ...]:
+def protocols(consumer: Consumer, config: ConsumerConfig, topics: Iterable[str]) -> tuple[GroupProtocol, ...]:
     """Return the protocols of a JoinGroup in the order of preference, each with the member's subscription.
 
     `topics` are all topics of the cluster, to which a consumer without the setting `topics` subscribes.
@@ -38,19 +38,20 @@ def protocols(me: Consumer, config: ConsumerConfig, topics: Iterable[str]) -> tu
     wanted = sorted(topics) if config[TOPICS] is None else list(config[TOPICS])
     given = config[METADATA]
     return tuple(
-        GroupProtocol(name, _subscription(me, config, name, wanted) if given is None else given) for name in config[STRATEGY]
+        GroupProtocol(name, _subscription(consumer, config, name, wanted) if given is None else given)
+        for name in config[STRATEGY]
     )
 
 
-def _subscription(me: Consumer, config: ConsumerConfig, strategy: str, topics: list[str]) -> bytes:
+def _subscription(consumer: Consumer, config: ConsumerConfig, strategy: str, topics: list[str]) -> bytes:
     version = int(is_since("2.4", config.release))
-    owned = by_topic(partitions(me.assignment)) if version and config.is_cooperative else []
+    owned = by_topic(partitions(consumer.assignment)) if version and config.is_cooperative else []
     data = config[USER_DATA]
-    if strategy == "sticky" and me.last_assignment:
-        generation = me.last_generation if is_since("2.3", config.release) else None
-        data = sticky_user_data(by_topic(partitions(me.last_assignment)), generation)
+    if strategy == "sticky" and consumer.last_assignment:
+        generation = consumer.last_generation if is_since("2.3", config.release) else None
+        data = sticky_user_data(by_topic(partitions(consumer.last_assignment)), generation)
     elif strategy == "cooperative-sticky" and is_since("2.8", config.release):
-        data = struct.pack(">i", me.last_generation)
+        data = struct.pack(">i", consumer.last_generation)
     return encode("subscription", version, sorted_subscription(version, {"topics": topics, "user_data": data, "owned": owned}))
 
 
@@ -71,13 +72,13 @@ def is_assignment(data: bytes) -> bool:
         return False
 
 
-def by_topic(found: Iterable[TopicPartition]) -> list[dict[str, Any]]:
-    """Return the partitions `found` as [{"topic": name, "partitions": [numbers]}].
+def by_topic(partitions: Iterable[TopicPartition]) -> list[dict[str, Any]]:
+    """Return `partitions` as [{"topic": name, "partitions": [numbers]}].
 
-    The topics have the order of a Java hash map, the numbers of a topic the order of `found`.
+    The topics have the order of a Java hash map, the numbers of a topic the order of `partitions`.
     """
     topics: dict[str, list[int]] = {}
-    for tp in found:
+    for tp in partitions:
         topics.setdefault(tp.topic, []).append(tp.partition)
     return [{"topic": topic, "partitions": topics[topic]} for topic in in_hash_order(topics)]
 
@@ -124,24 +125,24 @@ def _listed(entries: Iterable[Mapping[str, Any]]) -> Iterable[TopicPartition]:
 
 
 def assign(
-    me: Consumer,
+    consumer: Consumer,
     config: ConsumerConfig,
     topics: Mapping[str, int],
     instances: Mapping[str, str | None],
     own: Callable[..., Any] | None = None,
 ) -> dict[str, bytes]:
-    """Return the assignment that `me`, a group's leader, makes: member id to encoded partitions.
+    """Return the assignment that `consumer`, a group's leader, makes: member id to encoded partitions.
 
     `topics` maps a topic to its number of partitions. Raises ValueError for a subscription that cannot be read.
     """
-    members = dict(me.members)
+    members = dict(consumer.members)
     # The assignor visits the members in the order of Java's hash map.
-    asked = {id: read_subscription(members[id], me.protocol, instances.get(id)) for id in in_hash_order(members)}
+    asked = {id: read_subscription(members[id], consumer.protocol, instances.get(id)) for id in in_hash_order(members)}
     subscribed = {topic for member in asked.values() for topic in member.topics}
     known = {t: number for t, number in topics.items() if t in subscribed}
     # `own` is a learner's assignor; its third argument says whether it may withhold partitions, as the cooperative one does.
-    given = () if own is None else (me.protocol == "cooperative-sticky",)
-    found = (own or ASSIGNORS[me.protocol])(known, asked, *given) if asked else {}
+    given = () if own is None else (consumer.protocol == "cooperative-sticky",)
+    found = (own or ASSIGNORS[consumer.protocol])(known, asked, *given) if asked else {}
     version = int(is_since("2.4", config.release))
     made = {id: encode("assignment", version, {"partitions": by_topic(tps), "user_data": None}) for id, tps in found.items()}
     # The setting `protocol.assignment` replaces the bytes of each assignment.

@@ -73,15 +73,15 @@ class Consumer(NamedTuple):
             member_id="", generation=-1, leader="", members=(), assignment=b"", state=UNJOINED, rejoin_needed=False, error=error
         )
 
-    def after_failed_read(self, now_ms: int, *, rejoins: bool) -> Consumer:
+    def after_failed_read(self, now_ms: int, *, rejoin_needed: bool) -> Consumer:
         """Return the consumer after its poll could not decode a subscription or an assignment: it does not poll any more.
 
-        `rejoins` says whether the next poll would send JoinGroup.
+        `rejoin_needed` says whether the next poll would send JoinGroup.
 
         Source: joinGroupIfNeeded of AbstractCoordinator.java (2.8), ensureActiveGroup (0.9).
         """
         # A leader joins again, and so does a member of 0.9; since 0.10 a member reads the assignment again.
-        return self._replace(error=UNREADABLE, condition=STUCK, polled_at_ms=now_ms, rejoin_needed=rejoins)
+        return self._replace(error=UNREADABLE, condition=STUCK, polled_at_ms=now_ms, rejoin_needed=rejoin_needed)
 
     def without_times(self) -> Consumer:
         """Return the consumer with all times 0, for a fingerprint (`fingerprint.py`): times do not affect later steps."""
@@ -89,25 +89,30 @@ class Consumer(NamedTuple):
         return self._replace(active_at_ms=0, polled_at_ms=0, resumes_at_ms=resumes)
 
 
-def after_response(me: Consumer, body: Any, lost: bool) -> Consumer:
+def after_response(consumer: Consumer, body: Any, has_lost_partitions: bool) -> Consumer:
     """Return the state of a consumer after `body`, the response to its last request.
 
-    `lost` says whether the new assignment lacks partitions that the consumer owns; then the consumer joins once more.
+    `has_lost_partitions` says whether the new assignment lacks partitions that the consumer owns; then the consumer joins once
+    more.
     """
     error = error_of(body)
-    me = me._replace(error=error, asked=None, coordinator=None if error in MOVED else me.coordinator)
+    consumer = consumer._replace(error=error, asked=None, coordinator=None if error in MOVED else consumer.coordinator)
     if error in LOST:
-        return me.after_loss(error)
+        return consumer.after_loss(error)
     if isinstance(body, e.LeaveResult) and error == "NONE":
-        return me.after_loss(error)._replace(condition=CLOSED)
+        return consumer.after_loss(error)._replace(condition=CLOSED)
     if error == "ILLEGAL_GENERATION":
-        return me._replace(generation=-1, state=UNJOINED)
+        return consumer._replace(generation=-1, state=UNJOINED)
     if isinstance(body, e.JoinResult):
-        return _after_join(me, body)
+        return _after_join(consumer, body)
     if isinstance(body, e.SyncResult) and error == "NONE":
-        me = me._replace(assignment=body.assignment, last_assignment=body.assignment, last_generation=me.generation)
-        return me._replace(state=STABLE, rejoin_needed=lost)
-    return me._replace(rejoin_needed=me.rejoin_needed or error == "REBALANCE_IN_PROGRESS" or isinstance(body, e.SyncResult))
+        consumer = consumer._replace(
+            assignment=body.assignment, last_assignment=body.assignment, last_generation=consumer.generation
+        )
+        return consumer._replace(state=STABLE, rejoin_needed=has_lost_partitions)
+    return consumer._replace(
+        rejoin_needed=consumer.rejoin_needed or error == "REBALANCE_IN_PROGRESS" or isinstance(body, e.SyncResult)
+    )
 
 
 def error_of(body: Any) -> str:
@@ -122,9 +127,9 @@ def error_of(body: Any) -> str:
     return str(body.error)
 
 
-def _after_join(me: Consumer, body: e.JoinResult) -> Consumer:
+def _after_join(consumer: Consumer, body: e.JoinResult) -> Consumer:
     if body.error not in ("NONE", "MEMBER_ID_REQUIRED"):
-        return me._replace(state=UNJOINED)
-    me = me._replace(member_id=body.member_id, generation=body.generation, leader=body.leader, protocol=body.protocol)
+        return consumer._replace(state=UNJOINED)
+    consumer = consumer._replace(member_id=body.member_id, generation=body.generation, leader=body.leader, protocol=body.protocol)
     has_joined = body.error == "NONE"
-    return me._replace(members=body.members, state=COMPLETING if has_joined else UNJOINED, rejoin_needed=False)
+    return consumer._replace(members=body.members, state=COMPLETING if has_joined else UNJOINED, rejoin_needed=False)

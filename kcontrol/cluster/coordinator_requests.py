@@ -186,10 +186,12 @@ def ask(world: World, client: str, api: str, version: int, request: Mapping[str,
     if is_admin(api):
         id = f"{group_admin.PREFIX}{api} {cause.seq} {_group(request)}".strip()
     else:
-        me, process = world.consumers[client], (broker, driver.incarnation)
-        me = me._replace(requests=me.requests + 1, asked=process, coordinator=process, active_at_ms=world.clock())
-        consumer_clients.note(world, client, me, cause)
-        id = f"consumer {client} {me.requests}"
+        consumer, process = world.consumers[client], (broker, driver.incarnation)
+        consumer = consumer._replace(
+            requests=consumer.requests + 1, asked=process, coordinator=process, active_at_ms=world.clock()
+        )
+        consumer_clients.note(world, client, consumer, cause)
+        id = f"consumer {client} {consumer.requests}"
     driver.enqueue(event_of(api, request, id, Sender(client.lower(), HOST, version, f"{cause.seq:032x}")), cause)
     begin_if_idle(world, broker, THREAD)
 

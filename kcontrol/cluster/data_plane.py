@@ -155,7 +155,7 @@ def _changes_something(world: World, n: int, fetch: Fetch) -> bool:
 
 
 def fetch(world: World, follower: int, partition: str) -> None:
-    """Queue the follower's fetch at the leader and the response at the follower.
+    """Let a follower fetch from the leader: queue one event for the leader's broker and one for the follower's broker.
 
     Source: ReplicaManager.updateFollowerFetchState (2.8).
     """

@@ -22,14 +22,14 @@ LOCKED = ("LeaderAndIsr", "StopReplica")
 """The requests that take the lock of all replica changes (`replicaStateChangeLock`)."""
 
 
-def record_fetches(world: World, driver: Driver, correlation_id: str, received: RecordId) -> None:
+def record_fetches(world: World, driver: Driver, correlation_id: str, receive_record: RecordId) -> None:
     """Store in `network.fetching_from` the frozen leaders from which a broker fetches when a LeaderAndIsr arrives.
 
-    `received` is the journal record `receive` of the request.
+    `receive_record` is the journal record `receive` of the request.
     """
     frozen = {n for n, p in world.processes.items() if p.frozen}
     if frozen and driver.controller.rules.response_waits_for_fetch and (leaders := frozen & _followed_leaders(driver)):
-        world.network.fetching_from[correlation_id] = (received, tuple(sorted(leaders)))
+        world.network.fetching_from[correlation_id] = (receive_record, tuple(sorted(leaders)))
 
 
 def _followed_leaders(driver: Driver) -> set[int]:

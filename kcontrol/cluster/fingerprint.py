@@ -70,7 +70,7 @@ def fingerprint(world: World) -> str:
         parts += [text(driver(p.driver)), Text(process_state(n, p), ())]
     parts += map(text, _logs(world) if world.settings.data else ())
     if world.settings.consumers:
-        parts += [text(canonical({name: me.without_times() for name, me in world.consumers.items()}))]
+        parts += [text(canonical({name: consumer.without_times() for name, consumer in world.consumers.items()}))]
     return digest([*parts, *orphans_and_network(world.orphaned_sessions, world.network)])
 
 
@@ -213,13 +213,13 @@ def _logs(world: World) -> list[str]:
     ] + [f"{tp}{canonical(acknowledged)}" for tp, acknowledged in sorted(world.acknowledged.items())]
 
 
-def _waiting(delayed: DelayedProduce | DelayedAppend) -> int | str:
-    return f"{delayed.offset}{canonical(delayed.event)}" if isinstance(delayed, DelayedAppend) else delayed.offset
+def _waiting(operation: DelayedProduce | DelayedAppend) -> int | str:
+    return f"{operation.offset}{canonical(operation.event)}" if isinstance(operation, DelayedAppend) else operation.offset
 
 
-def _message(queued: Any, receiver: int) -> Any:
-    r = queued.requests
-    match queued.api:
+def _message(queued_request: Any, receiver: int) -> Any:
+    r = queued_request.requests
+    match queued_request.api:
         case "LeaderAndIsr":
             partitions = r.leader_and_isr[receiver]
         case "StopReplica":
@@ -233,7 +233,10 @@ def _message(queued: Any, receiver: int) -> Any:
 
 
 class Epoch(int):
-    """A broker epoch, which is a zxid. `str` returns <z17> for 17; `text` then replaces 17 by the zxid's rank."""
+    """A broker epoch, which is a zxid; its text is <z17> for 17.
+
+    `fingerprint.text` replaces the 17 by the rank of this zxid.
+    """
 
 
 def _data(data: bytes) -> str:

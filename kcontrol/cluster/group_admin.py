@@ -25,24 +25,25 @@ SINCE = {"ListGroups": "0.9", "DescribeGroups": "0.9", "DeleteGroups": "1.1", "O
 """The requests, each with the first release that has it. Source: KIP-229 (DeleteGroups), KIP-496 (OffsetDelete)."""
 
 
-def can_ask(world: World, broker: int, api: str, about: Sequence[str]) -> bool:
+def can_ask(world: World, broker: int, api: str, arguments: Sequence[str]) -> bool:
     """Return whether the run has consumers, the broker can be reached, and its release has the request `api`.
 
-    `about` has the groups, states or partitions of the request. Raises ValueError for an unknown `api` and a wrong `about`.
+    `arguments` has the groups, states or partitions of the request. Raises ValueError for an unknown `api` and a wrong
+    `arguments`.
     """
-    if api not in SINCE or isinstance(about, str) or not all(isinstance(word, str) for word in about):
+    if api not in SINCE or isinstance(arguments, str) or not all(isinstance(word, str) for word in arguments):
         raise ValueError
     if api == "OffsetDelete":
-        any(map(TopicPartition.parse, about[1:]))
-    if (api == "DescribeGroups" and len(about) != 1) or (api in ("DeleteGroups", "OffsetDelete") and not about):
+        any(map(TopicPartition.parse, arguments[1:]))
+    if (api == "DescribeGroups" and len(arguments) != 1) or (api in ("DeleteGroups", "OffsetDelete") and not arguments):
         raise ValueError
     return bool(world.settings.consumers) and is_since(SINCE[api], world.settings.release) and is_reachable(world, broker)
 
 
-def why_not(world: World, broker: int | None, api: str, about: Sequence[str]) -> str:
+def why_not(world: World, broker: int | None, api: str, arguments: Sequence[str]) -> str:
     """Return why the request `api` about groups, such as "DeleteGroups", cannot be sent now.
 
-    `about` has the groups, states or partitions of the request. To be called only if `can_ask` is false.
+    `arguments` has the groups, states or partitions of the request. To be called only if `can_ask` is false.
     """
     if not world.settings.consumers:
         return "Brokers coordinate groups only in a run with consumers, as in Lab(consumers={'anna': 'billing'})"
@@ -50,31 +51,33 @@ def why_not(world: World, broker: int | None, api: str, about: Sequence[str]) ->
         return f"Kafka {world.settings.release} has no {api}, which came in {SINCE[api]}"
     # The caller has found no coordinator of the group, or for ListGroups no broker at all.
     if broker is None:
-        return no_coordinator(world, about[0]) if about else "No broker can be reached: start or resume one, then ask again"
+        return (
+            no_coordinator(world, arguments[0]) if arguments else "No broker can be reached: start or resume one, then ask again"
+        )
     living = listed((n for n in sorted(world.processes) if is_reachable(world, n)), 30)
     return f"Broker {broker!r} cannot be reached; {f'those that can: {living}' if living else 'no broker can'}"
 
 
-def ask(world: World, broker: int, api: str, about: Sequence[str]) -> None:
+def ask(world: World, broker: int, api: str, arguments: Sequence[str]) -> None:
     """Send an administrator's request, such as DescribeGroups, to a broker.
 
-    `about` has the request's arguments: group ids, states (ListGroups), or a group id and partitions (OffsetDelete).
+    `arguments` has the request's arguments: group ids, states (ListGroups), or a group id and partitions (OffsetDelete).
     """
-    cause = world.log("act", None, action=["group_request", broker, api, list(about)])
-    correlation_id = f"{PREFIX}{api} {cause.seq} {' '.join(about[:1])}"
+    cause = world.log("act", None, action=["group_request", broker, api, list(arguments)])
+    correlation_id = f"{PREFIX}{api} {cause.seq} {' '.join(arguments[:1])}"
     driver = world.processes[broker].driver
-    driver.enqueue(_event(correlation_id, api, tuple(about), driver.broker.metadata), cause)
+    driver.enqueue(_event(correlation_id, api, tuple(arguments), driver.broker.metadata), cause)
     begin_if_idle(world, broker, REQUESTS)
 
 
-def _event(correlation_id: str, api: str, about: tuple[str, ...], known: Collection[TopicPartition]) -> Event:
+def _event(correlation_id: str, api: str, arguments: tuple[str, ...], known_partitions: Collection[TopicPartition]) -> Event:
     match api:
         case "ListGroups":
-            return e.ListGroups(correlation_id, about)
+            return e.ListGroups(correlation_id, arguments)
         case "DescribeGroups":
-            return e.DescribeGroup(correlation_id, about[0])
+            return e.DescribeGroup(correlation_id, arguments[0])
         case "DeleteGroups":
-            return e.DeleteGroups(correlation_id, tuple(dict.fromkeys(about)))
-    asked = tuple(dict.fromkeys(map(TopicPartition.parse, about[1:])))
-    named = tuple(tp for tp in asked if tp in known)
-    return e.OffsetDelete(correlation_id, about[0], named, tuple(tp for tp in asked if tp not in known))
+            return e.DeleteGroups(correlation_id, tuple(dict.fromkeys(arguments)))
+    asked = tuple(dict.fromkeys(map(TopicPartition.parse, arguments[1:])))
+    named = tuple(tp for tp in asked if tp in known_partitions)
+    return e.OffsetDelete(correlation_id, arguments[0], named, tuple(tp for tp in asked if tp not in known_partitions))

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 def replay_handler(
     thread: Thread, copy: Thread, context_name: str, *, pipelined: bool, handler: fx.Handler | None = None
 ) -> None:
-    """Give the thread `copy` a suspended handler that waits for an effect equal to that of the handler of `thread`.
+    """Copy the suspended handler of `thread` to the thread `copy`: both wait for equal effects.
 
-    Without `handler`, run the handler of `thread` again with its recorded results. Raises ValueError if this is impossible.
+    The copy is `handler` or, if it is None, a new handler that gets the recorded results of the first one. Raises ValueError if
+    the handler cannot be copied.
     """
     # A handler cannot be copied if it has no replay log, waits for nothing, or has released its lock.
     if thread.replay_log is None or thread.waits_for is None or thread.has_yielded_lock:
@@ -60,10 +61,10 @@ def _replay_results(thread: Thread, copy: Thread, context_name: str) -> fx.Handl
     return handler
 
 
-def _overwrite(context: Any, other: Any) -> None:
-    """Copy all values of the context `other` into `context` in place, since the handler may hold references to its parts."""
+def _overwrite(context: Any, source: Any) -> None:
+    """Copy all values of the context `source` into `context` in place, since the handler may hold references to its parts."""
     for name in type(context).__slots__:
-        own, value = getattr(context, name), getattr(other, name)
+        own, value = getattr(context, name), getattr(source, name)
         if isinstance(own, dict | set):
             own.clear()
             own.update(value)
@@ -74,9 +75,9 @@ def _overwrite(context: Any, other: Any) -> None:
             object.__setattr__(context, name, value)
 
 
-def _replay_round_trip(context: Any, context_name: str, effect: Any, answer: Any) -> None:
+def _replay_round_trip(context: Any, context_name: str, effect: Any, result: Any) -> None:
     if isinstance(effect, fx.Commit):
-        for change in answer.finished:
+        for change in result.finished:
             apply_state_change(context, change)
 
 

@@ -194,8 +194,8 @@ def reopen(world: World, client: str) -> None:
     world.log("reopen", None, client=client, session=world._tool.session_id)
 
 
-def _log_close(world: World, n: int, client: Client, closed: ClosedSession, cause: RecordId | None) -> None:
-    world.log("close", cause, broker=n, session=client.session_id, deleted=list(closed.deleted), zxid=closed.zxid)
+def _log_close(world: World, n: int, client: Client, closed_session: ClosedSession, cause: RecordId | None) -> None:
+    world.log("close", cause, broker=n, session=client.session_id, deleted=list(closed_session.deleted), zxid=closed_session.zxid)
 
 
 def exit_process(world: World, n: int) -> None:

@@ -95,15 +95,16 @@ class Network:
         for api, receiver in requests.in_send_order():
             self.channels.setdefault((sender, receiver), deque()).append(QueuedRequest(api, requests, record))
 
-    def close(self, sender: int, receivers: Collection[int], unread: Sequence[int]) -> list[int]:
+    def close(self, sender: int, receivers: Collection[int], unread_receivers: Sequence[int]) -> list[int]:
         """Drop the requests of `sender` to `receivers`, and return the receivers for which there was a request.
 
-        Requests that are in a receiver's socket stay, marked `is_orphaned`; for each of them `unread` has the receiver's id once.
+        Requests that are in a receiver's socket stay, marked `is_orphaned`; for each of them `unread_receivers` has the
+        receiver's id once.
         """
         closed = [r for r in receivers if any(not queued.is_orphaned for queued in self.channels.get((sender, r), ()))]
         for receiver in closed:
             self.thawed.discard((sender, receiver))
-            kept = list(self.channels.pop((sender, receiver)))[: unread.count(receiver)]
+            kept = list(self.channels.pop((sender, receiver)))[: unread_receivers.count(receiver)]
             if kept:
                 self.channels[sender, receiver] = deque(queued._replace(is_orphaned=True) for queued in kept)
         for correlation_id, pair in list(self.in_flight.items()):
@@ -116,31 +117,32 @@ class Network:
         waiting = self.channels.get((sender, receiver), ())
         return (sender, receiver) not in self.in_flight.values() and any(not queued.is_orphaned for queued in waiting)
 
-    def unread(self, sender: int, frozen: Collection[int]) -> list[int]:
+    def unread(self, sender: int, frozen_brokers: Collection[int]) -> list[int]:
         """Return the frozen brokers that have requests of this sender in their sockets, a broker once for each request."""
-        pairs = [(sender, to) for to in sorted(frozen) if (sender, to) in self.channels]
+        pairs = [(sender, to) for to in sorted(frozen_brokers) if (sender, to) in self.channels]
         return [to for by, to in pairs for _ in range(self._orphans(by, to) + self.awaits_response(by, to))]
 
     def _orphans(self, sender: int, receiver: int) -> int:
         return sum(queued.is_orphaned for queued in self.channels[sender, receiver])
 
-    def orphaned_senders(self, receiver: int, living: Mapping[int, int]) -> list[int]:
+    def orphaned_senders(self, receiver: int, incarnations: Mapping[int, int]) -> list[int]:
         """Return the senders of requests that this receiver has not read and whose responses no process awaits.
 
-        A sender is named once per request. `living` maps a running broker to its incarnation (2: the second start).
+        A sender is named once per request. `incarnations` maps a running broker to its incarnation (2: the second start).
         """
         unread = [(by, queued) for (by, to), waiting in sorted(self.channels.items()) if to == receiver for queued in waiting]
-        return [by for by, queued in unread if queued.is_orphaned or living.get(by) != queued.record.incarnation]
+        return [by for by, queued in unread if queued.is_orphaned or incarnations.get(by) != queued.record.incarnation]
 
-    def remove_process(self, broker: int, unread: Sequence[int], orphaned: Sequence[int]) -> None:
+    def remove_process(self, broker: int, unread_receivers: Sequence[int], orphaned_senders: Sequence[int]) -> None:
         """Drop the requests of a broker whose process has ended, and requests to this broker without a waiting sender.
 
-        `unread` and `orphaned` are the results of the methods `unread` and `orphaned_senders` for this broker.
+        `unread_receivers` and `orphaned_senders` are the results of the methods `unread` and `orphaned_senders` for this
+        broker.
         """
         for pair, waiting in [(pair, waiting) for pair, waiting in self.channels.items() if broker in pair]:
             # Its own requests are dropped, except those in sockets of frozen brokers; requests to it stay at their senders,
             # except those for whose response no process waits.
-            begin, end = (0, unread.count(pair[1])) if pair[0] == broker else (orphaned.count(pair[0]), None)
+            begin, end = (0, unread_receivers.count(pair[1])) if pair[0] == broker else (orphaned_senders.count(pair[0]), None)
             kept = list(waiting)[begin:end]
             self.channels[pair] = deque(kept)
             if not kept:
@@ -162,13 +164,13 @@ class Network:
         busy = set(self.in_flight.values())
         return sorted(pair for pair, waiting in self.channels.items() if waiting and pair not in busy)
 
-    def request_event(self, pair: tuple[int, int]) -> events.Event:
+    def request_event(self, channel: tuple[int, int]) -> events.Event:
         """Mark the oldest request of the channel (sender, receiver) as in flight; return the event for the receiver."""
-        queued = self.channels[pair][0]
-        requests, receiver = queued.requests, pair[1]
+        queued = self.channels[channel][0]
+        requests, receiver = queued.requests, channel[1]
         sent = queued.record
         correlation_id = f"{sent.node}.{sent.incarnation}-{receiver}-{sent.seq}-{queued.api}"
-        self.in_flight[correlation_id] = pair
+        self.in_flight[correlation_id] = channel
         header = {
             "correlation_id": correlation_id,
             "request": queued.record,
@@ -197,9 +199,9 @@ class Network:
             del self.channels[pair]
         return pair, queued
 
-    def settle(self, broker: int, answered: list[BrokerToControllerRequest]) -> None:
-        """Remove `answered`, requests of `broker` to the controller that have a response or will get none."""
-        self.to_controller[broker] = [q for q in self.to_controller[broker] if q not in answered]
+    def settle(self, broker: int, requests: list[BrokerToControllerRequest]) -> None:
+        """Remove `requests`, which `broker` has sent to the controller: each has a response or will get none."""
+        self.to_controller[broker] = [q for q in self.to_controller[broker] if q not in requests]
         if not self.to_controller[broker]:
             del self.to_controller[broker]
 
@@ -207,20 +209,22 @@ class Network:
         return [q for q in self.to_controller.get(broker, []) if q.receiver == -1]
 
 
-def response_event(queued: QueuedRequest, receiver: int, body: Any, controller: ControllerContext) -> events.Event | None:
+def response_event(queued_request: QueuedRequest, receiver: int, body: Any, controller: ControllerContext) -> events.Event | None:
     """Return the event by which a controller handles the response `body` of the broker `receiver`.
 
     Return None if the controller ignores the response.
     """
-    if queued.api == "LeaderAndIsr":
+    if queued_request.api == "LeaderAndIsr":
         if not controller.rules.outlives_log_dir:
             return None
         errors = tuple(body["errors"].items())
-        return events.LeaderAndIsrResponseReceived(receiver, body["error"], errors, queued.requests.leader_and_isr[receiver])
-    if queued.api == "UpdateMetadata":
+        return events.LeaderAndIsrResponseReceived(
+            receiver, body["error"], errors, queued_request.requests.leader_and_isr[receiver]
+        )
+    if queued_request.api == "UpdateMetadata":
         is_handled = controller.rules.handles_metadata_responses
         return events.UpdateMetadataResponseReceived(receiver, body["error"]) if is_handled else None
-    sent = queued.requests.stop_replica[receiver]
+    sent = queued_request.requests.stop_replica[receiver]
     answered = sent if body["error"] == "NONE" else body["errors"]
     # The event has only the replicas whose topics are being deleted.
     deleted = tuple(tp for tp in answered if sent[tp].delete and controller.is_deletion_in_progress(tp, receiver))

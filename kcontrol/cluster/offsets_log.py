@@ -51,9 +51,9 @@ def append(driver: Driver, effect: Append, record: RecordId) -> None:
 
 
 def read(driver: Driver, tp: TopicPartition, offset: int) -> tuple[LogBatch, ...] | None:
-    """Return batches from an offset on that fit into `offsets.load.buffer.size`; None if this broker is not the leader.
+    """Read batches of a log, the first one with the record at `offset`, up to `offsets.load.buffer.size` bytes.
 
-    Source: Log.read (2.8).
+    Return None if this broker is not the leader. Source: Log.read (2.8).
     """
     log, group = driver.broker.logs.get(tp), driver.group
     if log is None or group is None or not driver.broker.is_leader(tp):

@@ -41,7 +41,9 @@ def threads(
     Each thread gets the context that its handlers change. With `group`, the two threads of a group coordinator follow.
     """
     contexts = {"controller": controller, "broker": broker}
-    found = [Thread(name, contexts[room], HANDLE[room], lock) for name, room, lock in design_of(rules).threads]
+    found = [
+        Thread(name, contexts[context_name], HANDLE[context_name], lock) for name, context_name, lock in design_of(rules).threads
+    ]
     return found + ([Thread(name, group, handle_group_event) for name in (REQUESTS, SCHEDULER)] if group else [])
 
 
@@ -97,34 +99,39 @@ def contexts(settings: Settings, broker_id: int) -> tuple[ControllerContext, Bro
 
 
 def copy_driver(
-    driver: Driver, client: Client, journal: Journal, clock: Callable[[], int], outbox: Outbox, *, move: bool = False
+    driver: Driver, client: Client, journal: Journal, clock: Callable[[], int], outbox: Outbox, *, moves_handlers: bool = False
 ) -> Driver:
     """Return a copy of a broker's driver that uses this client, journal, clock and outbox.
 
-    With `move` only the copy can continue the suspended handlers. Raises ValueError if a suspended handler cannot be copied.
+    With `moves_handlers` only the copy can continue the suspended handlers. Raises ValueError if a suspended handler cannot be
+    copied.
     """
     copies = driver.controller.copy(), driver.broker.copy()
-    # With `move` the copy takes over the suspended handlers with their contexts; the original can still be read and copied, but
-    # its suspended handlers cannot go on.
-    contexts = (driver.controller, driver.broker) if move else copies
+    # With `moves_handlers` the copy takes over the suspended handlers with their contexts; the original can still be read and
+    # copied, but its suspended handlers cannot go on.
+    contexts = (driver.controller, driver.broker) if moves_handlers else copies
     group = driver.group.copy() if driver.group else None
     copied_contexts = {id(driver.controller): contexts[0], id(driver.broker): contexts[1], id(driver.group): group}
     threads = [Thread(t.name, copied_contexts[id(t.context)], t.handle, t.lock) for t in driver.threads.values()]
     copied = Driver(driver.node, driver.incarnation, client, journal, clock, outbox, *contexts, threads, driver.route)
     copied.group = group
-    if move:
+    if moves_handlers:
         driver.controller, driver.broker = copies
     for name, thread in driver.threads.items():
         other = copied.threads[name]
         other.queue = thread.queue.copy()
-        if move:
+        if moves_handlers:
             thread.context = driver.controller if other.context is copied.controller else driver.broker
         if thread.handler is not None:
-            room = (
+            context_name = (
                 "controller" if thread.context is driver.controller else "group" if thread.context is driver.group else "broker"
             )
             replay_handler(
-                thread, other, room, pipelined=driver.controller.rules.pipelined, handler=thread.handler if move else None
+                thread,
+                other,
+                context_name,
+                pipelined=driver.controller.rules.pipelined,
+                handler=thread.handler if moves_handlers else None,
             )
     copied.watched, copied.timers, copied.parked = driver.watched.copy(), driver.timers.copy(), driver.parked.copy()
     copied.under_replicated, copied.keeps_replay_logs, copied.locks = (

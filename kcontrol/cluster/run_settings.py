@@ -84,6 +84,6 @@ class Settings:
         """Return the rules of the release's group coordinator with this run's `rule_changes`."""
         return group_rules(self.release).with_changes(**self._changes_of(GroupRules))
 
-    def _changes_of(self, of: type[Rules | GroupRules]) -> dict[str, Any]:
-        other = declared(GroupRules if of is Rules else Rules)
+    def _changes_of(self, rules_class: type[Rules | GroupRules]) -> dict[str, Any]:
+        other = declared(GroupRules if rules_class is Rules else Rules)
         return {name: value for name, value in self.rule_changes.items() if name not in other}

@@ -90,15 +90,15 @@ def without_defaults(state: dict[str, Any]) -> dict[str, Any]:
     # The state that `journal.fold` computes lacks fields that have never changed.
     nodes = {}
     for n, node in state["nodes"].items():
-        rooms = {
-            room: _without_default_fields(node[room], cls)
-            for room, cls in (("controller", ControllerContext), ("broker", BrokerContext))
+        contexts = {
+            context_name: _without_default_fields(node[context_name], cls)
+            for context_name, cls in (("controller", ControllerContext), ("broker", BrokerContext))
         }
-        rooms |= {"group": _without_default_fields(node["group"], GroupContext)} if "group" in node else {}
-        nodes[n] = node | rooms | {"queues": {name: waiting for name, waiting in node["queues"].items() if waiting}}
+        contexts |= {"group": _without_default_fields(node["group"], GroupContext)} if "group" in node else {}
+        nodes[n] = node | contexts | {"queues": {name: waiting for name, waiting in node["queues"].items() if waiting}}
     return state | {"nodes": nodes}
 
 
-def _without_default_fields(room: dict[str, Any], cls: Any) -> dict[str, Any]:
+def _without_default_fields(context_fields: dict[str, Any], cls: Any) -> dict[str, Any]:
     first = {f.name: f.default for f in fields(cls)}
-    return {name: value for name, value in room.items() if value not in ({}, [], first[name])}
+    return {name: value for name, value in context_fields.items() if value not in ({}, [], first[name])}

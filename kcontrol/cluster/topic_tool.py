@@ -22,8 +22,8 @@ class TopicRefused(ValueError):
     """The error for a topic that Kafka's tool refuses; its text is the reason."""
 
 
-def check_name(name: object, others: Iterable[str], release: str) -> str:
-    """Return `name` if a new topic may have this name beside the topics `others`.
+def check_name(name: object, existing_names: Iterable[str], release: str) -> str:
+    """Return `name` if a new topic may have this name beside topics with the `existing_names`.
 
     Raises TopicRefused for a name with a wrong length or character, or (since 0.9) that differs from another only in "." and
     "_".
@@ -43,7 +43,7 @@ def check_name(name: object, others: Iterable[str], release: str) -> str:
         legal = f"its characters are {LEGAL_CHARACTERS}"
         raise TopicRefused(f"a topic's name cannot contain {wrong[0]!a}; {legal}")
     metric = name.replace(".", "_")
-    alike = [other for other in others if other != name and other.replace(".", "_") == metric]
+    alike = [other for other in existing_names if other != name and other.replace(".", "_") == metric]
     if alike and value_in_force(REFUSES_COLLISIONS, release):
         reason = "differ only in '.' and '_', which metric names do not distinguish"
         raise TopicRefused(f"{name} and {alike[0]} {reason}")

@@ -219,11 +219,11 @@ class World:
             copied.step(action)
         return copied
 
-    def keep_replay_logs(self, keep: bool) -> None:
+    def keep_replay_logs(self, is_enabled: bool) -> None:
         """Set whether handlers that begin later store their inputs, so that a copy of the world can repeat them."""
-        self.keeps_replay_logs = keep
+        self.keeps_replay_logs = is_enabled
         for p in self.processes.values():
-            p.driver.keeps_replay_logs = keep
+            p.driver.keeps_replay_logs = is_enabled
 
     keeps_replay_logs = False
 
@@ -346,15 +346,15 @@ class World:
         """Return for each path whether ZooKeeper has a znode there."""
         return [stat is not None for stat in retry_read(lambda: self.tool.exists(paths, False))]
 
-    def write(self, transactions: list[tuple[Op, ...]], act: list[Any]) -> RecordId:
+    def write(self, transactions: list[tuple[Op, ...]], action: list[Any]) -> RecordId:
         """Perform these transactions as a client that is no broker; return the journal record of the last transaction.
 
-        `act`, an action, is the cause. Raises UserError if ZooKeeper refuses the first transaction.
+        `action` is the cause. Raises UserError if ZooKeeper refuses the first transaction.
         """
         written = self.tool.write(transactions)
         if written[0].error:
             raise UserError(f"ZooKeeper refuses the write to {transactions[0][0].path}: {written[0].error}.")
-        latest = cause = self.log("act", None, action=act)
+        latest = cause = self.log("act", None, action=action)
         for ops, result in zip(transactions, written, strict=True):
             versions, paths = result.versions or (None,) * len(ops), result.paths or [op.path for op in ops]
             stored = zip(ops, paths, versions, strict=True)

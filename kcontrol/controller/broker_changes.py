@@ -48,9 +48,9 @@ def broker_change(ctx: ControllerContext, event: events.BrokerChange) -> Handler
 
 
 def _add(
-    registered: dict[int, zk.BrokerEndpoint], epochs: dict[int, int], brokers: Brokers
+    endpoints: dict[int, zk.BrokerEndpoint], epochs: dict[int, int], brokers: Brokers
 ) -> Handler:
-    yield UpdateContext("live_brokers", {b: registered[b] for b in brokers})
+    yield UpdateContext("live_brokers", {b: endpoints[b] for b in brokers})
     yield UpdateContext("live_broker_epochs", {b: epochs[b] for b in brokers})
 
 
@@ -103,17 +103,17 @@ def on_broker_failure(ctx: ControllerContext, brokers: Brokers) -> Handler:
 
 
 def on_replicas_become_offline(
-    ctx: ControllerContext, replicas: Iterable[PartitionReplica], dead: Brokers = ()
+    ctx: ControllerContext, replicas: Iterable[PartitionReplica], dead_brokers: Brokers = ()
 ) -> Handler:
     """Elect leaders for partitions without a live leader, then move `replicas` Offline.
 
-    `dead` has the ids of failed brokers; only releases before 1.1 find leaderless partitions by
-    these ids.
+    `dead_brokers` has the ids of failed brokers; only releases before 1.1 find leaderless
+    partitions by these ids.
 
     Source: KafkaController.onReplicasBecomeOffline (2.8; 3.1, KAFKA-13225).
     """
     replicas = tuple(replicas)
-    waiting = ctx.design.machines.leaderless(ctx, dead)
+    waiting = ctx.design.machines.leaderless(ctx, dead_brokers)
     yield from partition_machine.handle_state_changes(ctx, waiting, PartitionState.OFFLINE)
     elected = yield from failover_steps.trigger_online_partition_state_change(ctx)
     staying = [r for r in replicas if not ctx.is_queued_for_deletion(r.topic)]
@@ -129,11 +129,11 @@ def on_replicas_become_offline(
         yield from send_update_metadata_request(ctx, ctx.live_or_shutting_down_broker_ids)
 
 
-def leaderless(ctx: ControllerContext, dead: Collection[int]) -> tuple[TopicPartition, ...]:
+def leaderless(ctx: ControllerContext, dead_brokers: Collection[int]) -> tuple[TopicPartition, ...]:
     """Return the partitions without an online leader whose topics are not being deleted.
 
-    `dead`, the brokers that died, has no effect here: only releases before 1.1 use it. Source:
-    KafkaController.onReplicasBecomeOffline (1.1).
+    `dead_brokers`, the brokers that died, has no effect here: only releases before 1.1 use it.
+    Source: KafkaController.onReplicasBecomeOffline (1.1).
     """
     return ctx.partitions_with_offline_leader()
 

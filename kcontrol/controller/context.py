@@ -260,8 +260,8 @@ def apply_update(context: Any, update: UpdateContext) -> None:
         _adjust(context, before, _count(context, counted))
 
 
-def _update_replica_states(held: ReplicaStates, update: UpdateContext) -> None:
-    by_broker: Any = held.by_broker
+def _update_replica_states(replica_states: ReplicaStates, update: UpdateContext) -> None:
+    by_broker: Any = replica_states.by_broker
     if update.clear:
         by_broker.clear()
     for replica in update.remove:
@@ -314,7 +314,7 @@ Counts = tuple[int, int]
 def _counted(ctx: ControllerContext, update: UpdateContext) -> Collection[TopicPartition]:
     """Return the partitions for which `update` may change whether they are Offline or imbalanced.
 
-    The update changes assignments, leadership, partition states or topics in deletion (COUNTED).
+    `update` must be an update of a field in COUNTED, such as the leaderships.
     """
     held = getattr(ctx, update.field)
     named = dict.fromkeys((*(held if update.clear else ()), *update.remove, *(update.put or ())))

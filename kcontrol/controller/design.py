@@ -81,9 +81,9 @@ EventGroup = tuple[type[Event], bool, Callable[["ControllerContext", Any], Handl
 
 
 class WatchRow(NamedTuple):
-    """The event that is queued for a ZooKeeper notification of one type, if its path fits.
+    """A rule for ZooKeeper's notifications: which notifications queue the controller event `event`.
 
-    `change` is the type of the notification, and `path` a regular expression for its path.
+    The notification has the type `change`, and its path matches the regular expression `path`.
     """
 
     change: str

@@ -118,21 +118,22 @@ def initialize_context(ctx: ControllerContext) -> Handler:
 
     Source: KafkaController.initializeControllerContext (2.8).
     """
-    yield from update_cluster_state(ctx, listens=True)
+    yield from update_cluster_state(ctx, registers_handlers=True)
     yield from register_broker_modifications_handlers(ctx.live_or_shutting_down_broker_ids)
     yield from update_leader_and_isr_cache(ctx, ctx.assignments)
 
 
-def update_cluster_state(ctx: ControllerContext, *, listens: bool) -> Handler:
-    """Read brokers and topics into the context; clear leadership and the brokers that shut down.
+def update_cluster_state(ctx: ControllerContext, *, registers_handlers: bool) -> Handler:
+    """Read the brokers and topics of ZooKeeper into the context, and clear its other fields.
 
-    If `listens`, register the handler of each topic's znode.
+    Cleared are the leadership of partitions and the set of brokers that are shutting down. If
+    `registers_handlers`, register the handler of each topic's znode.
     """
     yield from update_live_brokers(ctx)
     (names,) = yield effects.Children((zk.TOPICS,), watch=True)
     yield effects.UpdateContext("all_topics", names or (), clear=True)
     yield effects.UpdateContext("assignments", clear=True)
-    yield from update_topics(ctx, names or (), listens=listens)
+    yield from update_topics(ctx, names or (), registers_handlers=registers_handlers)
     moving = {
         tp: assignment.target
         for tp, assignment in ctx.assignments.items()
@@ -186,18 +187,19 @@ def read_registrations(ctx: ControllerContext, ids: Sequence[int]) -> Handler:
 
 
 def update_topics(
-    ctx: ControllerContext, topics: Iterable[str], *, listens: bool = True
+    ctx: ControllerContext, topics: Iterable[str], *, registers_handlers: bool = True
 ) -> Handler:
     """Read assignments and ids of these topics into the context, and return the partitions.
 
-    A topic without a znode is left out. If `listens`, register the handler of each topic znode.
+    A topic without a znode is left out. If `registers_handlers`, register the handler of each topic
+    znode.
     """
     topics = tuple(topics)
-    for topic in topics if listens else ():
+    for topic in topics if registers_handlers else ():
         yield effects.RegisterZNodeHandler(zk.topic_path(topic))
     if not topics:
         return ()
-    znodes = yield effects.Read(tuple(map(zk.topic_path, topics)), watch=listens)
+    znodes = yield effects.Read(tuple(map(zk.topic_path, topics)), watch=registers_handlers)
     found = {
         topic: zk.decode_topic(znode.data)
         for topic, znode in zip(topics, znodes, strict=True)
@@ -208,7 +210,7 @@ def update_topics(
         for t, value in found.items()
         for p, a in sorted(value.partitions.items())
     }
-    if any(value.topic_id for value in found.values()) or listens:
+    if any(value.topic_id for value in found.values()) or registers_handlers:
         yield effects.UpdateContext(
             "topic_ids", {topic: value.topic_id for topic, value in found.items() if value.topic_id}
         )
@@ -250,17 +252,17 @@ def start_replica_machine(ctx: ControllerContext) -> Handler:
         yield from replica_machine.handle_state_changes(ctx, offline, ReplicaState.OFFLINE)
 
 
-def initialize_replica_states(ctx: ControllerContext, dead: ReplicaState) -> Handler:
-    """Set each replica Online, or to the state `dead` if it is not online, without a transition.
+def initialize_replica_states(ctx: ControllerContext, offline_state: ReplicaState) -> Handler:
+    """Set each replica on a live broker Online and every other replica to `offline_state`.
 
-    Return two lists: the online replicas and the other replicas.
+    No transition is checked. Return two lists: the Online replicas and the other replicas.
 
     Source: ReplicaStateMachine.initializeReplicaState (2.8).
     """
     everything = ctx.replicas_of(ctx.assignments)
     online = [r for r in everything if ctx.is_replica_online(r.broker_id, r.topic_partition)]
     offline = [r for r in everything if not ctx.is_replica_online(r.broker_id, r.topic_partition)]
-    states = dict.fromkeys(online, ReplicaState.ONLINE) | dict.fromkeys(offline, dead)
+    states = dict.fromkeys(online, ReplicaState.ONLINE) | dict.fromkeys(offline, offline_state)
     if states:
         yield effects.UpdateContext("replica_states", states)
     return online, offline
@@ -375,14 +377,14 @@ def reset_epochs(ctx: ControllerContext) -> Handler:
 # ---------------------------------------------------------------- a handler with a last step
 
 
-def try_finally(handler: Handler, ending: Handler) -> Handler:
-    """Run `handler`, then `ending`, also after an error; return the result or raise the error."""
+def try_finally(handler: Handler, cleanup: Handler) -> Handler:
+    """Run `handler`, then `cleanup`, also after an error; return the result or raise the error."""
     # A plain `finally` must not yield: Python closes the suspended handler of a process that dies,
     # and a closed generator may not yield again.
     try:
         result = yield from handler
     except Exception:
-        yield from ending
+        yield from cleanup
         raise
-    yield from ending
+    yield from cleanup
     return result

@@ -47,26 +47,26 @@ def event_for_notification(notification: str, path: str, design: Design) -> e.Ev
 
 
 def has_handler(
-    notification: str, path: str, design: Design, watched: Collection[tuple[str, bool]]
+    notification: str, path: str, design: Design, znode_handlers: Collection[tuple[str, bool]]
 ) -> bool:
     """Return whether a registered handler matches a notification of this type and path.
 
-    A type is, for example, "NodeCreated". `watched` has one pair per handler: `(path, True)` for
-    children, `(path, False)` for data.
+    A type is, for example, "NodeCreated". `znode_handlers` has one pair per handler: `(path, True)`
+    for children, `(path, False)` for data.
     """
-    return any((path, children) in watched for children in design.called[notification])
+    return any((path, children) in znode_handlers for children in design.called[notification])
 
 
-def every_event(watched: Collection[tuple[str, bool]], design: Design) -> list[e.Event]:
-    """Return one event per listener in `watched`; ZkClient calls all listeners after a new session.
+def every_event(listeners: Collection[tuple[str, bool]], design: Design) -> list[e.Event]:
+    """Return one event for each of `listeners`; ZkClient calls all listeners after a new session.
 
-    `watched` has one pair per listener: `(path, True)` for children, `(path, False)` for data.
+    `listeners` has one pair per listener: `(path, True)` for children, `(path, False)` for data.
 
     Source: ZkClient.fireAllEvents (0.3).
     """
     notification = [
         ("NodeChildrenChanged" if children else "NodeDataChanged", path)
-        for path, children in sorted(watched)
+        for path, children in sorted(listeners)
     ]
     return [
         event for kind, path in notification if (event := design.event_for_notification(kind, path))

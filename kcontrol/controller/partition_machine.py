@@ -278,7 +278,7 @@ def _decide(
 def elects_in_any_case(
     ctx: ControllerContext, tp: TopicPartition, stored: LeaderAndIsr | None
 ) -> bool:
-    """Return False: a preferred leader is elected even if it leads the partition already."""
+    """Return False, so a preferred leader is elected even if it already leads the partition."""
     # Since 1.1 Kafka elects the preferred replica even if this replica leads already.
     return False
 

@@ -314,20 +314,20 @@ REPLICA_TRANSITIONS = TransitionTable("replica", ReplicaState, "ReplicaStateMach
 
 def handle_state_changes(
     ctx: ControllerContext,
-    subjects: Iterable[PartitionReplica],
+    replicas: Iterable[PartitionReplica],
     target: ReplicaState,
     broker_order: Iterable[int] = (),
     set_size: int = 0,
 ) -> Steps:
     """Move each replica to `target`, broker by broker, then send the requests in one batch.
 
-    `broker_order` is Kafka's order of brokers, () if ascending; `set_size` changes the order of the
-    replicas up to 1.0.
+    `broker_order` is Kafka's order of brokers, () if ascending. `set_size` matters up to 1.0: it is
+    the size of Kafka's Set of replicas, which determines the order of the replicas.
 
     Source: ZkReplicaStateMachine.handleStateChanges (2.8).
     """
     by_broker: dict[int, Replicas] = {}
-    for replica in subjects:
+    for replica in replicas:
         by_broker.setdefault(replica.broker_id, []).append(replica)
     if not by_broker:
         return

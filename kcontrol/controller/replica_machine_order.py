@@ -1,6 +1,6 @@
 """The order in which the replica machine visits brokers, since 2.6: the order of a Scala 2.13 map.
 
-The order shows in the state znode where one batch takes several members out of one ISR, each by a
+A state znode shows this order if one batch removes several replicas from its ISR: each removal is a
 write of its own.
 
 Source: ReplicaStateMachine.handleStateChanges and gradle.properties (2.6 to 3.9); immutable.HashMap

@@ -115,9 +115,9 @@ def on_replica_election(
 def _remove_partitions_from_election(
     ctx: ControllerContext, partitions: Collection[TopicPartition], trigger: str
 ) -> Handler:
-    """Check that each partition has leadership, then delete `/admin/preferred_replica_election`.
+    """After an election that a znode requested, delete `/admin/preferred_replica_election`.
 
-    Do nothing if `trigger` is AdminClientTriggered; delete the znode only if it is ZkTriggered.
+    Do nothing if an admin client requested the election; keep the znode if another trigger did.
     Raises KeyError for a partition without leadership: then the znode stays.
 
     Source: KafkaController.removePartitionsFromPreferredReplicaElection (1.1 to 3.9).

@@ -224,7 +224,7 @@ def resume_deletions(ctx: ControllerContext) -> Handler:
     yield from resume_topics(ctx, replicas_by_topic(ctx, ctx.topics_to_be_deleted))
 
 
-def resume_topics(ctx: ControllerContext, queued: dict[str, Replicas]) -> Handler:
+def resume_topics(ctx: ControllerContext, replicas_of_topics: dict[str, Replicas]) -> Handler:
     """Complete, retry or start the deletion of each topic, by the states of its replicas.
 
     Complete: every replica is deleted. Retry: no replica is being deleted, and some are Ineligible.
@@ -234,7 +234,7 @@ def resume_topics(ctx: ControllerContext, queued: dict[str, Replicas]) -> Handle
     """
     again: Replicas = []
     ready: list[str] = []
-    for topic, replicas in queued.items():
+    for topic, replicas in replicas_of_topics.items():
         states = {ctx.replica_state(r) for r in replicas}
         if states <= {SUCCESSFUL}:
             yield from complete_delete_topic(ctx, topic, replicas)

@@ -4,15 +4,15 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 
-def listed(names: Iterable[Any], most: int = 4) -> str:
+def listed(names: Iterable[Any], max_names: int = 4) -> str:
     """Return names as `a, b, c and d`; "" without names.
 
-    Of more than `most` names return the first `most` - 1 and the number of the other names: `a, b,
-    c and 2 more`.
+    Of more than `max_names` names return the first `max_names` - 1 and the number of the other
+    names: `a, b, c and 2 more`.
     """
     shown = [str(name) for name in names]
-    if len(shown) > most:
-        shown = [*shown[: most - 1], f"{len(shown) - most + 1} more"]
+    if len(shown) > max_names:
+        shown = [*shown[: max_names - 1], f"{len(shown) - max_names + 1} more"]
     return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else "".join(shown)
 
 

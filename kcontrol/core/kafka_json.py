@@ -107,18 +107,18 @@ def java_int(text: str) -> int:
     return int(text)
 
 
-def in_scala_hash_map_order(by_key: dict[str, Any]) -> dict[str, Any]:
-    """Return a copy of `by_key`, in the order in which Scala's mutable hash map lists its keys.
+def in_scala_hash_map_order(mapping: dict[str, Any]) -> dict[str, Any]:
+    """Return a copy of `mapping`, in the order in which Scala's mutable hash map lists its keys.
 
     Raises UnicodeEncodeError for a key that is not ASCII.
     """
     # The table doubles at three quarters of its size; the keys of a bucket are sorted by hash.
     size = 16
-    while len(by_key) >= size * 3 // 4:
+    while len(mapping) >= size * 3 // 4:
         size *= 2
-    hashes = {key: _spread(key) for key in by_key}
-    in_order = sorted(by_key, key=lambda key: (hashes[key] & (size - 1), hashes[key]))
-    return {key: by_key[key] for key in in_order}
+    hashes = {key: _spread(key) for key in mapping}
+    in_order = sorted(mapping, key=lambda key: (hashes[key] & (size - 1), hashes[key]))
+    return {key: mapping[key] for key in in_order}
 
 
 def _spread(key: str) -> int:

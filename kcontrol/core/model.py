@@ -106,8 +106,7 @@ class LeaderAndIsr(NamedTuple):
     def new_leader_and_isr(self, leader: int, isr: tuple[int, ...]) -> LeaderAndIsr:
         """Return this leadership with another leader and ISR, and with the next leader epoch.
 
-        The other fields stay, also `zk_version`: the driver writes the state znode over this
-        version.
+        `zk_version` stays: the next write of the state znode succeeds only with this data version.
         """
         return self._replace(leader=leader, isr=isr, leader_epoch=self.leader_epoch + 1)
 

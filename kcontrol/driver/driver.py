@@ -193,13 +193,13 @@ class Driver:
         outlived = isinstance(error, fx.SessionExpired) and self.controller.rules.handlers_outlive_session
         return outlived or isinstance(error, ConnectionLoss)
 
-    def _resume(self, thread: Thread, go: Callable[[Any], Any], value: Any) -> None:
+    def _resume(self, thread: Thread, method: Callable[[Any], Any], value: Any) -> None:
         handler = thread.handler
         assert handler is not None
         if thread.replay_log is not None:
-            thread.replay_log.results.append((go.__name__, value))
+            thread.replay_log.results.append((method.__name__, value))
         try:
-            effect = go(value)
+            effect = method(value)
             while is_instant(effect):
                 effect = handler.send(PERFORM[type(effect)](self, thread, effect))
             thread.waits_for = RoundTrip(effect, pipelined=self.controller.rules.pipelined)

@@ -53,12 +53,12 @@ class EventQueue(Generic[E]):
         self.queue_times_ms.append(now_ms - item.at_ms)
         return item
 
-    def idle(self, for_ms: int) -> None:
-        """Clear `queue_times_ms` if `for_ms`, the time in ms for which the thread was idle, is at least five minutes.
+    def idle(self, idle_ms: int) -> None:
+        """Clear `queue_times_ms` if `idle_ms`, the time in ms for which the thread was idle, is at least five minutes.
 
         Kafka's metric EventQueueTimeMs then has no old times.
         """
-        if for_ms >= QUEUE_TIME_TIMEOUT_MS:
+        if idle_ms >= QUEUE_TIME_TIMEOUT_MS:
             self.queue_times_ms.clear()
 
     def copy(self) -> EventQueue[E]:

@@ -98,15 +98,15 @@ def assign_round_robin(partitions: Partitions, members: Members) -> Assignment:
     return assigned
 
 
-def sticky_user_data(previous: list[dict[str, object]], generation: int | None) -> bytes:
-    """Return the user data of a sticky member: its last assignment `previous` and generation.
+def sticky_user_data(previous_assignment: list[dict[str, object]], generation: int | None) -> bytes:
+    """Return the user data of a sticky member: its last assignment and its generation.
 
-    `previous` has {"topic": name, "partitions": [numbers]} for each topic. Without a generation the
-    data have version 0, else version 1.
+    `previous_assignment` has {"topic": name, "partitions": [numbers]} for each topic. Without a
+    generation the data have version 0, else version 1.
 
     Source: StickyAssignor.serializeTopicPartitionAssignment (2.8).
     """
-    fields = {"previous_assignment": previous, "generation": generation}
+    fields = {"previous_assignment": previous_assignment, "generation": generation}
     return write(STICKY_USER_DATA[int(generation is not None)], fields)
 
 

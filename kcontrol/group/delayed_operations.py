@@ -47,11 +47,11 @@ OPERATIONS: dict[type, tuple[str, str, str]] = {
 
 
 def steps(
-    ctx: GroupContext | None, effect: SetTimer | CancelTimer, armed: Any
+    ctx: GroupContext | None, effect: SetTimer | CancelTimer, timer: Any
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield (kind, fields) of the journal records about a timer's delayed operation.
 
-    The kinds are "try_complete", "watch_operation" and "check_and_complete"; `armed` is the timer
+    The kinds are "try_complete", "watch_operation" and "check_and_complete"; `timer` is the timer
     that `effect` replaces or cancels, or None.
 
     Source: tryCompleteElseWatch, checkAndComplete (0.9, 2.8).
@@ -60,7 +60,7 @@ def steps(
     if ctx is None or not ctx.logs_operations:
         return
     # First the checkAndComplete of the operation whose timer was set.
-    if named := _named(ctx, effect.timer, armed and armed.event):
+    if named := _named(ctx, effect.timer, timer and timer.event):
         is_complete = isinstance(effect, SetTimer) or effect.is_complete
         yield "check_and_complete", named | {"is_complete": is_complete}
     if isinstance(effect, SetTimer) and (named := _named(ctx, effect.timer, effect.event)):

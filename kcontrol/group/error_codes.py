@@ -39,13 +39,13 @@ TRANSLATIONS: dict[str, dict[str, str]] = {
 }
 
 
-def translate_append_error(what: str, error: str, which: AppendErrors) -> str:
+def translate_append_error(record_kind: str, error: str, append_errors: AppendErrors) -> str:
     """Return the error for a client whose append to the offsets topic has ended with `error`.
 
-    `what` is the kind of record, "group" or "offsets"; `which` is "few" before 0.10.1, then "all".
-    Errors without a translation stay.
+    `record_kind` is "group" or "offsets". `append_errors` says which errors are translated: "few"
+    (before 0.10.1) or "all". Any other error is returned unchanged.
     """
     # Before 0.10.1 ("few") the errors of too few replicas stay (KAFKA-4086).
     if error in UNAVAILABLE:
-        return "COORDINATOR_NOT_AVAILABLE" if which == "all" else error
-    return TRANSLATIONS[what].get(error, error)
+        return "COORDINATOR_NOT_AVAILABLE" if append_errors == "all" else error
+    return TRANSLATIONS[record_kind].get(error, error)

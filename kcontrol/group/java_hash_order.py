@@ -27,16 +27,16 @@ def bucket(tp: TopicPartition, buckets: int) -> int:
 
 
 def in_java_hash_map_order(
-    partitions: Iterable[TopicPartition], most: int = 0
+    partitions: Iterable[TopicPartition], largest_size: int = 0
 ) -> list[TopicPartition]:
     """Return partitions in the order in which a Java hash map with these keys returns them.
 
-    `most` is the largest number of partitions that the map has held before, if it was larger than
-    now.
+    `largest_size` is the largest number of partitions that the map has held before, if it was
+    larger than now.
     """
     found = list(dict.fromkeys(partitions))
     buckets = FIRST_BUCKETS
-    while max(most, len(found)) > LOAD * buckets:
+    while max(largest_size, len(found)) > LOAD * buckets:
         # A Java map never shrinks its table.
         buckets *= 2
     # Partitions of one bucket stay in the order of insertion.

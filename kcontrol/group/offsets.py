@@ -149,8 +149,8 @@ def _placed(event: e.OffsetsStored) -> dict[TopicPartition, CommitRecordMetadata
     return {tp: CommitRecordMetadataAndOffset(value, at) for tp, value in event.offsets.items()}
 
 
-def _after_append(held: Offsets, event: e.OffsetsStored) -> Offsets:
-    """Return a group's offsets after the append of a commit; `held` are the offsets before.
+def _after_append(offsets: Offsets, event: e.OffsetsStored) -> Offsets:
+    """Return a group's offsets after the append of a commit; `offsets` are the offsets before.
 
     The offsets of the commit are committed if the append succeeded, else they are dropped.
 
@@ -160,33 +160,33 @@ def _after_append(held: Offsets, event: e.OffsetsStored) -> Offsets:
         # An offset that is not pending any more was deleted meanwhile, or belongs to an earlier
         # group of this name.
         placed = _placed(event).items()
-        held = held.committing({tp: stored for tp, stored in placed if tp in held.pending})
-    pending = held.pending.items()
+        offsets = offsets.committing({tp: stored for tp, stored in placed if tp in offsets.pending})
+    pending = offsets.pending.items()
     left = {tp: value for tp, value in pending if event.offsets.get(tp) != value}
-    return replace(held, pending=left)
+    return replace(offsets, pending=left)
 
 
-def _after_transactional_append(held: Offsets, event: e.OffsetsStored, producer: int) -> Offsets:
+def _after_transactional_append(offsets: Offsets, event: e.OffsetsStored, producer: int) -> Offsets:
     """Return the group's offsets after the append of a TxnOffsetCommit.
 
-    `held` are the offsets before; `producer` is the producer id of the transaction, which stays
+    `offsets` are the offsets before; `producer` is the producer id of the transaction, which stays
     open.
 
     Source: onTxnOffsetCommitAppend, failPendingTxnOffsetCommit of GroupMetadata.scala (2.8).
     """
-    if producer not in held.by_producer:
-        return held
-    entries = held.by_producer[producer]
+    if producer not in offsets.by_producer:
+        return offsets
+    entries = offsets.by_producer[producer]
     if event.error == "NONE":
         placed = _placed(event).items()
         written = {
             tp: new for tp, new in placed if tp in entries and new.value == entries[tp].value
         }
-        return held.for_producer(producer, {**entries, **written})
+        return offsets.for_producer(producer, {**entries, **written})
     # After a failed append the transaction loses its offsets of these partitions, even those of its
     # later TxnOffsetCommits.
     left = {tp: stored for tp, stored in entries.items() if tp not in event.offsets}
-    return held.for_producer(producer, left) if left else held.without_producer(producer)
+    return offsets.for_producer(producer, left) if left else offsets.without_producer(producer)
 
 
 def transaction_completed(ctx: GroupContext, event: e.TransactionCompleted) -> Handler:
@@ -203,14 +203,14 @@ def transaction_completed(ctx: GroupContext, event: e.TransactionCompleted) -> H
             yield cache_offsets(group_id, after)
 
 
-def after_transaction(held: Offsets, producer: int, *, is_commit: bool) -> Offsets:
-    """Return a group's offsets after the end of a transaction; `held` are the offsets before.
+def after_transaction(offsets: Offsets, producer: int, *, is_commit: bool) -> Offsets:
+    """Return a group's offsets after the end of a transaction; `offsets` are the offsets before.
 
     `producer` is the producer id of the transaction. If `is_commit`, its offsets are committed,
     else they are dropped.
     """
-    entries = held.by_producer.get(producer, {})
-    return (held.committing(entries) if is_commit else held).without_producer(producer)
+    entries = offsets.by_producer.get(producer, {})
+    return (offsets.committing(entries) if is_commit else offsets).without_producer(producer)
 
 
 # ---------------------------------------------------------------- fetch
@@ -234,20 +234,20 @@ def offset_fetch(ctx: GroupContext, event: e.OffsetFetch) -> Handler:
         return
     held = ctx.offsets_of(event.group_id)
     wanted = held.committed if asked is None or (not asked and by_partition) else asked
-    found = {tp: _fetched(held, tp, stable=event.requires_stable) for tp in wanted}
+    found = {tp: _fetched(held, tp, requires_stable=event.requires_stable) for tp in wanted}
     yield Respond(event.correlation_id, e.FetchResult("NONE", found))
 
 
-def _fetched(held: Offsets, tp: TopicPartition, *, stable: bool) -> e.FetchedOffset:
-    """Return the committed offset of `tp` in the group's offsets `held`, -1 if there is none.
+def _fetched(offsets: Offsets, tp: TopicPartition, *, requires_stable: bool) -> e.FetchedOffset:
+    """Return the committed offset of `tp` in the group's `offsets`, -1 if there is none.
 
-    With `stable` a pending offset of `tp` gives -1 and UNSTABLE_OFFSET_COMMIT.
+    With `requires_stable` a pending offset of `tp` gives -1 and UNSTABLE_OFFSET_COMMIT.
 
     Source: getOffsets (2.8), KIP-447.
     """
-    if stable and held.is_unstable(tp):
+    if requires_stable and offsets.is_unstable(tp):
         return e.FetchedOffset(error="UNSTABLE_OFFSET_COMMIT")
-    if tp not in held.committed:
+    if tp not in offsets.committed:
         return e.FetchedOffset()
-    value = held.committed[tp].value
+    value = offsets.committed[tp].value
     return e.FetchedOffset(value.offset, value.metadata, leader_epoch=value.leader_epoch)

@@ -404,7 +404,7 @@ def reactions_of(
 
 
 def request_of(event: Any) -> Request:
-    """Return the `Request` of an event, by which GROUP_REACTIONS has rows, such as JOIN or COMMIT.
+    """Return the `Request` of an event, such as JOIN or COMMIT; GROUP_REACTIONS has rows for it.
 
     A JoinGroup without a member id is JOIN_NEW. Raises KeyError for an event without rows.
     """

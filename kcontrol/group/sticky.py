@@ -46,9 +46,9 @@ class Claims(NamedTuple):
 
 
 def claims(partitions: Partitions, members: Members) -> Claims:
-    """Return the partitions that members own, as their subscriptions state.
+    """Return the partitions that each member owns, as its subscription states.
 
-    Read the members in order, up to the first whose topics differ from those of the first member.
+    Stop before the first member whose topics differ from those of the first member.
 
     Source: allSubscriptionsEqual of AbstractStickyAssignor.java (2.8).
     """

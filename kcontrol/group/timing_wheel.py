@@ -28,16 +28,16 @@ class Bucket:
         return self.expiration_ms < other.expiration_ms
 
 
-def poll(due: list[Bucket]) -> Bucket:
-    """Remove the first bucket of the heap `due`, and return it."""
+def poll(buckets: list[Bucket]) -> Bucket:
+    """Remove the first bucket of the heap `buckets`, and return it."""
     # Buckets of several wheels can have one expiration. Their order is then that of Kafka's heap:
     # an added bucket rises as in `heapq`, but the last bucket, which replaces the first one, sinks
     # no deeper than an equal one. Source: siftUp and siftDown of PriorityQueue (Java 17).
-    first, last, at = due[0], due.pop(), 0
-    while (children := due[2 * at + 1 : 2 * at + 3]) and min(children) < last:
+    first, last, at = buckets[0], buckets.pop(), 0
+    while (children := buckets[2 * at + 1 : 2 * at + 3]) and min(children) < last:
         child = 2 * at + 1 + (children[-1] < children[0])
-        due[at], at = due[child], child
-    due[at : at + 1] = [last] if due else []
+        buckets[at], at = buckets[child], child
+    buckets[at : at + 1] = [last] if buckets else []
     return first
 
 

@@ -122,7 +122,7 @@ def _is_running(pid: int) -> bool:
 
 @contextmanager
 def _index(place: Path) -> Iterator[IO[str]]:
-    """Yield the index of journals in the folder `place` that may be deleted, open and locked.
+    """Open and lock the index in the folder `place`, and yield it; it lists the journals that may be deleted.
 
     The index is a text file with a process id and a file name per line.
     """

@@ -241,7 +241,7 @@ def _structure_to_json(value: Any) -> Any:
 
 
 def _is_journaled(f: Field[Any], event: Any) -> bool:
-    """Return whether the journal has the field `f` of this event, as the field's metadata "journal" say."""
+    """Return whether the journal stores the field `f` of an event, as its metadata entry "journal" says."""
     # False: never. "if not default": only with another value than its default. No entry: always.
     how = f.metadata.get("journal", True)
     return bool(how) and (how != "if not default" or getattr(event, f.name) != f.default)

@@ -161,8 +161,8 @@ class _Reader:
             raise ValueError(f"it counts {count} records, and there are {len(self._records)}")
         self._ended = True
 
-    def _said(self, problem: BaseException) -> str:
-        reason = f"it does not fit the lines before it ({problem!r})" if not isinstance(problem, ValueError) else str(problem)
+    def _said(self, error: BaseException) -> str:
+        reason = f"it does not fit the lines before it ({error!r})" if not isinstance(error, ValueError) else str(error)
         if not self._records:
             return f"{self._path} is not a journal of kcontrol: line 1: {reason}."
         return f"The journal {self._path} is damaged in line {self._number}: {reason}."
@@ -221,9 +221,9 @@ def upgraded(record: Record, version: int) -> Record:
 
 
 def _to_version_2(record: Record) -> Record:
-    """Return a record of journal version 1 as in version 2: an id without a broker gets the node -1 (OUTSIDE).
+    """Return a record of journal version 1 as a record of version 2.
 
-    In version 1 such an id has node 0 and incarnation 0.
+    A record id without a broker has the node 0 in version 1, and the node -1 (OUTSIDE) in version 2.
     """
     return record._replace(id=_outside(record.id), cause=record.cause and _outside(record.cause))
 

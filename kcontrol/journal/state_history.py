@@ -22,22 +22,22 @@ DEEP = {"znodes": 1, "nodes": 4, "channels": 2, "to_controller": 2, "logs": 3, "
 """The depth to which containers are changed in place (nodes: broker, part, field); deeper values are only replaced."""
 
 
-def _copy(value: Any, deep: int) -> Any:
-    if deep == 0:
+def _copy(value: Any, depth: int) -> Any:
+    if depth == 0:
         return value
     if isinstance(value, dict):
-        return {key: _copy(item, deep - 1) for key, item in value.items()}
+        return {key: _copy(item, depth - 1) for key, item in value.items()}
     return value.copy() if isinstance(value, list) else value
 
 
-def _entries(value: Any, deep: int) -> int:
-    """Return the number of entries of a dict or list, plus the entries of a dict's values, down to `deep` levels.
+def _entries(value: Any, depth: int) -> int:
+    """Return the number of entries of a dict or list, plus the entries of a dict's values, down to `depth` levels.
 
     Return 0 for a value of another type.
     """
-    if deep == 0 or not isinstance(value, dict | list):
+    if depth == 0 or not isinstance(value, dict | list):
         return 0
-    return len(value) + sum(_entries(item, deep - 1) for item in (value.values() if isinstance(value, dict) else ()))
+    return len(value) + sum(_entries(item, depth - 1) for item in (value.values() if isinstance(value, dict) else ()))
 
 
 class History:
@@ -46,13 +46,13 @@ class History:
     `follow` is called once for each record, in order, with the record and its changes of the state.
     """
 
-    def __init__(self, records: Sequence[Record], every: int = EVERY, follow: Follow | None = None) -> None:
-        self.records, self._every, self._follow = records, every, follow
+    def __init__(self, records: Sequence[Record], checkpoint_interval: int = EVERY, follow: Follow | None = None) -> None:
+        self.records, self._checkpoint_interval, self._follow = records, checkpoint_interval, follow
         self._end, self._folded = Fold(), 0
         self._checkpoints, self._places = [Fold()], [0]  # the folds, and the number of records before each
-        # A checkpoint follows after `every` records, or after as many as the state has entries, so that checkpoints do not grow
-        # faster than the journal.
-        self._due = every
+        # A checkpoint follows after `checkpoint_interval` records, or after as many as the state has entries, so that checkpoints
+        # do not grow faster than the journal.
+        self._due = checkpoint_interval
 
     @property
     def state(self) -> State:
@@ -86,7 +86,9 @@ class History:
     def _add_checkpoint(self, count: int) -> None:
         self._checkpoints.append(self._twin(self._end))
         self._places.append(count)
-        self._due = count + max(self._every, sum(_entries(part, DEEP[name]) for name, part in self._end.state.items()))
+        self._due = count + max(
+            self._checkpoint_interval, sum(_entries(part, DEEP[name]) for name, part in self._end.state.items())
+        )
 
     @staticmethod
     def _twin(fold: Fold) -> Fold:

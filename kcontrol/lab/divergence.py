@@ -1,6 +1,7 @@
-"""Compares two runs: the first decision about a partition and the first journal record that differ, and the last states.
+"""Compares two runs: the first decision and the first journal record that differ, and the last states.
 
-Runs of two releases differ in their first reads already, so a notebook shows the decision first.
+A decision is about a partition. Two releases already read different znodes at their start, so the first record that differs
+says little; a notebook shows the first decision that differs.
 """
 
 from __future__ import annotations
@@ -105,9 +106,9 @@ class Divergence(NamedTuple):
 
     @property
     def decided(self) -> pd.DataFrame:
-        """One row per run: its first decision about a partition that the other run lacks, the rule, and Kafka's method.
+        """Return one row per run: its first decision about a partition that the other run lacks.
 
-        If all decisions about partitions are equal, there are no rows.
+        A row also has the decision's rule and Kafka's method. If all decisions about partitions are equal, there are no rows.
         """
         found = self.decision
         if found is None:
@@ -209,7 +210,7 @@ def labels(names: tuple[str, str], runs: tuple[Run, Run]) -> tuple[str, str]:
 
 
 def _is_unnamed(name: str, run: Run) -> bool:
-    """Return whether `name` is only the name of the run's world, such as "simulated"."""
+    """Return whether the run has no name of its own, so that `name` is the name of its world, such as "simulated"."""
     return bool(run.records) and name == run.records[0].fields.get("world")
 
 

@@ -491,10 +491,7 @@ class Lab(Operations):
         return self._shown._repr_mimebundle_(**kwargs)
 
     def _release(self) -> None:
-        """Disable the Step buttons of this lab's viewers while a question to the learner has no answer.
-
-        Enable the buttons if the question is answered, or if there is no question.
-        """
+        """Disable the Step buttons of this lab's viewers while an exercise waits for an answer; else enable them."""
         for viewer in filter(None, (self._shown, self._beside)):
             viewer.held = self._held or ""
 

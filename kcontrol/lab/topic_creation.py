@@ -27,7 +27,7 @@ HOW = (
 
 
 class TopicRequest:
-    """Makes the action that creates a topic in the cluster with the state `state`, as Kafka's tool would create it.
+    """Makes the action that creates a topic, as Kafka's tool would create it. `state` is the state of the cluster.
 
     `run` has the fields of the journal's first record.
     """

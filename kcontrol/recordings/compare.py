@@ -62,9 +62,10 @@ def first_difference(theirs: Recording, ours: Recording, unsent: list[str] | Non
 
 
 def differences(theirs: Recording, ours: Recording, unsent: list[str] | None = None) -> Iterator[Difference]:
-    """Yield the differences between two recordings, by step; end at a step whose actions or controllers differ.
+    """Yield the differences between two recordings, step by step.
 
-    To `unsent`, if given, add a sentence per ended controller whose last requests to a broker are in one recording only.
+    Stop at a step whose actions or controllers differ. A controller's last requests before its end may be in one
+    recording only: for each such controller, a sentence is added to the list `unsent`.
     """
     left, right = RecordingSide(theirs), RecordingSide(ours)
     before: Any = None
@@ -160,9 +161,9 @@ class StepComparison:
         return Difference(self.number, self.a.step["do"], kind, about, theirs, ours)
 
     def lists(self, kind: str, named: Mapping[Any, str], left: Mapping[Any, list[Any]], right: Mapping[Any, list[Any]]) -> Any:
-        """Yield, for each key of `named`, the first difference between the key's lists in `left` and `right`.
+        """Yield the first difference between two lists, for each pair of lists in `left` and `right` with equal keys.
 
-        `named` has the key's name for the text of a difference; `kind` names the lists, such as "writes".
+        `named` has the text of each key for the difference; `kind` says what the lists contain, such as "writes".
         """
         for key, name in named.items():
             theirs, ours = left.get(key, []), right.get(key, [])
@@ -249,9 +250,10 @@ class StepComparison:
 
 
 def resigned(step: Step, before: Any) -> frozenset[Any]:
-    """Return the brokers that this step resumes; if it deletes or sets `/controller`, also its old and new controllers.
+    """Return the brokers whose last requests as controller depend on timing: those that this step resumes (SIGCONT).
 
-    Their last requests as controller depend on timing. `before` is the controller's id before the step, or None.
+    If the step deletes or sets `/controller`, also return its controllers before and after the step. `before` is the controller
+    before the step, or None.
     """
     winners = [w["by"] for w in step["writes"] if w["op"] == "create" and w["path"] == CONTROLLER]
     ends = any(
@@ -374,9 +376,10 @@ class Normalizer:
     def requests(
         self, handled: Iterable[dict[str, Any]], raced: Mapping[str, set[int]], stopped: set[Any]
     ) -> tuple[dict[tuple[Any, ...], list[Any]], Counter[tuple[Any, ...]]]:
-        """Return a step's requests in two forms: contents by (sender, receiver, partition), and their numbers by API.
+        """Return a step's requests twice: their contents by (sender, receiver, partition), and their numbers by API.
 
-        For leader epochs in `raced`, fields that depend on timing are left out; requests to `stopped` too.
+        Left out are values that depend on timing: some fields of requests with a leader epoch in `raced`, and requests to a
+        broker in `stopped`.
         """
         found: dict[tuple[Any, ...], list[Any]] = defaultdict(list)
         # The numbers have keys (sender, receiver, API, whether StopReplica deletes).

@@ -57,7 +57,7 @@ class Decision(NamedTuple):
 
 
 class Leaderships:
-    """The value of each partition's state znode after the writes of the recording that `decided` has got so far."""
+    """The value of each partition's state znode in a recording, after the writes that were passed to `decided`."""
 
     def __init__(self) -> None:
         self.held: dict[str, dict[str, Any]] = {}
@@ -251,9 +251,9 @@ def _awaited(how: str, path: Any) -> Callable[[dict[str, Any]], bool]:
 
 
 def _place(word: str, broker: int, gates: Gates, now: int, *, together: bool) -> int:
-    """Return how many transactions of a recorded step come before the action `word`, such as "kill", on a broker.
+    """Return after how many transactions of a recorded step the action `word`, such as "kill", happened to a broker.
 
-    `now`, the number before the preceding action, is the least result. `together`: the step has several actions.
+    The result is at least `now`, the number for the action before. `together` says whether the step has several actions.
     """
     if word == "start":
         # The broker opens its session after its start.

@@ -1,7 +1,7 @@
-"""Repeats the events of a recorded step whose order depends on timing: controller elections and timeouts of fetches.
+"""Makes a run repeat the choices of a recorded step that depend on timing: the next controller, fetch timeouts.
 
-A step has several elections if a controller's failover fails: this controller resigns, and the next election begins. The player
-lets the recorded brokers win these elections in the recorded order.
+A step has several elections if a controller's failover fails: this controller resigns, and the next election begins. The
+brokers that won the recorded elections win those of the run, in the recorded order.
 """
 
 from __future__ import annotations
@@ -55,9 +55,10 @@ class RecordedChoices:
         return self.claims[0][0] if self.claims and not self._resigns_again else self._acting
 
     def watch(self, records: Sequence[Record]) -> None:
-        """Remove from `claims` the recorded elections and registrations that `records`, new records of the run, repeat.
+        """Remove from `claims` the elections and registrations that `records` repeat.
 
-        Raises UserError after more handler errors than the recording allows, since the step would never end.
+        `claims` has the recorded ones that the run must still repeat; `records` are new records of the run. Raises
+        UserError if they have more handler errors than the recording.
         """
         for record in records:
             self._failed += record.kind == "handler_error"

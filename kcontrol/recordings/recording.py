@@ -298,9 +298,9 @@ class _Reader:
         }
 
     def _transitions(self, records: Iterable[Record]) -> Iterator[dict[str, Any]]:
-        """Yield the transitions of controllers as dicts with by (the controller), epoch, machine, subject, from and to.
+        """Yield the transitions as dicts: by (the controller), epoch, machine, subject, from and to.
 
-        A transition that was refused also has `failed`.
+        The subject is a partition or a replica. A refused transition also has `failed`.
         """
         for record in records:
             f, node = record.fields, record.id.node

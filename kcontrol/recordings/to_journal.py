@@ -167,9 +167,9 @@ class Replay:
         return [kind, path, text_of(write["data"]), self.versions[path], write.get("ephemeral", False)]
 
     def _note(self, group: list[dict[str, Any]], n: By, record: RecordId) -> None:
-        """Store the journal record `record` as a possible cause of later records, by its ZooKeeper writes `group`.
+        """Store the journal record `record`, with the ZooKeeper writes `group`, as a possible cause of later records.
 
-        `n` is the broker that wrote. For example, a created `/controller` makes the record the cause of an election.
+        `n` is the broker that wrote. For example, the record of a created `/controller` is the cause of an election.
         """
         for write in group:
             path, tp = write["path"], state_key(write["path"])

@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from kcontrol.cluster.world import World
 
 
-def report(world: World, found: str) -> str:
-    """Return a text: the number and action of the world's last step, the violation `found`, and Python code that repeats the run.
+def report(world: World, violation: str) -> str:
+    """Return a text: the number and action of the world's last step, the `violation`, and Python code that repeats the run.
 
-    `found` is a sentence as `invariants.violation` returns it.
+    `violation` is a sentence as `invariants.violation` returns it.
     """
     last = repr(world.done[-1]) if world.done else "nothing"
-    run = SearchResult(0, world.settings, found, (), tuple(world.done)).scenario()
-    return f"# After step {len(world.done)}, {last}: {found}\n{run}"
+    run = SearchResult(0, world.settings, violation, (), tuple(world.done)).scenario()
+    return f"# After step {len(world.done)}, {last}: {violation}\n{run}"

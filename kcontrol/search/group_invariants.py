@@ -158,16 +158,16 @@ def _partitions(assignment: bytes) -> list[TopicPartition]:
     return [TopicPartition(entry["topic"], number) for entry in entries for number in entry["partitions"]]
 
 
-def _left_out(counts: Counter[TopicPartition]) -> list[str]:
+def _left_out(owner_counts: Counter[TopicPartition]) -> list[str]:
     """Return, as text, each partition without an owner if a partition of its topic with a higher number has an owner.
 
-    `counts` has the number of owners of each assigned partition.
+    `owner_counts` has the number of owners of each assigned partition.
     """
     highest: dict[str, int] = {}
-    for tp in counts:
+    for tp in owner_counts:
         highest[tp.topic] = max(tp.partition, highest.get(tp.topic, 0))
     every = (TopicPartition(topic, number) for topic, last in sorted(highest.items()) for number in range(last))
-    return [str(tp) for tp in every if tp not in counts]
+    return [str(tp) for tp in every if tp not in owner_counts]
 
 
 def _before(world: World, record: Record) -> Iterator[Record]:

@@ -108,13 +108,13 @@ def _writes(records: Iterable[Record]) -> Iterator[StateWrite]:
                     yield StateWrite(record, tp, value, kind == "create", False)
 
 
-def _decoded(decode: Callable[..., Any], data: bytes, *more: Any) -> Any:
+def _decoded(decode: Callable[..., Any], data: bytes, *arguments: Any) -> Any:
     """Return `decode(data, *more)`, None if the data of the znode cannot be decoded.
 
     A client that is no broker can make data unreadable.
     """
     try:
-        return decode(data, *more)
+        return decode(data, *arguments)
     except MalformedZnode:
         return None
 
@@ -124,10 +124,10 @@ def _written(world: World) -> list[StateWrite]:
     return [write for write in _writes(world.last_step) if write.record.id.broker is not None]
 
 
-def _earlier(world: World, than: Record) -> Iterator[StateWrite]:
-    """Yield the successful writes to the state znodes of all partitions before the record `than`, the latest record first."""
+def _earlier(world: World, record: Record) -> Iterator[StateWrite]:
+    """Yield the successful writes to the state znodes of all partitions before `record`, the latest record first."""
     records = world.journal.records
-    at = next(i for i in range(len(records) - 1, -1, -1) if records[i] is than)
+    at = next(i for i in range(len(records) - 1, -1, -1) if records[i] is record)
     return _writes(records[i] for i in range(at - 1, -1, -1))
 
 

@@ -131,14 +131,14 @@ class ScratchJournal(Journal):
 class RecordingClient:
     """A ZooKeeper client that records its calls in `asked`, as (method, arguments, response or exception)."""
 
-    def __init__(self, client: Client, known: list[Any]) -> None:
-        self.client, self.known = client, known
+    def __init__(self, client: Client, known_responses: list[Any]) -> None:
+        self.client, self.known_responses = client, known_responses
         self.asked: list[tuple[str, tuple[Any, ...], Any]] = []
 
     def __getattr__(self, method: str) -> Callable[..., Any]:
         def ask(*args: Any) -> Any:
             # The first call takes a response that is known already.
-            answer = self.known.pop() if self.known else call_client(self.client, method, args)
+            answer = self.known_responses.pop() if self.known_responses else call_client(self.client, method, args)
             self.asked.append((method, args, answer))
             if isinstance(answer, Exception):
                 raise answer
@@ -172,7 +172,7 @@ class RecordingOutbox:
     def can_wait(self) -> bool:
         """Return whether the requests stored during a driver's call may be sent after the call, with equal result.
 
-        Return False if a handler goes on after a response of the broker to itself.
+        They may not if a handler got a response of its own broker to one of them, and did more than end.
         """
         # After each response of the broker to itself the handler only ends.
         return all(record.kind == "end" for at in self.own_responses for record in self.journal.records[at:])
@@ -205,7 +205,7 @@ def _item_key(item: Any) -> Any:
 
 
 def digest_text(text: fingerprint.Text) -> fingerprint.Text:
-    """Return a copy of `text`, a part of a state's fingerprint, with a BLAKE2b hash in place of the text `words`."""
+    """Return a copy of `text`, a part of a state's fingerprint, with a BLAKE2b hash in place of its field `words`."""
     return text._replace(words=hashlib.blake2b(text.words.encode(), digest_size=16).hexdigest())
 
 
@@ -262,19 +262,21 @@ class Memo:
             known = self._trees[key] = (nodes, fingerprint.znodes(nodes, names, self._text))
         return known[1]
 
-    def ask(self, stored: ZooKeeperState, call: ZooKeeperCall, session: int, owners: Mapping[int, int]) -> ZooKeeperAnswer:
-        """Return ZooKeeper's response in the state `stored` to `call`, which `session` makes.
+    def ask(
+        self, zookeeper_state: ZooKeeperState, call: ZooKeeperCall, session: int, owners: Mapping[int, int]
+    ) -> ZooKeeperAnswer:
+        """Return ZooKeeper's response to `call` in the state `zookeeper_state`; `session` makes the call.
 
         `owners` maps a session to its broker.
         """
         key = id(call), session
-        known = stored.answers.get(key)
+        known = zookeeper_state.answers.get(key)
         # The first such call in a state is performed on a copy of ZooKeeper; later calls get its response.
         if known is None:
-            zk = stored.zk.copy()
+            zk = zookeeper_state.zk.copy()
             value = call_client(zk.client(session), call.method, call.args)
             fired = zk.take_events()
-            known = stored.answers[key] = ZooKeeperAnswer(value, answer_key(value), self.stored(zk, owners), fired)
+            known = zookeeper_state.answers[key] = ZooKeeperAnswer(value, answer_key(value), self.stored(zk, owners), fired)
         return known
 
     def fingerprint(self, parts: list[fingerprint.Text]) -> str:
@@ -293,12 +295,12 @@ class Memo:
             known = self._texts[id(value)] = (value, fingerprint.canonical(value))
         return known[1]
 
-    def copy(self, local: DriverState, client: Any, journal: ScratchJournal, outbox: Any) -> Driver:
-        """Return a driver in the state `local` that can run with this client, journal and outbox."""
+    def copy(self, driver_state: DriverState, client: Any, journal: ScratchJournal, outbox: Any) -> Driver:
+        """Return a driver in the state `driver_state` that can run with this client, journal and outbox."""
         # A suspended handler, a generator, cannot be copied: the first copy takes it over, and each later copy runs it again up
         # to its place.
-        move, local.handlers_are_moved = not local.handlers_are_moved, True
-        return process.copy_driver(local.driver, client, journal, lambda: self.now_ms, outbox, move=move)
+        move, driver_state.handlers_are_moved = not driver_state.handlers_are_moved, True
+        return process.copy_driver(driver_state.driver, client, journal, lambda: self.now_ms, outbox, moves_handlers=move)
 
 
 def _count(driver: Driver) -> int:
@@ -333,8 +335,8 @@ class MemoDriver:
 
     __slots__ = ("_running", "_world", "local", "session_id")
 
-    def __init__(self, world: ref[MemoWorld], local: DriverState, session_id: int) -> None:
-        self._world, self.local, self.session_id = world, local, session_id
+    def __init__(self, world: ref[MemoWorld], driver_state: DriverState, session_id: int) -> None:
+        self._world, self.local, self.session_id = world, driver_state, session_id
         self._running: Driver | None = None
 
     def __getattr__(self, name: str) -> Any:
@@ -391,7 +393,7 @@ class MemoDriver:
 
     # ---------------------------------------------------------------- memoized calls
 
-    def _call(self, key: Call, op: Run, kept: Any = None) -> None:
+    def _call(self, key: Call, op: Run, queued_event: Any = None) -> None:
         if self._running is not None:
             op(self._running)
             return
@@ -403,7 +405,7 @@ class MemoDriver:
         else:
             outcome = known
         if outcome is None:
-            outcome = self._try(key, op, answers, kept)
+            outcome = self._try(key, op, answers, queued_event)
         if outcome.next is None or outcome.outbox_calls:
             world.is_local = False
         if outcome.next is None:
@@ -414,7 +416,7 @@ class MemoDriver:
         for name, *args in outcome.outbox_calls:
             getattr(world, name)(self, *args)
 
-    def _try(self, key: Call, op: Run, answers: list[Any], kept: Any) -> Outcome:
+    def _try(self, key: Call, op: Run, answers: list[Any], queued_event: Any) -> Outcome:
         """Run `op`, a call of the driver, on a copy of the driver; store the outcome under `key`, and return it.
 
         `answers` has ZooKeeper's response to the call; if empty, ZooKeeper is called and its response is added.
@@ -425,9 +427,11 @@ class MemoDriver:
         op(driver)
         assert len(client.asked) <= 1, "one step is one round trip"
         contexts = None if any(record.kind in LEARNING for record in journal.records) else self.local.contexts
-        # `kept` is the event of a call that queues an event: the outcome refers to it, since `key` may have the id() of a dict
-        # in it.
-        outcome = Outcome(outbox.calls, journal.records, memory.local(driver, contexts) if outbox.can_wait else None, kept)
+        # `queued_event` is the event of a call that queues an event: the outcome refers to it, since `key` may have the id() of a
+        # dict in it.
+        outcome = Outcome(
+            outbox.calls, journal.records, memory.local(driver, contexts) if outbox.can_wait else None, queued_event
+        )
         if client.asked:
             method, args, answer = client.asked[0]
             answers[:] = [answer]

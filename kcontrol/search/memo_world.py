@@ -134,17 +134,17 @@ class MemoWorld(World):
         driver = cast(MemoDriver, p.driver)
         return action, driver.local, driver.session_id, tuple([n.event for n in p.notifications]), p.session, self._stored
 
-    def _repeat(self, action: Action, known: Step) -> None:
-        """Apply `known`, the outcome of an equal action in an equal state, without performing the action."""
-        if known.next is not None:
+    def _repeat(self, action: Action, step: Step) -> None:
+        """Apply `step`, the outcome of an equal action in an equal state, without performing the action."""
+        if step.next is not None:
             p = self.processes[action[1]]
-            cast(MemoDriver, p.driver).local = known.next
+            cast(MemoDriver, p.driver).local = step.next
             if action[0] == "deliver":
                 p.notifications.popleft()
-        self._stored = known.stored
+        self._stored = step.stored
         self._journal_length_before = len(self.journal)
-        self.journal.extend(known.records)
-        self._deliver(known.fired)
+        self.journal.extend(step.records)
+        self._deliver(step.fired)
         self.done.append(action)
 
     def fingerprint(self) -> str:
@@ -188,10 +188,10 @@ class MemoWorld(World):
         self._undelivered, self._delivered, self._fired = len(self.journal), self._fired, ()
         self._deliver(self._delivered)
 
-    def _deliver(self, fired: Fired) -> None:
-        for n, p in sorted(self.processes.items()) if fired else ():
+    def _deliver(self, watch_events: Fired) -> None:
+        for n, p in sorted(self.processes.items()) if watch_events else ():
             session = cast(MemoDriver, p.driver).session_id
-            for event in [event for to, event in fired if to == session and p.session is SessionState.OPEN]:
+            for event in [event for to, event in watch_events if to == session and p.session is SessionState.OPEN]:
                 p.notifications.append(
                     QueuedNotification(event, self.log("notify", None, to=n, type=event.type, path=event.path))
                 )

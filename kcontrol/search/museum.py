@@ -60,13 +60,13 @@ class Exhibit(NamedTuple):
         return search_within(self.world(restored=restored), self.budget, (self.promise,))
 
 
-def _quiet(rule_changes: Mapping[str, Any], faults: tuple[str, ...], brokers: tuple[int, ...] = (1, 2), **more: Any) -> World:
+def _quiet(rule_changes: Mapping[str, Any], faults: tuple[str, ...], brokers: tuple[int, ...] = (1, 2), **settings: Any) -> World:
     """Return a cluster of 2.8 at rest in which requests arrive in the step that sends them.
 
     `rule_changes` has the rules that differ from 2.8, and `faults` has the kinds of faults in the search.
     """
     world = World(
-        Settings(RELEASE, brokers, faults=faults, instant_requests=True, followers=False, rule_changes=rule_changes, **more)
+        Settings(RELEASE, brokers, faults=faults, instant_requests=True, followers=False, rule_changes=rule_changes, **settings)
     )
     return _after(world, *(("start", broker) for broker in brokers))
 
@@ -80,7 +80,7 @@ def _after(world: World, *actions: Action) -> World:
 
 
 def _creation(fault: str) -> Callable[[Mapping[str, Any]], World]:
-    """Return the function that makes the cluster in which an Exhibit's search begins: two brokers, a new topic.
+    """Return a function that makes the cluster in which the search for a bug begins: two brokers, and a new topic.
 
     The controller has not handled the topic yet. `fault` is the kind of faults that the search tries, such as "kill".
     """

@@ -167,16 +167,16 @@ def _condition(condition: Any) -> Invariant | Condition:
     return function
 
 
-def promise(given: Any) -> Promise:
-    """Return `given` if it is a Promise; for an invariant's name, return the promise that the invariant always holds.
+def promise(value: Any) -> Promise:
+    """Return `value` if it is a Promise; for an invariant's name, return the promise that the invariant always holds.
 
     Raises UserError, which lists the kinds of promises and the names, for any other value.
     """
-    if isinstance(given, Promise):
-        return given
-    if isinstance(given, str) and given in NAMES:
-        return always(given)
+    if isinstance(value, Promise):
+        return value
+    if isinstance(value, str) and value in NAMES:
+        return always(value)
     raise UserError(
-        f"{given!r:.60} is no promise: pass always(...), never(...) or comes_to_rest_with(...) of kcontrol.rules, or the name of "
+        f"{value!r:.60} is no promise: pass always(...), never(...) or comes_to_rest_with(...) of kcontrol.rules, or the name of "
         f"an invariant: {', '.join(map(repr, NAMES))}."
     )

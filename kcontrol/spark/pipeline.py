@@ -104,7 +104,10 @@ def write_runs(
 
 
 def check_redaction(out: Path, redact: Redaction | None) -> None:
-    """Raise UserError if the tables of runs in `out` have stable names of another redaction than `redact`, or have none."""
+    """Raise UserError if the tables of runs in `out` were made with another redaction than `redact`.
+
+    None means without stable names.
+    """
     if (out / spark_views.TABLES[0]).is_dir():
         check_same(_mark(out).get(REDACTED), redact, out)
 
@@ -120,9 +123,9 @@ def _damaged(spark: SparkSession, journals: Sequence[JournalOfRun]) -> list[Refu
 
 @contextlib.contextmanager
 def sentences(out: Path) -> Iterator[None]:
-    """Raise UserError with one sentence if the `with` block fails by a file system error, a full disk, or the end of Java.
+    """Raise UserError with one sentence if the `with` block fails by a file system error or because Java ended.
 
-    With any UserError of the block the unfinished tables are deleted.
+    If the block raises UserError, for these reasons or any other, the unfinished tables are deleted.
     """
     try:
         yield
@@ -264,7 +267,7 @@ def _read(spark: SparkSession, folder: Path) -> DataFrame:
 
 
 def _at_least_as_long(journals: Sequence[JournalOfRun], former: DataFrame | None) -> list[JournalOfRun]:
-    """Return the journals that have at least as many records as `former` has of the journal's run.
+    """Return each journal of a run of which the table `former` has no more records than the journal.
 
     `former` is the table `journal` of an earlier call; if it is None, return all journals.
     """

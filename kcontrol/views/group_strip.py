@@ -73,7 +73,7 @@ class GroupStrip:
     def to_json(self) -> dict[str, Any]:
         """Return the picture of the group for the viewer: {"group": "billing", "svg": ..., "text": [...], ...}.
 
-        `marks` links each column to its journal record.
+        The entry `marks` has the index of the journal record for each column of the picture.
         """
         # A mark has, for a column, the index of its journal record, and its end as a share of the picture's width.
         return {"group": self.group_id, "svg": self.svg(), "text": self.lines(), "marks": self.marks()}

@@ -91,7 +91,8 @@ class Patches:
 class _FormMaker:
     """Converts the changes of the state by one journal record into a form: a pattern that similar records share.
 
-    In a form, "$fields.subject" stands for a value of the record; `texts` and `literals` have values that it lacks.
+    In a form, "$fields.subject" stands for a value of the record. Values that are not in the record are stored in `texts` and
+    `literals`.
     """
 
     def __init__(self, row: Row) -> None:
@@ -127,7 +128,8 @@ class _FormMaker:
     def form(self, part: Any) -> Any:
         """Return the place of a changed value in the viewer's row of the journal record, such as "$fields.subject".
 
-        If the row lacks it, return a short value itself; store a long value in `texts` or `literals`.
+        For a value that is not in the row, return the value itself if it is short; else store it in `texts` or `literals`,
+        and return its place there.
         """
         kind = type(part)
         # A form has no numbers, because 1 and True are equal in Python.

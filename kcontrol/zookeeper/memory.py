@@ -227,8 +227,8 @@ class MemoryZooKeeper:
                 if path in self._data_watches or path in self._child_watches or parent in self._child_watches:
                     self._fire(kind, path, parent)
 
-    def _relate(self, created: bool, path: str, parent: str, owner: int) -> None:
-        """Add a znode, if `created`, to its parent's child names and its session's ephemeral znodes; else remove it from both.
+    def _relate(self, is_created: bool, path: str, parent: str, owner: int) -> None:
+        """Add a znode, if `is_created`, to its parent's child names and its session's ephemeral znodes; else remove it from both.
 
         `owner` is the session id of an ephemeral znode, else 0.
         """
@@ -236,18 +236,18 @@ class MemoryZooKeeper:
             self._children[parent] = set(self._children.get(parent, ()))
             self._owned.add(parent)
         names, name = self._children[parent], path[path.rfind("/") + 1 :]
-        if created:
+        if is_created:
             names.add(name)
         else:
             names.discard(name)
             if not names:
                 del self._children[parent]
                 self._owned.discard(parent)
-        if owner and (created or owner in self._ephemerals):
+        if owner and (is_created or owner in self._ephemerals):
             ephemerals = (
                 self._ephemerals[owner].copy() if owner in self._ephemerals else Ephemerals()
             )  # copies share the old value
-            (ephemerals.add if created else ephemerals.remove)(path)
+            (ephemerals.add if is_created else ephemerals.remove)(path)
             self._ephemerals[owner] = ephemerals
 
     def _fire(self, kind: Kind, path: str, parent: str) -> None:

@@ -163,7 +163,7 @@ OPERATIONS: dict[str, Callable[[Draft, Op], str | None]] = {
 
 
 class Ephemerals:
-    """The ephemeral znodes of one session in a Java hash set, as the server keeps them: it decides the order of deletion.
+    """The ephemeral znodes of one session, in the order in which the server deletes them: that of a Java hash set.
 
     Source: DataTree.getEphemerals and killSession (ZooKeeper 3.9), HashMap.putMapEntries (Java 8 to 18, 19 on). A bucket with
     more than eight entries would be a tree in Java; that order is not implemented.

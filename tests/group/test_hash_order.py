@@ -47,7 +47,7 @@ def test_the_order_of_a_hash_map_decides_as_in_java(
 def test_a_table_grows_and_never_shrinks() -> None:
     """A java.util.HashSet (Java 17) of TopicPartitions that has held fifteen walks three of them otherwise than one of three."""
     left = parsed("orders-0", "orders-3", "a-23")
-    assert list(map(str, in_java_hash_map_order(left, most=15))) == ["a-23", "orders-0", "orders-3"]
+    assert list(map(str, in_java_hash_map_order(left, largest_size=15))) == ["a-23", "orders-0", "orders-3"]
     assert list(map(str, in_java_hash_map_order(left))) == ["orders-0", "a-23", "orders-3"]
 
 

@@ -106,7 +106,7 @@ def test_from_a_checkpoint_as_from_the_beginning(data: st.DataObject) -> None:
     """
     records = list(random_run(data.draw(st.integers(0, 3)), 120).journal.records)
     growing = records[: data.draw(st.integers(1, len(records)))]
-    history = History(growing, every=data.draw(st.integers(1, 40)))
+    history = History(growing, checkpoint_interval=data.draw(st.integers(1, 40)))
     places = data.draw(st.lists(st.integers(0, len(records) - 1), min_size=1, max_size=8))
     said = []
     for at in places:
@@ -121,7 +121,7 @@ def test_from_a_checkpoint_as_from_the_beginning(data: st.DataObject) -> None:
 def test_checkpoints_are_no_larger_than_the_journal() -> None:
     """Between two checkpoints lie as many records as the first of them has entries; without them all is folded anew."""
     records = list(random_run(5, 1500).journal.records)
-    history = History(records, every=10)
+    history = History(records, checkpoint_interval=10)
     assert history.state == fold(records)
     sizes = [sum(_entries(part, DEEP[name]) for name, part in c.state.items()) for c in history._checkpoints]
     gaps = [later - sooner for sooner, later in pairwise(history._places)]

@@ -109,7 +109,7 @@ def initialize_context(ctx: ControllerContext) -> Handler:
 
     Source: KafkaController.initializeControllerContext (0.8.1, 1.0).
     """
-    yield from update_cluster_state(ctx, listens=False)
+    yield from update_cluster_state(ctx, registers_handlers=False)
     yield from update_leader_and_isr_cache(ctx, ctx.assignments)
 
 

@@ -173,7 +173,7 @@ def on_topic_list_change(ctx: ControllerContext, now: tuple[str, ...]) -> Handle
     new = tuple(t for t in now if t not in ctx.all_topics)
     gone = tuple(t for t in sorted(ctx.all_topics) if t not in now)
     yield effects.UpdateContext("all_topics", now, clear=True)
-    partitions = yield from failover_steps.update_topics(ctx, new, listens=False)
+    partitions = yield from failover_steps.update_topics(ctx, new, registers_handlers=False)
     # The leadership and the states of a removed topic stay in the context.
     if gone:
         yield effects.UpdateContext(

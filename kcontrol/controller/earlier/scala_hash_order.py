@@ -30,7 +30,7 @@ SMALL = 4  # an immutable map or set of up to four entries keeps the order in wh
 
 
 def order_of_the_caller(
-    by_broker: Mapping[int, Replicas], broker_order: Iterable[int], set_size: int
+    replicas_by_broker: Mapping[int, Replicas], broker_order: Iterable[int], set_size: int
 ) -> list[Replicas]:
     """Return one list per replica, in the order in which Kafka's Scala Set yields the replicas.
 
@@ -38,8 +38,8 @@ def order_of_the_caller(
     """
     # A Set of up to four replicas keeps the order of insertion: broker by broker.
     # Without `broker_order` the brokers are in ascending order.
-    brokers = _order_of_brokers(by_broker, broker_order)
-    replicas = [replica for broker_id in brokers for replica in by_broker[broker_id]]
+    brokers = _order_of_brokers(replicas_by_broker, broker_order)
+    replicas = [replica for broker_id in brokers for replica in replicas_by_broker[broker_id]]
     if max(set_size, len(replicas)) > SMALL:
         # A larger Set iterates by hash, and so do replicas that Kafka has taken from a larger Set.
         replicas.sort(key=lambda replica: trie_slots(replica_hash(replica)))
@@ -47,15 +47,15 @@ def order_of_the_caller(
 
 
 def order_of_hashes(
-    by_broker: Mapping[int, Replicas], broker_order: Iterable[int], set_size: int
+    replicas_by_broker: Mapping[int, Replicas], broker_order: Iterable[int], set_size: int
 ) -> list[Replicas]:
     """Return one group of replicas per broker, in the order of Scala 2.12's `groupBy` (1.1 to 2.5).
 
     Brokers are added to the map in `broker_order`, ascending if empty; `set_size` is ignored.
     """
     return [
-        by_broker[broker_id]
-        for broker_id in in_order_of_hashes(_order_of_brokers(by_broker, broker_order))
+        replicas_by_broker[broker_id]
+        for broker_id in in_order_of_hashes(_order_of_brokers(replicas_by_broker, broker_order))
     ]
 
 

@@ -85,10 +85,10 @@ def signal_thread(ctx: ControllerContext) -> Handler:
 
 
 def topic_deletion(ctx: ControllerContext, event: TopicDeletion) -> Handler:
-    """Queue the topics in `/admin/delete_topics`; mark `topics_in_transition` as ineligible.
+    """Queue the topics in `/admin/delete_topics`, and mark as ineligible those in a reassignment.
 
-    Requests of unknown topics are deleted; if `delete.topic.enable` is false (since 0.10.2), all
-    requests.
+    A topic with a preferred election is marked too. The request to delete an unknown topic is
+    removed; if `delete.topic.enable` is false (since 0.10.2), each request is removed.
 
     Source: PartitionStateMachine.DeleteTopicsListener (0.8.1, 0.8.2).
     """

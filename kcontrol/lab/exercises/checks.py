@@ -78,9 +78,10 @@ def play(
     rows: Mapping[str, Callable[..., Any]] | None = None,
     strategies: Mapping[str, Callable[..., Any]] | None = None,
 ) -> Lab:
-    """Return a lab in which the actions `acts` of a scenario were performed; `rows` and `strategies` are arguments of Lab.
+    """Return a lab in which the actions `acts` of a scenario were performed.
 
-    `place["when"]`, if given, becomes the last action in words, such as "broker 1 is killed".
+    Before each action `place["when"]` is set to the action in words, such as "broker 1 is killed". `rows` and `strategies` are
+    arguments of Lab.
     """
     from kcontrol.lab.lab import Lab
 

@@ -75,9 +75,9 @@ def examine(entry: Entry, answer: object, mark: Checker | None = None) -> dict[s
 
 
 def known(entry: Entry, answer: object, found: dict[str, Any], mark: Checker) -> int | None:
-    """Return the position of the first answer in the exercise's list `wrong` that equals `answer`, or None.
+    """Return the index of the first listed wrong answer with the results of `answer`, or None.
 
-    Answers with equal results are equal. `mark` is the check of an answer, `found` its report on `answer`.
+    `entry["wrong"]` lists the wrong answers. `mark` checks an answer, and `found` is what it returned for `answer`.
     """
     yours = [case["answer"] for case in found["cases"]]
     for number, listed in enumerate(entry["wrong"]):

@@ -81,7 +81,10 @@ def _send(number: int, processes: list[psutil.Process]) -> None:
 
 
 class OutputPipes:
-    """Two pipes from the process of a check: its report, kept up to a limit, and the answer's output, whose end is kept."""
+    """Two pipes from the process that checks a learner's answer: its report, and the text that the answer prints.
+
+    Of each pipe a limited number of bytes is kept: the first bytes of the report, the last bytes of the printed text.
+    """
 
     def __init__(self) -> None:
         self.report, self.printed = b"", b""

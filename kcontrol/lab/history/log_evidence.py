@@ -19,9 +19,10 @@ MISMATCH = "transitions"
 
 
 def with_evidence(table: pd.DataFrame, records: Sequence[Record], name: str) -> pd.DataFrame:
-    """Return the table `name` with two columns more: `inferred` has the names of values that no log line has.
+    """Return the table `name` with the columns `inferred` and `line`, which say where a row of broker logs comes from.
 
-    `line` has the row's log line, such as "server.log:12". The table `transitions` also gets `mismatch`.
+    `inferred` names the columns whose values no log line has; `line` is such as "server.log:12". The table `transitions`
+    also gets the column `mismatch`.
     """
     fields = [record.fields for record in records]
     # `inferred` is missing if log lines have the whole row. Else it has, separated by commas, "record" if no log line has the

@@ -1,1 +1,1 @@
-"""Searches for a run that breaks a promise, a condition on the states of a cluster, and the museum of published bugs."""
+"""Searches for a run that breaks a promise, searches for a run with a condition, and the museum of published bugs."""

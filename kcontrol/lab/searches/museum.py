@@ -33,9 +33,9 @@ def museum() -> pd.DataFrame:
 
 
 def hunt(rule: str, *, fixed: bool = False, spark: SparkSession | None = None) -> Found | NotFound:
-    """Search for the bug that the rule `rule` restores; with `fixed`, search in a cluster without the bug.
+    """Search for a published bug; `rule` is the rule that switches this bug on. With `fixed` the rule stays off.
 
-    With `spark` its executors search. Raises UserError, which lists the rules, for a rule without a bug.
+    With `spark` the executors of Spark search. Raises UserError, which lists the rules, for a rule without a bug.
     """
     from kcontrol.lab.lab import Lab
 

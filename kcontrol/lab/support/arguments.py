@@ -41,7 +41,7 @@ def storable(value: object) -> None:
 def mapping(value: Any, what: str, example: str) -> Mapping[Any, Any]:
     """Return the argument `value` if it is a mapping, and an empty mapping for None.
 
-    Raises UserError for any other value; `what`, such as "Topics", and `example` are for its text.
+    Raises UserError for any other value. The text of the error has `what`, such as "Topics", and `example`.
     """
     if value is not None and not isinstance(value, Mapping):
         raise UserError(f"{what} must be a dict, as in {example}, not {shown(value)}.")

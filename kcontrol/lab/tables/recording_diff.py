@@ -153,7 +153,7 @@ def _json(value: Any) -> str:
 
 
 class Line(NamedTuple):
-    """A write, transition, request or znode of a recording as two texts: its subject and its other values."""
+    """A write, transition, request or znode of a recording as two texts: its key, such as a path, and its values."""
 
     # For a transition of broker 1: "1: t-0", and the two states with the controller epoch. Of anything else `rest` is JSON or
     # "".

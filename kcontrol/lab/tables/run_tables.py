@@ -145,9 +145,10 @@ class Tables:
         return replicas.leadership_views(self._run.state, partition)
 
     def election_candidates(self, partition: str) -> elections.CandidateTable:
-        """Return the replicas of a partition, each with a verdict, such as "dead" or "next" (the next leader).
+        """Return the replicas of a partition, each with a verdict: whether it may become the next leader, or why not.
 
-        The verdict "next, unclean" means outside the ISR. Raises UserError for an unknown partition.
+        A verdict is such as "dead" or "next". The next leader has the verdict "next, unclean" if it is outside the ISR. Raises
+        UserError for an unknown partition.
         """
         return elections.candidates(self._run.state, partition, self._run._rules(), self._run._allows_unclean())
 
@@ -260,8 +261,8 @@ class Tables:
     def handler_steps(self, event: str, broker: int | None = None, *, memory: bool = False) -> pd.DataFrame:
         """Return one row per read, write, transition and request of one handler of the event, such as "BrokerChange".
 
-        It is the last one in the journal that did more than read; `memory` adds changes of memory. Raises UserError
-        for an unhandled event.
+        The handler is the last one in the journal that did more than read. `memory` adds changes of memory. Raises
+        UserError if no handler of this event ran.
         """
         return analysis.handled(self._run.records, event, broker, memory=memory)
 
@@ -357,9 +358,9 @@ class LabTables(Tables):
         self._lab = run
 
     def config(self) -> pd.DataFrame:
-        """Return one row per broker setting of Kafka: its value in this lab, its defaults, and its effect in kcontrol.
+        """Return one row per broker setting of Kafka, with its value in this lab and its effect in kcontrol.
 
-        `default` is of the lab's release, `defaults` are of all releases.
+        The column `default` is the default of the lab's release; the column `defaults` has those of all releases.
         """
         settings = self._lab._world.settings
         of_brokers = journal_tables.config(settings.release, asdict(settings.config))

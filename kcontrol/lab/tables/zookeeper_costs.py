@@ -96,7 +96,8 @@ class _Count(NamedTuple):
 def election_costs(contenders: int = 5, zookeeper: str | None = None) -> pd.DataFrame:
     """Return the costs of a leader's death in two recipes of leader election: watches, notified clients, tries to lead.
 
-    `zookeeper` is a real server's host:port; None runs in memory. Raises UserError unless contenders are 2 to 100.
+    `zookeeper` is the host:port of a real server, or None for the simulated one. Raises UserError unless `contenders` is 2 to
+    100.
     """
     if not 2 <= contenders <= 100:
         raise UserError(f"An election cannot have {contenders} contenders: the number is from 2 to 100.")

@@ -34,9 +34,9 @@ def is_of_group(records: Sequence[Record]) -> bool:
 
 
 def of_journal(records: Sequence[Record]) -> Step:
-    """Return the journal of a run that plays a group's recording, in the format of this recording, to compare the two.
+    """Return the journal of a run in the format of a group's recording, so that the two can be compared.
 
-    Raises UserError for a journal of any other run.
+    The run must be a replay of this recording: UserError is raised for any other journal.
     """
     if not is_of_group(records):
         raise UserError("This run plays no recording of a group: make a run with Lab.play(recording).")

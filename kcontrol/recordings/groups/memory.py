@@ -298,9 +298,10 @@ class Memory:
     # ---------------------------------------------------------------- the log
 
     def append_group(self, written: Any, cause: RecordId, fits: Callable[[Step | None], bool]) -> RecordId | None:
-        """Append to the journal the recorded log's next records, up to and including the next group metadata record.
+        """Append the next group metadata record of the recorded log, and the records before it, to the journal.
 
-        Return the journal record's id. Without such a record, or if `fits` refuses it, return None.
+        Return the id of the journal record about it. Without such a record, or if `fits` returns False for its value, append
+        nothing and return None.
         """
         # The value of a tombstone is None.
         places = range(self.appended, len(self.log))

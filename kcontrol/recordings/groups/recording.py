@@ -260,7 +260,7 @@ def parse(content: bytes, name: str) -> Step:
 def _check_step(step: Step, place: int, earliest: int) -> None:
     """Check the fields, the number and the time of one entry of a recording's exchange.
 
-    Raises ValueError unless the entry has the number `place` and a time from `earliest`, the time of the entry before it, on.
+    The number must be `place`, and the time must not be before `earliest`, the time of the entry before. Raises ValueError.
     """
     try:
         if "event" in step:

@@ -169,7 +169,7 @@ class Replay:
         if is_admin(step["api"]):
             return
         me = self.consumers[client]
-        after = after_response(me, body, lost=False) if errors(step) else me._replace(asked=None)
+        after = after_response(me, body, has_lost_partitions=False) if errors(step) else me._replace(asked=None)
         latest = self.ids[n] == f"consumer {client} {me.requests}"
         self.consumers[client] = after if latest else after._replace(asked=me.asked)
         self._log("consumer", record, name=client, now=self.consumers[client])

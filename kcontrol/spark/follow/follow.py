@@ -152,9 +152,9 @@ def _add_part(asked: Following, checkpoint: Checkpoint, slices: Sequence[Slice])
 
 
 def _redacted(asked: Following, checkpoint: Checkpoint, redaction: Redaction, logs: Sequence[LogFile]) -> list[LogFile]:
-    """Return copies of the slices `logs` with stable names; new names are entered into the checkpoint.
+    """Return copies of the log files `logs` with stable names, and store new names in the checkpoint.
 
-    A new name that the rows of earlier rounds have, at a place where no name was found, is replaced there too.
+    The rows of earlier rounds may contain a new name where it was not recognised as a name: it is replaced there too.
     """
     names = Names(redaction, checkpoint.names)
     for log in logs:
@@ -166,7 +166,7 @@ def _redacted(asked: Following, checkpoint: Checkpoint, redaction: Redaction, lo
 
 
 def _replace_late(asked: Following, checkpoint: Checkpoint, names: Names) -> None:
-    """Write all parts of the checkpoint again as one part with stable names for the new names that the parts have."""
+    """Replace names that were found late: write all parts of the checkpoint again as one part with stable names."""
     rows = _all_rows(asked, checkpoint)
     word = sql.regexp_extract_all("raw", sql.lit(any_of(names.fresh)), 0)
     late = [row[0] for row in rows.select(sql.explode(word)).distinct().collect()]
@@ -236,9 +236,9 @@ def _merge(asked: Following, checkpoint: Checkpoint, rows: DataFrame) -> None:
 
 
 def _rows(asked: Following, checkpoint: Checkpoint, shown: dict[str, tuple[str, int]]) -> DataFrame:
-    """Return the rows of all rounds so far: each round wrote the new lines of the files as one part.
+    """Return the rows of all rounds so far; each round wrote the new lines of the files as one part.
 
-    `shown` maps a file's id to (name in the rows, first line number left out).
+    `shown` maps a file's id to its name in the rows, and to the number of the first line that is left out.
     """
     # A later part repeats a file's last record; the rows of the earlier part are left out from there on.
     counts = [

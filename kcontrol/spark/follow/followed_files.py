@@ -200,7 +200,10 @@ def continues(file: Followed, item: Present) -> bool:
 
 
 def fingerprint(path: Path, size: int) -> str | None:
-    """Return a hash of the first and last kilobyte of the first `size` bytes of a file, unpacked; None if it has fewer bytes."""
+    """Return a hash of the first and the last kilobyte of a file's first `size` bytes; None if the file is shorter.
+
+    For a compressed file these are bytes of the unpacked text.
+    """
     if path.name.endswith(GZ):
         whole, found = unpacked(path, size)
         return found if whole == size else None

@@ -31,7 +31,7 @@ NOT_KNOWN = "the log does not say why"
 
 
 class PartitionLines:
-    """The partitions and replicas of a cluster, by the lines of the brokers' logs so far.
+    """The partitions and replicas of a cluster, as the broker logs describe them up to the latest line that was read.
 
     Each public method reads one line, and adds the records that follow from it to the journal of `memory`.
     """

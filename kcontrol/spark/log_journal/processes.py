@@ -126,7 +126,7 @@ class Processes:
     def cause(self, controller: int) -> RecordId | None:
         """Return the id of the record that causes a controller's next record, None if no cause is known.
 
-        The cause is this controller's last transition or election, or a later end of a broker.
+        The cause is the latest of three records: this controller's transition, its election, or the end of any broker.
         """
         # After a line "Newly added brokers" no cause is known.
         return self.causes.get(controller)

@@ -1,6 +1,7 @@
 """The conversion of the facts in broker logs into a journal, so that all readers of journals read logs.
 
-Log lines are read in the order of their times; a module such as `partition_lines.py` reads those about one subject.
+Log lines are read in the order of their times. Each module such as `partition_lines.py` reads the lines about one kind of
+thing: partitions, groups, reassignments or processes.
 """
 
 from __future__ import annotations

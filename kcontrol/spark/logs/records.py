@@ -95,9 +95,9 @@ def _numbered(spark: SparkSession, files: Sequence[LogFile], names: DataFrame) -
 
 
 def _starts(spark: SparkSession, files: Sequence[LogFile]) -> DataFrame:
-    """Return one row per line of the files: uri, block, place, raw, length, unclean, wrap and layout.
+    """Return one row per line of the files, with the columns uri, block, place, raw, length, unclean, wrap and layout.
 
-    The order of a file's lines is that of (`block`, `place`). `raw` is the text, and `unclean` whether `clean` changes it.
+    `raw` is the text, and `unclean` says whether `clean` changes it. The order of a file's lines is that of (`block`, `place`).
     """
     text = spark.read.option("lineSep", "\n").text([literal(f.read) for f in files])
     valid = text.select(

@@ -107,7 +107,7 @@ def file_without_names(file: NoLog, root: Path, names: Names) -> NoLog:
 
 
 def copied(file: LogFile, path: Path, names: Names, copy: Path) -> LogFile:
-    """Write the lines of a log file with stable names to the file `copy`; return this copy as a log file with the path `path`."""
+    """Write the lines of a log file with stable names to the file `copy`; return it as a LogFile shown as `path`."""
     copy.parent.mkdir(parents=True, exist_ok=True)
     with copy.open("w", encoding="utf-8", errors="surrogateescape", newline="") as out:
         out.writelines(names.replaced(line) for line in lines_of(file.read))
@@ -134,12 +134,12 @@ def any_of(names: Collection[str]) -> str:
 
 
 class Names:
-    """The names of topics, hosts and clients that were found, each with the stable name in its place, such as "topic-bcdfghjkmn".
+    """The names of topics, hosts and clients that were found, each with its stable name, such as "topic-bcdfghjkmn".
 
     Args:
         redaction: the kinds of names, and the key of the stable names.
         kept: names that were found before, with their kinds; these kinds stay.
-        known_words: words that are a name only at places for names; by default those of Kafka's messages.
+        known_words: words of Kafka's messages, such as "state". They are replaced only where a message has a name.
     """
 
     def __init__(
@@ -214,9 +214,10 @@ class Names:
         return True
 
     def of_file(self, path: str) -> str:
-        """Return a log file's relative path with a name such as "folder-bcdfghjkmn" in place of each folder.
+        """Return a log file's relative path with a stable name, such as "folder-bcdfghjkmn", in place of each folder.
 
-        A file name that is not Kafka's own is replaced too. If the user did not choose to replace hosts, the path is unchanged.
+        A file name that Kafka does not write is replaced too. Paths may contain names of hosts: without the kind "hosts"
+        they stay.
         """
         if "host" not in self.redaction.kinds:
             return path

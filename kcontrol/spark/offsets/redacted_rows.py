@@ -1,7 +1,7 @@
 """Stable names in the rows of segments of `__consumer_offsets`, whose fields say which texts are names.
 
-The text that a consumer commits with an offset is replaced as a whole, and the bytes of subscriptions and assignments are left
-out: they may have any name. The columns `topics` and `partitions` have the names in them.
+The text that a consumer commits with an offset is replaced as a whole. The bytes of subscriptions and assignments are left out,
+because any part of them may be a name; their topics stand in the columns `topics` and `partitions`, with stable names.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ def journal_words() -> frozenset[str]:
 
 
 def names_of(redaction: Redaction) -> Names:
-    """Return the names of journals, with none found."""
+    """Return an empty collection for the names that will be found in journals."""
     return Names(redaction, known_words=journal_words())
 
 

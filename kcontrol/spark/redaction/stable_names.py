@@ -75,9 +75,9 @@ def kinds_of(option: str) -> tuple[str, ...]:
 
 
 def redaction_of(option: str | None) -> Redaction | None:
-    """Return the redaction of a text such as "topics,hosts" with the key of this user; None for None.
+    """Return the redaction for an option --redact such as "topics,hosts", with the key of this user; None for None.
 
-    Raises UserError for an unknown kind, and for a key that can be neither read nor made.
+    Raises UserError for an unknown kind of names, and for a key that can be neither read nor made.
     """
     return None if option is None else Redaction(kinds_of(option), user_key())
 

@@ -223,7 +223,10 @@ class MemoryKazooTransaction:
         self._ops.append(Op("check", path, expected_version=version))
 
     def commit(self) -> list[Any]:
-        """Perform all writes or none; return one result for each write, exceptions if a write fails."""
+        """Perform all writes or none; return one result for each write.
+
+        If one write fails, the result of each write is an exception.
+        """
         written = self._client._session.write([tuple(self._ops)])[0]
         if written.error:
             # Kazoo returns RolledBackError for each write before the failed one, RuntimeInconsistency for each write after it.

@@ -30,8 +30,8 @@ class Observer:
         closing: the function that closes the session.
     """
 
-    def __init__(self, client: Client, root: str = "", closing: Callable[[], None] = lambda: None) -> None:
-        self._client, self._root, self._closing = client, root.rstrip("/"), closing
+    def __init__(self, client: Client, root: str = "", on_close: Callable[[], None] = lambda: None) -> None:
+        self._client, self._root, self._closing = client, root.rstrip("/"), on_close
 
     def exists(self, paths: Sequence[str], watch: bool = False) -> list[Stat | None]:
         """Return one Stat per path, None for a missing znode. Raises UserError if `watch` is True."""

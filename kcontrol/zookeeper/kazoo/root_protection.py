@@ -103,7 +103,7 @@ def mark_server(hosts: str, seed: int) -> None:
 
 
 def make_empty(ensemble: KazooZooKeeper, seed: int) -> None:
-    """Delete the znodes of an earlier run below a root with kcontrol's marker; `seed` stands in error texts.
+    """Delete the znodes of an earlier run below a root with kcontrol's marker; error texts name the lab by `seed`.
 
     Raises UserError if another client has created or changed a znode there.
     """
@@ -130,9 +130,9 @@ def _root_of(ensemble: KazooZooKeeper, seed: int) -> _Root:
         return _Root(ensemble.hosts, ensemble.chroot, _free_chroot(whole.connect(), seed))
 
 
-def _not_created_by_us(root: _Root, foreign: Sequence[str]) -> str:
-    more = len(foreign) - 1
-    names = f"{root.path + foreign[0]!r:.200}" + (f" and {more} more were" if more else " was")
+def _not_created_by_us(root: _Root, foreign_paths: Sequence[str]) -> str:
+    more = len(foreign_paths) - 1
+    names = f"{root.path + foreign_paths[0]!r:.200}" + (f" and {more} more were" if more else " was")
     return (
         f"{names} not created by {TOOL}, so nothing was deleted on ZooKeeper {root.hosts}: "
         f"delete {'them' if more else 'it'} yourself, or {root.advice}"

@@ -270,9 +270,9 @@ class KazooSession:
             return SetData(path, op.data, op.expected_version)
         return Delete(path, op.expected_version) if op.kind == "delete" else CheckVersion(path, op.expected_version)
 
-    def _send(self, request: Any, on_answer: Callable[[Any], None] | None = None) -> Reply:
-        """Queue a request for kazoo's connection thread, which calls `on_answer`, if given, with the response."""
-        reply = Reply(self._handler, self._kazoo, on_answer)
+    def _send(self, request: Any, on_response: Callable[[Any], None] | None = None) -> Reply:
+        """Queue a request for kazoo's connection thread, which calls `on_response`, if given, with the response."""
+        reply = Reply(self._handler, self._kazoo, on_response)
         self._kazoo._call(request, reply)
         return reply
 

@@ -25,17 +25,17 @@ class Reply(AsyncResult):  # type: ignore[misc] # kazoo has no types
         on_answer: called on kazoo's connection thread with the response, before any later event or response.
     """
 
-    def __init__(self, handler: SequentialThreadingHandler, kazoo: Any, on_answer: Callable[[Any], None] | None = None) -> None:
+    def __init__(self, handler: SequentialThreadingHandler, kazoo: Any, on_response: Callable[[Any], None] | None = None) -> None:
         super().__init__(handler)
         self._kazoo = kazoo
-        self._on_answer = on_answer
+        self._on_response = on_response
         self.zxid = 0
 
     def set(self, value: Any = None) -> None:
         """Store the response and wake the threads that wait for it."""
         self.zxid = self._kazoo.last_zxid
-        if self._on_answer is not None:
-            self._on_answer(value)
+        if self._on_response is not None:
+            self._on_response(value)
         super().set(value)
 
 
@@ -51,9 +51,11 @@ class SetWatches:
 
     type = 101
 
-    def __init__(self, zxid: int, data: Iterable[str], missing: Iterable[str], children: Iterable[str]) -> None:
+    def __init__(
+        self, zxid: int, data_watches: Iterable[str], exist_watches: Iterable[str], child_watches: Iterable[str]
+    ) -> None:
         self._zxid = zxid
-        self._paths = [sorted(data), sorted(missing), sorted(children)]
+        self._paths = [sorted(data_watches), sorted(exist_watches), sorted(child_watches)]
 
     def serialize(self) -> bytes:
         """Return the body of the SetWatches request in the bytes of ZooKeeper's protocol."""

@@ -108,19 +108,19 @@ def end_group(child: "subprocess.Popen[bytes]", grace_s: float) -> None:
     child.wait()
 
 
-def await_end(child: "subprocess.Popen[bytes]", wake: int, parent: int) -> None:
+def await_end(child: "subprocess.Popen[bytes]", wakeup_fd: int, parent: int) -> None:
     """Wait until the child or the parent has ended; `parent` is the parent's process id.
 
-    `wake` is the descriptor of a pipe that becomes readable when the child ends.
+    `wakeup_fd` is the descriptor of a pipe that becomes readable when the child ends.
     """
     # Standard input is a pipe from the parent, which ends with the parent. A fork of the parent may keep the pipe open, so the
     # id of the present parent is compared too.
     while child.poll() is None and os.getppid() == parent:
-        readable, _, _ = select.select([0, wake], [], [], PARENT_POLL_S)
+        readable, _, _ = select.select([0, wakeup_fd], [], [], PARENT_POLL_S)
         if 0 in readable and not os.read(0, 1):
             return
-        if wake in readable:
-            os.read(wake, 512)
+        if wakeup_fd in readable:
+            os.read(wakeup_fd, 512)
 
 
 def die_with_watcher() -> None:
