@@ -5,8 +5,10 @@ Each answer has a bound of its own: without any defence it comes to an end withi
 
 from __future__ import annotations
 
+import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,14 +22,24 @@ import psutil
 import pytest
 
 from kcontrol.install import process_cleanup
-from kcontrol.lab.exercises import sandbox
+from kcontrol.lab.exercises import sandbox, sandbox_main
 from kcontrol.lab.exercises.exercises import FOLDER, check, exercise
-from kcontrol.lab.exercises.sandbox import BAD_REPORT, ENDLESS, KILLED, MARK, TOO_MANY_PROCESSES, VANISHED
+from kcontrol.lab.exercises.sandbox import (
+    BAD_REPORT,
+    ENDLESS,
+    KILLED,
+    MARK,
+    NOT_BEGUN,
+    TOO_MANY_PROCESSES,
+    VANISHED,
+    WAITED,
+    ProcessEnd,
+)
 from kcontrol.lab.exercises.supervisor import SECONDS_BY_THE_CLOCK
 from tests.lab.support import is_one_sentence
 
 WHO = "who-leads-next"
-LONGEST_S = SECONDS_BY_THE_CLOCK + 2 * sandbox.SPARE_SECONDS
+LONGEST_S = SECONDS_BY_THE_CLOCK + sandbox_main.SLOWEST * sandbox.SECONDS + 3 * sandbox.SPARE_SECONDS
 Answer = Callable[..., Any]
 
 
@@ -390,6 +402,71 @@ def test_a_process_without_an_environment_is_unread(monkeypatch: pytest.MonkeyPa
 
 
 # ---------------------------------------------------------------- how a process ended
+
+
+@pytest.mark.parametrize(
+    ("status", "until", "cpu_s", "words"),
+    [
+        (None, None, 1.5, NOT_BEGUN),  # the exercise's scenarios took too long
+        (1, None, 1.5, NOT_BEGUN),
+        (-signal.SIGKILL, None, 1.5, NOT_BEGUN),  # out of memory
+        (None, 7, 1.5, WAITED),
+        (-signal.SIGXCPU, 7, 7.1, ENDLESS),
+        (-signal.SIGKILL, 7, 8.1, ENDLESS),
+        (-signal.SIGKILL, 65, 16.0, KILLED),  # the imports of a slow machine take longer than 5 s
+        (0, 7, 1.5, VANISHED),
+    ],
+)
+def test_each_end_of_a_process_has_its_sentence(status: int | None, until: int | None, cpu_s: float, words: str) -> None:
+    """A process that ends before it has called the answer is not the fault of the answer; other ends name what to change."""
+    assert sandbox._end(ProcessEnd(status, False, cpu_s, until, "", "")) == words and is_one_sentence(words)
+
+
+def test_a_check_that_cannot_start_is_not_the_fault_of_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A supervisor that ends at once, as on a machine without memory, is told of in a sentence about the machine."""
+    monkeypatch.setattr(sys, "executable", shutil.which("false"))
+    assert check(WHO, lambda assignment, isr, live: None).text == NOT_BEGUN
+
+
+SUPERVISED = """
+import json, sys
+from kcontrol.lab.exercises import supervisor
+supervisor.SECONDS_TO_BEGIN, supervisor.SECONDS_BY_THE_CLOCK = map(int, sys.argv[1:3])
+print(json.dumps(supervisor.supervise([sys.executable, "-c", sys.argv[3]])))
+"""
+BEGINS = """import os, sys, time
+report = int(sys.argv[1])
+os.write(report, b'{"seconds": %d, "until": 7}\\n')
+"""
+
+
+@pytest.mark.parametrize(
+    ("to_begin", "command", "ended"),
+    [
+        (0, "import time; time.sleep(60)", [None, None, ""]),
+        (300, BEGINS % 0 + "time.sleep(60)", [None, 7, ""]),
+        (300, BEGINS % 300 + "os.write(report, b'[1]\\n')", [0, 7, "[1]"]),
+    ],
+    ids=["before the answer", "in the answer", "in time"],
+)
+def test_the_time_of_an_answer_begins_with_the_answer(to_begin: int, command: str, ended: list[Any]) -> None:
+    """The preparation of a check has a time of its own, and the time of an answer is the one in the first line of the report."""
+    run = [sys.executable, "-c", SUPERVISED, str(to_begin), "0", command]
+    last = subprocess.run(run, capture_output=True, text=True, check=True).stdout.splitlines()[-1]
+    assert [json.loads(last)[key] for key in ("status", "until_cpu_s", "report")] == ended
+
+
+def test_a_slow_or_busy_machine_gives_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CPU time grows with the time of the imports, time by the clock also with the wait for a CPU, both ten times at most."""
+    monkeypatch.setattr(sandbox_main, "limit", lambda seconds: 100 + seconds)
+    found = []
+    for slowness in (1, 4):
+        for used_s in (1e9, 1e-9):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(time, "process_time", lambda used_s=used_s: used_s)
+                found.append(next(sandbox_main.reports(exercise(WHO), None, b"", slowness)))
+    assert [(limits["seconds"], limits["until"]) for limits in found] == [(5, 105), (50, 105), (20, 120), (200, 120)]
+    assert [sandbox_main._times(slowness) for slowness in (0.1, 4, 40)] == [1, 4, sandbox_main.SLOWEST]
 
 
 def test_a_kill_from_outside_is_no_loop() -> None:

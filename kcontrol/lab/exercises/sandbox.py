@@ -10,6 +10,7 @@ import json
 import linecache
 import os
 import secrets
+import selectors
 import signal
 import subprocess
 import sys
@@ -22,14 +23,22 @@ import psutil
 
 from kcontrol.install import process_cleanup
 from kcontrol.lab.exercises.checks import same
-from kcontrol.lab.exercises.supervisor import MOST_PROCESSES, SECONDS_BY_THE_CLOCK
+from kcontrol.lab.exercises.supervisor import MOST_PROCESSES, SECONDS_BY_THE_CLOCK, SECONDS_TO_BEGIN
 from kcontrol.lab.exercises.verdicts import pictures
 
 SECONDS = 5  # of CPU time
-SPARE_SECONDS = 10  # for the supervisor to start, and to end the processes that an answer has left
+SPARE_SECONDS = 10  # for the supervisor to start, and to end the processes that an answer has left; a busy machine needs more
 MARK = "KCONTROL_CHECK"
 
 ENDLESS = "Your answer did not end in time and was stopped: look for a loop without an end."
+WAITED = (
+    "Your answer did not end in time and was stopped: look for a wait without an end or, if other programs use this machine, "
+    "check again when they have ended."
+)
+NOT_BEGUN = (
+    "The check ended before it called your answer, because this machine has too little time or memory for it: end other "
+    "programs, and check again."
+)
 KILLED = (
     "The process of your answer was killed by SIGKILL, and not because of its time: a system does this when memory runs out, so "
     "use less memory, or check again."
@@ -60,6 +69,8 @@ class ProcessEnd(NamedTuple):
     status: int | None
     too_many_processes: bool
     cpu_s: float
+    # The CPU time at which the answer's time ends, None if the process ended before it called the answer.
+    until_cpu_s: int | None
     # Lines with the outcomes of the check, "" if the process ended before the first.
     report: str
     printed: str
@@ -81,11 +92,11 @@ def judge(answer: object, entry: dict[str, Any]) -> dict[str, Any]:
         ended = _run(letter)
     # An answer runs with the learner's rights, so it can write the report of its own check: a verdict informs the learner, and
     # proves nothing to others.
-    if ended is None:
-        return {"problem": VANISHED}
+    if isinstance(ended, str):
+        return {"problem": ended}
     if ended.too_many_processes:
         return {"problem": TOO_MANY_PROCESSES, "printed": ended.printed}
-    return validated_report(ended.report, entry) if ended.report else {"problem": _end(ended, entry), "printed": ended.printed}
+    return validated_report(ended.report, entry) if ended.report else {"problem": _end(ended), "printed": ended.printed}
 
 
 def _sources(text: AnswerText | None) -> dict[str, list[str]]:
@@ -99,8 +110,8 @@ def _sources(text: AnswerText | None) -> dict[str, list[str]]:
     return {name: list(entry[2]) for name, entry in cells.items()}
 
 
-def _run(letter: IO[bytes]) -> ProcessEnd | None:
-    """Run the supervisor process of a check on the file `letter`; return its output, None if it fails or times out.
+def _run(letter: IO[bytes]) -> ProcessEnd | str:
+    """Run the supervisor process of a check on the file `letter`; return its output, or a sentence if it fails or times out.
 
     `letter` has a line of JSON about the exercise, and the pickled answer.
     """
@@ -108,15 +119,29 @@ def _run(letter: IO[bytes]) -> ProcessEnd | None:
     command = [sys.executable, "-P", "-m", "kcontrol.lab.exercises.supervisor"]
     env = os.environ | {MARK: mark, "OPENBLAS_NUM_THREADS": "1"}  # threads of numpy use address space, which is limited
     pipe, silent = subprocess.PIPE, subprocess.DEVNULL
-    with subprocess.Popen(command, stdin=letter, stdout=pipe, stderr=silent, start_new_session=True, env=env) as supervisor:
+    with subprocess.Popen(
+        command, stdin=letter, stdout=pipe, stderr=silent, bufsize=0, start_new_session=True, env=env
+    ) as supervisor:
         try:
-            said, _ = supervisor.communicate(timeout=SECONDS_BY_THE_CLOCK + SPARE_SECONDS)
-            ended = ProcessEnd(**json.loads(said))
-            return ended if all(isinstance(text, str) for text in (ended.report, ended.printed)) else None
-        except (subprocess.TimeoutExpired, ValueError, TypeError):
-            return None
+            # The first line has the limits of the answer. It is the only line if the check ended before it called the answer.
+            begun = _first_line(supervisor, SECONDS_TO_BEGIN + 3 * SPARE_SECONDS)
+            seconds = SECONDS_BY_THE_CLOCK + json.loads(begun or "{}").get("seconds", 0) + 3 * SPARE_SECONDS
+            ended = ProcessEnd(**json.loads(supervisor.communicate(timeout=seconds)[0] or begun))
+            return ended if all(isinstance(text, str) for text in (ended.report, ended.printed)) else VANISHED
+        except subprocess.TimeoutExpired:
+            return WAITED if begun else NOT_BEGUN
+        except (ValueError, TypeError):
+            return VANISHED if begun else NOT_BEGUN
         finally:
             _end_all(supervisor, mark)
+
+
+def _first_line(supervisor: subprocess.Popen[bytes], seconds: float) -> bytes:
+    """Return the first line that the supervisor prints within `seconds`, b"" if it ends before that or prints none."""
+    assert supervisor.stdout is not None
+    with selectors.DefaultSelector() as selector:
+        selector.register(supervisor.stdout, selectors.EVENT_READ)
+        return supervisor.stdout.readline() if selector.select(seconds) else b""
 
 
 def _end_all(supervisor: subprocess.Popen[bytes], mark: str) -> None:
@@ -165,13 +190,13 @@ def validated_report(report: str, entry: dict[str, Any]) -> dict[str, Any]:
     return {"problem": BAD_REPORT}
 
 
-def _end(ended: ProcessEnd, entry: dict[str, Any]) -> str:
-    """Return the sentence that says why a process has ended without a report, such as its limit of CPU time.
-
-    `entry`, the exercise's table in exercises.toml, has the limit of CPU seconds.
-    """
-    status, seconds = ended.status, entry.get("seconds", SECONDS)
-    if status in (None, -signal.SIGXCPU) or (status == -signal.SIGKILL and ended.cpu_s > seconds):
+def _end(ended: ProcessEnd) -> str:
+    """Return the sentence that says why a process has ended without a report, such as its limit of CPU time."""
+    if ended.until_cpu_s is None:
+        return NOT_BEGUN
+    if (status := ended.status) is None:
+        return WAITED
+    if status == -signal.SIGXCPU or (status == -signal.SIGKILL and ended.cpu_s > ended.until_cpu_s):
         return ENDLESS
     if status == -signal.SIGKILL:
         return KILLED

@@ -31,10 +31,15 @@ from kcontrol.lab.support import learner_errors
 
 MEGABYTE = 1024 * 1024
 FILE_MB = 16
+SECONDS_OF_IMPORTS = 1.5  # of CPU time, on the machine for which the limits in exercises.toml were chosen
+SLOWEST = 10  # a machine that is slower or busier by more than this factor gives no more time
 
 
-def limit(seconds: int) -> None:
-    """Limit the memory, file size and CPU time (`seconds`) of this process; skip a limit that the system does not have."""
+def limit(seconds: int) -> int:
+    """Limit the memory, file size and CPU time (`seconds`) of this process; return its CPU time at that limit.
+
+    Skip a limit that the system does not have.
+    """
     memory = psutil.Process().memory_info().vms + MEMORY_MB * MEGABYTE
     until = math.ceil(time.process_time()) + seconds
     for what, bounds in (
@@ -45,6 +50,12 @@ def limit(seconds: int) -> None:
     ):
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(what, bounds)
+    return until
+
+
+def _times(slowness: float) -> float:
+    """Return `slowness`, but at least 1 and at most 10 (SLOWEST)."""
+    return min(max(1, slowness), SLOWEST)
 
 
 def examine(entry: Entry, answer: object, mark: Checker | None = None) -> dict[str, Any]:
@@ -93,14 +104,18 @@ def known(entry: Entry, answer: object, found: dict[str, Any], mark: Checker) ->
     return None
 
 
-def reports(entry: Entry, text: Sequence[str] | None, packed: bytes) -> Iterator[dict[str, Any]]:
-    """Yield the report on an answer: whether it is right, or why it cannot be checked.
+def reports(entry: Entry, text: Sequence[str] | None, packed: bytes, slowness: float) -> Iterator[dict[str, Any]]:
+    """Yield the limits of CPU time, then the report on an answer: whether it is right, or why it cannot be checked.
 
     For a wrong answer yield a second report. Its field `known` is the answer's index in the exercise's list `wrong`, or None.
     """
-    # `text` is the learner's file and its path, else `packed` is the pickled answer.
+    # `text` is the learner's file and its path, else `packed` is the pickled answer. The limits are written before the answer
+    # runs, so the supervisor can trust them. A machine that is twice as slow (`slowness` 2) gives twice the CPU time, and a
+    # machine that has given this process half of a CPU so far gives twice the time by the clock.
     mark: Checker = kind_of(entry).prepare(entry)
-    limit(entry.get("seconds", SECONDS))
+    seconds = math.ceil(entry.get("seconds", SECONDS) * slowness)
+    elapsed_s = time.time() - psutil.Process().create_time()
+    yield {"seconds": math.ceil(seconds * _times(elapsed_s / time.process_time())), "until": limit(seconds)}
     sys.path.append(str(Path.cwd()))  # modules beside the notebook
     try:
         answer = _in_file(entry, *text) if text else pickle.loads(packed)  # noqa: S301 - the learner's, in a process of its own
@@ -132,6 +147,7 @@ def _in_file(entry: Entry, text: str, path: str) -> Any:
 
 def main() -> None:
     """Check the answer on standard input, and write each report as a line of JSON to the descriptor in the command line."""
+    slowness = _times(time.process_time() / SECONDS_OF_IMPORTS)
     with os.fdopen(0, "rb", closefd=False) as letter:
         # The input has a line of JSON with `entry` (the exercise's table in exercises.toml), `text` (the answer as the learner
         # wrote it) and `sources` (the learner's code by file name), then the pickled answer.
@@ -143,7 +159,7 @@ def main() -> None:
     for standard in (0, 1, 2):
         os.dup2(silent, standard)
     with os.fdopen(int(sys.argv[1]), "w", encoding="utf-8") as report:
-        for found in reports(sent["entry"], sent["text"], packed):
+        for found in reports(sent["entry"], sent["text"], packed, slowness):
             print(json.dumps(found), file=report, flush=True)
 
 

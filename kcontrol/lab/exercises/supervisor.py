@@ -20,7 +20,8 @@ from typing import Any
 
 import psutil
 
-SECONDS_BY_THE_CLOCK = 30
+SECONDS_TO_BEGIN = 300  # for the process of a check to start, and to play the exercise's scenarios
+SECONDS_BY_THE_CLOCK = 30  # for an answer, in addition to its seconds of CPU time
 SECONDS_TO_END = 5.0  # to end the processes of an answer after its check
 MOST_PROCESSES = 32  # an answer with more descendants at a time is ended
 SECONDS_BETWEEN_COUNTS = 0.1
@@ -87,7 +88,7 @@ class OutputPipes:
     """
 
     def __init__(self) -> None:
-        self.report, self.printed = b"", b""
+        self.limits, self.report, self.printed = b"", b"", b""
         self._readers: dict[int, str] = {}
         self.writers = [self._pipe("report"), self._pipe("printed")]
 
@@ -115,6 +116,9 @@ class OutputPipes:
             del self._readers[reader]
         elif self._readers[reader] == "report":
             self.report += data
+            if not self.limits and b"\n" in self.report:  # the first line, which the process writes before it calls the answer
+                self.limits, _, self.report = self.report.partition(b"\n")
+                print(self.limits.decode(), flush=True)
         else:
             self.printed = (self.printed + data)[-PRINTED_BYTES:]
         return bool(data)
@@ -125,10 +129,10 @@ class OutputPipes:
         return len(self.report) > REPORT_BYTES
 
 
-def supervise(command: list[str], seconds: float) -> dict[str, Any]:
-    """Run `command` for at most `seconds`, then kill all its processes; return {"status": 0, "report": "..."}.
+def supervise(command: list[str]) -> dict[str, Any]:
+    """Run `command` for a limited time, then kill all its processes; return {"status": 0, "report": "..."}.
 
-    The command gets one more argument: the number of the file descriptor for its reports.
+    The command gets one more argument: the number of the file descriptor for its limits and reports.
     """
     outlets = OutputPipes()
     report, printed = outlets.writers
@@ -136,7 +140,7 @@ def supervise(command: list[str], seconds: float) -> dict[str, Any]:
     with subprocess.Popen([*command, str(report)], stdout=printed, stderr=silent, pass_fds=(report,)) as child:
         for writer in outlets.writers:
             os.close(writer)
-        status, crowded = _until_it_ends(child, outlets, time.monotonic() + seconds)
+        status, crowded = _until_it_ends(child, outlets)
         end_descendants()
     for reader in outlets.readers:
         while not outlets.is_too_long and outlets.take(reader):
@@ -145,16 +149,19 @@ def supervise(command: list[str], seconds: float) -> dict[str, Any]:
     whole = b"too long" if outlets.is_too_long else outlets.report.rpartition(b"\n")[0].rpartition(b"\n")[2]
     # The last complete line of the report, and the end of the output.
     words = {"report": whole.decode(errors="replace"), "printed": outlets.printed.decode(errors="replace")}
-    # `status` is None if the supervisor ended the command. `cpu_s` is the CPU time of all processes.
-    return words | {"status": status, "too_many_processes": crowded, "cpu_s": used.ru_utime + used.ru_stime}
+    # `status` is None if the supervisor ended the command. `cpu_s` is the CPU time of all processes, `until_cpu_s` its limit for
+    # the command, None if the command has ended before it called the answer.
+    until_cpu_s = json.loads(outlets.limits)["until"] if outlets.limits else None
+    used_s = used.ru_utime + used.ru_stime
+    return words | {"status": status, "too_many_processes": crowded, "cpu_s": used_s, "until_cpu_s": until_cpu_s}
 
 
-def _until_it_ends(child: subprocess.Popen[bytes], outlets: OutputPipes, until: float) -> tuple[int | None, bool]:
+def _until_it_ends(child: subprocess.Popen[bytes], outlets: OutputPipes) -> tuple[int | None, bool]:
     """Read the child's pipes until the child ends or exceeds a limit.
 
-    Return (exit status, False); (None, True) after too many processes; (None, False) after too much output, or at `until` on
-    the monotonic clock.
+    Return (exit status, False); (None, True) after too many processes; (None, False) after too much output or time.
     """
+    until, has_begun = time.monotonic() + SECONDS_TO_BEGIN, False
     with selectors.DefaultSelector() as selector:
         for reader in outlets.readers:
             selector.register(reader, selectors.EVENT_READ)
@@ -167,10 +174,12 @@ def _until_it_ends(child: subprocess.Popen[bytes], outlets: OutputPipes, until: 
             for key, _ in selector.select(SECONDS_BETWEEN_COUNTS):
                 if not outlets.take(key.fd) and key.fd not in outlets.readers:
                     selector.unregister(key.fd)
+            if outlets.limits and not has_begun:
+                until, has_begun = time.monotonic() + SECONDS_BY_THE_CLOCK + json.loads(outlets.limits)["seconds"], True
     return child.returncode, False
 
 
 if __name__ == "__main__":
     become_subreaper()
     signal.signal(signal.SIGTERM, end_with_descendants)
-    print(json.dumps(supervise([sys.executable, "-P", "-m", "kcontrol.lab.exercises.sandbox_main"], SECONDS_BY_THE_CLOCK)))
+    print(json.dumps(supervise([sys.executable, "-P", "-m", "kcontrol.lab.exercises.sandbox_main"])))
