@@ -36,7 +36,7 @@ ROOM_LINES = {
     "lab": 1_807,  # the source of a replaceable rule; wrong runs, pictures, commits and arguments are one sentence
     "lab/exercises": 1_243,  # a slow or busy machine gives an answer more time, and its scenarios are played before this time
     "lab/groups": 1_173,  # settings refused together or misspelt; codec and size of each batch of the offsets topic
-    "lab/history": 728,  # a folder without a run is one sentence in a notebook
+    "lab/history": 734,  # requests of broker logs
     "lab/pictures": 216,
     "lab/searches": 200,
     "lab/support": 577,  # arguments that must be True or False, or a session of Spark, and releases before 0.8.0
@@ -47,7 +47,7 @@ ROOM_LINES = {
     "search": 1_323,  # longer names of parameters
     "spark": 922,  # an interrupted cell cancels Spark's jobs; ZIP files and the memory of executors are one sentence each
     "spark/follow": 460,  # stable names in each round
-    "spark/log_journal": 1_117,  # logs larger than the memory: lines are sorted by slots of time, and tables written in batches
+    "spark/log_journal": 1_337,  # requests of controllers: their lines, channels and responses
     "spark/logs": 990,  # stable names do not depend on the order of lines
     "spark/offsets": 370,  # stable names
     "spark/redaction": 265,  # stable names in journals

@@ -73,9 +73,11 @@ def _life(life: Row, end: Entry | None) -> Row:
 def requests(run: Entries) -> Iterator[Row]:
     """Yield one row per request of a controller to a broker, with the id of its response's journal record.
 
-    `state` is "answered", "refused" (by an error code), "dropped" or "waiting".
+    `state` is "answered", "refused" (by an error code), "dropped" or "waiting", None if broker logs do not show it.
     """
     answers = _answers(run)
+    # Lines about responses of a broker to a controller are in the logs of this run.
+    shown = {(int(sender.partition(".")[0]), receiver) for sender, receiver, _ in answers}
     ends = list(run.of("stop", "close_channels"))
     for entry in run.of("send"):
         batch, (node, incarnation, seq) = entry.r.fields["requests"], entry.r.id
@@ -83,6 +85,8 @@ def requests(run: Entries) -> Iterator[Row]:
             answer = answers.get((f"{node}.{incarnation}.{seq}", receiver, api))
             if answer:
                 state = "refused" if _is_refusal(answer) else "answered"
+            elif "line" in entry.r.fields and (node, receiver) not in shown:
+                state = None
             else:
                 # Without a response a request is dropped if later the process of the sender or receiver, or the channel between
                 # them, has ended.

@@ -30,6 +30,10 @@ def with_evidence(table: pd.DataFrame, records: Sequence[Record], name: str) -> 
     # its end.
     ends = table["end_n"] if "end_n" in table else [None] * len(table)
     inferred = [_inferred(fields, n, end, list(table.columns)) for n, end in zip(table["n"], ends, strict=True)]
+    # No line says that a request waits or that it was dropped.
+    if name == "requests":
+        inferred = [", ".join(filter(None, (found, "state" if pd.isna(answer) else None))) or None
+                    for found, answer in zip(inferred, table["answer_record"], strict=True)]  # fmt: skip
     more = {"inferred": inferred, "line": [fields[n - 1].get("line") for n in table["n"]]}
     # Why a transition is illegal or does not follow from the latest transition of its subject; missing for any other
     # transition.

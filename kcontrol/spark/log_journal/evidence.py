@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 EVIDENCE = """
 SELECT t.*, NULLIF(concat_ws(', ', filter(split(b.inferred, ', '), c -> array_contains(array({columns}, 'record', 'time'), c)),
-                             IF(e.inferred IN ('record', 'time'), 'end', NULL)), '') AS inferred, b.line
+                             IF(e.inferred IN ('record', 'time'), 'end', NULL), {state}), '') AS inferred, b.line
 FROM {name} t JOIN evidence b ON b.run = t.run AND b.n = t.n LEFT JOIN evidence e ON e.run = t.run AND e.n = {end_n}
 """
 STEPS = ("znode_writes", "partition_states", "broker_events", "refused_elections", "group_states")
@@ -80,4 +80,6 @@ def with_evidence(spark: SparkSession, name: str) -> DataFrame:
     columns = spark.table(name).columns
     listed = ", ".join(f"'{column}'" for column in columns)
     end_n = "t.end_n" if "end_n" in columns else "NULL"
-    return spark.sql(EVIDENCE.format(name=name, columns=listed, end_n=end_n))
+    # No line says that a request waits or that it was dropped.
+    state = "IF(t.answer_record IS NULL, 'state', NULL)" if name == "requests" else "NULL"
+    return spark.sql(EVIDENCE.format(name=name, columns=listed, end_n=end_n, state=state))

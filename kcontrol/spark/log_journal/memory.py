@@ -88,6 +88,10 @@ class Memory:
         self.alive.add(broker)
         return self.note(None, "start", None, inferred, broker=broker, incarnation=self.incarnations[broker])
 
+    def ends(self, broker: int) -> int:
+        """Return how many processes of a broker have ended."""
+        return self.incarnations.get(broker, 0) - (broker in self.alive)
+
     def ensure_running(self, broker: int) -> None:
         """Record that a broker has started and registered, if it is not known to run."""
         if broker not in self.alive:

@@ -17,6 +17,7 @@ from kcontrol.spark.log_journal.memory import Memory, Records
 from kcontrol.spark.log_journal.partition_lines import PartitionLines
 from kcontrol.spark.log_journal.processes import Processes
 from kcontrol.spark.log_journal.reassignment_lines import ReassignmentLines
+from kcontrol.spark.log_journal.request_lines import HANDLED, SENT, RequestLines
 
 WORLD = "logs"
 """The field `world` of the first record of a journal that was made from broker logs; its times are those of a wall clock."""
@@ -54,7 +55,8 @@ class Replay:
         self.partitions = PartitionLines(self.memory, self.processes, release)
         self.reassignments = ReassignmentLines(self.memory, self.processes, release)
         self.groups = GroupLines(self.memory, self.processes, release)
-        self._readers = self._table() | self._group_table()
+        self.requests = RequestLines(self.memory, self.processes, release)
+        self._readers = self._table() | self._request_table() | self._group_table()
 
     def read(self, part: list[Line]) -> None:
         self.processes.ahead = Ahead(part)
@@ -101,6 +103,20 @@ class Replay:
             "deletion_requested": partitions.deletion_requested,
             "deletion_completed": partitions.deletion_completed,
         }
+
+    def _request_table(self) -> dict[str, Callable[[Line], None]]:
+        """Return the functions that read log lines about requests of controllers, by kind of line, such as "metadata_batch"."""
+        requests = self.requests
+        sent, handled = dict.fromkeys(SENT, requests.sent), dict.fromkeys(HANDLED, requests.handled)
+        return (
+            sent
+            | handled
+            | {
+                "stop_replica_planned": requests.planned,
+                "controller_response": requests.responded,
+                "stale_controller": requests.refused,
+            }
+        )
 
     def _group_table(self) -> dict[str, Callable[[Line], None]]:
         """Return the functions that read log lines of group coordinators, by kind of line, such as "member_left"."""
