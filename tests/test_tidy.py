@@ -45,7 +45,7 @@ ROOM_LINES = {
     "recordings": 1_636,
     "recordings/groups": 1_003,
     "search": 1_323,  # longer names of parameters
-    "spark": 922,  # an interrupted cell cancels Spark's jobs; ZIP files and the memory of executors are one sentence each
+    "spark": 924,  # an interrupted cell cancels Spark's jobs; ZIP files and the memory of executors are one sentence each
     "spark/follow": 460,  # stable names in each round
     "spark/log_journal": 1_337,  # requests of controllers: their lines, channels and responses
     "spark/logs": 990,  # stable names do not depend on the order of lines

@@ -83,7 +83,8 @@ class Gateway:
             "_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection),
             "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable,
         } | ({"SPARK_LOCAL_IP": LOOPBACK} if on_loopback else {})  # fmt: skip
-        self._process = GuardedProcess(self._command(java, home, self.heap), log=self.log, env=env, remove=self.folder)
+        command = self._command(java, home, self.heap, self.folder)
+        self._process = GuardedProcess(command, log=self.log, env=env, remove=self.folder)
         try:
             self.port, self.secret = self._await_connection(connection)
         except BaseException:
@@ -91,12 +92,14 @@ class Gateway:
             raise
 
     @staticmethod
-    def _command(java: Java, home: Path, heap: str) -> list[str | Path]:
+    def _command(java: Java, home: Path, heap: str, folder: Path) -> list[str | Path]:
         # Java 24 and newer warn about the memory access of Netty and Arrow without this option; older releases reject the option.
         allowed = ["--sun-misc-unsafe-memory-access=allow"] if java.version >= 24 else []
         opens = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
         flags = [
             f"-Xmx{heap}",
+            # Java is ended by a signal, so its libraries do not delete the files that they unpack.
+            f"-Djava.io.tmpdir={folder}",
             *JVM_FLAGS,
             *opens,
             *allowed,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import subprocess
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from kcontrol.core.errors import UserError
 from kcontrol.journal import journal_file
 from kcontrol.spark import pipeline, spark_views
 from kcontrol.spark.run_files import in_time, journals_of
+from tests.pipeline.kills import COMMAND
 
 Tables = dict[str, list[tuple[Any, ...]]]
 
@@ -40,6 +42,17 @@ def tables_in(spark: Any, out: Path) -> Tables:
 
 def partitions_in(out: Path) -> set[str]:
     return {str(path.relative_to(out)) for path in out.glob("*/day=*")}
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_command_leaves_no_temporary_files(days: Path, tmp_path: Path) -> None:
+    """After a command the folder for the temporary files of Python and of Java is empty."""
+    place = tmp_path / "temporary"
+    place.mkdir()
+    env = os.environ | {"TMPDIR": str(place), "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={place}"}
+    subprocess.run([*COMMAND, "pipeline", "runs", str(days), "--out", str(tmp_path / "out")], env=env, check=True)
+    assert list(place.iterdir()) == []
 
 
 @pytest.mark.spark

@@ -126,7 +126,7 @@ def test_the_size_of_the_heap_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> 
     assert gateway.heap_size() == "512m"
     monkeypatch.setenv(gateway.HEAP, "3g")
     java = gateway.Java(Path("java"), 21, "here")
-    assert "-Xmx3g" in gateway.Gateway._command(java, Path("home"), gateway.heap_size())
+    assert "-Xmx3g" in gateway.Gateway._command(java, Path("home"), gateway.heap_size(), Path("folder"))
 
 
 @pytest.mark.parametrize("kind", ["AnalysisException", "ParseException"])
