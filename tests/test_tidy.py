@@ -52,7 +52,7 @@ ROOM_LINES = {
     "spark/offsets": 370,  # stable names
     "spark/redaction": 265,  # stable names in journals
     "spark/report": 374,
-    "views": 3_443,
+    "views": 3_454,  # the broker that /controller names, for the browser too, whose scripts found it again
     "zookeeper": 413,
     "zookeeper/kazoo": 981,  # longer names of parameters
     "zookeeper/server": 295,
@@ -63,7 +63,7 @@ LAB_FILES = 20  # a folder of the lab
 DOCSTRING_WORDS, LONG_DOCSTRINGS = 45, 38
 # What a learner reads of 2.8 in a weekend: the values of every room, the controller without `earlier/`, and the driver.
 WEEKEND, WEEKEND_LINES, CONTROLLER_FILES = ("core", "controller", "driver"), 4_200, 24
-JAVASCRIPT_LINES = 1_859
+JAVASCRIPT_LINES = 1_842
 # The ratchet of the language: how often the texts of LANGUAGE use a word that describes a process as a person. A number only
 # falls: a commit that removes a word lowers its number (`./run python -m tests.test_tidy`). "By hand" is not counted.
 WORDS = {
@@ -208,7 +208,7 @@ def test_2_8s_controller_is_read_in_a_weekend() -> None:
 
 
 def test_the_viewer_stays_small() -> None:
-    """The scripts of the viewer have at most 1,859 lines together, comments and blank lines included."""
+    """The scripts of the viewer have at most 1,842 lines together, comments and blank lines included."""
     scripts = (PACKAGE / "views" / "static").glob("*.js")
     assert sum(len(path.read_text().splitlines()) for path in scripts) <= JAVASCRIPT_LINES
 

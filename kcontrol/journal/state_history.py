@@ -11,10 +11,9 @@ from typing import Any
 
 from kcontrol.journal.fold import Fold
 from kcontrol.journal.journal import Record
-from kcontrol.journal.state_changes import Change
 
 State = dict[str, Any]
-Follow = Callable[[Record, list[Change]], None]
+Follow = Callable[[Record, Fold], None]
 
 EVERY = 256
 DEEP = {"znodes": 1, "nodes": 4, "channels": 2, "to_controller": 2, "logs": 3, "acknowledged": 2,
@@ -43,7 +42,8 @@ def _entries(value: Any, depth: int) -> int:
 class History:
     """The states of the cluster after each record of a journal, which may grow.
 
-    `follow` is called once for each record, in order, with the record and its changes of the state.
+    `follow` is called once for each record, in order, with the record and a `Fold`. The `Fold` has the state after the record,
+    and the record's changes.
     """
 
     def __init__(self, records: Sequence[Record], checkpoint_interval: int = EVERY, follow: Follow | None = None) -> None:
@@ -78,7 +78,7 @@ class History:
             record = self.records[position].to_json()
             self._end.add(record)
             if self._follow is not None:
-                self._follow(record, self._end.noted)
+                self._follow(record, self._end)
             self._folded = position + 1
             if self._folded == self._due:
                 self._add_checkpoint(self._folded)

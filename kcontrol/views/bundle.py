@@ -8,6 +8,7 @@ from functools import cache
 from importlib.resources.abc import Traversable
 
 from kcontrol.views.explanations import MEANINGS, STATIC
+from kcontrol.views.state_diff import FIELDS, TIMESTAMP
 
 # Each module comes after those that it imports.
 MODULES = (
@@ -50,10 +51,11 @@ def _read(path: Traversable) -> str:
 @cache
 def script() -> str:
     """Return the viewer as one ES module, whose default export has the functions `initialize` and `render` for anywidget."""
-    machines = json.dumps(MEANINGS["machines"], separators=(",", ":"))
-    meanings = f"const machines_js = {{ MACHINES: {machines} }};\n"
+    # The module tables.js has no file: its tables are those of Python.
+    found = {"MACHINES": MEANINGS["machines"], "FIELDS": FIELDS, "TIMESTAMP": TIMESTAMP.pattern}
+    tables = f"const tables_js = {json.dumps(found, separators=(',', ':'))};\n"
     enclosed = [_enclosed(name, _read(STATIC / f"{name}.js")) for name in MODULES]
-    return "".join([meanings, *enclosed, _imports(_read(STATIC / "viewer.js"))])
+    return "".join([tables, *enclosed, _imports(_read(STATIC / "viewer.js"))])
 
 
 @cache

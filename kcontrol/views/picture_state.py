@@ -5,12 +5,13 @@ The browser gets this part, and the state of `journal.fold`, as lists of changes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
-from kcontrol.core.znodes import TOPICS, parent, parse_state_path
+from kcontrol.core.znodes import CONTROLLER, CONTROLLER_EPOCH, TOPICS, parent, parse_state_path
+from kcontrol.journal.fold import Fold
 from kcontrol.journal.journal import Record
-from kcontrol.journal.state_changes import Change, Changes
+from kcontrol.journal.state_changes import Changes
 from kcontrol.views import folded_state
 
 
@@ -22,25 +23,33 @@ class Seen(Changes):
         # mzxid: path to zxid; moves: state machine to the record of its last transition; taken: "sender>receiver" of requests
         # without a response; cuts: broker to partition to the last truncation; lost: partition to its `record_lost` records.
         parts = ("partitions", "sessions", "czxid", "mzxid", "moves", "taken", "cuts", "lost")
-        super().__init__({part: {} for part in parts})
+        # controller: [broker, controller epoch] of the broker that /controller names, None without such a broker.
+        super().__init__({part: {} for part in parts} | {"controller": None})
         self._znodes: dict[str, Any] = {}  # below /brokers/topics
         self._numbers: dict[str, set[int]] = {}  # the partitions of each topic
 
-    def add(self, record: Record, changes: Iterable[Change]) -> None:
+    def add(self, record: Record, fold: Fold) -> None:
         """Change the state of this object by the next journal record, and list its changes in `noted`.
 
-        `changes` are the record's changes in the state of `journal.fold`; the record's fields have JSON's types.
+        `fold` has the state after the record, and the record's changes in `fold.noted`. The record's fields have JSON's types.
         """
         self.noted = []
         if (note := NOTES.get(record.kind)) is not None:
             note(self, record)
         zxid = record.fields.get("zxid")
-        for op, path, value in changes:
+        for op, path, value in fold.noted:
+            if path[0] == "nodes" or path[-1] in {CONTROLLER, CONTROLLER_EPOCH}:
+                self._controller(folded_state.controller(fold.state))
             if path[0] == "znodes":
                 if zxid is not None:
                     self._zxid(zxid, path[1], op == "drop")
                 if path[1].startswith(f"{TOPICS}/"):
                     self._topic_znode(path[1], None if op == "drop" else value)
+
+    def _controller(self, named: tuple[int, int] | None) -> None:
+        """Update (broker, controller epoch) of the broker that `/controller` names; None if it names no broker."""
+        if (value := list(named) if named else None) != self.state["controller"]:
+            self.put(value, "controller")
 
     def _topic_znode(self, path: str, value: Any) -> None:
         """Bring `partitions` up to date after a change of a topic's znode or of a partition's state znode.

@@ -11,7 +11,6 @@ from typing import Any
 from kcontrol.journal.fold import Fold
 from kcontrol.journal.journal import Record
 from kcontrol.journal.journal_file import WRONG
-from kcontrol.journal.state_changes import Change
 from kcontrol.views import clock, explanations, text
 from kcontrol.views.decisions import decision
 from kcontrol.views.patches import Patches
@@ -29,15 +28,16 @@ class Rows:
         self._release = ""
         self._explanations: dict[tuple[str, ...], int] = {}
 
-    def add(self, record: Record, changes: Iterable[Change]) -> None:
+    def add(self, record: Record, fold: Fold) -> None:
         """Append to the list `made` the viewer's row for `record`, the journal's next record.
 
-        `changes` are the changes that the record makes in the cluster's state (`journal.fold`).
+        `fold` has the cluster's state after the record, and the changes that the record makes.
         """
         fields = record.fields
         if (session := fields.get("session")) is not None:
             fields = fields | {"session": session_name(session)}
-        self._seen.add(record, changes)
+        before = self._controller()
+        self._seen.add(record, fold)
         row = {
             "id": list(record.id),
             "kind": record.kind,
@@ -49,10 +49,16 @@ class Rows:
         }
         # A decision about a partition or the controller as text, and its reason.
         row |= {"decides": decided, "rule": explanations.rule(record)} if (decided := decision(record)) else {}
+        # The broker that /controller names since this record; None if it names no broker any more.
+        row |= {"reign": named} if (named := self._controller()) != before else {}
         # The lines that explain the record, or their number if an earlier row has equal lines.
         row |= self._explained(record)
         # The record's changes of the parts of the state that a panel draws.
-        self.made.append(row | self._patches.of(row, [*changes, *self._seen.noted]))
+        self.made.append(row | self._patches.of(row, [*fold.noted, *self._seen.noted]))
+
+    def _controller(self) -> int | None:
+        """Return the broker that `/controller` names after the last record, None if it names no broker."""
+        return found[0] if (found := self._seen.state["controller"]) else None
 
     def _explained(self, record: Record) -> Row:
         if record.kind == "run":
@@ -75,7 +81,8 @@ def rows(records: Iterable[Record]) -> list[Row]:
         except WRONG as problem:
             # A record that contradicts an earlier record changes nothing.
             broken = {"broken": f"{type(problem).__name__}: {problem}"}
-        found.add(plain, [] if broken else fold.noted)
+            fold.noted = []
+        found.add(plain, fold)
         found.made[-1] |= broken
     return found.made
 

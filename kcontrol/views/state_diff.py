@@ -14,7 +14,7 @@ FIELDS = ("replicas", "leader", "isr", "leader_epoch", "controller_epoch", "zk_v
 MARKED = "background:rgba(255, 179, 0, 0.3); color:inherit; border-radius:2px"
 SHORT = 40  # characters of a row's head that stay on one line
 WRAPPED = "text-align:left; white-space:normal; overflow-wrap:anywhere"
-_TIMESTAMP = re.compile(r'"timestamp":"\d+"')
+TIMESTAMP = re.compile(r'"timestamp":"\d+"')
 
 
 def broker_status(state: State, broker: str) -> str:
@@ -51,7 +51,7 @@ def _znode(state: State, path: str) -> tuple[Any, ...] | None:
     So a timestamp does not count as a difference.
     """
     found = state["znodes"].get(path)
-    return (_TIMESTAMP.sub('"timestamp":"*"', found[0]), *found[1:]) if found else None
+    return (TIMESTAMP.sub('"timestamp":"*"', found[0]), *found[1:]) if found else None
 
 
 def differences(one: State, other: State) -> dict[str, Any]:

@@ -96,6 +96,26 @@ def test_after_the_declared_exception_nothing_is_compared() -> None:
         assert (first_difference([SEEN, SEEN, SEEN], kafka) is None) == is_same
 
 
+def test_a_step_that_the_declared_exception_ended_halfway_is_no_difference() -> None:
+    """A timer of 0.9 with the declared exception, or a Dead group in its cache, explains a difference in this step alone."""
+    dead = (
+        "timer: IllegalStateException: Group g should be in the Stable states before moving to Dead state. Instead it is in {}."
+    )
+    gone = SEEN | {"st": {}}
+    stays = SEEN | {"st": {"g": SEEN["st"]["g"] | {"state": "Dead"}}}
+    cases = [
+        (SEEN, SEEN | {"ans": {}, "exc": [dead.format("Dead state")]}, True),
+        (SEEN, SEEN | {"ans": {}, "exc": [dead.format("Stable state")]}, False),
+        (gone, stays, True),
+        (gone, SEEN, False),
+        (SEEN, stays, False),
+    ]
+    for ours, kafka, is_same in cases:
+        assert (first_difference([SEEN, ours], [SEEN, kafka]) is None) == is_same
+    is_later = first_difference([SEEN, SEEN, SEEN], [SEEN, SEEN | {"exc": [dead.format("Dead state")]}, SEEN | {"own": []}])
+    assert is_later is not None and is_later.step == 2
+
+
 def test_a_sequence_is_shrunk_to_what_makes_it_differ() -> None:
     """Of thirty steps, of which the third and the twentieth matter together, these two are left, without their optional field."""
     steps = [{"do": "tick", "at": number, "epoch": 1} for number in range(30)]

@@ -52,7 +52,7 @@ def folded(records: list[Record], at: list[int]) -> list[Any]:
     fold, seen, wanted, found = Fold(), Seen(), set(at), {}
     for index, record in enumerate(records):
         fold.add(record)
-        seen.add(record.to_json(), fold.noted)
+        seen.add(record.to_json(), fold)
         if index in wanted:
             found[index] = json.loads(json.dumps(to_json(shown(fold.state) | seen.state)))
     return [found[index] for index in at]
@@ -65,6 +65,52 @@ def test_the_states_of_a_random_run(ask: Ask, seed: int) -> None:
     at = list(range(seed % 3, len(records), 3))
     for mine, theirs, index in zip(folded(records, at), ask(STATES, {"rows": rows(records), "at": at}), at, strict=True):
         assert theirs == mine, f"after record {index}, {records[index]}"
+
+
+REIGNS = "return viewer.timelineOf({ get: () => given.rows }).reigns;"
+
+
+def killed_controllers(release: str) -> list[Record]:
+    """Return the records of a run in which three controllers die one after the other, each with a later start."""
+    world = cluster((1, 2, 3), release=release)
+    for _ in range(3):
+        named = folded_state.controller(fold(world.journal.records))
+        assert named is not None
+        for action in (("kill", named[0]), ("start", named[0])):
+            world.step(action)
+            world.run()
+    return list(world.journal.records)
+
+
+@pytest.mark.parametrize("release", ["0.8.0", "0.10.2", "2.8"])
+def test_the_browser_has_the_controllers_that_python_finds(ask: Ask, release: str) -> None:
+    """The browser's intervals of controllers are those in which `/controller` names a broker in the folded state."""
+    records, state, expected, named = killed_controllers(release), Fold(), list[dict[str, Any]](), None
+    for index, record in enumerate(records):
+        state.add(record.to_json())
+        before, found = named, folded_state.controller(state.state)
+        named = found[0] if found else None
+        if before not in {None, named}:
+            expected[-1]["to"] = index
+        if named not in {None, before}:
+            expected.append({"broker": named, "from": index, "to": None})
+    assert len(expected) == 4
+    assert ask(REIGNS, {"rows": rows(records)}) == expected
+
+
+@pytest.mark.parametrize("release", ["0.8.0", "0.10.2", "2.8"])
+def test_the_controller_of_the_viewer_is_that_of_the_state(release: str) -> None:
+    """After each record the viewer's state has the broker and the epoch that `folded_state.controller` returns."""
+    state, seen, epochs = Fold(), Seen(), set()
+    for record in [*killed_controllers(release), *random_run(1).journal.records]:
+        if record.kind == "run":
+            state, seen = Fold(), Seen()
+        state.add(record.to_json())
+        seen.add(record.to_json(), state)
+        expected = folded_state.controller(state.state)
+        assert seen.state["controller"] == (list(expected) if expected else None), record
+        epochs |= {expected[1]} if expected else set()
+    assert epochs >= {1, 2, 3, 4}
 
 
 @pytest.mark.parametrize("then", ["thaw", "kill"])
@@ -291,7 +337,7 @@ def test_partitions_are_those_of_the_znodes(seed: int) -> None:
         world.step(action)
     for record in world.journal.records:
         fold.add(record)
-        seen.add(record.to_json(), fold.noted)
+        seen.add(record.to_json(), fold)
         wanted = {p.name: to_json(p._asdict()) for p in folded_state.partitions(fold.state)}
         assert seen.state["partitions"] == wanted
 

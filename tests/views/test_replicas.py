@@ -94,7 +94,7 @@ def sayless(records: list[Record]) -> list[dict[str, Any]]:
     fold, seen, patches, found = Fold(), Seen(), Patches(), []
     for r in records:
         fold.add(r)
-        seen.add(r, fold.noted)
+        seen.add(r, fold)
         row = {"id": list(r.id), "kind": r.kind, "cause": None, "at_ms": r.at_ms, "fields": r.fields, "say": "", "weight": 1}
         found.append(row | patches.of(row, [*fold.noted, *seen.noted]))
     return found

@@ -1,27 +1,22 @@
 // The comparison with another run: both states side by side, differences marked, and the first record that differs. The
-// differences are those of kcontrol/views/state_diff.py.
+// differences are those of kcontrol/views/state_diff.py, which has the table of compared fields.
 
 import { el, keyed, panel, setClass, setText, setTitle } from "./dom.js";
 import { drawReplicas, nameOf, partitionsOf } from "./partitions.js";
-import { controllerIn, keyOf, lastNotAbove, Timeline } from "./timeline.js";
+import { FIELDS, TIMESTAMP } from "./tables.js";
+import { keyOf, lastNotAbove, Timeline } from "./timeline.js";
 
 const MOST = 60; // lines before the rest is counted
-const FIELDS = ["replicas", "leader", "isr", "leader_epoch", "controller_epoch", "zk_version"];
 
 const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 
-function standing(state, broker) {
-  const node = state.nodes[broker], named = state.znodes["/controller"];
-  if (!node) return "dead";
-  if (!named || String(controllerIn(named[0])) !== broker) return "alive";
-  const stored = state.znodes["/controller_epoch"]?.[0] ?? "";
-  return `controller, epoch ${node.controller.controller_epoch || (/^\d+$/.test(stored) ? +stored : 0)}`;
+function standing({ nodes, controller }, broker) {
+  if (!nodes[broker]) return "dead";
+  return String(controller?.[0]) === broker ? `controller, epoch ${controller[1]}` : "alive";
 }
 
-function znode(state, path) {
-  const found = state.znodes[path];
-  return found ? [found[0].replace(/"timestamp":"\d+"/g, '"timestamp":"*"'), ...found.slice(1)] : null;
-}
+// The value of a znode, without its timestamp.
+const znode = ({ znodes }, path) => znodes[path] && [znodes[path][0].replace(new RegExp(TIMESTAMP, "g"), ""), ...znodes[path].slice(1)];
 
 const union = (a, b) => [...new Set([...Object.keys(a), ...Object.keys(b)])];
 

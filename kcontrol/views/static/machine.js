@@ -1,7 +1,7 @@
 // Both state machines of the active controller, drawn from their tables: the number of subjects in each state, and the last transition.
 
 import { el, panel, setClass, setText, setTitle, svg, titled } from "./dom.js";
-import { MACHINES } from "./machines.js";
+import { MACHINES } from "./tables.js";
 import { lastNotAbove } from "./timeline.js";
 
 const WIDE = 108, HIGH = 38, ACROSS = 134, DOWN = 70, MARGIN = 6;

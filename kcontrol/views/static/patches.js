@@ -5,7 +5,7 @@ export const map = (entries) => Object.assign(Object.create(null), entries);
 
 const PARTS = ["znodes", "nodes", "partitions", "channels", "to_controller", "sessions", "czxid", "mzxid", "moves", "taken", "cuts", "lost"];
 
-export const emptyState = () => map(Object.fromEntries(PARTS.map((part) => [part, map()])));
+export const emptyState = () => map({ ...Object.fromEntries(PARTS.map((part) => [part, map()])), controller: null });
 
 // Copies every object. Lists are shared, because a change creates a new list.
 export function copy(value) {

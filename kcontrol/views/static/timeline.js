@@ -91,8 +91,7 @@ export class Timeline {
     if (["start", "freeze", "thaw"].includes(record.kind)) {
       this.lives.push({ broker: f.broker, from: index, to: null, frozen: record.kind === "freeze" });
     }
-    const touched = record.kind === "close" ? f.deleted.map((path) => ["delete", path]) : record.kind === "write" && f.error === null ? f.ops : [];
-    for (const [kind, path, text] of touched) if (path === "/controller") this.#crown(kind === "delete" ? null : controllerIn(text), index);
+    if (record.reign !== undefined) this.#crown(record.reign, index);
   }
 
   #crown(broker, index) {
@@ -149,15 +148,5 @@ export class Timeline {
       i = cause ? this.byId.get(keyOf(cause)) : undefined;
     }
     return chain;
-  }
-}
-
-// The broker in the text of /controller, or null. Very old releases wrote a number without JSON; a client may write any text.
-export function controllerIn(text) {
-  try {
-    const value = JSON.parse(text), broker = value?.brokerid ?? value;
-    return Number.isInteger(broker) ? broker : null;
-  } catch {
-    return null;
   }
 }

@@ -8,11 +8,11 @@ import { button, el } from "./dom.js";
 import { groupsPanel } from "./groups.js";
 import { journalPanel, whyPanel } from "./journal.js";
 import { machinePanel } from "./machine.js";
-import { MACHINES } from "./machines.js";
+import { MACHINES } from "./tables.js";
 import { partitionsOf, partitionsPanel } from "./partitions.js";
 import { replicasPanel, squares, strips } from "./replicas.js";
 import { spaceTimePanel } from "./spacetime.js";
-import { brokerOf, controllerIn, keyOf, lastNotAbove, Timeline } from "./timeline.js";
+import { brokerOf, keyOf, lastNotAbove, Timeline } from "./timeline.js";
 import { znodesPanel } from "./znodes.js";
 
 const timelines = new WeakMap(); // the model's array of records -> its timeline, shared by all views of the model
@@ -44,7 +44,6 @@ function initialize({ model }) {
 // The values for the panels at one position.
 export function sceneAt(model, timeline, index, shared) {
   const seen = timeline.at(Math.min(index, timeline.length - 1)), { state } = seen, record = timeline.records[index];
-  const named = state.znodes["/controller"];
   const brokers = new Set([...(model.get("brokers") ?? []), ...timeline.lives.map((life) => life.broker)]);
   const asked = model.get("asked")?.length ? timeline.byId.get(keyOf(model.get("asked"))) : undefined;
   const chain = asked === undefined ? [] : timeline.why(asked), actions = model.get("actions") ?? [];
@@ -54,7 +53,7 @@ export function sceneAt(model, timeline, index, shared) {
   return {
     ...shared, timeline, index, state, seen, record, chain, why: new Set(chain),
     brokers: [...brokers].sort((a, b) => a - b),
-    controller: named ? controllerIn(named[0]) : null,
+    controller: state.controller?.[0] ?? null,
     acting: record && (brokerOf(record) ?? f.broker ?? f.to ?? null),
     partitions: partitionsOf(state),
     lit: (path) => (lit.has(path) ? (litNow ? "lit now" : "lit") : ""),
