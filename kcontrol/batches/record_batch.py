@@ -74,13 +74,16 @@ def records_section(batch: Batch, message_format: int) -> bytes:
 
 
 def _gzip(plain: bytes) -> bytes:
-    """Return bytes in the format of gzip, compressed at the level of Java's GZIPOutputStream, the default of zlib."""
+    """Return the bytes `plain` in the format of gzip, compressed at the level of Java's GZIPOutputStream, the default of zlib."""
     stream = zlib.compressobj(wbits=GZIP)
     return stream.compress(plain) + stream.flush()
 
 
 def _record(record: Record, base_offset: int) -> bytes:
-    """Return a record of format 2: length, attributes, differences of time and offset, key, value, number of headers."""
+    """Return a record of format 2: length, attributes, differences of time and offset, key, value, number of headers.
+
+    `base_offset` is the first offset of the batch.
+    """
     body = b"\0\0" + _varint(record.offset - base_offset) + _field(record.key) + _field(record.value) + b"\0"
     return _varint(len(body)) + body
 

@@ -17,6 +17,7 @@ from kcontrol.core.rule_fields import declared
 class Config(NamedTuple):
     """One setting of a broker: its defaults, its meaning and its use in kcontrol."""
 
+    # As in `server.properties`, with dots.
     name: str
     # Pairs of (first release, default), oldest first; a default None means that Kafka has none.
     defaults: tuple[tuple[str, Any], ...]
@@ -123,7 +124,7 @@ def _2_8(name: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class BrokerConfig:
-    """The settings in `server.properties`; the default values are those of Kafka 2.8.
+    """The settings in `server.properties`, with `_` for dots; the defaults are those of Kafka 2.8.
 
     Source: KafkaConfig.scala (2.8).
     """
@@ -131,6 +132,7 @@ class BrokerConfig:
     # None in the next two fields means the default of the cluster's release.
     unclean_leader_election_enable: bool | None = None
     delete_topic_enable: bool | None = None
+    # None: the release has no such setting (before 0.8.2).
     min_insync_replicas: int | None = _2_8("min_insync_replicas")
     zookeeper_session_timeout_ms: int = _2_8("zookeeper_session_timeout_ms")
     replica_lag_time_max_ms: int = _2_8("replica_lag_time_max_ms")

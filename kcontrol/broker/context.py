@@ -42,17 +42,24 @@ class BrokerContext(Context):
 
     # Handlers only read these fields; the driver, which runs the handlers, changes them.
     broker_id: int
+    # The rules (differences between releases) of this broker's release.
     rules: Rules
     config: BrokerConfig = field(default_factory=BrokerConfig)
     # Whether the broker stores records; if not, `logs` is empty.
     keeps_logs: bool = False
 
+    # The czxid of the broker's znode; -1 before the registration, and in releases before 2.2.
     broker_epoch: int = -1
+    # Never set: only the znode `/cluster/id` has the cluster id.
     cluster_id: str = ""
+    # The attempts of the controlled shutdown so far; not 0 means that the broker shuts down.
     shutdown_attempts: int = 0
+    # The partitions of the next ISR change notification, from 0.9 to 2.6.
     isr_changes: AbstractSet[TopicPartition] = field(default_factory=set)
+    # From the latest request of a controller that this broker has accepted.
     controller_id: int = -1
     controller_epoch: int = 0
+    # The brokers in the latest UpdateMetadata.
     live_brokers: AbstractSet[int] = field(default_factory=set)
     # The latest entry of UpdateMetadata for each partition.
     metadata: Mapping[TopicPartition, Any] = field(default_factory=dict)
@@ -63,7 +70,9 @@ class BrokerContext(Context):
     unfetched_partitions: AbstractSet[TopicPartition] = field(default_factory=set)
     # Followers that the controller has refused as members of the ISR, with INELIGIBLE_REPLICA.
     ineligible_replicas: Mapping[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
+    # The partitions whose log directory on this broker has failed.
     offline_partitions: AbstractSet[TopicPartition] = field(default_factory=set)
+    # The logs on this broker's disk, also of replicas that the broker does not host now.
     logs: Mapping[TopicPartition, ReplicaLog] = field(default_factory=dict)
 
     def is_leader(self, tp: TopicPartition) -> bool:

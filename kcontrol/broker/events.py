@@ -40,7 +40,10 @@ class BrokerRequest(Event):
     request: tuple[int, int, int]
     controller_id: int
     controller_epoch: int
+    # The epoch of the receiver, as the controller knows it; -1 before 2.2.
     broker_epoch: int
+    # The entries have the types LeaderAndIsrPartition, UpdateMetadataPartition and
+    # StopReplicaPartition of `controller/request_batch.py`.
     partitions: Mapping[TopicPartition, Any] = field(metadata=IN_REQUEST_RECORD)
 
 
@@ -139,7 +142,7 @@ class Produce(Event):
 class AppendTimedOut(Event):
     """An append of the group coordinator has waited for its replicas longer than its timeout.
 
-    `offset` is the offset of the last record of the append.
+    `partition` is of the offsets topic; `offset` is the offset of the last record of the append.
     """
 
     partition: TopicPartition

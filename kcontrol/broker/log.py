@@ -68,12 +68,15 @@ class ReplicaLog(NamedTuple):
     # The log of a compacted topic may have gaps: the cleaner has removed records, and the records
     # that stay keep their offsets.
     records: tuple[StoredRecord, ...] = ()
+    # The leader epochs of the log, oldest first.
     epochs: tuple[EpochStart, ...] = ()
     # The high watermark on disk.
     checkpoint: int = 0
+    # The high watermark in memory.
     high_watermark: int = 0
     # The broker id of the partition's leader, -1 without a leader.
     leader: int = NO_LEADER
+    # As LeaderAndIsr names it; -1 while the broker does not host the replica.
     leader_epoch: int = NO_EPOCH
     # Pairs of a follower and its log end offset, as far as this leader knows it.
     followers: tuple[tuple[int, int], ...] = ()
@@ -85,8 +88,9 @@ class ReplicaLog(NamedTuple):
     # The setting of the topic, or of the broker if the topic has none; None before the settings are
     # read.
     min_insync_replicas: int | None = None
+    # Oldest first; the last segment is the active segment.
     segments: tuple[Segment, ...] = (Segment(0),)
-    # Where the part begins that the cleaner has not seen yet.
+    # The offset at which the part begins that the cleaner has not cleaned yet.
     first_dirty_offset: int = 0
     # Pairs of a batch's first offset and the time from which its tombstones may be removed (3.1
     # on).
@@ -193,6 +197,7 @@ class Truncate(NamedTuple):
 
 
 class UpdateHighWatermark(NamedTuple):
+    # The new high watermark. The log's waiting requests with a lower offset are removed.
     offset: int
 
 

@@ -105,7 +105,10 @@ def batches(records: Iterable[StoredRecord]) -> Iterator[tuple[StoredRecord, ...
 
 
 def size_in_bytes(records: Sequence[StoredRecord], message_format: int) -> int:
-    """Return the size in bytes of the records in the log; a batch with a codec is compressed."""
+    """Return the size in bytes of the records in the log; a batch with a codec is compressed.
+
+    `message_format` is 0, 1 or 2.
+    """
     found = (as_batch(batch) for batch in batches(records))
     return sum(record_batch.size_in_bytes(batch, message_format) for batch in found)
 
@@ -140,7 +143,8 @@ def segments_after_append(
 ) -> tuple[Segment, ...]:
     """Return the segments after an append at `now_ms`, which may begin a new segment.
 
-    `active` are the records of the active segment before the append.
+    `active` are the records of the active segment before the append, `appended` the new records,
+    and `settings` those of the topic.
 
     Source: LogSegment.shouldRoll (2.8).
     """

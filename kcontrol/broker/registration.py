@@ -25,9 +25,10 @@ class WriteFailed(Exception):
 
 
 def make_sure_path_exists(path: str, data: bytes = b"") -> Handler:
-    """Create a persistent znode, and its parents, if missing. Return whether the znode was created.
+    """Create a persistent znode with `data` if missing. Return whether the znode was created.
 
-    Raises WriteFailed after any error but NodeExists.
+    Missing parents are created too, without data. Raises WriteFailed after any error but
+    NodeExists.
     """
     result: Result = yield Transaction((Op("create", path, data),))
     if result.code == "NoNode":
@@ -63,7 +64,7 @@ def make_sure_path_exists_after_read(path: str) -> Handler:
 def create_broker_znode(
     rules: Rules, broker_id: int, endpoint: BrokerEndpoint, timestamp_ms: int, session: int = 0
 ) -> Handler:
-    """Create `/brokers/ids/<id>`; since 2.2 store the zxid of its creation as broker epoch.
+    """Create `/brokers/ids/<id>` with this time; since 2.2 store its czxid as broker epoch.
 
     Raises WriteFailed if the znode exists, unless the ZooKeeper session `session` (0: unknown) owns
     it.
@@ -102,8 +103,9 @@ def create_broker_znode_expecting_conflict(
 ) -> Handler:
     """Create `/brokers/ids/<id>`; wait until an earlier session's znode of this broker is gone.
 
-    Waits one session timeout at a time. Raises WriteFailed if the znode describes a broker at
-    another address. Source: ZkUtils.createEphemeralPathExpectConflictHandleZKBug (0.8.1).
+    `timestamp_ms` is the time in the znode. Raises WriteFailed if the znode describes a broker at
+    another address.
+    Source: ZkUtils.createEphemeralPathExpectConflictHandleZKBug (0.8.1).
     """
     path = broker_path(broker_id)
     data = encode_broker(endpoint, timestamp_ms, rules.broker_znode)
@@ -121,4 +123,5 @@ def create_broker_znode_expecting_conflict(
             return
         if decode_broker(znode.data) != endpoint:
             raise WriteFailed(f"{path} is taken by a broker with another host or port")
+        # The broker waits one session timeout at a time.
         yield Sleep(session_timeout_ms)

@@ -125,6 +125,7 @@ def _refusal(ctx: BrokerContext, tp: TopicPartition, *, waits_for_isr: bool) -> 
 class AppendRequest(NamedTuple):
     """Records that the group coordinator appends, and the event by which it receives the result."""
 
+    # A partition of the offsets topic.
     partition: TopicPartition
     records: tuple[StoredRecord, ...]
     # -1 ("all"), 0 or 1.
@@ -165,7 +166,7 @@ def append_records(ctx: BrokerContext, request: AppendRequest) -> Handler:
 
 
 def _oversize(log: ReplicaLog, request: AppendRequest) -> str | None:
-    """Return RECORD_LIST_TOO_LARGE if the records are larger than `segment.bytes`, else None.
+    """Return RECORD_LIST_TOO_LARGE if the request's records exceed `segment.bytes`, else None.
 
     A topic without `segment.bytes` has no limit. Source: Log.append (0.9, 2.8).
     """

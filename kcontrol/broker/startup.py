@@ -53,7 +53,7 @@ def _register(ctx: BrokerContext, event: BrokerStartup) -> Handler:
 
 
 def _new_producer_id_block(broker_id: int) -> Handler:
-    """Take the next thousand producer ids by a write to `/latest_producer_id_block`.
+    """Write the next thousand producer ids, for `broker_id`, to `/latest_producer_id_block`.
 
     After a version conflict read the znode again and retry. If the znode is missing, take no ids.
     """
