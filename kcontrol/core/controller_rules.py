@@ -58,6 +58,7 @@ class Rules:
     release.
     """
 
+    # The release of Kafka, and its `inter.broker.protocol.version`.
     release: str
     inter_broker_protocol: str
 

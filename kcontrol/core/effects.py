@@ -137,6 +137,7 @@ class TransactionResult(NamedTuple):
     # After a success: the new data version of each operation's znode, None after a deletion or a
     # check.
     versions: tuple[int | None, ...] = ()
+    # ZooKeeper's id of the transaction; a failed transaction has an id too.
     zxid: int = 0
     paths: tuple[str, ...] = ()  # with the number of a sequential znode; () after an error
 
@@ -183,6 +184,7 @@ Subject = TopicPartition | PartitionReplica
 class StateChange(NamedTuple):
     """The transition of one partition or replica, with the write of its state znode."""
 
+    # The partition or replica, its state before, and its state after the transition.
     subject: Subject
     source: State
     target: State
@@ -198,6 +200,7 @@ class StateChange(NamedTuple):
 class FailedStateChange(NamedTuple):
     """A transition that the partition or replica state machine refuses, with the reason."""
 
+    # The partition or replica, the state that it keeps, and the refused state.
     subject: Subject
     source: State
     target: State
@@ -237,6 +240,7 @@ class LogBatch(NamedTuple):
     # Pairs (key, value): the value of a tombstone is None, and the key can be None in a record that
     # no coordinator has written.
     records: tuple[tuple[bytes | None, bytes | None], ...] = ()
+    # The producer of a transactional or control batch, else None.
     producer_id: int | None = None
     # "commit" or "abort" for a control batch, else "".
     marker: str = ""
@@ -301,6 +305,7 @@ class TransitionGroup:
     """
 
     group_id: str
+    # The group's state before and after the transition.
     source: Enum
     target: Enum
     # The group after the transition, or None if the group coordinator removes the group from its
@@ -320,6 +325,7 @@ class Append:
     # Queued at the end of the append, with `error` and `base_offset` filled in; None means no
     # event.
     completion_event: Any = None
+    # The producer of a TxnOffsetCommit, else None.
     producer_id: int | None = None
 
 
@@ -385,6 +391,7 @@ class SendToController:
 
     # `AlterIsr` or `ControlledShutdown`.
     api: str
+    # The fields of a ControlledShutdown by name, or of an AlterIsr the leadership by partition.
     body: Any
     # The receiver; None means the controller that this broker knows, and without one the request
     # waits.

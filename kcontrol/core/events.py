@@ -61,6 +61,7 @@ class Event:
 class Startup(Event):
     """The broker starts its controller, which then competes for `/controller`."""
 
+    # The time at which the driver queues the event: the `timestamp` for `/controller`.
     timestamp_ms: int = 0
 
 
@@ -81,6 +82,7 @@ class Reelect(Event):
     In 0.11 and 1.0 this event is queued too when a new session has started.
     """
 
+    # The time at which the driver queues the event: the `timestamp` for `/controller`.
     timestamp_ms: int = 0
 
 
@@ -93,7 +95,9 @@ class RegisterBrokerAndReelect(Event):
 
     host: str
     port: int
+    # The number of the new ZooKeeper session.
     session: int = 0
+    # The time at which the driver queues the event: the `timestamp` for both znodes.
     timestamp_ms: int = 0
 
 
@@ -109,6 +113,7 @@ class LeaderChange(Event):
     Source: 0.8.1.
     """
 
+    # The time at which the driver queues the event: the `timestamp` for `/controller`.
     timestamp_ms: int = 0
 
 
@@ -124,6 +129,7 @@ class ControllerEpochChange(Event):
 class NewSession(Event):
     """ZkClient has opened a new session, and calls the controller's `SessionExpirationListener`."""
 
+    # The time at which the driver queues the event: the `timestamp` for `/controller`.
     timestamp_ms: int = 0
 
 
@@ -136,7 +142,9 @@ class RegisterBroker(Event):
 
     host: str
     port: int
+    # The time at which the driver queues the event: the `timestamp` for `/brokers/ids/<id>`.
     timestamp_ms: int = 0
+    # The number of the new ZooKeeper session; 0 up to 0.8.2.
     session: int = field(default=0, metadata=IF_NOT_DEFAULT)
 
 
@@ -249,6 +257,7 @@ class PartitionReassignmentIsrChange(Event):
 class ReplicaLeaderElection(Event):
     """A request for elections, through `/admin/preferred_replica_election` or by ElectLeaders."""
 
+    # "" if the request came through the znode.
     correlation_id: str = ""
     # With ZkTriggered the handler reads the partitions from the znode, except in 0.11 and 1.0. With
     # AdminClientTriggered None means all partitions.
@@ -334,7 +343,7 @@ class UpdateMetadataResponseReceived(Event):
 
 @dataclass(frozen=True, slots=True)
 class AlterIsrReceived(Event):
-    """An AlterIsr request of a leader: each partition with the leadership that the leader asks for.
+    """An AlterIsr request of the broker `broker_id`: each partition with the requested leadership.
 
     The `zk_version` of this leadership is the version of the state znode that the leader knows.
     """

@@ -88,7 +88,9 @@ def parent(path: str) -> str:
 
 
 def encode_controller(broker_id: int, timestamp_ms: int, format_version: int = 1) -> bytes:
-    """Return the data of `/controller`; version 2 adds the KRaft controller epoch -1 (KIP-866).
+    """Return the data of `/controller` in the format 1 or 2, with the field `timestamp`.
+
+    Format 2 adds the KRaft controller epoch -1 (KIP-866).
 
     Source: ControllerZNode.encode (3.4).
     """

@@ -75,10 +75,10 @@ class Driver:
         self.group: GroupContext | None = None  # None: the world has no consumers
         self.threads = {thread.name: thread for thread in threads}
         self.route = route
-        self.locks: dict[str, str] = {}
-        self.watched: set[tuple[str, bool]] = set()
+        self.locks: dict[str, str] = {}  # lock to the name of the thread that holds it
+        self.watched: set[tuple[str, bool]] = set()  # (path, True for children) of each registered handler
         self.timers: dict[str, Timer] = {}
-        self.parked: dict[str, str] = {}
+        self.parked: dict[str, str] = {}  # correlation id to the key of its `Park`
         self.under_replicated: dict[Any, HostedPartition] = {}  # led by this broker, with replicas outside the ISR
         self.exit_code: int | None = None  # not None: the process is about to end
         self.has_lost_session = False  # the session has expired, and the client library has not opened a new session yet
@@ -226,7 +226,10 @@ class Driver:
             self.locks.pop(thread.lock, None)
 
     def respond(self, correlation_id: str, body: Any, cause: RecordId | None) -> None:
-        """Write the journal record `respond`, and pass the response `body` to the outbox."""
+        """Write the journal record `respond`, and pass the response `body` to the outbox.
+
+        `cause` is the id of the journal record that caused the response.
+        """
         self.parked.pop(correlation_id, None)
         self.outbox.respond(self, correlation_id, body, self.log("respond", cause, correlation_id=correlation_id, body=body))
 

@@ -195,8 +195,7 @@ def log_writes(
 ) -> None:
     """Write one journal record per transaction: its operations and new versions, or its error.
 
-    `checked` is the version of `/controller_epoch` that the transactions have checked, -1 without
-    a check.
+    `results` has the result of each transaction, and `checked` the checked version of `/controller_epoch`, -1 without a check.
     """
     driver.log_batch(partial(_parts_of_write, thread.begin_record, checked), transactions, results)
 

@@ -56,17 +56,23 @@ class ReplayLog:
 class Thread:
     """A thread of a broker: its queue, the suspended handler, and the effect that the handler waits for."""
 
+    # Such as "controller" or "requests".
     name: str
+    # The memory that the thread's handlers read: of a controller, a broker or a group coordinator.
     context: Any
+    # Returns the handler of an event.
     handle: Handle
     # Threads with the same `lock` take turns: a thread holds the lock from the beginning of a handler until the handler ends or
     # yields `YieldLock`.
     lock: str | None = None
     queue: EventQueue[Event] = field(default_factory=EventQueue)
+    # The suspended handler and its event; None if no handler is suspended.
     handler: fx.Handler | None = None
     event: Any = None
+    # The id of the journal record `begin` of the latest handler.
     begin_record: RecordId | None = None
     waits_for: RoundTrip | None = None
+    # None unless the driver has `keeps_replay_logs`.
     replay_log: ReplayLog | None = None
     has_yielded_lock: bool = False  # other threads may have changed the context since the handler began
     last_change_seq: dict[Any, int] = field(default_factory=dict)  # of each partition's last transition in this handler
