@@ -76,19 +76,29 @@ class ControllerContext(Context):
     changes: Changes = NO_CHANGES
 
     # The fields below are empty before an election, except these two (the epoch: up to 0.8.1 only).
+    # The id is -1 while `/controller` is missing.
     active_controller_id: int = -1
     controller_epoch: int = 0
+    # The data version of `/controller_epoch`, which fenced writes check.
     controller_epoch_zk_version: int = 0
+    # The registered brokers, also those that shut down: their endpoints, and their broker epochs
+    # (-1 before 2.2), by broker id.
     live_brokers: Mapping[int, BrokerEndpoint] = field(default_factory=dict)
     live_broker_epochs: Mapping[int, int] = field(default_factory=dict)
+    # Brokers whose ControlledShutdown the controller has accepted, until they fail.
     shutting_down_broker_ids: AbstractSet[int] = field(default_factory=set)
+    # By broker id: the partitions whose log directory on this broker has failed.
     offline_dirs: Mapping[int, frozenset[TopicPartition]] = field(default_factory=dict)
+    # The topics in `/brokers/topics`, and their ids by name (2.8 on).
     all_topics: AbstractSet[str] = field(default_factory=set)
     topic_ids: Mapping[str, str] = field(default_factory=dict)
+    # As in the topic znodes and in the state znodes.
     assignments: Mapping[TopicPartition, ReplicaAssignment] = field(default_factory=dict)
     leadership: Mapping[TopicPartition, LeaderAndIsr] = field(default_factory=dict)
+    # A NonExistent partition or replica has no entry.
     partition_states: Mapping[TopicPartition, PartitionState] = field(default_factory=dict)
     replica_states: ReplicaStates = field(default_factory=ReplicaStates)
+    # The queued topic deletions; those that have started (2.1 on); those that must not start.
     topics_to_be_deleted: AbstractSet[str] = field(default_factory=set)
     topics_with_deletion_started: AbstractSet[str] = field(default_factory=set)
     topics_ineligible_for_deletion: AbstractSet[str] = field(default_factory=set)
@@ -96,11 +106,14 @@ class ControllerContext(Context):
     topic_deletion_thread: str = ""
     # The target replicas of each partition that is being reassigned.
     partitions_being_reassigned: Mapping[TopicPartition, Brokers] = field(default_factory=dict)
-    # Where listeners share one lock: the scheduler of the automatic rebalance; a broker with
-    # channels is active, whatever `/controller` says; the preferred elections in progress.
+    # The next four fields are used where listeners share one lock. Whether the scheduler of the
+    # automatic rebalance runs.
     scheduler_is_running: bool = False
+    # True: this broker is controller, whatever `/controller` says.
     has_channels: bool = False
+    # Whether the partition and replica state machines accept transitions.
     machines_started: bool = False
+    # The partitions whose preferred election is in progress.
     preferred_elections: AbstractSet[TopicPartition] = field(default_factory=set)
     # `apply_update` and `apply_state_change` keep the two counts, so that no metric counts anew.
     offline_partition_count: int = 0

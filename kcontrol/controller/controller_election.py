@@ -106,8 +106,8 @@ def elect(ctx: ControllerContext, timestamp_ms: int) -> Handler:
 def elect_with_epoch(ctx: ControllerContext, timestamp_ms: int) -> Handler:
     """Create `/controller` and write the next controller epoch, then run the failover.
 
-    After an error other than ControllerMoved, delete `/controller` if this broker is controller,
-    and raise the error again.
+    `timestamp_ms` is for `/controller`. After an error except ControllerMoved, delete `/controller`
+    if this broker is controller, and raise the error again.
 
     Source: KafkaController.elect (2.1, 2.8), KAFKA-6082.
     """
@@ -160,7 +160,7 @@ def _read_controller_epoch() -> Generator[effects.Effect, Any, tuple[int, int] |
 
 
 def _register_controller_and_increment_epoch(ctx: ControllerContext, timestamp_ms: int) -> Handler:
-    """Create `/controller` and write the next epoch to `/controller_epoch`, in one transaction.
+    """Create `/controller` with this time and increment `/controller_epoch`, in one transaction.
 
     Raises ControllerMoved if another broker has won, and WriteFailed for any other error of
     ZooKeeper.

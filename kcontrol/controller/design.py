@@ -59,6 +59,7 @@ InGroups = Callable[[Mapping[int, Replicas], Iterable[int], int], Sequence[Repli
 class ThreadRow(NamedTuple):
     """One row of the table THREADS of a release's controller: a thread of each broker process."""
 
+    # Such as "main", which runs the start of the broker.
     name: str
     # "controller" or "broker": the memory that the thread's handlers use.
     context_name: str
@@ -98,29 +99,42 @@ class ReassignmentProtocol(NamedTuple):
     initialize: Step
     # A failover calls this step after the machines have started.
     trigger_pending: Step
+    # The handler of a change of `/admin/reassign_partitions`.
     on_request: Callable[[ControllerContext, ZkPartitionReassignment], Handler]
+    # The handler of a change of the state znode of a partition in a reassignment.
     on_isr_change: Callable[[ControllerContext, PartitionReassignmentIsrChange], Handler]
+    # Resumes the reassignments that wait for these brokers, which have started.
     on_broker_startup: Callable[[ControllerContext, Collection[int]], Handler]
 
 
 class MachineDecisions(NamedTuple):
-    """The functions of the partition and replica state machines that differ before 1.1.
+    """The functions of the partition and replica state machines that differ before 1.1."""
 
-    The tables in `event_thread.py` have a comment on each function.
-    """
-
+    # Reads what the context needs before the partitions become New.
     before_new: Callable[[ControllerContext, Sequence[TopicPartition]], Handler]
+    # Whether a preferred election of the partition is not needed; gets the leadership in the state
+    # znode, None without the znode.
     is_led_as_wanted: Callable[[ControllerContext, TopicPartition, LeaderAndIsr | None], bool]
+    # Returns for each of these topics whether it allows unclean elections.
     unclean_allowed: Callable[[ControllerContext, Iterable[str]], Handler]
+    # Returns a mapping from partition to leadership, for the LeaderAndIsr of these new replicas.
     leadership_for_new: Callable[[ControllerContext, Sequence[PartitionReplica]], Handler]
+    # Moves replicas of partitions without leadership to the state, or refuses to; gets the
+    # RequestBatch too.
     retire_unled: Callable[[ControllerContext, Any, list[PartitionReplica], ReplicaState], Handler]
+    # Whether a replica without a state znode keeps its state without a journal record.
     is_passed_over: Callable[[ControllerContext, PartitionReplica], bool]
+    # Returns the topics whose last ISR member may leave the ISR; gets the replicas that leave, and
+    # the state znode of each.
     may_lose_isr: Callable[
         [ControllerContext, Sequence[PartitionReplica], Sequence[Znode | None]], Handler
     ]
+    # Returns the brokers that receive LeaderAndIsr with the new leadership after this replica has
+    # left the ISR; None means no request.
     receivers_of_smaller_isr: Callable[
         [ControllerContext, PartitionReplica, LeaderAndIsr], tuple[int, ...] | None
     ]
+    # Returns the partitions that become Offline after these brokers have failed.
     leaderless: Callable[[ControllerContext, Collection[int]], tuple[TopicPartition, ...]]
 
 
@@ -131,10 +145,12 @@ class Design:
     Functions that differ between designs, such as those of a reassignment, are fields too.
     """
 
+    # The value of the rule `design`, such as "one event thread".
     name: str
     threads: tuple[ThreadRow, ...]
     # The thread that handles every event but those of `routes`.
     default_thread: str
+    # The name of the thread by type of event.
     routes: Mapping[type[Event], str]
     handlers: Mapping[type[Event], Row]
     watches: tuple[WatchRow, ...]
@@ -158,9 +174,13 @@ class Design:
     active_by_channels: bool
     # Whether a machine refuses every transition until a step of the failover starts it.
     starts_machines: bool
+    # Tries to delete the queued topics or, with a delete-topics thread, signals this thread.
     resume_deletions: Step
+    # Raises an error if the broker has no channels to brokers any more; does nothing since 1.1.
     require_channels: Step
     machines: MachineDecisions
+    # Returns the replicas in groups, in the order in which the replica state machine moves these;
+    # gets the replicas by broker, the order of the brokers, and the size of Kafka's Set.
     in_groups: InGroups
     # The partitions of an UpdateMetadata, and the requests into which a batch is divided.
     metadata_partitions: Callable[

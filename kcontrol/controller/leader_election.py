@@ -24,6 +24,7 @@ class ElectionInput(NamedTuple):
     isr: tuple[int, ...]
     # The online replicas without `shutting_down_brokers`.
     live_replicas: Collection[int]
+    # Brokers in a controlled shutdown; only the strategy `controlled_shutdown` reads them.
     shutting_down_brokers: Collection[int] = ()
     # The target replicas of a reassignment.
     target_replicas: Sequence[int] = ()

@@ -196,8 +196,8 @@ def handle_state_changes(
 ) -> Handler:
     """Move partitions to `target`, send the requests in one batch, return the new leadership.
 
-    With `allow_unclean` the strategy "offline" may elect a leader outside the ISR. An illegal
-    transition does not stop the other transitions.
+    `strategy` is a name in STRATEGIES; with `allow_unclean` "offline" may elect a leader outside
+    the ISR.
 
     Source: ZkPartitionStateMachine.handleStateChanges and doHandleStateChanges (2.8).
     """
@@ -209,6 +209,7 @@ def handle_state_changes(
     # Transitions in memory come first, then new state znodes, then elections.
     question = TransitionInput(strategy, unclean=allow_unclean)
     call = Call(target, _rows(ctx, target), question, RequestBatch(), moved)
+    # An illegal transition does not stop the other transitions.
     for together in (subjects,) if ctx.rules.pipelined else zip(subjects):
         yield from _do_handle_state_changes(ctx, call, together)
     yield from call.batch.send_requests_to_brokers(ctx)
@@ -278,7 +279,7 @@ def _decide(
 def elects_in_any_case(
     ctx: ControllerContext, tp: TopicPartition, stored: LeaderAndIsr | None
 ) -> bool:
-    """Return False, so a preferred leader is elected even if it already leads the partition."""
+    """Return False for all input: a preferred leader is elected even if it leads already."""
     # Since 1.1 Kafka elects the preferred replica even if this replica leads already.
     return False
 
@@ -338,7 +339,10 @@ def _apply_and_notify(ctx: ControllerContext, call: Call, change: StateChange) -
 
 
 def recipients(ctx: ControllerContext, tp: TopicPartition, strategy: str) -> tuple[int, ...]:
-    """Return the brokers to which an election sends LeaderAndIsr, in assignment order."""
+    """Return the brokers to which an election sends LeaderAndIsr, in assignment order.
+
+    `strategy` is a name in STRATEGIES.
+    """
     # Dead brokers among these brokers get no request.
     assignment = ctx.assignments[tp]
     # STRATEGIES has the kind of recipients of each strategy.

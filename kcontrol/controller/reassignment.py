@@ -365,7 +365,7 @@ def maybe_remove_from_zk_reassignment(
 
 
 def set_or_create(path: str, data: bytes) -> Handler:
-    """Write a znode, which is created if it is missing.
+    """Write `data` to a znode, which is created if it is missing.
 
     Source: KafkaZkClient.setOrCreatePartitionReassignment (2.8), ZkUtils.updatePersistentPath
     (0.8.1).

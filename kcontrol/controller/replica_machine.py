@@ -83,7 +83,8 @@ def refuse(
 ) -> effects.Commit:
     """Return the Commit that records why these replicas did not move to the state `target`.
 
-    `illegal` says that the table of legal replica transitions has no row for the transition.
+    `reason` is for the journal; `illegal` says that the table of legal replica transitions has no
+    row for the transition.
     """
     return effects.Commit(
         tuple(
@@ -232,6 +233,8 @@ def unassign(
 ) -> Steps:
     """Move deleted replicas to `target` (NonExistentReplica), and remove them from the assignments.
 
+    The assignments change in the context alone; nothing is added to `batch`.
+
     Source: ZkReplicaStateMachine.doHandleStateChanges, NonExistentReplica (2.8).
     """
     for replica in replicas:
@@ -319,10 +322,10 @@ def handle_state_changes(
     broker_order: Iterable[int] = (),
     set_size: int = 0,
 ) -> Steps:
-    """Move each replica to `target`, broker by broker, then send the requests in one batch.
+    """Move replicas to `target`, broker by broker, and send the requests in one batch.
 
-    `broker_order` is Kafka's order of brokers, () if ascending. `set_size` matters up to 1.0: it is
-    the size of Kafka's Set of replicas, which determines the order of the replicas.
+    `broker_order` is Kafka's order, () if ascending; `set_size` (up to 1.0) is the size of the
+    larger Set that had the replicas.
 
     Source: ZkReplicaStateMachine.handleStateChanges (2.8).
     """
@@ -334,8 +337,8 @@ def handle_state_changes(
     if ctx.design.starts_machines and not ctx.machines_started:
         return
     batch = RequestBatch()
-    # `set_size` is the size of the Scala Set of which Kafka's caller passes a part, 0 if the caller
-    # passes the whole Set. Only releases up to 1.0 use it.
+    # Kafka's caller may pass a part of a larger Set, whose size determines the order of the
+    # replicas; 0 means the whole Set.
     for together in ctx.design.in_groups(by_broker, broker_order, set_size):
         for action, group in _by_action(ctx, together, target).items():
             if action is not None:
@@ -427,7 +430,7 @@ def last_members_stay(
     replicas: Sequence[PartitionReplica],
     znodes: Sequence[effects.Znode | None],
 ) -> Generator[effects.Effect, Any, Collection[str]]:
-    """Return no topics: since 1.1 the last ISR member of a partition stays in the ISR.
+    """Return no topics, whatever the input: since 1.1 the last ISR member stays in the ISR.
 
     Earlier releases return the topics whose last ISR member may leave the ISR.
 

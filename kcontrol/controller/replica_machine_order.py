@@ -54,7 +54,7 @@ def in_order_of_champ(brokers: Iterable[int], level: int = 0) -> list[int]:
 
 
 def trie_slots(hashed: int) -> tuple[int, ...]:
-    """Return seven numbers from 0 to 31: the slot of a hash at each level of a Scala hash trie.
+    """Return seven numbers from 0 to 31: the slot of `hashed` at each level of a Scala hash trie.
 
     A level takes five bits of the improved hash, the lowest bits first.
 

@@ -86,6 +86,7 @@ def _fields(entry: Any) -> dict[str, Any]:
 class Requests:
     """The LeaderAndIsr, UpdateMetadata and StopReplica requests of one batch, by broker."""
 
+    # The id and the epoch of the sender.
     controller_id: int
     controller_epoch: int
     # The epochs of `live_brokers`.
@@ -97,6 +98,7 @@ class Requests:
     update_metadata: dict[TopicPartition, UpdateMetadataPartition]
     # All registered brokers.
     live_brokers: tuple[int, ...]
+    # By broker id: the partitions with their values.
     stop_replica: StopReplicas
 
     def to_json(self) -> dict[str, Any]:

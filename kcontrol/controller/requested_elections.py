@@ -168,7 +168,9 @@ def schedule_first_rebalance(ctx: ControllerContext) -> Handler:
 
 
 def schedule_auto_leader_rebalance(ctx: ControllerContext, delay_ms: int) -> Handler:
-    """Set the timer of the next rebalance, if `auto.leader.rebalance.enable` is true.
+    """Set the timer of the next rebalance, which comes after `delay_ms`.
+
+    Do nothing if `auto.leader.rebalance.enable` is false.
 
     Source: KafkaController.scheduleAutoLeaderRebalanceTask (2.8).
     """

@@ -22,10 +22,10 @@ INITIAL_EPOCH = INITIAL_ZK_VERSION = 1
 def create_controller_znode_and_increment_epoch(
     ctx: ControllerContext, timestamp_ms: int
 ) -> Handler:
-    """Create `/controller`, increment the epoch, then run the failover.
+    """Create `/controller` with this timestamp, increment the epoch, then run the failover.
 
-    If `/controller` exists, only store its id in the context. After an error of a later step
-    resign, delete `/controller`, and raise the error again.
+    If `/controller` exists, only store its id. After an error of a later step resign, delete
+    `/controller`, and raise the error again.
 
     Source: KafkaController.elect and triggerControllerMove, KafkaZkClient.checkedEphemeralCreate
     (1.1).

@@ -70,9 +70,10 @@ def _register(
 
 
 def elect(ctx: ControllerContext, timestamp_ms: int) -> Handler:
-    """Create `/controller` and run the failover; if the znode exists, store its id in the context.
+    """Create `/controller` with this timestamp, then run the failover.
 
-    After an error of the failover the broker does not resign; since 0.8.1 it deletes `/controller`.
+    If `/controller` exists, store its id in the context. After an error of the failover the broker
+    does not resign; since 0.8.1 it deletes `/controller`.
 
     Source: ZookeeperLeaderElector.elect (0.8.0, 0.8.1, 0.8.2).
     """
@@ -96,9 +97,9 @@ def elect(ctx: ControllerContext, timestamp_ms: int) -> Handler:
 
 
 def _create(ctx: ControllerContext, timestamp_ms: int) -> Handler:
-    """Create `/controller` and return True; if another session owns the znode, return False.
+    """Create `/controller` with this time; return whether this broker's session owns the znode.
 
-    Before returning False, store the id in `/controller` in the context.
+    If another session owns the znode, store the id in `/controller` in the context.
 
     Source: ZkUtils.createEphemeralPathExpectConflictHandleZKBug (0.8.1), ZKCheckedEphemeral
     (0.9.0).

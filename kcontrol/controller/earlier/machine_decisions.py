@@ -102,8 +102,8 @@ def refuse_unled(
 ) -> Generator[Effect, Any, None]:
     """Refuse to move `replicas`, whose partitions have never had a leader, to `target`.
 
-    Write a journal record for each refusal. Since 0.9 replicas of topics that are being deleted
-    keep their state without a record.
+    Write a journal record for each refusal; `batch` stays unchanged. Since 0.9 a replica of a topic
+    in deletion gets no record.
 
     Source: ReplicaStateMachine.handleStateChange, OfflineReplica (0.8.1, 0.9.0).
     """

@@ -32,12 +32,12 @@ SMALL = 4  # an immutable map or set of up to four entries keeps the order in wh
 def order_of_the_caller(
     replicas_by_broker: Mapping[int, Replicas], broker_order: Iterable[int], set_size: int
 ) -> list[Replicas]:
-    """Return one list per replica, in the order in which Kafka's Scala Set yields the replicas.
+    """Return one list per replica, in the order of iteration of Kafka's Scala Set.
 
-    `set_size` is the size of the larger Set from which Kafka takes these replicas, or 0.
+    Brokers come in `broker_order`, () if ascending; `set_size` is the size of the larger Set that
+    had the replicas, or 0.
     """
     # A Set of up to four replicas keeps the order of insertion: broker by broker.
-    # Without `broker_order` the brokers are in ascending order.
     brokers = _order_of_brokers(replicas_by_broker, broker_order)
     replicas = [replica for broker_id in brokers for replica in replicas_by_broker[broker_id]]
     if max(set_size, len(replicas)) > SMALL:
