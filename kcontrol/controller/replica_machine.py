@@ -324,8 +324,8 @@ def handle_state_changes(
 ) -> Steps:
     """Move replicas to `target`, broker by broker, and send the requests in one batch.
 
-    `broker_order` is Kafka's order, () if ascending; `set_size` (up to 1.0) is the size of the
-    larger Set that had the replicas.
+    `broker_order` is Kafka's order, () if ascending; `set_size` (up to 1.0) the size of the larger
+    Set that had the replicas.
 
     Source: ZkReplicaStateMachine.handleStateChanges (2.8).
     """

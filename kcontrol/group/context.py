@@ -49,24 +49,31 @@ CONFIGS: dict[str, tuple[str, tuple[tuple[str, int], ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class GroupConfig:
-    """The settings of a group coordinator; times in ms. CONFIGS in this module has Kafka's names.
+    """The settings of a group coordinator; all times are in ms.
 
     `metadata_max` counts characters, as Kafka does although offset.metadata.max.bytes says bytes.
     """
 
+    # group.min.session.timeout.ms and group.max.session.timeout.ms.
     min_session_timeout_ms: int
     max_session_timeout_ms: int
+    # group.initial.rebalance.delay.ms, group.max.size and offset.metadata.max.bytes.
     initial_delay_ms: int
     max_size: int
     metadata_max: int
+    # offsets.retention.minutes, in ms, and offsets.retention.check.interval.ms.
     retention_ms: int
     check_interval_ms: int
+    # Of the offsets topic: offsets.topic.num.partitions and offsets.topic.replication.factor.
     partitions: int
     replication_factor: int
+    # offsets.commit.timeout.ms, and offsets.commit.required.acks: -1 (all), 0 or 1.
     commit_timeout_ms: int
     required_acks: int
+    # In bytes: offsets.load.buffer.size and offsets.topic.segment.bytes.
     load_buffer_size: int
     segment_bytes: int
+    # offsets.topic.compression.codec: 0 (none), 1 (gzip), 2 (snappy), 3 (lz4) or 4 (zstd).
     compression_codec: int
 
     @classmethod
@@ -83,6 +90,7 @@ class GroupConfig:
 class GroupContext(Context):
     """The memory of one broker as coordinator; partitions are numbers of the offsets topic."""
 
+    # The rules (differences between releases) and the settings of this broker's release.
     rules: GroupRules
     config: GroupConfig
 

@@ -48,9 +48,11 @@ class JoinGroup(GroupRequest):
     protocol_type: str
     # In the order of the member's preference.
     protocols: tuple[GroupProtocol, ...]
+    # The group.instance.id of a static member, else None.
     instance_id: str | None = None
     client_id: str = ""
     client_host: str = ""
+    # The text that the coordinator appends to a new member id.
     uuid: str = ""
     # Whether the client supports MEMBER_ID_REQUIRED: it uses version 4 or later (KIP-394).
     requires_known_id: bool = False
@@ -104,6 +106,7 @@ class CommittedOffset(NamedTuple):
     offset: int
     metadata: str = ""
     commit_timestamp: int | None = None
+    # -1: the request has no leader epoch.
     leader_epoch: int = -1
 
 
@@ -118,6 +121,7 @@ class OffsetCommit(GroupRequest):
     instance_id: str | None = None
     # None from version 5 on.
     retention_ms: int | None = None
+    # The producer id of a TxnOffsetCommit, else None.
     producer: int | None = None
 
 
@@ -259,6 +263,7 @@ class AssignmentStored(Appended):
 class StaticMemberStored(Appended):
     """The write of a static member's new id, `member_id`, has ended."""
 
+    # The correlation id of the JoinGroup that requested the new id.
     correlation_id: str
     member_id: str
     # After an error the member gets this id again, with the `protocols` of the JoinGroup that
@@ -277,6 +282,7 @@ class OffsetsStored(Appended):
     was too long. `producer` is the producer id of a TxnOffsetCommit, else None.
     """
 
+    # The correlation id of the commit.
     correlation_id: str
     offsets: Mapping[TopicPartition, OffsetAndMetadata]
     refused: tuple[TopicPartition, ...] = ()
@@ -328,6 +334,7 @@ class JoinResult(NamedTuple):
     After an error protocol and leader are empty.
     """
 
+    # "NONE" without an error.
     error: str
     member_id: str
     generation: int
@@ -335,6 +342,7 @@ class JoinResult(NamedTuple):
     leader: str = ""
     # (member id, metadata for the chosen protocol) of each member, in the leader's response alone.
     members: tuple[tuple[str, bytes], ...] = ()
+    # None before 2.5, and after an error.
     protocol_type: str | None = None
 
 
@@ -343,6 +351,7 @@ class SyncResult(NamedTuple):
 
     error: str
     assignment: bytes = b""
+    # The group's protocol type and protocol; None before 2.5, and after an error.
     protocol_type: str | None = None
     protocol: str | None = None
 
@@ -360,6 +369,7 @@ class LeaveResult(NamedTuple):
     # The errors of `identities`, in this order; both are empty before 2.4, and if the whole request
     # is refused.
     members: tuple[str, ...] = ()
+    # The members that the request names.
     identities: tuple[MemberIdentity, ...] = ()
 
 
@@ -399,7 +409,9 @@ class DescribeResult(NamedTuple):
     are b"" unless the group is Stable.
     """
 
+    # "NONE" without an error.
     error: str
+    # Kafka's name in this release, such as "Stable".
     state: str = ""
     protocol_type: str = ""
     protocol: str = ""

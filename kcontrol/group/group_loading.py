@@ -118,10 +118,10 @@ def next_offset(batch: LogBatch) -> int:
 
 
 def read_batch(loaded: Loaded, batch: LogBatch, retention_ms: int | None = None) -> None:
-    """Add one batch of the log to `loaded`; a log record replaces an earlier record with its key.
+    """Add one batch to `loaded`; a log record replaces an earlier record with its key.
 
-    An offset without a time to expire gets one from `retention_ms`. Raises ValueError for an
-    unreadable record.
+    An offset without a time to expire gets one from `retention_ms`, unless None. Raises ValueError
+    for an unreadable record.
 
     Source: doLoadGroupsAndOffsets (2.8).
     """
@@ -156,7 +156,7 @@ def _with_offset(
 ) -> Offsets:
     """Return a group's offsets after a log record with the key `tp` and the value `value`.
 
-    `held` are the offsets before the record. A `value` of None is a tombstone.
+    `held` are the offsets before the record, which is in `batch`. A `value` of None is a tombstone.
     """
     entries = held.by_producer.get(batch.producer_id, {}) if batch.producer_id is not None else {}
     if value is None and batch.producer_id is None:

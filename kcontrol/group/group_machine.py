@@ -174,16 +174,15 @@ def transition_to(
     *,
     leaves: bool = False,
 ) -> Handler:
-    """Move a group to the state `target` by a row of GROUP_TRANSITIONS; return the changed group.
+    """Move a group to `target` by a row of GROUP_TRANSITIONS; return the changed group.
 
-    With `leaves` the group also leaves the cache. Raises IllegalStateError for a transition without
-    a row.
+    `rule` is the reason, for the journal; with `leaves` the group also leaves the cache. Raises
+    IllegalStateError without such a row.
     """
     row = transitions(ctx).find(group.state, target)
     if row is None:
         raise IllegalStateError(f"Group {group.group_id} cannot go from {group.state} to {target}")
     moved = row.action(group).with_changes(state=target, state_timestamp_ms=timestamp_ms)
-    # `rule` is the reason, for the journal.
     yield TransitionGroup(group.group_id, group.state, target, None if leaves else moved, rule)
     if leaves:
         ended = ctx.incarnation_of(group.group_id) + 1

@@ -68,11 +68,13 @@ class ExpiringGroup(NamedTuple):
     # "unsubscribed" (since 2.4) the group's retention counts; only with "unsubscribed" an offset
     # can expire in a group with members.
     expiry: str
+    # Kafka's name of the group's state, such as "Empty".
     state: str
     # The time at which the group entered its state, -1 if unknown.
     state_timestamp: int
     # None for a group without members that was used for offsets alone.
     protocol_type: str | None
+    # `offsets.retention.minutes`, in ms.
     retention_ms: int
 
 

@@ -55,9 +55,13 @@ class Member:
     client_id: str
     client_host: str
     session_timeout_ms: int
+    # Before 0.10.1 the session timeout.
     rebalance_timeout_ms: int
+    # In the order of the member's preference.
     protocols: tuple[GroupProtocol, ...]
+    # None for a dynamic member.
     instance_id: str | None = None
+    # From the SyncGroup of the leader; b"" without an assignment.
     assignment: bytes = b""
     # The correlation ids of the parked JoinGroup and of the parked SyncGroup.
     awaiting_join: str | None = None
@@ -119,9 +123,13 @@ class Group:
 
     group_id: str
     state: GroupState
+    # The time at which the group entered its state, in ms; -1 if unknown.
     state_timestamp_ms: int = -1
+    # Such as "consumer"; None if no member has joined the group yet (0.10.1 on).
     protocol_type: str | None = None
+    # The chosen assignor, such as "range"; None before the first generation, and without members.
     protocol: str | None = None
+    # 0 before the end of the first join phase.
     generation: int = 0
     # A member id.
     leader: str | None = None
@@ -267,6 +275,7 @@ class OffsetAndMetadata(NamedTuple):
     metadata: str = ""
     commit_timestamp: int = -1
     expire_timestamp: int | None = None
+    # -1: the commit had no leader epoch.
     leader_epoch: int = -1
 
 

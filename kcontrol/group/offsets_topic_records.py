@@ -194,6 +194,7 @@ class OffsetsTopicRecord(NamedTuple):
     data: bytes | None
     # The offset at which the record's batch begins.
     base_offset: int
+    # The producer of a TxnOffsetCommit, else None.
     producer_id: int | None = None
     # The codec of the batch, a number of `CODECS` in `batches/record_batch.py`.
     codec: int = 0

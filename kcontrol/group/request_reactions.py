@@ -95,7 +95,7 @@ _BY_TITLE = {request.title: request for request in Request}
 
 
 class ReactionInput(NamedTuple):
-    """The input of a row's condition: a request (`event`) to a group, and coordinator settings.
+    """The input of a row's condition: a request (`event`), its group, the coordinator's settings.
 
     The rows are those of GROUP_REACTIONS. `member_id` and `instance_id` identify the member that
     the request names.
@@ -272,7 +272,9 @@ class Reaction(NamedTuple):
     until: str | None = None
     # The KIP or JIRA issue of the row.
     source: str = ""
+    # Words about the reaction, such as "until the assignment is stored".
     note: str = ""
+    # Whether the reaction also restarts the session of the member.
     restarts_session: bool = False
 
     @property

@@ -221,7 +221,7 @@ class GeneralAssignment:
         return next(id for id in self.ranked() if tp in self.wanted[id])
 
     def can_participate(self, id: str) -> bool:
-        """Return whether a member can get more partitions, or give one to another member."""
+        """Return whether the member `id` can get a partition, or give one to another member."""
         held = self.held[id]
         return len(held) < len(self.wanted[id]) or any(len(self.takers[tp]) > 1 for tp in held)
 
@@ -339,7 +339,10 @@ def _by_generation(members: Members) -> dict[TopicPartition, list[str]]:
 
 
 def _score(held: Assignment) -> int:
-    """Return the sum, over all pairs of members, of the difference of their partition counts."""
+    """Return the sum, over all pairs of members, of the difference of their partition counts.
+
+    `held` has the partitions by member id.
+    """
     sizes = [len(partitions) for partitions in held.values()]
     return sum(abs(one - other) for index, one in enumerate(sizes) for other in sizes[index + 1 :])
 

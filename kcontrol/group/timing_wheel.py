@@ -83,6 +83,7 @@ class Move(NamedTuple):
 
     task: str
     level: int
+    # Of the bucket that the task leaves.
     expiration_ms: int
     # (level, expiration in ms) of the bucket of a lower wheel into which the task goes, or None if
     # the task is due and runs.
