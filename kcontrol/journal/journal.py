@@ -46,9 +46,13 @@ class RecordId(NamedTuple):
 
 class Record(NamedTuple):
     id: RecordId
+    # What has happened, such as "send", "write" or "begin".
     kind: str
+    # The id of the record that caused this record, or None.
     cause: RecordId | None
+    # The time on the run's clock.
     at_ms: int
+    # By name; the kind decides which fields there are (FIELDS in `record_fields.py`).
     fields: dict[str, Any]
 
     def to_json(self) -> Record:
@@ -81,6 +85,7 @@ class LazyBatch(NamedTuple):
 
     # The id of the first record; each later record has the next sequence number.
     first: RecordId
+    # The time of all records.
     at_ms: int
     factory: RecordFactory
     # Columns of equal lengths, which never change.

@@ -97,8 +97,10 @@ class Requests(msgspec.Struct):
     The field of an API is absent if the batch has no request of this API.
     """
 
+    # The id and the epoch of the sender.
     controller_id: BrokerId
     controller_epoch: Int32
+    # All registered brokers.
     live_brokers: BrokerIds
     leader_and_isr: LeaderAndIsr | UnsetType = msgspec.UNSET
     update_metadata: UpdateMetadata | UnsetType = msgspec.UNSET
@@ -120,9 +122,9 @@ class LogRecord(msgspec.Struct):
 
 
 class LogChange(msgspec.Struct):
-    """The new values of the attributes of a replica's log, such as `high_watermark`; unchanged attributes are absent.
+    """The new values of the fields of a `ReplicaLog`, such as `high_watermark`; unchanged fields are absent.
 
-    The records of the log are no attribute.
+    The records of the log are never among these fields.
     """
 
     epochs: list[dict[str, Int64]] | UnsetType = msgspec.UNSET

@@ -147,7 +147,10 @@ def _in_use(root: _Root) -> str:
 
 
 def _free_chroot(client: Reader, seed: int) -> str:
-    """Return the first of `/kcontrol-<seed>`, `/kcontrol-<seed>-2` and so on that does not exist."""
+    """Return the first of `/kcontrol-<seed>`, `/kcontrol-<seed>-2` and so on that does not exist.
+
+    `client` reads from the root of the ensemble.
+    """
     names = (f"/{TOOL}-{seed}" + (f"-{number}" if number > 1 else "") for number in itertools.count(1))
     return next(name for name in names if client.read([name], watch=False) == [None])
 

@@ -65,14 +65,16 @@ class SetWatches:
         return body
 
     def deserialize(self, _body: bytes, _offset: int) -> bool:
-        """Return True: the reply has no body."""
+        """Return True, which kazoo takes as the response: the reply has no body, so both parameters are ignored."""
         return True
 
 
 def close_session(
     hosts: Sequence[tuple[str, int]], patience_s: float, session_id: int = 0, password: bytes = bytes(16)
 ) -> int | None:
-    """End the session `session_id`: open it on a new connection and close it; 0 opens and closes a new session.
+    """End the session `session_id`: open it, with its password, on a new connection and close it.
+
+    The id 0 opens and closes a new session.
 
     Returns:
         The zxid of the session's end, or None if the server does not know the session.

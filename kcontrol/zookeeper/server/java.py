@@ -25,6 +25,7 @@ class Java:
 
     path: Path
     version: int
+    # A place of `candidates`, such as "JAVA_HOME".
     source: str
 
 

@@ -97,9 +97,11 @@ class GuardedProcess:
 
 
 def end_group(child: "subprocess.Popen[bytes]", grace_s: float) -> None:
-    """Send SIGKILL to the process group of the child, and wait for the end of the child."""
+    """End the process group of the child, and wait for the end of the child.
+
+    Send SIGTERM, and SIGKILL when the child has ended or after `grace_s` seconds; with 0 send SIGKILL at once.
+    """
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        # With a grace, SIGTERM comes first, and SIGKILL when the child has ended, but after at most `grace_s` seconds.
         if grace_s > 0:
             os.killpg(child.pid, signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):
