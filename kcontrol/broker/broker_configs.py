@@ -164,6 +164,7 @@ class BrokerConfig:
             reason = CONFIGS[dotted].behavior_here.removeprefix("no: ")
             raise ValueError(f"{dotted} does nothing here ({reason}): leave it out")
         name = dotted.replace(".", "_")
+        # None is a legal value of the settings in UNSPECIFIED.
         if value is not None or name not in UNSPECIFIED:
             value = config_values.read("broker", dotted, value, release)
         return replace(self, **{name: value})

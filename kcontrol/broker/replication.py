@@ -446,9 +446,9 @@ def _configure(ctx: BrokerContext, partitions: Iterable[TopicPartition]) -> Hand
 
 
 def _topic_config(ctx: BrokerContext, znode: Znode | None) -> UpdateConfig:
-    """Return the settings of a topic that its logs depend on; `znode` has the topic's settings.
+    """Return the settings of a topic that its logs depend on, from the znode of these settings.
 
-    A setting whose value is no number counts as not set.
+    `znode` None, and a value that is no number, count as not set.
     """
     try:
         texts = decode_topic_config(znode.data) if znode else {}

@@ -213,8 +213,8 @@ def column(
 ) -> tuple[Step, ...]:
     """Return the steps of `release`, in the order of their execution.
 
-    A row of `table` has a step and its place in each release (0: none). Raises IndexError for a
-    release before the first.
+    A row of `table` has a step and its place in each of `releases` (0: none). Raises IndexError for
+    a release before the first.
     """
     # A release that is not in `releases` has the steps of the latest release before it.
     place = value_in_force([(since, at) for at, since in enumerate(releases, 1)], release)

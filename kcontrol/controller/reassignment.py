@@ -209,10 +209,10 @@ def update_leader_epoch_and_send_request(
     assignment: ReplicaAssignment,
     recipients: Iterable[int] = (),
 ) -> Handler:
-    """Write a new leader epoch, and send LeaderAndIsr to `recipients` and the added replicas.
+    """Write a new leader epoch, and send LeaderAndIsr, which has `assignment`, to `recipients`.
 
-    Without `recipients`, the replicas before the reassignment receive it. Raises
-    NullPointerException before 1.1 if the broker has resigned.
+    Added replicas receive LeaderAndIsr too; `recipients` () are the replicas before the
+    reassignment. Raises NullPointerException before 1.1 if the broker has resigned.
 
     Source: KafkaController.updateLeaderEpochAndSendRequest (0.8.1, 2.8).
     """
@@ -263,8 +263,8 @@ def move_reassigned_leader_if_required(
 ) -> Handler:
     """Give the leader a new epoch if it is an online target replica; otherwise elect a new leader.
 
-    If the leader stays, the brokers `recipients` (if empty, all replicas of `done`) receive
-    LeaderAndIsr.
+    `done` has the target replicas. If the leader stays, `recipients` (if empty, all of `done`)
+    receive LeaderAndIsr.
 
     Source: KafkaController.moveReassignedPartitionLeaderIfRequired (0.8.1, 2.8).
     """
@@ -310,7 +310,8 @@ def _remove_from_reassigning_partitions(
 ) -> Handler:
     """Remove a partition's reassignment from the context and from `/admin/reassign_partitions`.
 
-    The znode keeps the partition if its target there is not `done.replicas`.
+    `done` is the reached assignment. The znode keeps the partition if its target there is not
+    `done.replicas`.
 
     Source: KafkaController.removePartitionFromReassigningPartitions (2.8).
     """

@@ -182,9 +182,9 @@ class RequestBatch:
     def add_update_metadata(
         self, ctx: ControllerContext, brokers: Iterable[int], partitions: Iterable[TopicPartition]
     ) -> None:
-        """Add `brokers`, and those of `partitions` with leadership, to the UpdateMetadata entries.
+        """Add `brokers` as receivers of UpdateMetadata, and the `partitions` that have leadership.
 
-        Each of these brokers receives all partitions of the batch.
+        Each receiver gets all partitions of the batch.
 
         Source: ControllerBrokerRequestBatch.addUpdateMetadataRequestForBrokers (2.8).
         """

@@ -154,7 +154,7 @@ class Driver:
         return all(thread.handler is None for thread in self.threads.values())
 
     def begin(self, name: str) -> None:
-        """Take the next event of this thread's queue, and run its handler to the handler's first round trip."""
+        """Take the next event of the thread `name`, and run the event's handler to the handler's first round trip."""
         thread = self.threads[name]
         item = thread.queue.take(self.clock())
         thread.event = item.event
@@ -167,7 +167,7 @@ class Driver:
         self._resume(thread, thread.handler.send, None)
 
     def advance(self, name: str) -> None:
-        """Perform the round trip that the thread's handler waits for, and run the handler to its next round trip."""
+        """Perform the round trip for which the handler of the thread `name` waits, and run the handler to the next one."""
         thread = self.threads[name]
         assert thread.handler is not None and thread.waits_for is not None
         if thread.lock:

@@ -40,7 +40,7 @@ def write(
     expected_epoch_zk_version: int,
     answered: list[WriteResult] | None = None,
 ) -> FencedResults:
-    """Perform the transactions, each with a check of the version of `/controller_epoch`; the version -1 means no check.
+    """Perform the transactions without a result in `answered`; each checks the version of `/controller_epoch` (-1: no check).
 
     Raises ConnectionLoss, and adds the results that have arrived to `answered`; ValueError for a version below -1.
     """

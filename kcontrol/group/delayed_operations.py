@@ -51,8 +51,8 @@ def steps(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield (kind, fields) of the journal records about a timer's delayed operation.
 
-    The kinds are "try_complete", "watch_operation" and "check_and_complete"; `timer` is the timer
-    that `effect` replaces or cancels, or None.
+    The kinds are "try_complete", "watch_operation" and "check_and_complete"; `timer` (or None) is
+    the timer that `effect` replaces or cancels; `ctx` is None without coordinator.
 
     Source: tryCompleteElseWatch, checkAndComplete (0.9, 2.8).
     """

@@ -48,7 +48,8 @@ class Claims(NamedTuple):
 def claims(partitions: Partitions, members: Members) -> Claims:
     """Return the partitions that each member owns, as its subscription states.
 
-    Stop before the first member whose topics differ from those of the first member.
+    Stop before the first member whose topics differ from those of the first member. `partitions`
+    maps a topic to its number of partitions.
 
     Source: allSubscriptionsEqual of AbstractStickyAssignor.java (2.8).
     """
@@ -86,7 +87,8 @@ def claims(partitions: Partitions, members: Members) -> Claims:
 def path(partitions: Partitions, members: Members) -> str:
     """Return the name of the algorithm that 2.8 uses for these members, "constrained" or "general".
 
-    It is "constrained" if all members subscribe to equal topics.
+    The name is "constrained" if all members subscribe to equal topics. `partitions` maps a topic to
+    its number of partitions.
     """
     return "constrained" if claims(partitions, members).are_equal else "general"
 
@@ -99,8 +101,8 @@ def constrained(
 ) -> tuple[Assignment, dict[TopicPartition, str]]:
     """Return (assignment, moves) for members that subscribe to equal topics.
 
-    `found` has the present owners. `moves` has the new owner of each partition that an owner gives
-    up, or that several members claim.
+    `partitions` maps a topic to its partition count. `found` has the present owners, `moves` the new
+    owner of each given-up or contested partition.
 
     Source: constrainedAssign of AbstractStickyAssignor.java (2.8).
     """

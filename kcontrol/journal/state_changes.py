@@ -22,7 +22,7 @@ Change = tuple[str, tuple[str, ...], Any]
 class Changes:
     """The state that the journal's records build, and in `noted` the changes made since `noted` was last emptied.
 
-    `Fold.add` empties `noted` before each record.
+    A change is (operation, path, value), such as ("put", ("znodes", "/controller"), ...). `Fold.add` empties `noted`.
     """
 
     def __init__(self, state: dict[str, Any]) -> None:
