@@ -101,8 +101,8 @@ def constrained(
 ) -> tuple[Assignment, dict[TopicPartition, str]]:
     """Return (assignment, moves) for members that subscribe to equal topics.
 
-    `partitions` maps a topic to its partition count. `found` has the present owners, `moves` the new
-    owner of each given-up or contested partition.
+    `partitions` maps a topic to its partition count. `found` has the present owners, `moves` the
+    new owner of each given-up or contested partition.
 
     Source: constrainedAssign of AbstractStickyAssignor.java (2.8).
     """
