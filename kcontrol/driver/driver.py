@@ -167,7 +167,10 @@ class Driver:
         self._resume(thread, thread.handler.send, None)
 
     def advance(self, name: str) -> None:
-        """Perform the round trip for which the handler of the thread `name` waits, and run the handler to the next one."""
+        """Perform the round trip for which the handler of the thread `name` waits.
+
+        Then run the handler to its next round trip.
+        """
         thread = self.threads[name]
         assert thread.handler is not None and thread.waits_for is not None
         if thread.lock:
