@@ -48,6 +48,7 @@ class UpdateMetadataPartition(NamedTuple):
     The fields have the protocol's names.
     """
 
+    # -2 for a topic that is being deleted.
     leader: int
     leader_epoch: int
     isr: tuple[int, ...]
@@ -147,6 +148,7 @@ class RequestBatch:
     `send_requests_to_brokers` sends the entries as requests, and empties the batch.
     """
 
+    # The fields have the meaning of those of `Requests`.
     leader_and_isr: LeaderAndIsrs = field(default_factory=dict)
     update_metadata_to: set[int] = field(default_factory=set)
     update_metadata: dict[TopicPartition, UpdateMetadataPartition] = field(default_factory=dict)

@@ -69,12 +69,13 @@ class Driver:
         threads: Iterable[Thread],
         route: Callable[[Event], str],
     ) -> None:
+        # The broker's id, and the number of this start of its process, from 1 on.
         self.node, self.incarnation, self.client = node, incarnation, client
         self.journal, self.clock, self.outbox = journal, clock, outbox
         self.controller, self.broker = controller, broker
         self.group: GroupContext | None = None  # None: the world has no consumers
         self.threads = {thread.name: thread for thread in threads}
-        self.route = route
+        self.route = route  # returns the name of the thread for an event
         self.locks: dict[str, str] = {}  # lock to the name of the thread that holds it
         self.watched: set[tuple[str, bool]] = set()  # (path, True for children) of each registered handler
         self.timers: dict[str, Timer] = {}
@@ -91,9 +92,9 @@ class Driver:
         return self.journal.add(self.node, self.incarnation, kind, cause, self.clock(), fields)
 
     def log_batch(self, factory: RecordFactory, *columns: Sequence[Any]) -> None:
-        """Write one journal record per row of values in `columns`.
+        """Write one journal record per row: row i has the i-th value of each of `columns`.
 
-        The call `factory(*row)` makes a record when this record is read.
+        The call `factory(*row)` returns the record's RecordParts when this record is read.
         """
         self.journal.add_batch(self.node, self.incarnation, self.clock(), factory, columns)
 

@@ -78,9 +78,9 @@ class _Root(NamedTuple):
 
 
 def open_zookeeper(address: str, seed: int) -> KazooZooKeeper:
-    """Connect a lab to a ZooKeeper that the lab did not start; the lab writes only below the root in `address`.
+    """Connect a lab to a running ZooKeeper; the lab writes only below the chroot in `address`, by default `/kcontrol-<seed>`.
 
-    Raises UserError if ZooKeeper does not respond or refuses a request, or the root is not free.
+    Raises UserError if ZooKeeper does not respond or refuses, or the root is not free.
     """
     hosts, chroot = parse_address(address)
     with KazooZooKeeper(hosts) as ensemble:
