@@ -76,7 +76,7 @@ class ReplicaLog(NamedTuple):
     high_watermark: int = 0
     # The broker id of the partition's leader, -1 without a leader.
     leader: int = NO_LEADER
-    # As LeaderAndIsr names it; -1 while the broker does not host the replica.
+    # The latest leader epoch from LeaderAndIsr, -1 if the broker has none.
     leader_epoch: int = NO_EPOCH
     # Pairs of a follower and its log end offset, as far as this leader knows it.
     followers: tuple[tuple[int, int], ...] = ()

@@ -90,7 +90,7 @@ class GroupConfig:
 class GroupContext(Context):
     """The memory of one broker as coordinator; partitions are numbers of the offsets topic."""
 
-    # The rules (differences between releases) and the settings of this broker's release.
+    # The rules (differences between releases) of this broker's release, and the broker's settings.
     rules: GroupRules
     config: GroupConfig
 

@@ -20,9 +20,10 @@ Change = tuple[str, tuple[str, ...], Any]
 
 
 class Changes:
-    """The state that the journal's records build, and in `noted` the changes made since `noted` was last emptied.
+    """The state that the journal's records build, and in `noted` the changes since `noted` was last emptied.
 
-    A change is (operation, path, value), such as ("put", ("znodes", "/controller"), ...). `Fold.add` empties `noted`.
+    A change is (operation, path, value), such as ("drop", ("znodes", "/controller"), None). `Fold.add` empties
+    `noted` before each record.
     """
 
     def __init__(self, state: dict[str, Any]) -> None:
