@@ -40,7 +40,9 @@ class Kind(NamedTuple):
     Each function gets the simulated cluster (a World) and the action's arguments.
     """
 
+    # Returns whether the action is possible now.
     possible: Callable[..., bool]
+    # Performs the action without another check.
     perform: Callable[..., None]
     # The names of the arguments, optional ones in brackets: "topic, assignment[, config]".
     form: str
@@ -144,7 +146,10 @@ def _is_armed(world: World, n: int, timer: str) -> bool:
 
 
 def _can_shrink_isr(world: World, leader: int, partition: str, follower: int) -> bool:
-    """Return whether a running broker leads the partition in its own view and can remove the follower from the ISR now."""
+    """Return whether broker `leader` runs, leads the partition in its own view, and can remove the follower from the ISR now.
+
+    In a world with `data` it can only remove a follower that lags (`is_lagging`).
+    """
     tp = TopicPartition.parse(partition)
     held = world.processes[leader].driver.broker.hosted.get(tp) if delivery.is_reachable(world, leader) else None
     leads = (

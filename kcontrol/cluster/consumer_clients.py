@@ -37,12 +37,10 @@ LARGEST_LONG = 2**63 - 1
 
 
 class FindCoordinatorResult(NamedTuple):
-    """The response to FindCoordinator: `error`, "NONE" or a name such as "COORDINATOR_NOT_AVAILABLE", and the coordinator's id.
-
-    After an error the id is -1.
-    """
+    """The response to FindCoordinator: `error`, "NONE" or a name such as "COORDINATOR_NOT_AVAILABLE", and the coordinator."""
 
     error: str
+    # The id of the coordinator, -1 after an error.
     broker: int
 
 
@@ -222,7 +220,10 @@ def _join(world: World, name: str, consumer: Consumer, config: ConsumerConfig, c
 
 
 def commit(world: World, name: str, partition: str, offset: int, metadata: str = "") -> None:
-    """Send OffsetCommit for one partition, with the consumer's member id and generation, to its coordinator."""
+    """Send OffsetCommit for one partition, such as "t-0", from the consumer `name` to the group's coordinator.
+
+    The request has the consumer's member id and generation.
+    """
     consumer = world.consumers[name]
     offsets = {TopicPartition.parse(partition): e.CommittedOffset(offset, metadata)}
     id = f"consumer {name} {consumer.requests + 1}"

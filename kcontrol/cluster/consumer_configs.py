@@ -83,7 +83,7 @@ class ConsumerConfig:
 
     def __init__(self, release: str, given: Mapping[str, Any]) -> None:
         asked = given.get(CLIENT) or release
-        # A client that is later than the brokers uses the requests of the brokers' release.
+        # The argument `release` is that of the brokers; a client that is later uses the requests of the brokers' release.
         self.given, self.release = given, min(asked, release, key=sort_key)
 
     def __getitem__(self, name: str) -> Any:

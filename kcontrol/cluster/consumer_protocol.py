@@ -131,9 +131,10 @@ def assign(
     instances: Mapping[str, str | None],
     own: Callable[..., Any] | None = None,
 ) -> dict[str, bytes]:
-    """Return the assignment that `consumer`, a group's leader, makes: member id to encoded partitions.
+    """Return the encoded assignments that `consumer`, a group's leader, makes, by member id; `own` replaces Kafka's assignor.
 
-    `topics` maps a topic to its number of partitions. Raises ValueError for a subscription that cannot be read.
+    `topics` maps topics to numbers of partitions, `instances` member ids to group.instance.ids. Raises ValueError for a wrong
+    subscription.
     """
     members = dict(consumer.members)
     # The assignor visits the members in the order of Java's hash map.

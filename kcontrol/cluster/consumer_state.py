@@ -35,29 +35,41 @@ MOVED = ("NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "disconnected")
 class Consumer(NamedTuple):
     """The state of a simulated consumer, with its own view of its group, such as member id and generation."""
 
+    # The group id.
     group: str
     member_id: str = ""
     generation: int = -1
+    # From the last response to JoinGroup: the member id of the group's leader, and the chosen assignor.
     leader: str = ""
     protocol: str = ""
     # On the group's leader, each member id with its subscription.
     members: tuple[tuple[str, bytes], ...] = ()
     # The encoded partitions that the consumer owns.
     assignment: bytes = b""
-    # The error of the last response; `requests` is the number of requests sent.
+    # The error of the last response ("NONE" for success), "disconnected", or UNREADABLE; "" before the first of these.
     error: str = ""
+    # The number of requests that the consumer has sent.
     requests: int = 0
     # The broker that has not responded yet, as (broker, number of the start of its process).
     asked: tuple[int, int] | None = None
+    # The group.instance.id; None for a dynamic member.
     instance_id: str | None = None
+    # UNJOINED, COMPLETING or STABLE.
     state: str = UNJOINED
+    # Whether the consumer sends JoinGroup next, whatever its state.
     rejoin_needed: bool = False
+    # The coordinator that the consumer knows, as (broker, number of the start of its process); None if it knows none.
     coordinator: tuple[int, int] | None = None
+    # The assignment in the last successful SyncGroup response, and its generation: sticky assignors send them in JoinGroup.
     last_assignment: bytes = b""
     last_generation: int = -1
+    # Of the consumer's process: POLLING, STUCK, FROZEN or CLOSED.
     condition: str = POLLING
+    # When the consumer last sent a request or received a response.
     active_at_ms: int = 0
+    # When a consumer in the condition STUCK polled last.
     polled_at_ms: int = 0
+    # When a frozen process resumes by itself; None without such a time.
     resumes_at_ms: int | None = None
 
     def without_membership(self) -> Consumer:

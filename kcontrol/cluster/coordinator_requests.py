@@ -45,11 +45,17 @@ class _OfGroup(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _Join(_OfGroup):
+    # The member id, "" for a new member.
     member: str
+    # The session timeout in ms.
     session: Int32
+    # The protocol type, such as "consumer".
     type: str
+    # (name, metadata in hexadecimal), in the order of preference.
     protocols: list[tuple[str, Hex]]
+    # The rebalance timeout in ms; None, as before 0.10.1, stands for the session timeout.
     rebalance: Int32 | None = None
+    # The group.instance.id.
     instance: str | None = None
 
     def event(self, id: str, sender: Sender) -> e.JoinGroup:
@@ -61,9 +67,13 @@ class _Join(_OfGroup):
 
 class _Sync(_OfGroup):
     member: str
+    # The generation.
     gen: Int32
+    # Member id to assignment in hexadecimal; {} in the request of a follower.
     assignment: dict[str, Hex] = {}
+    # The group.instance.id.
     instance: str | None = None
+    # The protocol type and the protocol that the member expects, None before version 5 (KIP-559).
     type: str | None = None
     protocol: str | None = None
 
@@ -74,6 +84,7 @@ class _Sync(_OfGroup):
 
 class _Heartbeat(_OfGroup):
     member: str
+    # The generation; `instance` is the group.instance.id.
     gen: Int32
     instance: str | None = None
 
@@ -82,6 +93,7 @@ class _Heartbeat(_OfGroup):
 
 
 class _Leaving(msgspec.Struct, forbid_unknown_fields=True):
+    # The member id, "" if absent; `instance` is the group.instance.id, None if absent.
     member: str = ""
     instance: str | None = None
 
@@ -94,13 +106,19 @@ class _Leave(_OfGroup):
 
 
 class _Commit(_OfGroup):
+    # The generation; -1, with the member id "", for a client that is no member.
     gen: Int32
+    # Partition to offset; `metadata` has the texts that are not "".
     offsets: dict[Partition, Int64]
     member: str = ""
     metadata: dict[Partition, str] = {}
+    # The group.instance.id.
     instance: str | None = None
+    # None from version 5 on.
     retention_ms: Int64 | None = None
+    # In ms; None except in version 1.
     commit_timestamp: Int64 | None = None
+    # The producer id of a TxnOffsetCommit; None for an OffsetCommit.
     producer: Int64 | None = None
 
     def event(self, id: str, sender: Sender) -> e.OffsetCommit:
@@ -113,7 +131,9 @@ class _Commit(_OfGroup):
 
 
 class _Fetch(_OfGroup):
+    # None means all partitions.
     partitions: list[Partition] | None = None
+    # Refuse the offset of a partition with a pending write (KIP-447).
     require_stable: bool = False
 
     def event(self, id: str, sender: Sender) -> e.OffsetFetch:
@@ -141,6 +161,7 @@ class _Delete(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _List(msgspec.Struct, forbid_unknown_fields=True):
+    # Only groups in these states, such as "Stable"; [] means all states.
     states: list[str] = []
 
     def event(self, id: str, sender: Sender) -> e.ListGroups:
@@ -178,7 +199,10 @@ def can_ask(world: World, client: str, api: str, version: int, request: Mapping[
 
 
 def ask(world: World, client: str, api: str, version: int, request: Mapping[str, Any]) -> None:
-    """Send the request `api`, such as "JoinGroup", of a consumer or administrator to the group's coordinator."""
+    """Send the request `api`, such as "JoinGroup", in this version and with the fields `request` to the group's coordinator.
+
+    `client` is the name of a consumer or, if `is_admin(api)` is true, of an administrator.
+    """
     broker = consumer_clients.coordinator(world, _group(request))
     assert broker is not None
     driver = world.processes[broker].driver

@@ -20,8 +20,9 @@ class QueuedRequest(NamedTuple):
     """One request in the queue of a controller's channel to a broker; `api` is a name such as "StopReplica"."""
 
     api: str
-    # The controller's batch of requests, of which this is one; `record` is the `send` record of the batch.
+    # The controller's batch of requests, of which this is one.
     requests: Any
+    # The `send` record of the batch.
     record: RecordId
     # The sender has closed the connection while the request was in the receiver's socket.
     is_orphaned: bool = False
@@ -31,10 +32,15 @@ class QueuedRequest(NamedTuple):
 class BrokerToControllerRequest:
     """A request of a broker to the controller or, if `to` is set, to broker `to`."""
 
+    # "AlterIsr" or "ControlledShutdown".
     api: str
+    # For AlterIsr {partition: leadership with the new ISR}, for ControlledShutdown {"broker_id": 1, "broker_epoch": 17}.
     body: Any
+    # The `to_controller` record that queued the request.
     record: RecordId
+    # None: the controller that the broker knows when it sends the request.
     to: int | None = None
+    # "" before the request is sent.
     correlation_id: str = ""
     # The broker that handles the request now, -1 before it is sent.
     receiver: int = -1
@@ -66,12 +72,15 @@ class Network:
     The caller of `World.step` chooses the next delivery.
     """
 
+    # (sender, receiver) -> requests in the order of sending; the first one may be in flight.
     channels: dict[tuple[int, int], deque[QueuedRequest]] = field(default_factory=dict)
+    # Broker -> its requests to the controller that have no response yet.
     to_controller: dict[int, list[BrokerToControllerRequest]] = field(default_factory=dict)
     in_flight: dict[str, tuple[int, int]] = field(default_factory=dict)  # correlation id -> sender and receiver
     fetching_from: dict[str, tuple[RecordId, tuple[int, ...]]] = field(
         default_factory=dict
-    )  # correlation id -> the frozen leaders from which the receiver fetched when the request arrived: see delayed_responses.py
+    )  # correlation id -> the `receive` record, and the frozen leaders from which the receiver then fetched: delayed_responses.py
+    # Correlation id of a LeaderAndIsr -> its response.
     delayed_responses: dict[str, DelayedResponse] = field(default_factory=dict)
     known_controllers: dict[int, int] = field(
         default_factory=dict
@@ -210,7 +219,7 @@ class Network:
 
 
 def response_event(queued_request: QueuedRequest, receiver: int, body: Any, controller: ControllerContext) -> events.Event | None:
-    """Return the event by which a controller handles the response `body` of the broker `receiver`.
+    """Return the event by which a controller handles `body`, the response of the broker `receiver` to `queued_request`.
 
     Return None if the controller ignores the response.
     """

@@ -80,6 +80,7 @@ class Process:
     frozen: bool = False
     # The watch events that the broker has not handled, the oldest first.
     notifications: deque[QueuedNotification] = field(default_factory=deque)
+    # The `session_lost` record, or the later `renew` record; None before the first loss of a session.
     session_loss_record: RecordId | None = None
     coordinated_partitions: frozenset[TopicPartition] = (
         frozenset()

@@ -29,6 +29,7 @@ class Settings:
 
     release: str = "2.8"
     brokers: tuple[int, ...] = (1, 2, 3)
+    # Decides everything that Kafka draws at random, such as the replicas of a new topic.
     seed: int = 0
     # The settings of the brokers under Kafka's names.
     config: BrokerConfig = UNSPECIFIED
@@ -44,10 +45,15 @@ class Settings:
     data: bool = False
     # Consumer's name to its group. With consumers, brokers have logs and group coordinators.
     consumers: Mapping[str, str] = field(default_factory=dict)
+    # Consumer's name to its settings under Kafka's names.
     consumer_configs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    # Settings of the group coordinators that differ from the release's defaults, by field of GroupConfig: {"partitions": 3}.
     group_config: Mapping[str, int] = field(default_factory=dict)
+    # Coordinators write journal records about the delayed operations in their purgatories.
     purgatory: bool = False
+    # Rules with another value than in the release, by name: {"fenced_writes": False}.
     rule_changes: Mapping[str, Any] = field(default_factory=dict)
+    # Functions of a learner that replace functions of kcontrol.
     changes: Changes = NO_CHANGES
     _rules: Rules | None = field(
         default=None, init=False, repr=False, compare=False
