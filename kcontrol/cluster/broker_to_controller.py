@@ -186,15 +186,16 @@ def _response_event(api: str, body: Any) -> Event:
 
 
 def frozen_controller(world: World, n: int) -> int | None:
-    """Return the frozen controller whose AlterIsr response broker `n` waits for, None if there is none.
+    """Return the id of the frozen broker whose response to AlterIsr broker `n` waits for.
 
-    Return None also if the metadata of `n` still name this broker as the controller.
+    Return None if no such broker is frozen, and while the metadata of `n` name the frozen broker as controller.
     """
     for request in world.network.to_controller.get(n, ()):
         if request.api == "AlterIsr":
+            # For a request that is not sent yet, the broker that will receive the request.
             target = receiver_of(world, n, request) if request.receiver == -1 else request.receiver
             later = world.processes[n].driver.broker.controller_id
-            # Not if the metadata of `n` still name this broker as controller.
+            # Not while the metadata of `n` name the frozen broker as controller.
             return target if target in world.processes and world.processes[target].frozen and later != target else None
     return None
 

@@ -54,7 +54,10 @@ def can_produce(world: World, leader: int, partition: str, value: str, acks: str
 
 
 def produce(world: World, leader: int, partition: str, value: str, acks: str) -> None:
-    """Send a Produce request with one record to the broker `leader`, which may have lost the leadership already."""
+    """Send a Produce request with one record to the broker `leader`, which may have lost the leadership already.
+
+    `partition` is such as "t-0", `acks` is "1" or "all".
+    """
     driver = world.processes[leader].driver
     cause = world.log("act", None, action=["produce", leader, partition, value, acks])
     correlation_id = f"{leader}.{driver.incarnation}-{cause.seq}{PRODUCE}"
@@ -92,7 +95,7 @@ def record_response(world: World, driver: Driver, correlation_id: str, body: dic
 
 
 class Fetch(NamedTuple):
-    """The next fetch of a follower: the leader, the request `asked` (partition and fetch offset), and the leader's response."""
+    """The next fetch of a follower: the leader, the request `asked` (partition and fetch offset), and the `answer`."""
 
     leader: int
     asked: FollowerFetch

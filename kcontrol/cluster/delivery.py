@@ -110,7 +110,7 @@ def drop_request(world: World, sender: int, receiver: int) -> None:
 
 
 def duplicate_request(world: World, sender: int, receiver: int) -> None:
-    """Let the receiver handle the first request of a channel, whose response is lost with the connection.
+    """Let the receiver handle the first request of its channel from `sender`; the response is lost with the connection.
 
     The request stays in the channel, so the receiver handles it once more later.
     """

@@ -48,6 +48,7 @@ EPOCHS = {"broker_epoch", "broker_epochs", "live_broker_epochs"}
 class Text(NamedTuple):
     """A part of the simulated cluster's state as text, with each zxid replaced by its rank among the part's zxids."""
 
+    # The text; a search stores a hash of the text here (`memo_driver.digest_text`).
     words: str
     # The replaced zxids, ascending, from which `digest` computes their ranks in the whole state.
     zxids: tuple[int, ...]
@@ -168,7 +169,7 @@ def _thread(d: Driver, thread: Thread, text_of: Callable[[Any], str]) -> str:
 
 
 def orphans_and_network(orphans: Mapping[int, list[Any]], network: Network) -> list[Text]:
-    """Return the part of the fingerprint about the network and about the open sessions of ended processes, as one Text.
+    """Return the fingerprint of the network and of `orphans`, the open sessions of ended processes by broker, as one Text.
 
     Return [] if there is no such session, and nothing in the network.
     """

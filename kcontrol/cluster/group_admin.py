@@ -41,9 +41,9 @@ def can_ask(world: World, broker: int, api: str, arguments: Sequence[str]) -> bo
 
 
 def why_not(world: World, broker: int | None, api: str, arguments: Sequence[str]) -> str:
-    """Return why the request `api` about groups, such as "DeleteGroups", cannot be sent now.
+    """Return why the request `api`, such as "DeleteGroups", cannot be sent to `broker` now (None: no broker was found).
 
-    `arguments` has the groups, states or partitions of the request. To be called only if `can_ask` is false.
+    `arguments` has its groups, states or partitions. To be called only if `can_ask` is false.
     """
     if not world.settings.consumers:
         return "Brokers coordinate groups only in a run with consumers, as in Lab(consumers={'anna': 'billing'})"
@@ -59,7 +59,7 @@ def why_not(world: World, broker: int | None, api: str, arguments: Sequence[str]
 
 
 def ask(world: World, broker: int, api: str, arguments: Sequence[str]) -> None:
-    """Send an administrator's request, such as DescribeGroups, to a broker.
+    """Send the administrator's request `api`, such as "DescribeGroups", to a broker.
 
     `arguments` has the request's arguments: group ids, states (ListGroups), or a group id and partitions (OffsetDelete).
     """

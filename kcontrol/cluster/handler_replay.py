@@ -21,10 +21,9 @@ if TYPE_CHECKING:
 def replay_handler(
     thread: Thread, copy: Thread, context_name: str, *, pipelined: bool, handler: fx.Handler | None = None
 ) -> None:
-    """Copy the suspended handler of `thread` to the thread `copy`: both wait for equal effects.
+    """Copy the suspended handler of `thread` to `copy`: take `handler` or, if None, a new handler with the recorded results.
 
-    The copy is `handler` or, if it is None, a new handler that gets the recorded results of the first one. Raises ValueError if
-    the handler cannot be copied.
+    `context_name` is "controller", "broker" or "group"; `pipelined` is the release's rule. Raises ValueError if impossible.
     """
     # A handler cannot be copied if it has no replay log, waits for nothing, or has released its lock.
     if thread.replay_log is None or thread.waits_for is None or thread.has_yielded_lock:

@@ -72,6 +72,8 @@ def kill(world: World, n: int) -> None:
 def _log_stop(world: World, n: int, cause: RecordId | None, exit_code: int | None) -> RecordId:
     """Log the end of the process of broker `n`, drop the requests that it has sent, and return the id of the `stop` record.
 
+    `cause` is the cause of this record, `exit_code` is None for a killed process.
+
     Source: Selector.close (0.9.0.1, 0.10.2.2).
     """
     frozen = [b for b, p in world.processes.items() if p.frozen and b != n]

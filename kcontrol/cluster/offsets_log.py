@@ -27,7 +27,9 @@ NO_ACKS = 0
 
 
 def append(driver: Driver, effect: Append, record: RecordId) -> None:
-    """Append the records of `effect` to this broker's log as one batch, and queue its `completion_event` with the result.
+    """Append the records of `effect` as one batch to the log of the broker of `driver`, and queue its `completion_event`.
+
+    This event has the outcome of the append; `record` is the `append` record of the journal.
 
     Source: compressionType, appendForGroup, cleanupGroupMetadata (2.8).
     """
@@ -53,7 +55,7 @@ def append(driver: Driver, effect: Append, record: RecordId) -> None:
 def read(driver: Driver, tp: TopicPartition, offset: int) -> tuple[LogBatch, ...] | None:
     """Read batches of a log, the first one with the record at `offset`, up to `offsets.load.buffer.size` bytes.
 
-    Return None if this broker is not the leader. Source: Log.read (2.8).
+    Return None if the broker of `driver` is not the leader. Source: Log.read (2.8).
     """
     log, group = driver.broker.logs.get(tp), driver.group
     if log is None or group is None or not driver.broker.is_leader(tp):

@@ -52,7 +52,7 @@ def can_time_out(world: World, n: int, receiver: int) -> bool:
 
 
 def time_out(world: World, n: int, receiver: int) -> None:
-    """End the connection of broker `n` to a frozen broker that has not responded for `controller.socket.timeout.ms`."""
+    """End the connection of broker `n` to the frozen broker `receiver`, after `controller.socket.timeout.ms`."""
     driver = world.processes[n].driver
     closing = [thread for name, thread in driver.threads.items() if receiver in channel_closing.awaited_brokers(world, n, name)]
     cause = closing[0].begin_record if closing else broker_to_controller.first_alter_isr_record(world, n)

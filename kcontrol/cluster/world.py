@@ -66,7 +66,7 @@ class World:
     ) -> None:
         self.settings = settings or Settings()
         self.settings.rules()  # raises UserError for a release that is not implemented
-        # With the ZooKeeper in memory time is virtual, 1 ms a step, and the world can be copied (`fork`).
+        # Without `zookeeper`, ZooKeeper is in memory, time is virtual, 1 ms a step, and the world can be copied (`fork`).
         self.now_ms = 0
         self.clock = clock or (lambda: self.now_ms)
         self.is_simulated = zookeeper is None
@@ -81,7 +81,7 @@ class World:
         self.disks: dict[int, dict[TopicPartition, ReplicaLog]] = {}  # the logs of brokers that do not run
         self.acknowledged: dict[TopicPartition, tuple[data_plane.Acknowledged, ...]] = {}  # records that producers rely on
         self.consumers: Mapping[str, consumer_state.Consumer] = consumer_clients.consumers(self.settings)
-        self.done: list[Action] = []
+        self.done: list[Action] = []  # the performed actions, in order
         self._tool = self.zk.connect()
         self._base: World | None = None
         self._actions_since_base: list[Action] = []
