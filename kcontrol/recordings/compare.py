@@ -38,11 +38,13 @@ class Difference(NamedTuple):
 
     step: int
     do: Mapping[str, Any]
-    # The compared list of the step, such as "writes" or "znodes"; `about` says in words which value differs.
+    # The compared list of the step, such as "writes" or "znodes".
     kind: str
+    # Which value differs, in words.
     about: str
-    # The value of the first recording, None if it has no such value; `ours` is that of the second.
+    # The value of the first recording, None if it has no such value.
     theirs: Any
+    # The value of the second recording, or None.
     ours: Any
 
     def __str__(self) -> str:
@@ -62,10 +64,9 @@ def first_difference(theirs: Recording, ours: Recording, unsent: list[str] | Non
 
 
 def differences(theirs: Recording, ours: Recording, unsent: list[str] | None = None) -> Iterator[Difference]:
-    """Yield the differences between two recordings, step by step.
+    """Yield the differences between the recordings `theirs` and `ours`, up to a step whose actions or controllers differ.
 
-    Stop at a step whose actions or controllers differ. A controller's last requests before its end may be in one
-    recording only: for each such controller, a sentence is added to the list `unsent`.
+    The list `unsent` gets a sentence for each ended controller whose last requests are in only one recording.
     """
     left, right = RecordingSide(theirs), RecordingSide(ours)
     before: Any = None
@@ -96,7 +97,9 @@ class SplitStep(NamedTuple):
     """One step of a recording with its writes in two parts: ISR changes by partition, and all others."""
 
     step: Step
+    # All writes that are no ISR changes by leaders, in order.
     own: list[dict[str, Any]]
+    # Partition, such as "t-0", to the ISR changes by its leader, in order.
     isr: dict[str, list[dict[str, Any]]]
     # Partitions whose ISR is compared without its order, because several followers have joined it in one step.
     unordered: frozenset[str]
@@ -153,6 +156,7 @@ class StepComparison:
     def __init__(
         self, number: int, theirs: SplitStep, ours: SplitStep, *, old_lists: bool, resigned: frozenset[Any] = frozenset()
     ) -> None:
+        # `resigned`: the brokers whose last requests as controller depend on timing, as the function `resigned` returns them.
         self.number, self.a, self.b, self.resigned = number, theirs, ours, resigned
         self.unsent: list[str] = []
         self.rule = Normalizer(theirs.unordered | ours.unordered, old_lists=old_lists)
@@ -286,7 +290,10 @@ def subject_of(path: str) -> tuple[str, str | None] | None:
 
 
 def stopped_brokers(do: Mapping[str, Any]) -> set[Any]:
-    """Return the brokers that a step stops, kills or freezes, from its actions `do`, such as {"kill": [1]}."""
+    """Return the brokers that a step stops, kills or freezes, from its actions `do`, such as {"kill": [1]}.
+
+    If `do` has several actions together, return the brokers that they start or resume too.
+    """
     parts = do.get("together")
     # Among several actions together the time of a start or thaw is open too.
     words = ("kill", "term", "pause", "freeze") + (("start", "resume") if parts else ())
@@ -320,6 +327,7 @@ class Normalizer:
     """
 
     def __init__(self, unordered: frozenset[str], *, old_lists: bool) -> None:
+        # `unordered`: the partitions whose ISR is compared without its order. `old_lists`: so are long lists of replicas.
         self.unordered, self.old_lists = unordered, old_lists
 
     def isr(self, key: str, values: list[int]) -> list[int]:
@@ -349,7 +357,7 @@ class Normalizer:
         return found
 
     def writes(self, own: Iterable[dict[str, Any]]) -> dict[tuple[str, Any], list[Any]]:
-        """Return the writes of a recorded step by (writer, subject), in order, without refused writes.
+        """Return `own`, writes of a recorded step, by (writer, subject), in order, without refused writes.
 
         A subject is what a path is about, such as a topic and a partition, or None. ISR change notifications are left out too.
         """
@@ -376,7 +384,7 @@ class Normalizer:
     def requests(
         self, handled: Iterable[dict[str, Any]], raced: Mapping[str, set[int]], stopped: set[Any]
     ) -> tuple[dict[tuple[Any, ...], list[Any]], Counter[tuple[Any, ...]]]:
-        """Return a step's requests twice: their contents by (sender, receiver, partition), and their numbers by API.
+        """Return `handled`, a step's requests, twice: their contents by (sender, receiver, partition), and their numbers by API.
 
         Left out are values that depend on timing: some fields of requests with a leader epoch in `raced`, and requests to a
         broker in `stopped`.

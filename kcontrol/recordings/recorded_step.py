@@ -38,8 +38,9 @@ class Shrink(NamedTuple):
 
     # The index of the write in the step's list `writes`.
     at: int
-    # The state znode; `before` is its value before the write.
+    # The path of the state znode.
     path: str
+    # The value of the znode before the write.
     before: State
     follower: int
 
@@ -135,7 +136,7 @@ class RecordedStep:
         return _writes_of_brokers(self.writes[:opened])
 
     def _span(self, word: str, argument: Any) -> tuple[int, int]:
-        """Return the position in `writes` at which the writes of the action `word` begin, and the position after them.
+        """Return the position in `writes` at which the writes of the action (`word`, `argument`) begin, and that after them.
 
         The positions are equal for an action that writes nothing itself, such as "kill".
         """

@@ -50,15 +50,23 @@ MASKS = (
 
 
 class _Write(msgspec.Struct):
+    # "tool": an admin tool; "unnamed": a session that has created no broker registration.
     by: BrokerId | Literal["tool", "unnamed"]
+    # "open" and "close" are the begin and the end of a session, "rejected" is a transaction that failed as a whole.
     op: Literal["create", "set", "delete", "open", "close", "rejected"]
     path: str = ""
     data: dict[str, Any] | str | None = None
+    # Of a "create".
     ephemeral: bool = False
+    # After a "set".
     version: Int32 = 0
+    # The number of the transaction in the step, 0 for a single write.
     multi: Int32 = 0
+    # The paths of the ephemeral znodes that a "close" deletes.
     deleted: list[str] = []
+    # ZooKeeper's error codes of the parts of a "rejected" transaction.
     codes: list[int | None] = []
+    # The version that each znode would get next, for the znodes whose version the transaction checks.
     checked: dict[str, int] = {}
 
 
@@ -66,36 +74,48 @@ class _Transition(msgspec.Struct):
     by: BrokerId
     epoch: Int32
     machine: Literal["partition", "replica"]
+    # "t-0" for a partition, "t-0@2" for a replica.
     subject: Subject
+    # The state before, None where the release does not log it.
     source: str | None = msgspec.field(name="from")
     to: str
+    # Attempted and logged as an error, not done.
     failed: bool = False
 
 
 class _Request(msgspec.Struct):
+    # The controller.
     by: BrokerId
+    # The receiver.
     to: BrokerId
     api: Literal["LeaderAndIsr", "UpdateMetadata", "StopReplica"]
     controller_epoch: Int32
+    # Partition to the fields of its entry in the request.
     partitions: dict[Partition, dict[str, Any]]
 
 
 class _Znode(msgspec.Struct):
     data: Any
     version: int
+    # The id of the broker whose session owns the znode; None for a persistent znode.
     ephemeral_owner: int | str | None
 
 
 class _Answer(msgspec.Struct):
+    # The response to AlterPartitionReassignments, with the protocol's error codes.
     error: Int32
     partitions: dict[Partition, Int32]
 
 
 class _Step(msgspec.Struct):
+    # The actions of the step, such as {"kill": [1]}.
     do: dict[str, Any]
+    # In the order of their zxids.
     writes: list[_Write]
     transitions: list[_Transition]
+    # In the order in which the receivers completed the responses.
     requests: list[_Request]
+    # All znodes after the step, by path.
     znodes: dict[str, _Znode]
     answer: _Answer | None = None
 
@@ -105,6 +125,7 @@ class _Recording(msgspec.Struct):
     scenario: str
     brokers: BrokerIds
     session_timeout_ms: Int32
+    # unclean.leader.election.enable; None for the release's default.
     unclean: bool | None
     steps: list[_Step]
 
@@ -277,7 +298,7 @@ class _Reader:
     def __init__(self, release: str) -> None:
         self.release, self.fold = release, Fold()
         self.epochs: dict[int, int] = {}
-        self.sent: dict[Any, dict[str, Any]] = {}
+        self.sent: dict[Any, dict[str, Any]] = {}  # `send` record -> its requests
         self.held: dict[Any, dict[str, Any]] = {}  # by the record that delays its response
 
     def step(self, records: Sequence[Record]) -> Step:

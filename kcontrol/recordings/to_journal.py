@@ -60,7 +60,7 @@ class Replay:
     def __init__(self, recording: Recording) -> None:
         self.journal, self.seen = Journal(), Leaderships()
         self.states: dict[str, dict[str, Any]] = {}  # partition -> the content of its state znode
-        self.versions: dict[str, int] = {}
+        self.versions: dict[str, int] = {}  # path of each existing znode -> its version
         self.incarnations: dict[By, int] = {}
         self.alive: set[By] = set()
         self.sessions: dict[By, list[int]] = {}
@@ -309,13 +309,13 @@ class Causes:
     def __init__(self, act: RecordId) -> None:
         self.act = self.latest = act
         self.life: dict[By, RecordId] = {}  # broker -> the latest record of its start, stop or session
-        self.deleted: dict[str, RecordId] = {}
-        self.elected: dict[By, RecordId] = {}
-        self.last_request: dict[tuple[str, int], RecordId] = {}
+        self.deleted: dict[str, RecordId] = {}  # path -> the record that deleted the znode
+        self.elected: dict[By, RecordId] = {}  # broker -> its creation of /controller
+        self.last_request: dict[tuple[str, int], RecordId] = {}  # partition and receiver -> `receive` of the last LeaderAndIsr
         self.isr: dict[tuple[str, tuple[int, ...]], RecordId] = {}  # partition and ISR -> the change to this ISR
         self.last: dict[By, RecordId] = {}  # controller -> its last transition since the trigger
         self.about: dict[Any, RecordId] = {}  # triggers by broker and topic; last transitions by controller and partition
-        self.terms: dict[By, RecordId] = {}
+        self.terms: dict[By, RecordId] = {}  # broker -> the record with which its term as controller begins
 
     def triggered_by(self, record: RecordId, **about: Any) -> None:
         """Set `record`, such as a broker's registration, as the cause of controllers' records until the next call.

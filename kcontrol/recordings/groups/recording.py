@@ -44,7 +44,9 @@ class _Join(msgspec.Struct):
     generation: Int32
     protocol: str | None
     leader: str | None
+    # The member id.
     member: str
+    # Member id to metadata in hexadecimal; {} in the response to a follower.
     members: dict[str, Hex]
 
     def body(self) -> e.JoinResult:
@@ -69,6 +71,7 @@ class _Heartbeat(msgspec.Struct):
 
 class _Leave(msgspec.Struct):
     error: Error
+    # One for each member of the request, in its order; [] if the release has only `error`.
     member_errors: list[Error] = []
 
     def body(self) -> e.LeaveResult:
@@ -84,6 +87,7 @@ class _Errors(msgspec.Struct):
 
 
 class _Deleted(msgspec.Struct):
+    # Group id to error.
     errors: dict[str, Error]
     error: Error = "NONE"
 
@@ -112,6 +116,7 @@ class _Describe(msgspec.Struct):
     state: str = ""
     type: str = ""
     protocol: str = ""
+    # Member id to bytes in hexadecimal.
     metadata: dict[str, Hex] = {}
     assignment: dict[str, Hex] = {}
 
@@ -125,6 +130,7 @@ class _Describe(msgspec.Struct):
 
 class _Listed(msgspec.Struct):
     group: str
+    # The protocol type.
     type: str = ""
     state: str = ""
 
@@ -173,8 +179,10 @@ class _Key(msgspec.Struct):
 
 
 class _Entry(msgspec.Struct):
+    # The number of the record in the list `log`, from 1.
     n: Count
     key: _Key
+    # None for a tombstone.
     value: dict[str, Any] | None
 
 
@@ -204,18 +212,25 @@ def _raw(text: str | None) -> bytes | None:
 
 
 class _Request(msgspec.Struct):
+    # The number of the entry in the exchange, from 1.
     n: Count
+    # In ms since the start of the recording.
     at: Count
+    # "A", "B" and so on for members, "-" and "X" for tools.
     client: str
     api: Api
     version: Int32
+    # The fields that REQUESTS has for this API.
     request: dict[str, Any]
+    # When the response was read, and the response; None without a response.
     answered_at: Count | None = None
     answer: dict[str, Any] | None = None
 
 
 class _Event(msgspec.Struct):
+    # The number of the entry in the exchange, from 1.
     n: Count
+    # The begin in ms since the start of the recording; `done_at` is the end.
     at: Count
     event: Literal["broker stopped", "broker started again"]
     done_at: Count
@@ -226,8 +241,11 @@ class _Recording(msgspec.Struct):
     name: str
     release: str
     group: str
+    # The broker's settings that differ from the default.
     broker: dict[str, int]
+    # Each entry is checked as a _Request or an _Event.
     exchange: list[dict[str, Any]]
+    # The group's records in the offsets topic.
     log: list[_Entry]
     title: str = ""
 
