@@ -50,9 +50,11 @@ def grouped(writes: Iterable[dict[str, Any]]) -> list[Group]:
 class Decision(NamedTuple):
     """A controller's write of a state znode: its writer, partition and value, and whether the leader changes."""
 
+    # The id of the broker that wrote, "tool" or "unnamed".
     by: Any
     partition: str
     value: dict[str, Any]
+    # True also for the first value of the znode that the recording has.
     moves_leader: bool
 
 
@@ -128,8 +130,10 @@ class Gates:
     """
 
     def __init__(self, step: Step, groups: list[Group], before: dict[str, dict[str, Any]]) -> None:
+        # `before` has the contents of the state znodes before the step, by partition.
         self.groups, self.known = groups, {(tp, *_essence(v)) for tp, v in before.items()}
         actions = [step["do"], *step["do"].get("together", ())]
+        # The numbers of transactions up to the step's trigger, such as a registration, and up to the first end of a registration.
         self.trigger = 0 if any("term" in do for do in actions) else self.after(_is_trigger)
         self.failure = self.after(lambda w: w["op"] == "close" or (w["op"] == "delete" and w["path"].startswith(BROKER_IDS)))
         self.epochs = {(w["by"], str(w["data"])): g for g, w in self._out() if w.get("path") == CONTROLLER_EPOCH and "data" in w}
@@ -269,9 +273,9 @@ def _place(word: str, broker: int, gates: Gates, now: int, *, together: bool) ->
 
 
 def interleave(step: Step, seen: Leaderships, later: Sequence[Step] = ()) -> Iterator[Item]:
-    """Yield the writes, transitions, requests and process actions of a recorded step in one order.
+    """Yield the items of a recorded step: each list keeps its order, each item comes as early as `Gates` allows.
 
-    `seen` has the leaderships before the step, and is updated; `later` are the steps after this one.
+    `seen`, the leaderships before the step, is updated; `later` steps can have requests of brokers killed here.
     """
     groups = grouped(step["writes"])
     gates = Gates(step, groups, dict(seen.held))
@@ -314,6 +318,7 @@ class _Interleaver:
     """
 
     def __init__(self, moves: Any, requests: Any, gates: Gates, pending: list[tuple[int, Item]], paired: set[int]) -> None:
+        # `pending`: the process actions with their gates; `paired`: the indexes of the transitions that have a write.
         self.moves, self.requests, self.pending, self.paired = moves, requests, pending, paired
         thawed = {item.what: out for out, item in pending if item.kind == "thaw"}  # a frozen broker does nothing
         self.move_gates = [max(gates.of_move(move), thawed.get(move["by"], 0)) for move in moves]
@@ -323,7 +328,7 @@ class _Interleaver:
         self.next_move = self.next_request = 0
 
     def ready_items(self, out: int) -> Iterator[Item]:
-        """Yield each new item of the recorded step that may follow the step's first `out` transactions.
+        """Yield each item left whose gate is at most `out`, the number of transactions yielded so far.
 
         An item is a transition, a request, or an action on a broker's process, such as a kill.
         """
@@ -333,7 +338,7 @@ class _Interleaver:
         yield from self._process_actions(out, leaving=True)
 
     def _process_actions(self, out: int, *, leaving: bool) -> Iterator[Item]:
-        """Yield the pending actions on a broker's process that can follow the step's first `out` transactions.
+        """Yield the pending actions on brokers' processes, in order, up to the first action whose gate is above `out`.
 
         Each yielded action leaves `pending`. If `leaving` is False, stop before the first action "exit".
         """
@@ -356,6 +361,7 @@ class _Interleaver:
 
     def _is_move_ready(self, out: int) -> bool:
         i = self.next_move
+        # A transition with a write is yielded with this write.
         if i >= len(self.moves) or i in self.paired or self.move_gates[i] > out:
             return False
         move = self.moves[i]

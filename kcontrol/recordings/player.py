@@ -47,7 +47,7 @@ class Player:
     """
 
     def __init__(self, scenario: Mapping[str, Any], settings: Settings | None = None) -> None:
-        # `followed` has a sentence for each open choice that the player has repeated from the recording.
+        # Without `settings` the scenario has them. `followed` has a sentence for each open choice that the player has repeated.
         self.steps = _steps(scenario)
         self.world = World(self._with_deletion_order(settings or settings_of(scenario)))
         self.number, self.recorded = 0, RecordedStep({})

@@ -96,7 +96,7 @@ class RecordedChoices:
         return sender, receiver, self.world.network.channels[sender, receiver][0].requests.controller_epoch
 
     def fetch_timeouts(self) -> list[Action]:
-        """Return ("fetch_timeout", broker) for each broker whose delayed LeaderAndIsr response is due by the recording.
+        """Return ("fetch_timeout", broker) for each delayed LeaderAndIsr response that the recorded step has and the run lacks.
 
         This action ends the fetch for which the broker delays the response.
         """
@@ -106,7 +106,7 @@ class RecordedChoices:
         for broker, correlation_id in delayed_responses.blocked(self.world):
             sender, _ = self.world.network.in_flight.get(correlation_id, (None, None))
             done = [(r.fields["channel"], r.fields["api"]) for r in self.world.journal.since(self._began) if r.kind == "response"]
-            # The recording has further requests of this controller, so the response has come before them.
+            # The recorded step has more such responses of the broker to this controller than the step of the run so far.
             if recorded.count((sender, broker, "LeaderAndIsr")) > done.count((f"{sender}>{broker}", "LeaderAndIsr")):
                 found.append(("fetch_timeout", broker))
         return found

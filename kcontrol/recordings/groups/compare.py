@@ -42,7 +42,7 @@ def differences(theirs: Step, ours: Step) -> Iterator[Difference]:
 def member_names(theirs: Step, ours: Step) -> dict[str, str]:
     """Return, for each member id that the run's coordinator (`ours`) assigned, the recording's id (`theirs`).
 
-    Two ids belong together if the responses to the same JoinGroup of the step have them.
+    Two ids belong together if the responses to the JoinGroup at one place of both exchanges have them.
     """
     pairs = zip(theirs["exchange"], ours["exchange"], strict=False)
     joined = ((one, other) for one, other in pairs if one.get("api") == other.get("api") == "JoinGroup")

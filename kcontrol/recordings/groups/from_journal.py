@@ -77,11 +77,11 @@ def _is_request(record: Record) -> bool:
 
 
 def _release(records: list[Record], places: list[int], answer: Record) -> Step:
-    """Return the origin of the response `answer` in a run's journal.
+    """Return the origin of `answer`: {"released_by": 3, "timers": 1} if recorded entry 3 led to it through one fired timer.
 
-    {"released_by": 3, "timers": 1} means that recorded entry 3, such as a request, led to the response through one fired timer.
+    `places` has the indexes of the `scenario` records in `records`.
     """
-    # `places` are the positions of the `scenario` records, one for each recorded entry that the run has repeated.
+    # There is one `scenario` record for each recorded entry that the run has repeated.
     chain = list(journal.why(records, answer.id))
     root = next(at for at, record in enumerate(records) if record.id == chain[-1].id)
     entry = records[places[max(0, bisect_right(places, root) - 1)]]

@@ -108,12 +108,11 @@ class Memory:
     # ---------------------------------------------------------------- the process
 
     def start(self, act: RecordId | None, *, inferred: str | None = None) -> None:
-        """Start the broker, and load the records that the recorded log has so far.
+        """Start the broker: load the records of the offsets topic that are in the journal so far.
 
-        `act` is the journal record of the recorded start. It is None for the first start, which no recording has.
+        `act` is the `scenario` record of the start; for the first start, which no recording has, None with `inferred` "record".
         """
         self.incarnation += 1
-        # For the first start `inferred` is "record".
         said = {} if inferred is None else {"inferred": inferred}
         fields = {"broker": BROKER, "incarnation": self.incarnation}
         cause = self.journal.add(OUTSIDE, 0, "start", act, self.now_ms, fields | said)
@@ -150,9 +149,9 @@ class Memory:
         self.parked.clear()
 
     def receive(self, event: Any, cause: RecordId | None, thread: str, *, inferred: str | None = None) -> RecordId:
-        """Record that an event, such as a request, enters the queue of `thread`; return the record at which its handler begins.
+        """Record that an event, such as a request, enters the queue of `thread`; return the `begin` record of its handler.
 
-        `cause` is the cause of the event.
+        `cause` is the cause of the event; `inferred` is "record" if the recording lacks the event, else None.
         """
         timed = replace(event, timestamp_ms=self.now_ms) if hasattr(event, "timestamp_ms") else event
         record = self.note("enqueue", cause, inferred=inferred, thread=thread, event=timed, is_notification=False)
@@ -298,10 +297,9 @@ class Memory:
     # ---------------------------------------------------------------- the log
 
     def append_group(self, written: Any, cause: RecordId, fits: Callable[[Step | None], bool]) -> RecordId | None:
-        """Append the next group metadata record of the recorded log, and the records before it, to the journal.
+        """Append the recorded log up to its next group metadata record; return the id of the `offsets_append` record.
 
-        Return the id of the journal record about it. Without such a record, or if `fits` returns False for its value, append
-        nothing and return None.
+        `written` is its completion event. Append nothing and return None without such a record, or if `fits` rejects its value.
         """
         # The value of a tombstone is None.
         places = range(self.appended, len(self.log))

@@ -27,8 +27,9 @@ class GroupPlayer:
 
     def __init__(self, recording: Step, settings: Settings) -> None:
         self.recording, self.world = recording, World(settings)
+        # The time between two searches for expired offsets, None without such searches; the time of the last search.
         self.every_ms = recording["broker"].get(CHECK)
-        self.checked_ms = self.begin_ms = 0
+        self.checked_ms = self.begin_ms = 0  # `begin_ms`: the time of the run at which the recording begins
         self.ids: dict[str, str] = {}  # the recording's name of a member -> its id here
 
     def play(self) -> World:
@@ -65,7 +66,7 @@ class GroupPlayer:
             self._note_id(step, before)
 
     def _note_id(self, step: Step, before: int) -> None:
-        """Store which member id of kcontrol's coordinator corresponds to the recorded member id of a JoinGroup.
+        """Store which member id of kcontrol's coordinator corresponds to the recorded member id of the JoinGroup `step`.
 
         `before` is the length of the journal before the request.
         """

@@ -21,7 +21,7 @@ UNEXPLAINED = "the recording does not say why"
 
 
 def handle(memory: Memory, step: Step, correlation_id: str, cause: RecordId) -> None:
-    """Change `memory`, the inferred state of the recorded coordinator, as a recorded request and its response show it.
+    """Change `memory`, the inferred state of the recorded coordinator, as the recorded request `step` and its response show it.
 
     `correlation_id` names the request in the journal; `cause` is the record at which the request's handler begins.
     """
@@ -221,7 +221,7 @@ def _members(value: Step | None) -> list[str]:
 
 
 def _of_each(step: Step) -> list[str]:
-    """Return the error code of each member that a LeaveGroup names, in the order of the request.
+    """Return the error code of each member that the LeaveGroup `step` names, in the order of the request.
 
     If the response has no error codes of members, each member gets the error code of the response; without a response,
     UNKNOWN_SERVER_ERROR.

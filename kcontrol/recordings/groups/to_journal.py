@@ -231,7 +231,7 @@ def _beginnings(exchange: list[Step]) -> Iterator[tuple[int, Beginning]]:
 
 
 def _answered_together(exchange: list[Step]) -> list[list[Step]]:
-    """Return the successful JoinGroups in lists: a list has the JoinGroups with which one generation began."""
+    """Return the successful JoinGroups of `exchange` in lists: a list has the JoinGroups with which one generation began."""
     found: list[list[Step]] = []
     for step in exchange:
         if step.get("api") != JOINED or errors(step) != ["NONE"]:
