@@ -45,7 +45,9 @@ STEP, QUIET = "after every step", "at quiet"
 class Invariant:
     """One guarantee of Kafka. Called with a world, it returns the sentence of a violation, or None."""
 
+    # Such as "leader in ISR".
     name: str
+    # The guarantee, as one sentence.
     sentence: str
     # The first release that gives the guarantee.
     since: str
@@ -55,7 +57,9 @@ class Invariant:
     after: frozenset[str]
     # A regular expression, such as "set /controller": after such a write by a client that is no broker, the guarantee is void.
     voiding_path: str
+    # Checks a world, whatever its release, and returns the sentence of a violation, or None.
     broken: Property
+    # The methods of Kafka that keep the guarantee, or the ticket of the fix, with releases.
     source: str
 
     def is_promised_by(self, release: str) -> bool:
@@ -109,7 +113,7 @@ def _writes(records: Iterable[Record]) -> Iterator[StateWrite]:
 
 
 def _decoded(decode: Callable[..., Any], data: bytes, *arguments: Any) -> Any:
-    """Return `decode(data, *more)`, None if the data of the znode cannot be decoded.
+    """Return `decode(data, *arguments)`, None if the data of the znode cannot be decoded.
 
     A client that is no broker can make data unreadable.
     """

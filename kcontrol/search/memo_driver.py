@@ -43,6 +43,7 @@ class DriverState:
     contexts: str  # the part of the text that describes the contexts
     # ("begin" or "advance", thread) for each step that is possible now.
     ready: list[tuple[str, str]]
+    # By the key of a call, such as ("begin", thread): its outcome or, if it calls ZooKeeper, an outcome per response.
     outcomes: dict[Call, Outcome | ZooKeeperCall] = field(default_factory=dict)
     handlers_are_moved: bool = False  # whether a copy has taken over the suspended handlers
 
@@ -54,6 +55,7 @@ class ZooKeeperState:
     `answers` maps (id() of the ZooKeeperCall object, session that makes the call) to the response.
     """
 
+    # A ZooKeeper in this state; a call is made on a copy.
     zk: MemoryZooKeeper
     text: fingerprint.Text
     answers: dict[tuple[int, int], ZooKeeperAnswer] = field(default_factory=dict)
@@ -62,8 +64,9 @@ class ZooKeeperState:
 class ZooKeeperAnswer(NamedTuple):
     """The response of ZooKeeper to a call, ZooKeeper's next state, and the watch events that the call caused."""
 
-    # The response, or the exception that was raised; `key` can be hashed.
+    # The response, or the exception that was raised.
     value: Any
+    # The result of `answer_key` for `value`: responses with equal keys have equal outcomes.
     key: Any
     next: ZooKeeperState
     # Pairs of a session and an event.
@@ -73,6 +76,7 @@ class ZooKeeperAnswer(NamedTuple):
 class Outcome(NamedTuple):
     """The outcome of a driver's call: the requests and responses to send, the journal records, and the driver's next state."""
 
+    # (method of the outbox, its arguments without the driver), in order.
     outbox_calls: list[Call]
     records: list[Record]
     # None if the call must be run each time: the broker sends a request to itself, and the handler goes on after the response.
@@ -417,9 +421,9 @@ class MemoDriver:
             getattr(world, name)(self, *args)
 
     def _try(self, key: Call, op: Run, answers: list[Any], queued_event: Any) -> Outcome:
-        """Run `op`, a call of the driver, on a copy of the driver; store the outcome under `key`, and return it.
+        """Run `op`, a call of the driver, on a copy of the driver; return the outcome, which is stored under `key`.
 
-        `answers` has ZooKeeper's response to the call; if empty, ZooKeeper is called and its response is added.
+        If `answers` lacks ZooKeeper's response, the response is added. `queued_event` is the event that `op` queues, or None.
         """
         memory, journal = self.world.memory, ScratchJournal(_count(self.local.driver))
         client, outbox = RecordingClient(self.client, answers.copy()), RecordingOutbox(journal)

@@ -47,15 +47,15 @@ class MemoWorld(World):
     read it.
     """
 
-    memory: Memo
-    _stored: ZooKeeperState
+    memory: Memo  # the states and outcomes that all copies share
+    _stored: ZooKeeperState  # the state of ZooKeeper after the last step
     _own: MemoryZooKeeper | None = None  # this step's copy of ZooKeeper, if the step changes ZooKeeper without a driver
     _is_stepping = False
     is_local = True  # whether this step has changed no other process except by watch events
-    _fired: Fired = ()
+    _fired: Fired = ()  # the watch events of this step, which are not delivered yet
     _delivered: Fired = ()  # the watch events of the last step
     _undelivered = 0  # the length of the journal before these watch events were queued
-    _tool_session: int
+    _tool_session: int  # the session of all clients that are no brokers
 
     @classmethod
     def of(cls, world: World) -> MemoWorld:

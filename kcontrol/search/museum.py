@@ -28,14 +28,18 @@ class Exhibit(NamedTuple):
     Releases in which the rule named `rule` has the value `restored` have the bug.
     """
 
+    # Such as "KAFKA-6082".
     ticket: str
     rule: str
     restored: Any
     invariant: str
+    # The bug, as one sentence.
     bug: str
     # From the rules that differ from 2.8, by name, to the world in which the search begins.
     begin: Callable[[Mapping[str, Any]], World]
+    # The bounds of the search that finds the bug.
     budget: Budget
+    # The method of Kafka with the fix, and its release.
     source: str
 
     @property
@@ -63,7 +67,7 @@ class Exhibit(NamedTuple):
 def _quiet(rule_changes: Mapping[str, Any], faults: tuple[str, ...], brokers: tuple[int, ...] = (1, 2), **settings: Any) -> World:
     """Return a cluster of 2.8 at rest in which requests arrive in the step that sends them.
 
-    `rule_changes` has the rules that differ from 2.8, and `faults` has the kinds of faults in the search.
+    `rule_changes` has the rules that differ from 2.8, `faults` the kinds of faults in the search, `settings` further Settings.
     """
     world = World(
         Settings(RELEASE, brokers, faults=faults, instant_requests=True, followers=False, rule_changes=rule_changes, **settings)
@@ -105,7 +109,10 @@ def _restart(rule_changes: Mapping[str, Any]) -> World:
 
 
 def _stable_group(rule_changes: Mapping[str, Any]) -> World:
-    """Return a world of one broker and a group with the members a and b, in generation 2 and Stable."""
+    """Return a world of one broker and a group with the members a and b, in generation 2 and Stable.
+
+    `rule_changes` has the rules that differ from 2.8.
+    """
     members = {"consumers": {"a": "g", "b": "g"}, "group_config": {"initial_delay_ms": 0}}
     topics: list[Action] = [("create_topic", topic, ((1,),)) for topic in ("t", OFFSETS_TOPIC)]
     world = _after(_quiet(rule_changes, ("consumer",), (1,), **members), *topics)

@@ -90,6 +90,7 @@ class Promise:
     Called with a world, it returns the sentence of a violation, or None. Raises UserError if the condition raises an error.
     """
 
+    # ALWAYS, NEVER or AT_REST.
     kind: str
     # An invariant of INVARIANTS, or a user's function of the state.
     condition: Invariant | Condition

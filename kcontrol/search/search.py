@@ -38,11 +38,13 @@ class SearchResult:
     """The number of states that a search has reached, and a shortest run that breaks a property, if there is one."""
 
     states: int
+    # The settings of the world that was searched.
     settings: Settings
     # The sentence of the violation.
     violation: str | None = None
-    # The actions before the search; `actions` are those from there to the violation.
+    # The actions before the search; () without a violation.
     past: tuple[Action, ...] = ()
+    # The actions from the begin of the search to the violation; () without a violation.
     actions: tuple[Action, ...] = ()
     # One of ENDS: the violation, the bound that was reached, or that every state is known.
     ended_by: str = NOTHING_LEFT
@@ -69,8 +71,9 @@ class FrontierState(NamedTuple):
     """A state whose next actions are still to be searched; `world` is None if other processes perform these actions."""
 
     world: World | None
-    # The actions from the begin of the search to this state; `faults` counts the faults among them.
+    # The actions from the begin of the search to this state.
     path: tuple[Action, ...]
+    # The number of faults in `path`.
     faults: int
 
 
@@ -83,6 +86,7 @@ class Successor(NamedTuple):
     violation: str | None = None
     # The fingerprint of the state; None if the search ends here, at a violation or a bound.
     mark: str | None = None
+    # None if the action was not performed, because of the bound of faults, or was performed in another process.
     world: World | None = None
 
 
@@ -148,7 +152,10 @@ def explore(world: World, root: World, budget: Budget, expand: Expand) -> Search
 
 
 def successors(world: World, node: FrontierState, budget: Budget, properties: tuple[Property, ...]) -> Iterator[Successor]:
-    """Yield the state after each action that is possible in the state `node`; `world` is in this state and does not change."""
+    """Yield a Successor for each action that is possible in the state `node`, with the first violation of `properties`.
+
+    `world` is in this state and does not change; `budget` bounds the steps and the faults.
+    """
     for action, cost in _following(world):
         if node.faults + cost > budget.faults:
             # Beyond the bound of faults the action is not performed.
