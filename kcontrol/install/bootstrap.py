@@ -253,6 +253,8 @@ def has_system_certificates() -> bool:
 def install(uv: Path, level: str, env: dict[str, str]) -> None:
     """Install the packages in the lock file of `level` (light, lab or full) with a check of hashes, then kcontrol.
 
+    `env` has the environment variables of the uv processes.
+
     Raises:
         SetupFailed: a package is neither in uv's cache nor in the package index.
     """
@@ -318,7 +320,7 @@ def make(level: str) -> None:
 
 
 def split(arguments: list[str]) -> tuple[str, str, list[str]]:
-    """Return the command of `./run`, the level of packages that it needs, and its arguments.
+    """Return the command of `./run`, the level of packages that it needs (light, lab, full, or "any"), and its arguments.
 
     Raises:
         SetupFailed: the command is unknown, or `--light` is given for the tests.

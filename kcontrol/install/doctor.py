@@ -33,8 +33,9 @@ class Finding:
     part: str
     # `ok`, `note` (the lab works without the part) or `missing` (the lab does not work).
     state: str
+    # What was found, such as the version and the path, or a sentence beginning with "none".
     found: str
-    # "" if there is nothing to do.
+    # What to do, one sentence; "" if there is nothing to do.
     advice: str = ""
 
 

@@ -79,7 +79,10 @@ def welcome(folder: Path, address: str) -> str:
 
 
 def options(folder: Path, port: int | None, *, browser: bool) -> list[str]:
-    """Return JupyterLab's arguments, with `folder` as the root of its file browser; they override the user's configuration."""
+    """Return JupyterLab's arguments, with `folder` as the root of its file browser; they override the user's configuration.
+
+    Without `port` JupyterLab takes port 8888 or, if this port is in use, another one.
+    """
     return [
         "--ServerApp.ip=127.0.0.1",
         f"--ServerApp.port={port or FIRST_PORT}",
@@ -146,6 +149,8 @@ def clear_old_runs(runs: Path, console: Console) -> None:
 
 def serve(folder: Path, port: int | None = None, *, browser: bool = True) -> None:
     """Copy the notebooks into the learner's folder and run JupyterLab there until it ends; then end its child processes.
+
+    Without `port` JupyterLab takes a free port. With `browser` it opens a browser.
 
     Raises:
         LabProblem: the port is in use.

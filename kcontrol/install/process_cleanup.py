@@ -24,10 +24,11 @@ LIMIT_S = 8.0
 
 
 def start(mark: str, remove: Path) -> "subprocess.Popen[bytes]":
-    """Start and return a process that waits for the end of this process, then ends the processes marked with `mark`.
+    """Start and return a process that waits for the end of this process, then ends each process with KCONTROL_LAB_RUN=`mark`.
 
-    At last the started process deletes the folder `remove`.
+    KCONTROL_LAB_RUN (MARK) is an environment variable. At last the started process deletes the folder `remove`.
     """
+    # The caller sets the variable for itself; its child processes inherit the value.
     env = {key: value for key, value in os.environ.items() if key != MARK}
     command = [sys.executable, "-I", "-B", __file__, mark, str(remove)]
     return subprocess.Popen(

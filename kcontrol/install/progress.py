@@ -24,7 +24,7 @@ def folder() -> Path | None:
 def read(place: Path | None) -> dict[str, dict[str, Any]]:
     """Return the learner's progress: exercise id to {"tries": 2, "hints": 0, "solved": True}.
 
-    The key "predictions" has the answers to questions: question id to the text of the chosen option.
+    The key "predictions" maps a question id to the text of the chosen option. `place` is the learner's folder, None outside.
     """
     # Outside a learner's folder the progress lasts as long as this process.
     if place is None:
@@ -38,7 +38,10 @@ def read(place: Path | None) -> dict[str, dict[str, Any]]:
 
 
 def of(place: Path | None, id: str) -> dict[str, Any]:
-    """Return the progress in one exercise, such as {"tries": 2, "hints": 0, "solved": True}; 0 and False at first."""
+    """Return the progress in the exercise `id`, such as {"tries": 2, "hints": 0, "solved": True}; 0 and False at first.
+
+    `place` is the learner's folder; for None, the progress is the one that this process keeps.
+    """
     about = read(place).get(id, {})
     counts = {name: about[name] if isinstance(about.get(name), int) else 0 for name in ("tries", "hints")}
     return {**counts, "solved": about.get("solved") is True}

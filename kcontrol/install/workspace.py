@@ -53,7 +53,9 @@ def without_outputs(content: bytes) -> bytes:
 
 
 def shipped(source: Path) -> dict[str, bytes]:
-    """Return the files that learners get, relative path to content: the notebooks without outputs, and the exercises' stubs.
+    """Return the files that learners get, relative path to content: notebooks without outputs, and the exercises' stubs.
+
+    `source` is the folder `notebooks`; the stubs are in the folder `exercises` beside it.
 
     Raises:
         WorkspaceProblem: there are no files, so the installation is incomplete.
