@@ -22,6 +22,7 @@ class Matrix(NamedTuple):
 
     title: str
     clients: tuple[str, ...]
+    # Partition to the client that owns it.
     owners: Mapping[str, str]
     # Partition to the number of changes of its owner between two Stable groups; partitions that have not moved are left out.
     moved: Mapping[str, int]

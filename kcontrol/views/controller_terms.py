@@ -23,8 +23,9 @@ class ControllerTerm(NamedTuple):
     broker: int | None
     # The value of `/controller_epoch` when the term begins.
     controller_epoch: int | None
-    # The causes in words, such as "the end of the session of broker 1"; `ended_by` is None for the last term.
+    # The author of the value: "a client" or, for a broker, words such as "broker 2".
     begun_by: str
+    # The cause in words, such as "the end of the session of broker 1"; None if the term has not ended.
     ended_by: str | None
 
 

@@ -30,8 +30,9 @@ class Place(NamedTuple):
     at_ms: int
     # The length of a slot.
     tick_ms: int
-    # The number of the slot, which begins at `begins_ms`.
+    # The number of the slot in its wheel.
     slot: int
+    # The time at which the slot begins.
     begins_ms: int
 
 
@@ -39,21 +40,29 @@ class Place(NamedTuple):
 class Operation:
     """One delayed operation of a coordinator, such as a DelayedJoin, with the key of its watch list and its timer."""
 
+    # Its class, such as "DelayedJoin".
     operation: str
+    # "Heartbeat" or "Rebalance".
     purgatory: str
+    # The key of its watch list.
     key: str
+    # The name of its timer.
     timer: str
     # The journal record of the first try to complete the operation.
     begun: RecordId
+    # The time of this record.
     begun_ms: int
     # The steps of its begin: "try", "watch", "try again", "timer".
     steps: list[str] = field(default_factory=list)
+    # The time for which its timer is set, None before.
     deadline_ms: int | None = None
-    # The slots of timing wheels that have had its timer task, until it expired at `left_wheel_ms`.
+    # The slots of timing wheels that have had its timer task, in order.
     places: list[Place] = field(default_factory=list)
+    # When its timer task expired, None if it has not.
     left_wheel_ms: int | None = None
     # "first try", "second try", "a check", "its timer", or "" while the operation waits.
     completed_by: str = ""
+    # The time of the completion, None while the operation waits.
     completed_ms: int | None = None
 
 

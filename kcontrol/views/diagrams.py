@@ -40,6 +40,7 @@ class Diagram(graphviz.Digraph):  # type: ignore[misc]
     `outline()` returns the graph as lines of text.
     """
 
+    # The lines of `outline()`.
     said: tuple[str, ...] = ()
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None, **_: Any) -> dict[str, Any]:
@@ -68,7 +69,7 @@ class Diagram(graphviz.Digraph):  # type: ignore[misc]
     def add_node(self, key: str, lines: Sequence[str], tooltip: str = "", css: str = "") -> None:
         """Add a node with these lines of text, escaped; edges name the node by `key`.
 
-        `css` is the class of the node: "full" or "current" for a highlighted node, else "".
+        `css` is "full" or "current" for a highlighted node, else ""; `tooltip` is by default the first line.
         """
         attributes = {"class": css} if css else {}
         self.node(key, _literal(lines), tooltip=_literal([tooltip or lines[0]]), **attributes)

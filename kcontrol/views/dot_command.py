@@ -99,9 +99,8 @@ def parse(arguments: list[str]) -> tuple[dict[str, str], list[tuple[str, str]], 
 def write(picture: bytes, source_file: str, options: dict[str, str]) -> None:
     """Write the picture to the file that an option -O or -o determines, else to stdout.
 
-    `options` are the options as `parse` returns them.
+    `options` are the options as `parse` returns them. With -O the file is `source_file` with the format as a suffix: a.gv.svg.
     """
-    # With -O the file is the source file with the format as a suffix, such as a.gv.svg.
     if "O" in options:
         Path(".".join([source_file, *reversed(options["T"].split(":"))])).write_bytes(picture)
     elif "o" in options:

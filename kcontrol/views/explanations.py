@@ -60,7 +60,7 @@ def rule(record: Record) -> str:
 
 
 def note(machine: str, source: str, target: str) -> str:
-    """Return the sentence that a state machine's table has about a transition, "" for an illegal one.
+    """Return the sentence of a state machine's table about the transition from the state `source` to `target`; "" if illegal.
 
     `machine` is "partition", "replica" or "group". Raises KeyError for any other machine.
     """

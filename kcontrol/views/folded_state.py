@@ -32,6 +32,7 @@ class Partition(NamedTuple):
     replicas: tuple[int, ...]
     # None without a state znode, -1 without a leader.
     leader: int | None
+    # Without a state znode the ISR is empty, and the epochs and the version are -1.
     isr: tuple[int, ...]
     leader_epoch: int
     controller_epoch: int

@@ -39,8 +39,9 @@ class Place(NamedTuple):
     # None in a recording, which has no znodes; then `loading` and `owned` are about any partition.
     number: int | None = None
     leader: int | None = None
-    # The brokers whose coordinators load the partition; `owned`: those whose coordinators own it.
+    # The brokers whose coordinators load the partition.
     loading: tuple[int, ...] = ()
+    # The brokers whose coordinators own the partition.
     owned: tuple[int, ...] = ()
 
 
@@ -51,13 +52,16 @@ class Moment(NamedTuple):
     """The group after the journal record with the index `record`, as its coordinator has it in the cache."""
 
     record: int
+    # The time of this record.
     at_ms: int
     # None, and no group, if no broker has the group.
     coordinator: int | None
     group: Mapping[str, Any] | None
+    # The timers of the group that are pending then, the next one first.
     deadlines: tuple[Deadline, ...]
     # The member id of each timer that fires at this record, None for a timer of the whole group.
     fired: tuple[str | None, ...]
+    # The group's partition then; None unless `moments` was called with `places`.
     place: Place | None = None
 
     @property
@@ -175,6 +179,7 @@ class Bar(NamedTuple):
     # "member" (in the generation), "join" or "sync" (a parked JoinGroup or SyncGroup), or "unknown" (no coordinator has loaded
     # the group).
     kind: str
+    # The group's generation, for "unknown" the last one before.
     generation: int
 
 

@@ -20,10 +20,12 @@ class Member(NamedTuple):
     """One member of a group, as the coordinator has it in its cache; `leads` is True for the leader of the group."""
 
     member_id: str
+    # The client id.
     client: str
     leads: bool
     # The member's parked request: "join", "sync" or "".
     waits_for: str
+    # The assigned partitions, such as "t-0".
     partitions: list[str]
 
     @property
@@ -40,7 +42,9 @@ WAITS = {"join": "JoinGroup", "sync": "SyncGroup"}
 class Group(NamedTuple):
     """One group in the memory of a coordinator, with the name of its state in the run's release."""
 
+    # The group id.
     group: str
+    # The id of the coordinator's broker.
     coordinator: int
     state: str
     generation: int

@@ -282,7 +282,7 @@ def _state(x: float, width: float, css: str, words: str) -> list[str]:
 
 
 def _is_consuming(moment: Moment, member: Mapping[str, Any]) -> bool:
-    """Return whether a member consumes, by the group in the coordinator's cache.
+    """Return whether `member` consumes at `moment`, by the group in the coordinator's cache.
 
     True if the coordinator has parked no request of the member, and the group is not in CompletingRebalance.
     """

@@ -44,7 +44,7 @@ def _script_safe(value: Any) -> str:
 
 
 def html_page(records: Iterable[Record], title: str, *, at: int = -1, theme: str = "", beside: ComparedRun | None = None) -> str:
-    """Return the HTML page of a run as text; `at` is the index of the journal record shown first.
+    """Return the HTML page of a run as text; `at` is the index of the journal record shown first (-1: the last).
 
     `theme` is "light", "dark" or "", the browser's theme; `beside` is a second run to show.
     """

@@ -19,6 +19,7 @@ class Square(NamedTuple):
 
     key: str
     value: str
+    # Of the record in the log.
     offset: str
     # A later record has the key.
     is_faded: bool = False
@@ -40,6 +41,7 @@ class OffsetsTopicPicture:
         cache: Mapping[str, str],
         load: Mapping[str, str],
     ) -> None:
+        # `broker` has the log and the cache; None if the journal does not say which broker.
         self.title, self.broker = title, broker
         self.squares, self.cache, self.load = squares, cache, load
         self.keys = list(dict.fromkeys([*(square.key for square in squares), *cache, *load]))

@@ -18,12 +18,14 @@ class QuestionForm(anywidget.AnyWidget):
     _esm = (STATIC / "question.js").read_text(encoding="utf-8")
     _css = (STATIC / "question.css").read_text(encoding="utf-8")
 
-    # Sent to the browser; `marks` has one sign for each option ("", "\u2713" or "\u2717"). The browser sends {"choose":
-    # number}.
+    # Sent to the browser, which sends {"choose": number}.
     question = traitlets.Unicode("").tag(sync=True)
     options: traitlets.List[str] = traitlets.List().tag(sync=True)
+    # The number of the chosen option, from 1; 0 for none.
     chosen = traitlets.Int(0).tag(sync=True)
+    # One sign for each option: "", "\u2713" or "\u2717".
     marks: traitlets.List[str] = traitlets.List().tag(sync=True)
+    # The sentence below the options.
     said = traitlets.Unicode("").tag(sync=True)
 
     def __init__(self, question: str, options: Sequence[str], choose: Callable[[int], object]) -> None:
@@ -32,12 +34,12 @@ class QuestionForm(anywidget.AnyWidget):
         self.on_msg(self._on_message)
 
     def show(self, *, chosen: int, marks: Sequence[str], said: str) -> None:
-        """Show the number of the chosen option (0 for none), a sign for each option, and the sentence `said` below."""
+        """Show the number of the chosen option (0 for none), a sign for each option (`marks`), and the sentence `said` below."""
         with self.hold_sync():
             self.chosen, self.marks, self.said = chosen, list(marks), said
 
     def click(self, number: int) -> None:
-        """Choose an option, as a click does; the UserError of a refused answer is shown below the options."""
+        """Choose option `number` (from 1), as a click does; the UserError of a refused answer is shown below the options."""
         try:
             self._choose(number)
         except UserError as problem:

@@ -30,7 +30,7 @@ def begins(run: Mapping[str, Any]) -> str:
 
 
 def entry(do: Mapping[str, Any]) -> str:
-    """Return an entry of a recorded coordinator as text: "broker stopped", or "A sends JoinGroup" for a request; else "".
+    """Return `do`, an entry of a recorded coordinator, as text: "broker stopped", or "A sends JoinGroup" for a request; else "".
 
     The client "-" is an admin client.
     """

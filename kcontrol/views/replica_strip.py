@@ -13,15 +13,15 @@ MARGIN, TOP, SQUARE, STEP = 16, 44, 44, 118
 
 
 class Candidate(NamedTuple):
-    """A replica in the picture of an election: whether its broker is registered, it is in the ISR, and it leads.
-
-    `verdict` says why it may lead or not, such as "not in sync".
-    """
+    """A replica in the picture of an election, with the reason why it may lead or not."""
 
     broker: int
+    # Whether the broker is registered.
     alive: bool
+    # Whether the replica is in the ISR.
     in_sync: bool
     leads: bool
+    # Why the replica may lead or not, such as "not in sync".
     verdict: str
 
 

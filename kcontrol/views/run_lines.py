@@ -23,12 +23,14 @@ class RunLine(NamedTuple):
     Times are from 0 to `length`.
     """
 
+    # The text at the left of the row.
     name: str
     length: int
-    # Times are in ms; in a recording they are numbers of journal records.
+    # True: times are in ms. False, as in a recording of brokers: they are numbers of journal records.
     has_times: bool
     # (begin, end, broker) of controllers; the broker is None if it is unknown.
     terms: Sequence[tuple[int, int, int | None]]
+    # The times of kills.
     kills: Sequence[int]
     # (begin, end) of times in which at least one partition has no running leader.
     offline: Sequence[tuple[int, int]]

@@ -19,11 +19,9 @@ OUTSIDE = "outside"
 
 
 class StripStep(NamedTuple):
-    """One step of the run in the picture: the row, the action in words, and its effect.
+    """One step of the run in the picture: its row, the action in words, and its effect."""
 
-    The row is a broker's id, or "outside" for a client that is no broker.
-    """
-
+    # The row: a broker's id, or "outside" for a client that is no broker.
     lane: str
     action: str
     # Such as "writes t-0"; "" unless the step elects a controller, writes a state znode or changes a group's state.

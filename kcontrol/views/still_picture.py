@@ -25,7 +25,7 @@ STYLE = """
 
 
 def label(x: float, y: float, words: str, css: str = "ink", size: int = 13, anchor: str = "start") -> str:
-    """Return a line of text as an SVG element at (x, y), escaped; `size` is the font size in pixels.
+    """Return `words` as an SVG text element at (x, y), escaped; `css` is its class, `size` the font size in pixels.
 
     `anchor` is "start", "middle" or "end".
     """

@@ -90,26 +90,37 @@ class Viewer(anywidget.AnyWidget):
     _esm = bundle.script()
     _css = bundle.style()
 
+    # The top of this file describes each trait. Rows as `record_rows.py` makes them, one per journal record, and their number.
     records: traitlets.List[dict[str, Any]] = traitlets.List().tag(sync=True)
     count = traitlets.Int(0).tag(sync=True)
+    # The run that is shown: its brokers, its release, its world, the clock of its times, and its title.
     brokers: traitlets.List[int] = traitlets.List().tag(sync=True)
     release = traitlets.Unicode("").tag(sync=True)
     world = traitlets.Unicode("").tag(sync=True)
     clock = traitlets.Unicode("virtual").tag(sync=True)
     title = traitlets.Unicode("").tag(sync=True)
+    # The index of the record that is shown.
     at = traitlets.Int(0).tag(sync=True, echo_update=False)
+    # The id of the record whose causes are shown, [] for none.
     asked: traitlets.List[int] = traitlets.List().tag(sync=True, echo_update=False)
+    # Whether records of importance 0 are listed.
     details = traitlets.Bool(False).tag(sync=True, echo_update=False)
+    # The next actions, as [action, label, "routine" or "fault"], and whether the viewer has a cluster to step.
     actions: traitlets.List[list[Any]] = traitlets.List().tag(sync=True)
     live = traitlets.Bool(False).tag(sync=True)
+    # The names of the runs in the switcher, and the name of the run that is shown.
     branches: traitlets.List[str] = traitlets.List().tag(sync=True)
     branch = traitlets.Unicode("").tag(sync=True)
+    # The rows of a run that is shown beside this run, its name, and the index of the first record that differs, or -1.
     other: traitlets.List[dict[str, Any]] = traitlets.List().tag(sync=True)
     other_name = traitlets.Unicode("").tag(sync=True)
     parted = traitlets.Int(-1).tag(sync=True)
+    # The pictures of the consumer groups of this run, and of the run beside it, as `GroupStrip.to_json` makes them.
     strips: traitlets.List[dict[str, Any]] = traitlets.List().tag(sync=True)
     other_strips: traitlets.List[dict[str, Any]] = traitlets.List().tag(sync=True)
+    # Why no action is possible yet, or "".
     held = traitlets.Unicode("").tag(sync=True)
+    # Whether an action is in progress, the error of the last action, and the number of the last executed message.
     busy = traitlets.Bool(False).tag(sync=True)
     error = traitlets.Unicode("").tag(sync=True)
     done = traitlets.Int(0).tag(sync=True)
@@ -122,6 +133,7 @@ class Viewer(anywidget.AnyWidget):
         title: str = "",
         beside: ComparedRun | None = None,
     ) -> None:
+        # `records` is the journal that is shown without a `stepper`, `beside` a second run that is shown too.
         self._stepper, self._held = stepper, list(records)
         made = self._made_anew()
         place = {"records": made, "count": len(made), "at": max(0, len(made) - 1), "actions": self._offered()}
@@ -218,9 +230,9 @@ class Viewer(anywidget.AnyWidget):
         self.click_switch(chosen)
 
     def click_without(self, record: int | str | Sequence[int] | None = None) -> None:
-        """Play the run again without the user's action that caused a journal record; show the result beside this run.
+        """Play the run again without the user's action that caused `record`, by default the shown record; show both runs.
 
-        Raises UserError for a viewer without branches, and if no user's action caused the record.
+        Raises UserError without a cluster that has branches (Branching), and if no user's action caused the record.
         """
         at = self.at if record is None else self._index(record)
         found = self._branching().without(at)
