@@ -35,7 +35,10 @@ def __dir__() -> Any:
 
 
 def list() -> pd.DataFrame:
-    """Return one row per exercise, indexed by the id for `check`, with the learner's result and the number of hints shown."""
+    """Return one row per exercise, indexed by the id for `check`: chapter, verb, minutes, standing, hints and title.
+
+    `standing` is the learner's result, such as "open" or "tried once", `hints` the number of hints shown.
+    """
     return catalogue.exercise_table()
 
 
@@ -64,7 +67,7 @@ def incident(id: str) -> Run:
 
 
 def questions() -> pd.DataFrame:
-    """Return one row per question, indexed by the id for `predict`, with its chapter and its text."""
+    """Return one row per question, indexed by the id for `predict`; the columns are chapter and question (the text)."""
     return catalogue.questions()
 
 
@@ -94,5 +97,5 @@ def expect(label: str, want: object, got: object) -> None:
 
 
 def progress() -> pd.DataFrame:
-    """Return one row per chapter: the number of its exercises, and how many of them the learner has tried and solved."""
+    """Return one row per chapter; columns: exercises, tried and solved, the numbers of all, of tried and of solved exercises."""
     return catalogue.progress_table()

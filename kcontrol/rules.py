@@ -44,7 +44,7 @@ def __dir__() -> Any:
 def table(*names: str) -> pd.DataFrame:
     """Return one row per rule in `names`, such as "fenced_writes", and one column per release that changed the rule.
 
-    A rule is a difference between releases of Kafka.
+    A rule is a difference between releases of Kafka. A cell has the value from this release on, "" without a change.
 
     Raises UserError, which lists the rules, for an unknown name.
     """
@@ -52,7 +52,10 @@ def table(*names: str) -> pd.DataFrame:
 
 
 def elections() -> pd.DataFrame:
-    """Return one row per kind of election, such as "offline", with its occasion, its leader and the order of candidates."""
+    """Return one row per kind of election, such as "offline": its occasion (held_when), leader, and order of candidates.
+
+    The column sent_to has the brokers that receive LeaderAndIsr afterwards.
+    """
     return election_tables.elections()
 
 
@@ -76,8 +79,8 @@ def trials(
 
     `rules` maps the name of each row to a function of (assignment, isr, live) that returns the new leader's id or None, or to a
     function of an ElectionInput. In place of a function, None stands for Kafka's rule. Each rule is tried in `runs` simulated
-    clusters; the kills and starts of brokers in them are drawn with `seed`, and are equal for all rules. The columns are the sums
-    of elections, unclean elections and outages, and of the outages' lengths in ms.
+    clusters; the kills and starts of brokers in them are drawn with `seed`, and are equal for all rules. The columns are sums
+    over these clusters: elections; unclean, the unclean elections; down, the outages of partitions; steps_down, their ms.
 
     With `assignors` instead of `rules` there is one row per assignor, with its effects in `runs` random series of joins, failures
     and lags: rebalances; moved, the partitions that another living member had before; uneven, the assignments in which a member
