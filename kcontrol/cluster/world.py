@@ -349,7 +349,7 @@ class World:
     def write(self, transactions: list[tuple[Op, ...]], action: list[Any]) -> RecordId:
         """Perform these transactions as a client that is no broker; return the journal record of the last transaction.
 
-        `action` is the cause. Raises UserError if ZooKeeper refuses the first transaction.
+        The cause is an `act` record with `action`, such as ["delete", "/t"]. Raises UserError if ZooKeeper refuses the first one.
         """
         written = self.tool.write(transactions)
         if written[0].error:

@@ -133,7 +133,10 @@ class ScratchJournal(Journal):
 
 
 class RecordingClient:
-    """A ZooKeeper client that records its calls in `asked`, as (method, arguments, response or exception)."""
+    """A ZooKeeper client that records its calls in `asked`, as (method, arguments, response or exception).
+
+    If `known_responses` has a response, the next call takes this response, and ZooKeeper is not called.
+    """
 
     def __init__(self, client: Client, known_responses: list[Any]) -> None:
         self.client, self.known_responses = client, known_responses
@@ -141,7 +144,6 @@ class RecordingClient:
 
     def __getattr__(self, method: str) -> Callable[..., Any]:
         def ask(*args: Any) -> Any:
-            # The first call takes a response that is known already.
             answer = self.known_responses.pop() if self.known_responses else call_client(self.client, method, args)
             self.asked.append((method, args, answer))
             if isinstance(answer, Exception):

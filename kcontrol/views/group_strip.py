@@ -50,7 +50,7 @@ STRIP_STYLE = """
 class GroupStrip:
     """The history of one group of a journal, as a picture (SVG) and as text; a notebook gets both.
 
-    `beside` are the GroupStrips of groups in other runs, which are drawn below this picture.
+    `name` is the run's name in the title; `beside` are the GroupStrips of groups in other runs, drawn below this picture.
     """
 
     places, most = False, MOST
