@@ -273,10 +273,11 @@ def _place(word: str, broker: int, gates: Gates, now: int, *, together: bool) ->
 
 
 def interleave(step: Step, seen: Leaderships, later: Sequence[Step] = ()) -> Iterator[Item]:
-    """Yield the items of a recorded step: each list keeps its order, each item comes as early as `Gates` allows.
+    """Yield a recorded step's items: lists keep their order, a transition stands with its write, the rest as early as possible.
 
-    `seen`, the leaderships before the step, is updated; `later` steps can have requests of brokers killed here.
+    `seen`, the leaderships before the step, is updated; `later` steps can have late requests of brokers killed here.
     """
+    # As early as possible: after as many transactions as `Gates` computes.
     groups = grouped(step["writes"])
     gates = Gates(step, groups, dict(seen.held))
     pending = process_actions(step, gates)
@@ -328,7 +329,7 @@ class _Interleaver:
         self.next_move = self.next_request = 0
 
     def ready_items(self, out: int) -> Iterator[Item]:
-        """Yield each item left whose gate is at most `out`, the number of transactions yielded so far.
+        """Yield each item left that has at most `out` of the step's ZooKeeper transactions before it; `out` are yielded so far.
 
         An item is a transition, a request, or an action on a broker's process, such as a kill.
         """
@@ -338,7 +339,7 @@ class _Interleaver:
         yield from self._process_actions(out, leaving=True)
 
     def _process_actions(self, out: int, *, leaving: bool) -> Iterator[Item]:
-        """Yield the pending actions on brokers' processes, in order, up to the first action whose gate is above `out`.
+        """Yield the pending actions on processes that have at most `out` of the step's ZooKeeper transactions before them.
 
         Each yielded action leaves `pending`. If `leaving` is False, stop before the first action "exit".
         """

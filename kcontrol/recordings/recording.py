@@ -191,7 +191,7 @@ def since(release: str) -> tuple[int, ...]:
 
 
 def data(path: str, text: str) -> Any:
-    """Return the content of a znode: a JSON object parsed, other text unchanged, no content as None."""
+    """Return the content of the znode `path`: `text` parsed if it is a JSON object, other text unchanged, no text as None."""
     # Values that differ from run to run become placeholders, such as "<ms>" for a time.
     for pattern, mask in MASKS:
         text = pattern.sub(mask, text)

@@ -251,7 +251,7 @@ class _Recording(msgspec.Struct):
 
 
 def is_of_group(content: bytes) -> bool:
-    """Return whether a file begins like a recording of a group, valid or not."""
+    """Return whether a file looks like a recording of a group, valid or not: it has the words "exchange" and "format_version"."""
     return b'"exchange"' in content and b'"format_version"' in content
 
 
