@@ -29,8 +29,9 @@ def lacks_topic(world: World, topic: str) -> bool:
 
 
 def can_create_topic(world: World, topic: str, assignment: Any, config: Mapping[str, Any] | None = None) -> bool:
-    """Return whether a topic can be created now; `assignment` has the replicas of each partition, as a sequence or by number.
+    """Return whether a topic with the settings `config` can be created now.
 
+    `assignment` has the replicas of each partition, as a sequence or by the partition's number.
     Raises ValueError for a wrong name or setting, ValueError or TypeError for a wrong assignment.
     """
     topic_settings(world.settings.release, config or {})

@@ -108,7 +108,7 @@ class ConsumerConfig:
 
 
 def checked(release: str, name: str, settings: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the `settings` of the consumer `name` with values of the types that a ConsumerConfig has.
+    """Return the `settings` of the consumer `name`, as a ConsumerConfig has them, for brokers of `release`.
 
     Raises UserError for an unknown setting, an illegal value, or a heartbeat interval not below the session timeout.
     """

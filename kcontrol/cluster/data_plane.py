@@ -197,7 +197,10 @@ def checkpoint(world: World, n: int) -> None:
 
 
 def log_to_clean(world: World, n: int, partition: str) -> LogToClean | None:
-    """Return the part of the log that the log cleaner of broker `n` would clean, None without such a log."""
+    """Return the part of the log of `partition` that the log cleaner of broker `n` would clean.
+
+    Return None if the broker does not run or is frozen, and if the broker has no log of this partition that is compacted.
+    """
     tp = TopicPartition.parse(partition)
     log = world.processes[n].driver.broker.logs.get(tp) if is_reachable(world, n) and tp.topic == OFFSETS_TOPIC else None
     # Only the offsets topic has cleanup.policy=compact here; without `segment.bytes` its log is one active segment.

@@ -23,7 +23,7 @@ LOCKED = ("LeaderAndIsr", "StopReplica")
 
 
 def record_fetches(world: World, driver: Driver, correlation_id: str, receive_record: RecordId) -> None:
-    """Store in `network.fetching_from` the frozen leaders from which a broker fetches when a LeaderAndIsr arrives.
+    """Store in `network.fetching_from` the frozen leaders from which the broker of `driver` fetches when a LeaderAndIsr arrives.
 
     `receive_record` is the journal record `receive` of the request.
     """
@@ -37,7 +37,7 @@ def _followed_leaders(driver: Driver) -> set[int]:
 
 
 def delay_if_fetching(world: World, driver: Driver, correlation_id: str, body: Any) -> bool:
-    """Return whether the broker must end a fetch from a frozen leader before it responds to LeaderAndIsr.
+    """Return whether the broker of `driver` must end a fetch from a frozen leader before it responds to LeaderAndIsr.
 
     If so, store the response `body` until the fetch ends.
     """

@@ -129,7 +129,10 @@ def fetch(world: World, follower: int, partition: str) -> None:
 
 
 def fetches(world: World) -> Iterator[tuple[int, TopicPartition]]:
-    """Yield (follower, partition) for each follower outside the ISR that can catch up with a living leader."""
+    """Yield (follower, partition) for each follower outside the ISR whose next fetch adds the follower to the ISR.
+
+    The follower fetches from this leader, and neither broker is frozen.
+    """
     for n, p in sorted(world.processes.items()):
         broker = p.driver.broker
         ignores_epoch = not broker.rules.fetch_names_epoch

@@ -53,7 +53,7 @@ def append(driver: Driver, effect: Append, record: RecordId) -> None:
 
 
 def read(driver: Driver, tp: TopicPartition, offset: int) -> tuple[LogBatch, ...] | None:
-    """Read batches of a log, the first one with the record at `offset`, up to `offsets.load.buffer.size` bytes.
+    """Read batches of the log of `tp`, the first one with the record at `offset`, up to `offsets.load.buffer.size` bytes.
 
     Return None if the broker of `driver` is not the leader. Source: Log.read (2.8).
     """

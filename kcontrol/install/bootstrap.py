@@ -191,6 +191,8 @@ def version_of(uv: Path) -> tuple[int, ...]:
 def find_uv(env: dict[str, str]) -> Path:
     """Return a uv of at least version 0.11.0 (OLDEST_UV): the uv on PATH, or else a uv that pip installs into `.uv`.
 
+    `env` has the environment variables of pip.
+
     Raises:
         SetupFailed: Python cannot make environments, or the package index cannot be reached.
     """
