@@ -42,11 +42,10 @@ def __dir__() -> Any:
 
 
 def table(*names: str) -> pd.DataFrame:
-    """Return one row per rule in `names`, such as "fenced_writes", and one column per release that changed the rule.
+    """Return one row per rule in `names`, such as "fenced_writes", and one column per release that changed a rule.
 
-    A rule is a difference between releases of Kafka. A cell has the value from this release on, "" without a change.
-
-    Raises UserError, which lists the rules, for an unknown name.
+    A rule is a difference between releases; a cell has its value from this release on, "" if the release changed nothing. Raises
+    UserError, which lists the rules.
     """
     return release_differences.generations(names)
 
