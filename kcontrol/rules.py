@@ -44,8 +44,8 @@ def __dir__() -> Any:
 def table(*names: str) -> pd.DataFrame:
     """Return one row per rule in `names`, such as "fenced_writes", and one column per release that changed a rule.
 
-    A rule is a difference between releases; a cell has its value from this release on, "" if the release changed nothing. Raises
-    UserError, which lists the rules.
+    A rule is a difference between releases; a cell is "" without a change. Raises UserError, which lists the rules, for an
+    unknown name.
     """
     return release_differences.generations(names)
 
