@@ -60,7 +60,7 @@ class Consumer(NamedTuple):
     rejoin_needed: bool = False
     # The coordinator that the consumer knows, as (broker, number of the start of its process); None if it knows none.
     coordinator: tuple[int, int] | None = None
-    # The assignment in the last successful SyncGroup response, and its generation: sticky assignors send them in JoinGroup.
+    # The assignment in the last successful SyncGroup response, and its generation, for the user data of the sticky assignors.
     last_assignment: bytes = b""
     last_generation: int = -1
     # Of the consumer's process: POLLING, STUCK, FROZEN or CLOSED.

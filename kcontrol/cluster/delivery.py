@@ -131,7 +131,7 @@ def fetch(world: World, follower: int, partition: str) -> None:
 def fetches(world: World) -> Iterator[tuple[int, TopicPartition]]:
     """Yield (follower, partition) for each follower outside the ISR whose next fetch adds the follower to the ISR.
 
-    The follower fetches from this leader, and neither broker is frozen.
+    The follower fetches from the partition's leader, and neither broker is frozen.
     """
     for n, p in sorted(world.processes.items()):
         broker = p.driver.broker

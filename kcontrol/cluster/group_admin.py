@@ -43,7 +43,7 @@ def can_ask(world: World, broker: int, api: str, arguments: Sequence[str]) -> bo
 def why_not(world: World, broker: int | None, api: str, arguments: Sequence[str]) -> str:
     """Return why the request `api`, such as "DeleteGroups", cannot be sent to `broker` now (None: no broker was found).
 
-    `arguments` has its groups, states or partitions. To be called only if `can_ask` is false.
+    `arguments` has the request's groups, states or partitions. To be called only if `can_ask` is false.
     """
     if not world.settings.consumers:
         return "Brokers coordinate groups only in a run with consumers, as in Lab(consumers={'anna': 'billing'})"
