@@ -18,7 +18,7 @@ Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
 
 
 class Estimate(NamedTuple):
-    """An estimated value with the lower and the upper end of its confidence interval, None for what is unknown."""
+    """An estimated value with the lower and the upper end of its 95 % confidence interval; an unknown number is None."""
 
     value: float | None
     low: float | None

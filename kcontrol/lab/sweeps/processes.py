@@ -61,6 +61,7 @@ def outcomes(job: Job, parts: Sequence[Sequence[Task]], seconds: float) -> Itera
 class Child:
     """A child process that performs runs of a sweep; `tasks` are its runs that have no outcome yet."""
 
+    # `job` is the pickled Job that all runs share; a run fails after `seconds`.
     def __init__(self, job: bytes, tasks: Sequence[Task], seconds: float) -> None:
         self._job, self.tasks, self._seconds = job, deque(tasks), seconds
         self._start()
@@ -108,7 +109,7 @@ class Child:
             yield from self._failed(f"it did not end within {self._seconds:g} s")
 
     def _failed(self, reason: str) -> Iterator[Outcome]:
-        """Yield the present run as failed, and start a new child for the runs that are left.
+        """Yield the present run as failed, with `reason` in words; start a new child for the runs that are left.
 
         Raises UserError if the child has not begun its first run.
         """

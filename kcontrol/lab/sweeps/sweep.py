@@ -67,11 +67,12 @@ class Sweep:
 
     @property
     def cells(self) -> pd.DataFrame:
-        """One row per combination of the settings (a cell): its runs, its failed runs, and the results of its runs.
+        """One row per cell: shares of runs with an offline partition (`offline`), with a lost record (`lost`).
 
-        `offline` and `lost` are shares of runs, `lost_low` is the lower end of the interval of `lost`; `rebalance_ms` and `moved`
-        are medians.
+        `rebalance_ms`, `moved`: medians of the longest rebalance, of partitions' moves. `_low`, `_high`: ends of 95 % intervals.
         """
+        # A cell is a combination of the settings. `runs` counts all runs of the cell, `failed` the runs without measures; the
+        # shares and the medians are those of the other runs.
         by_cell: dict[Cell, list[Outcome]] = {}
         for outcome in self._outcomes:
             by_cell.setdefault(outcome.task.cell, []).append(outcome)
@@ -79,7 +80,12 @@ class Sweep:
 
     @property
     def runs(self) -> pd.DataFrame:
-        """One row per run that has not failed: its settings (its cell), its number in the cell, and its measures."""
+        """One row per run that has not failed: settings, number in its cell, and measures.
+
+        `offline` counts outages from 1 s on, `lost` lost records, `moved` moves of partitions; `rebalance_ms` is the longest
+        rebalance.
+        """
+        # An outage is a time in which a partition has no leader in ZooKeeper; `lost` counts acknowledged records.
         kept = (outcome for outcome in self._outcomes if outcome.failed is None)
         rows = (_task_row(o.task) | {name: getattr(o, name) for name in MEASURES} for o in kept)
         return journal_tables.table(rows, TABLES["runs"])

@@ -38,6 +38,7 @@ class Asked(NamedTuple):
     replication: str
     unclean: str
     session: str
+    # The number of runs of each combination of the three.
     runs: int
     seed: int
     release: str
@@ -45,7 +46,7 @@ class Asked(NamedTuple):
 
 
 def run(asked: Asked, out: Path | None, master: str | None, say: Say) -> bool:
-    """Play a sweep, print its table, write its tables to the folder `out`; return whether no run has failed.
+    """Play the sweep `asked`, print its table by `say`, write its tables to `out`; return whether no run has failed.
 
     Without `master`, Spark's address, child processes play the runs. Raises UserError for illegal arguments.
     """

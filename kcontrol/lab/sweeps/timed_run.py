@@ -126,7 +126,7 @@ def play(job: Job, task: Task) -> tuple[World, int]:
 
 
 def settings_of(job: Job, cell: Cell, seed: int, consumers: tuple[str, ...]) -> Any:
-    """Return the Settings of a run of the sweep `job` with `cell`, one combination of the sweep's settings.
+    """Return the Settings of a run of the sweep `job` with the combination of settings `cell` and consumers of these names.
 
     Raises UserError for settings that the release does not have.
     """
@@ -153,9 +153,9 @@ def _started(job: Job, cell: Cell, seed: int, consumers: tuple[str, ...]) -> Wor
 
 
 def _measured(records: list[Record], begin_ms: int, end_ms: int) -> tuple[int, int, int | None, int]:
-    """Return the numbers of outages and lost records, the longest rebalance in ms, and the number of moved partitions.
+    """Return (number of outages from 1 s on, of lost records, longest rebalance in ms, number of moved partitions).
 
-    Outages, losses and rebalances count if they begin at `begin_ms` or later. A rebalance without an end lasts until `end_ms`.
+    Outages, losses and rebalances count from `begin_ms` on; a rebalance without an end lasts until `end_ms`.
     """
     entries = entries_of(records)
 
@@ -254,7 +254,7 @@ class TimedRun:
         return 0
 
     def _session_end_ms(self, client: Client) -> int:
-        """Return the virtual time at which ZooKeeper ends a dead broker's session.
+        """Return the virtual time at which ZooKeeper ends the session of `client`, the client of a dead broker.
 
         The first call for a session draws the time at random; later calls return the same time.
         """
