@@ -62,6 +62,7 @@ def _essence(value: Any) -> Any:
 class Divergence(NamedTuple):
     """The first pair of journal records, `records`, that differ between two runs, and its position `at` in both journals."""
 
+    # The label of each run, such as "seed 7", in tables and sentences.
     names: tuple[str, str]
     # Counted from 0; the number of records if the journals are equal.
     at: int
@@ -193,18 +194,20 @@ def _html(table: pd.DataFrame) -> str:
 
 
 def labels(names: tuple[str, str], runs: tuple[Run, Run]) -> tuple[str, str]:
-    """Return a label for each of two runs: the names `names`, if at least one run has a name of its own.
+    """Return a label for each of two runs: `names`, unless both are only names of worlds, such as "simulated".
 
-    Otherwise the label of a run has the settings that differ from those of the other run, such as "seed 7".
+    Then a label has the settings that differ between the runs, such as "seed 7".
     """
-    # Names are labels if at least one of the runs has a name of its own, and not only that of its world, "simulated".
+    # A run without a name of its own has the name of its world in `names`.
     if not all(_is_unnamed(name, run) for name, run in zip(names, runs, strict=True)):
         return names
     pair = [_settings(run) for run in runs]
     differing = [name for name in {**pair[0], **pair[1]} if pair[0].get(name) != pair[1].get(name)]
     said = [", ".join(settings[name] for name in differing if name in settings) for settings in pair]
+    # No setting differs.
     if not any(said):
         return "the first run", "the second run"
+    # Only the other run has a differing setting in words: then the label is such as "defaults of 2.8".
     usual = [f"defaults of {settings['release']}" for settings in pair]
     return said[0] or usual[0], said[1] or usual[1]
 

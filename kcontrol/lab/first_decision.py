@@ -25,9 +25,9 @@ class Decision(NamedTuple):
     outcome: tuple[Any, ...]
     words: str
     record: Record
-    # The number of actions from outside before the decision, such as a kill of a broker, and the journal record of the last of
-    # them.
+    # The number of actions from outside before the decision, such as a kill of a broker.
     acts: int
+    # The journal record of the last of these actions, None if there is none.
     act: Record | None
 
 
@@ -56,7 +56,7 @@ def decisions(records: Sequence[Record]) -> dict[str, list[Decision]]:
 
 
 def first_difference(one: Sequence[Record], other: Sequence[Record]) -> Differing | None:
-    """Return the first decision about a partition that differs between two runs; None if all decisions are equal.
+    """Return the first decision about a partition that differs between the journals `one` and `other`; None if all are equal.
 
     The result has the partition and the decision of each run.
     """
