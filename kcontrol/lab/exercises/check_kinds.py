@@ -112,9 +112,9 @@ def _decision(value: Any) -> Any:
 def _compare_in_machine(
     entry: Entry, compared: Callable[..., tuple[Case, Any]], argument: Literal["rows", "strategies"]
 ) -> CheckedAnswer:
-    """Play the exercise's scenarios in labs that call `compared` instead of Kafka's function; return a case per call.
+    """Play the scenarios of the exercise `entry` in labs that call `compared` instead of Kafka's function; return all cases.
 
-    `compared` compares the learner's function with Kafka's. `argument` is the argument of Lab that takes it.
+    `compared` compares the learner's function with Kafka's. `argument` is the argument of Lab for `compared`.
     """
     # `compared` calls the learner's function and Kafka's, and returns the case and Kafka's result, which the state machine
     # uses.
@@ -343,7 +343,7 @@ def _after(acts: Iterable[Any], entry: Entry) -> Lab:
 def _permitted(acts: list[tuple[Any, ...]], entry: Entry) -> int:
     """Return the number of the learner's actions `acts` other than ("run",).
 
-    Raises UnusableAnswer for an empty action and for a kind, such as "kill", that the exercise does not allow.
+    Raises UnusableAnswer for an empty action and for a kind, such as "kill", that `entry["allowed"]` lacks.
     """
     for act in acts:
         if not act or act[0] not in ("run", *entry["allowed"]):

@@ -19,6 +19,7 @@ from kcontrol.lab.support import learner_errors, replacements
 if TYPE_CHECKING:
     from kcontrol.lab.lab import Lab
 
+# The table of an exercise in exercises.toml.
 Entry = dict[str, Any]
 
 MEMORY_MB = 1024
@@ -64,7 +65,9 @@ class CheckKind(NamedTuple):
 
     # Takes an exercise's table in exercises.toml and returns the function that checks one answer.
     prepare: Callable[[Entry], Checker]
+    # The type of a legal answer in words, such as "a value".
     wanted: str
+    # Returns whether an answer has this type.
     accepts: Callable[[Any], bool]
 
 
@@ -78,10 +81,9 @@ def play(
     rows: Mapping[str, Callable[..., Any]] | None = None,
     strategies: Mapping[str, Callable[..., Any]] | None = None,
 ) -> Lab:
-    """Return a lab in which the actions `acts` of a scenario were performed.
+    """Return a lab in which the actions `acts` of a scenario were performed; `rows` and `strategies` are arguments of Lab.
 
-    Before each action `place["when"]` is set to the action in words, such as "broker 1 is killed". `rows` and `strategies` are
-    arguments of Lab.
+    After an action, `place["when"]` is the action in words, such as "broker 1 is killed".
     """
     from kcontrol.lab.lab import Lab
 
@@ -94,6 +96,7 @@ def play(
     lab = begin(**{"seed": 7, "runs": None} | arguments)
     for act in scenario.get("acts", ()):
         do(lab, act)
+        # A call of the lab, such as ["run"], does not change `place`.
         if act[0] not in CALLS_OF_LAB and place is not None:
             place["when"] = in_words(act)
     return lab
@@ -130,7 +133,7 @@ def in_words(act: Iterable[Any]) -> str:
 
 
 def ask(function: Callable[..., Any], *arguments: Any, about: str = "") -> Any:
-    """Call a learner's function and return its result.
+    """Call a learner's function with these arguments and return its result.
 
     Raises UnusableAnswer if the function raises; its text ends with `about`, such as ", when called with this run".
     """

@@ -61,7 +61,7 @@ def group_rule(entry: Entry) -> Checker:
 
 
 def _compare(entry: Entry, schedule: Mapping[str, Any], number: int, function: Any, cases: dict[str, Case]) -> None:
-    """Play a random run of `schedule` with the seed `number`, and call the learner's `function` beside Kafka's rule.
+    """Play a random run of `schedule` with the seed `number`; call `function` beside Kafka's rule `entry["replaces"]`.
 
     Add both results to `cases`, once for equal arguments. Raises UnusableAnswer if `function` raised an error.
     """
@@ -94,7 +94,7 @@ def _shown(question: tuple[Any, ...]) -> str:
 
 
 def _compared(entry: Entry, function: Any, case: Mapping[str, Any]) -> Case:
-    """Call the learner's `function` and Kafka's rule with the arguments in `case["args"]`, and return the comparison."""
+    """Call the learner's `function` and Kafka's rule `entry["replaces"]` with the arguments `case["args"]`; compare results."""
     ours, given = replacements.own_function(entry["replaces"]), list(case["args"])
     for place, record in enumerate(RECORDS.get(entry["replaces"], ())):
         given[place] = record(**(dict.fromkeys(record._fields) | given[place]))
@@ -124,7 +124,7 @@ def _opened(release: str, strategies: Mapping[str, Any]) -> World:
 
 
 def _run(world: World, chance: random.Random, schedule: Mapping[str, Any], place: dict[str, str]) -> None:
-    """Perform random actions, drawn by `chance`: consumers send requests, and timers of the group fire.
+    """Perform `schedule["actions"]` random actions, drawn by `chance`: consumers send requests, and timers of the group fire.
 
     Before most actions `place["when"]` is set to a clause such as "the timer ... fires".
     """

@@ -59,6 +59,7 @@ class AnswerText(NamedTuple):
     """An answer as the text of a learner's file, which only the sandbox process executes."""
 
     text: str
+    # The name of the file, as tracebacks and errors show it.
     path: str
 
 
@@ -67,12 +68,14 @@ class ProcessEnd(NamedTuple):
 
     # None if the supervisor ended the process.
     status: int | None
+    # Whether the supervisor ended the answer because it had more than 32 processes (MOST_PROCESSES).
     too_many_processes: bool
     cpu_s: float
     # The CPU time at which the answer's time ends, None if the process ended before it called the answer.
     until_cpu_s: int | None
     # Lines with the outcomes of the check, "" if the process ended before the first.
     report: str
+    # The last part of the text that the answer has printed.
     printed: str
 
 

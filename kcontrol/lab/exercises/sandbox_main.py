@@ -105,9 +105,9 @@ def known(entry: Entry, answer: object, found: dict[str, Any], mark: Checker) ->
 
 
 def reports(entry: Entry, text: Sequence[str] | None, packed: bytes, slowness: float) -> Iterator[dict[str, Any]]:
-    """Yield the limits of CPU time, then the report on an answer: whether it is right, or why it cannot be checked.
+    """Yield time limits, then the report on the answer `text`, or `packed` if `text` is None.
 
-    For a wrong answer yield a second report. Its field `known` is the answer's index in the exercise's list `wrong`, or None.
+    For a wrong answer yield another report: `known` is the answer's index in `entry["wrong"]`, or None.
     """
     # `text` is the learner's file and its path, else `packed` is the pickled answer. The limits are written before the answer
     # runs, so the supervisor can trust them. A machine that is twice as slow (`slowness` 2) gives twice the CPU time, and a
@@ -132,7 +132,7 @@ def reports(entry: Entry, text: Sequence[str] | None, packed: bytes, slowness: f
 
 
 def _in_file(entry: Entry, text: str, path: str) -> Any:
-    """Execute `text`, the content of the learner's file `path`; return the function or value with the name in the stub.
+    """Execute `text`, the content of the learner's file `path`; return the function or value with the name in `entry`'s stub.
 
     Raises UserError if the file does not define this name, or raises an error.
     """

@@ -130,7 +130,7 @@ class OutputPipes:
 
 
 def supervise(command: list[str]) -> dict[str, Any]:
-    """Run `command` for a limited time, then kill all its processes; return {"status": 0, "report": "..."}.
+    """Run `command` for a limited time, then kill all its processes; return the fields of `sandbox.ProcessEnd` by name.
 
     The command gets one more argument: the number of the file descriptor for its limits and reports.
     """
@@ -157,7 +157,7 @@ def supervise(command: list[str]) -> dict[str, Any]:
 
 
 def _until_it_ends(child: subprocess.Popen[bytes], outlets: OutputPipes) -> tuple[int | None, bool]:
-    """Read the child's pipes until the child ends or exceeds a limit.
+    """Read the child's pipes, `outlets`, until the child ends or exceeds a limit.
 
     Return (exit status, False); (None, True) after too many processes; (None, False) after too much output or time.
     """

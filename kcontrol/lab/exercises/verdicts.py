@@ -24,10 +24,13 @@ class Picture(Protocol):
 class Election(NamedTuple):
     """The picture of an election: the replicas in the order of the assignment, and the leader that a rule elected."""
 
+    # The text above the picture.
     title: str
     assignment: Sequence[int]
+    # The in-sync and the live replicas with which the rule was called, as broker ids.
     isr: Sequence[int]
     live: Sequence[int]
+    # None if the rule elected no leader.
     leader: int | None
 
     @property
@@ -88,7 +91,7 @@ class Verdict(NamedTuple):
     signed: bool = False
     # The output of the answer.
     printed: str = ""
-    # The first case that is wrong.
+    # Pictures of the first comparison that is wrong; none for a right answer.
     pictures: tuple[Picture, ...] = ()
     # The function of kcontrol that the exercise is about, for an answer that passed.
     code: str = ""
