@@ -48,9 +48,9 @@ class Series(NamedTuple):
 def trials(assignors: Mapping[str, Assignor | None], runs: int, seed: int) -> pd.DataFrame:
     """Return one row per assignor with its effects in `runs` series of random joins, failures and lags.
 
-    All assignors play equal series. Raises UserError if an assignor fails.
+    The value None in `assignors` stands for Kafka's assignor of that name. Raises UserError if an assignor fails.
     """
-    # In `assignors` the value None stands for Kafka's assignor of that name.
+    # All assignors play equal series.
     series = [random_series(random.Random(f"{seed} {number}")) for number in range(arguments.whole(runs, "The number of runs"))]
     rows = []
     for name, own in assignors.items():
@@ -122,7 +122,7 @@ def played(name: str, assignor: Assignor, series: Series) -> dict[str, int]:
 def _rebalanced(
     name: str, assignor: Assignor, owned: Assigned, lags: Mapping[TopicPartition, int], generation: int, is_cooperative: bool
 ) -> Assigned:
-    """Return the partitions of each living member after a rebalance by `assignor`.
+    """Return the partitions of each living member after the rebalance by `assignor` in round `generation`.
 
     `owned` has the members' partitions before the rebalance, `lags` the number of unread records by partition; `name` is for
     errors.
@@ -147,9 +147,9 @@ def _called(name: str, assignor: Assignor, members: Mapping[str, Subscription], 
 
 
 def _read(lags: dict[TopicPartition, int], rates: Sequence[int], owned: Assigned, paused: Collection[TopicPartition]) -> int:
-    """Let one second pass: each partition gets its new records, then each member reads from its partitions.
+    """Let one second pass: each partition gets its new records, then each member in `owned` reads from its partitions.
 
-    `rates` are the new records per partition; `lags`, the unread records, is changed. Return the greatest lag.
+    `rates` are the new records per partition; `lags`, the unread records, changes. Return the greatest lag.
     """
     for tp, rate in zip(PARTITIONS, rates, strict=True):
         lags[tp] += rate

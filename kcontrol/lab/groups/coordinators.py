@@ -94,6 +94,7 @@ class _Run:
     # The `begin` record of the handler. A load follows the election of this broker as leader, an unload the end of its
     # leadership.
     begun: Record
+    # The event as JSON: PartitionElected for a load, PartitionResigned for an unload.
     event: Mapping[str, Any]
     # The number of batches of each read of the log.
     reads: list[int | None] = field(default_factory=list)
@@ -103,11 +104,11 @@ class _Run:
     refused: int = 0
     # The text of an error in the handler.
     problem: str | None = None
-    # Whether a load has added the partition to `loading`, or an unload has changed `owned`; otherwise the handler ignores the
-    # event.
+    # Whether a load has added the partition to `loading`; otherwise the handler ignores the event.
     loads: bool = False
+    # Whether an unload has changed `owned`; otherwise the handler ignores the event.
     removes: bool = False
-    # The time of the end in ms.
+    # The time of the end in ms, None if the handler has not ended.
     ended: int | None = None
 
     @property

@@ -14,13 +14,13 @@ from kcontrol.lab.support.table_display import Frame
 
 
 def decode(record: str, data: object) -> pd.DataFrame:
-    """Return one row per field of a record of the kind `record`, such as "subscription": its bytes in hexadecimal, its value.
+    """Return a row (hexadecimal bytes, value) per field of `data`, a `record` such as "subscription" in bytes or hexadecimal.
 
-    Raises UserError for an unknown kind or version, or if bytes are missing.
+    Raises UserError for an unknown record or version, or if bytes are missing.
     """
     if record not in LAYOUTS:
         raise UserError(f"There is no record {arguments.shown(record)}; the records are {listed(LAYOUTS, 9)}.")
-    # `data` are bytes, or their hexadecimal text as a journal has it.
+    # A journal has bytes as hexadecimal text.
     raw = _bytes(data)
     if len(raw) < 2:
         raise UserError(f"{len(raw)} bytes are no {record}: each record begins with a version of two bytes.")

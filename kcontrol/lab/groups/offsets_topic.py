@@ -54,13 +54,13 @@ class PartitionLog(NamedTuple):
 
 
 def log(state: State, partition: str | None = None) -> PartitionLog:
-    """Return the leader's log of a partition of `__consumer_offsets`; without a running leader, the longest log of a replica.
+    """Return the leader's log of a partition of `__consumer_offsets`; without a running leader, the longest log.
 
-    Raises UserError, listing the partitions, if there is no such log.
+    `partition` None means the first partition with a record. Raises UserError if there is no such log.
     """
     logs = _logs(state)
     known = sorted({found.partition for found in logs})
-    # Without `partition` it is the first partition with a record, or the first of all if none has a record.
+    # Without `partition`, and if no partition has a record, it is the first of all.
     written = [found.partition for found in logs if found.records]
     name = partition if partition is not None else next(iter(written or known), None)
     fitting = [found for found in logs if found.partition == name]
@@ -112,9 +112,9 @@ def _bytes(escaped: str) -> bytes:
 
 
 def table(state: State, release: str, partition: str | None, offset: int | None) -> pd.DataFrame:
-    """Return one row per record of a partition of `__consumer_offsets`, or one row per field of the record at `offset`.
+    """Return one row per record of a partition of `__consumer_offsets`; with `offset`, one row per field of this record.
 
-    Raises UserError, listing the legal values, for an unknown partition or offset.
+    `partition` None means the first with a record. Raises UserError for an unknown partition or offset.
     """
     found = log(state, partition)
     if offset is None:
@@ -256,7 +256,7 @@ def _cached(state: State) -> dict[str, str]:
 
 
 def _load(found: PartitionLog, release: str) -> dict[str, str]:
-    """Return the groups and offsets that a load of the log would put into a coordinator's cache, in words.
+    """Return the groups and offsets that a load of the log `found` would put into a coordinator's cache, in words.
 
     The result is such as `{"billing": "generation 2, 1 member", "billing t-0": "offset 5"}`.
     """

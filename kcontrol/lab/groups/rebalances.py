@@ -66,9 +66,9 @@ def _begun(r: Record, value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def reactions(release: str, request: str | None = None) -> pd.DataFrame:
-    """Return one row per group state, request and condition, with the response of the coordinator in this release.
+    """Return one row per group state, request and condition, with the coordinator's response in this release.
 
-    Raises UserError for a request that the release lacks.
+    With `request`, such as "JoinGroup", return only its rows. Raises UserError for a request that the release lacks.
     """
     require_coordinator(release)
     asked = {found.title: found for found in Request if reactions_of(release, "any", found)}

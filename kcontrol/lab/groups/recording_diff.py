@@ -26,7 +26,7 @@ def is_recorded_group(records: Sequence[Record]) -> bool:
 
 
 def group_recording_diff(names: tuple[str, str], one: Sequence[Record], other: Sequence[Record]) -> GroupRecordingDiff:
-    """Return the comparison of two runs in which a coordinator received one recorded sequence of requests.
+    """Return the comparison of two runs, the journals `one` and `other`, with equal recorded requests to a coordinator.
 
     `names` are the runs' labels. Raises UserError for a run that was not made from a recording.
     """
@@ -54,7 +54,7 @@ class GroupRecordingDiff(RecordingDiff):
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """One row per response and per record of the log, in the order of the recording.
+        """One row per response and per record of the log: `theirs` in the recording, `ours` in the other run.
 
         `verdict` is "same", "differs", "free" (a difference that Kafka leaves open) or "not compared".
         """

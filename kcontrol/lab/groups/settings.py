@@ -28,14 +28,17 @@ class Used(NamedTuple):
     """A setting of the coordinator that has an effect in a lab: its meaning, its use in a lab, and its first release."""
 
     meaning: str
+    # How a lab uses the setting: "yes", or a text such as "as the timer of each coordinator".
     here: str = "yes"
+    # The first release with the setting.
     since: str = FIRST
-    # The least and the greatest value in a lab, and which other values Kafka takes.
+    # The least and the greatest legal value in a lab.
     least: int = 0
     most: int = LARGEST_INT
+    # The other values that Kafka takes and a lab refuses, as the end of the error's sentence; "" if the sentence names none.
     beyond: str = ""
-    # A value of the field in GroupConfig is the setting's value times this unit: 60,000 for a setting in minutes, whose field
-    # is in ms.
+    # The number by which the setting's value is multiplied for the field in GroupConfig: 60,000 for a setting in minutes, whose
+    # field is in ms.
     unit: int = 1
 
 

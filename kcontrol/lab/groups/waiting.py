@@ -130,9 +130,9 @@ def _operation(broker: int, operation: delayed_operations.Operation) -> dict[str
 
 
 def purgatory(records: Sequence[Record], name: str, broker: int | None) -> PurgatoryPicture:
-    """Return a picture of the purgatory `name`, "Heartbeat" or "Rebalance", of a broker at the end of the journal.
+    """Return a picture of the purgatory `name`, "Heartbeat" or "Rebalance", of a broker at the journal's end.
 
-    Raises UserError, which lists the purgatories, for an unknown name or broker.
+    `broker` None means the broker where an operation began last. Raises UserError for an unknown name or broker.
     """
     found = _purgatories(records)
     fitting = [entry for entry in found if entry[1].name == name and broker in (None, entry[0])]
@@ -141,7 +141,6 @@ def purgatory(records: Sequence[Record], name: str, broker: int | None) -> Purga
         of_broker = "" if broker is None else f" of broker {arguments.shown(broker)}"
         raise UserError(f"There is no purgatory {arguments.shown(name)}{of_broker}; there are {listed}.")
     position = {record.id: number for number, record in enumerate(records)}
-    # Without `broker` it is the broker on which an operation of such a purgatory began last.
     n, chosen = max(fitting, key=lambda entry: position[entry[1].operations[-1].begun])
     return PurgatoryPicture(n, chosen, records[-1].at_ms)
 
