@@ -28,7 +28,7 @@ HANDLED = {"at": journal_tables.TIME, "kind": "string", "what": "string"}
 def handled(records: Sequence[Record], event: str, broker: int | None, *, memory: bool) -> pd.DataFrame:
     """Return a table with the journal records of the last handler of `event` that wrote or sent anything.
 
-    `memory` adds the changes of the controller's memory. Raises UserError if no broker has handled the event.
+    `broker` None means any; `memory` adds changes of memory. Raises UserError if no broker handled the event.
     """
     begins = [r for r in records if r.kind == "begin" and broker in (None, r.id.node)]
     handlers = [_steps(records, begin) for begin in begins if _event(begin) == event]

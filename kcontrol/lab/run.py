@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 class Run(metaclass=Named):
     """A run that is only read: `records` are a journal from its first record to its last; `name` is the run's label."""
 
+    # `state` is the state after the last record, None if it is to be computed from the records.
     def __init__(self, records: Sequence[Record] | Journal, name: str = "run", state: State | None = None) -> None:
         self._records, self.name, self._state = records, name, state
         self._history = History(())
@@ -284,9 +285,9 @@ class Run(metaclass=Named):
         return offsets_topic.picture(self.state, self._played, partition, self.records[-1].at_ms)
 
     def purgatory(self, name: str = "Heartbeat", broker: int | None = None) -> PurgatoryPicture:
-        """Return a picture of a purgatory, "Heartbeat" or "Rebalance": its watch lists, counters and timing wheel.
+        """Return a picture of a broker's purgatory, "Heartbeat" or "Rebalance": watch lists, counters and timing wheel.
 
-        Raises UserError for an unknown name or broker, and for a run without `purgatory=True`.
+        `broker` None means the broker where an operation began last. Raises UserError without such a purgatory.
         """
         return waiting.purgatory(self.records, name, broker)
 

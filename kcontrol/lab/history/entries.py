@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from kcontrol.journal.journal import Record
 from kcontrol.views import clock
 
+# A row of a table of `history_tables.TABLES`: its values by the names of the columns.
 Row = dict[str, Any]
 
 
@@ -75,6 +76,7 @@ class ZnodeWrite(NamedTuple):
     # "create", "set" or "delete" for a successful write, "close" for a znode that the end of its session has deleted.
     op: str
     path: str
+    # The new data of the znode; for "delete" and "close" it is "" or None, and says nothing.
     data: str | None
 
 
@@ -91,8 +93,9 @@ def znode_writes(run: Entries, chosen: Callable[[str], bool]) -> Iterator[ZnodeW
 
 
 class StoredState(NamedTuple):
-    """One value of a partition's state znode; `leader` and `isr` are None if the znode was deleted."""
+    """One value of a partition's state znode; `leader`, `isr` and the epochs are None if the znode was deleted."""
 
+    # The journal record of the write or the deletion.
     entry: Entry
     partition: str
     # The state of the partition before a transition that wrote the znode, None if no transition wrote it.
@@ -102,6 +105,7 @@ class StoredState(NamedTuple):
     rule: str | None
     leader: int | None
     isr: list[int] | None
+    # The epochs in the znode; an epoch is also None if a client has written the znode without it.
     leader_epoch: int | None
     controller_epoch: int | None
 

@@ -16,7 +16,10 @@ OFFSETS = ("group", "coordinator", "partition", "offset", "metadata")
 
 
 def members(state: State, release: str) -> pd.DataFrame:
-    """Return one row per member of each group, as its coordinator has it in memory, with the release's names of states."""
+    """Return one row per member of each group, as its coordinator has it in memory, with the release's names of states.
+
+    `waits_for` is the member's parked request, "join" or "sync"; "" without a parked request.
+    """
     rows = [(*group[:4], *member) for group in group_state.groups(state, release) for member in group.members]
     return Frame(rows, columns=list(MEMBERS)).set_index("group")
 

@@ -41,9 +41,9 @@ def invariants(release: str) -> pd.DataFrame:
 
 
 def check_invariants(world: World, play: Callable[[], Iterator[World]], own: tuple[Own, ...]) -> pd.DataFrame:
-    """Return one row per invariant: its outcome, and the first step of the run that broke the invariant.
+    """Return one row per invariant: its outcome, and the first step of the run of `world` that broke the invariant.
 
-    `play` plays the run again and yields its world after each step. `own` are a learner's invariants.
+    `play` yields the replayed world after each step. `own` are a learner's invariants.
     """
     # A function in `own` gets the world; None or True means that its invariant holds, any other result that the invariant is
     # broken. `_named` raises UserError for a function without a docstring, `_violations` for a function that raises.

@@ -52,7 +52,7 @@ def scenario_of(given: Run | Mapping[str, Any]) -> tuple[Mapping[str, Any], str]
 
 
 def recording_diff(names: tuple[str, str], one: Sequence[Record], other: Sequence[Record]) -> RecordingDiff:
-    """Return the comparison of two runs of one scenario, of which at least one is a recording of real brokers.
+    """Return the comparison of the runs `one` and `other` of one scenario, at least one a recording of real brokers.
 
     `names` are the runs' labels. Raises UserError for a run played from no scenario.
     """
@@ -82,9 +82,9 @@ class RecordingDiff:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """One row per write, transition and request of either run, and per znode that differs.
+        """One row per write, transition, request and differing znode: `theirs` in the recording, `ours` in the other run.
 
-        `verdict` is "same", "differs", "free" (a difference that the comparison ignores) or "not compared" (the runs have
+        `verdict` is "same", "differs", "free" (a difference that the comparison ignores) or "not compared" (the runs
         diverged).
         """
         return journal_tables.table((row for number in range(self._steps) for row in self._rows(number)), COLUMNS)

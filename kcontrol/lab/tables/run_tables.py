@@ -127,7 +127,7 @@ class Tables:
         return journal_tables.znodes(self._run.state)
 
     def watches(self) -> pd.DataFrame:
-        """Return one row per watch that a running broker has set at ZooKeeper."""
+        """Return one row per watch that a running broker has set at ZooKeeper, of the kind "data" or "children"."""
         return journal_tables.watches(self._run.records)
 
     def controller_memory(self, broker: int | None = None) -> pd.DataFrame:
@@ -153,7 +153,10 @@ class Tables:
         return elections.candidates(self._run.state, partition, self._run._rules(), self._run._allows_unclean())
 
     def members(self) -> pd.DataFrame:
-        """Return one row per member of each consumer group, from the memory of the group's coordinator."""
+        """Return one row per member of each consumer group, from the memory of the group's coordinator.
+
+        `waits_for` is the member's parked request, "join" or "sync"; "" without a parked request.
+        """
         return groups.members(self._run.state, self._run._played)
 
     def offsets(self) -> pd.DataFrame:
@@ -161,10 +164,11 @@ class Tables:
         return groups.offsets(self._run.state)
 
     def offsets_topic(self, partition: str | None = None, *, offset: int | None = None) -> pd.DataFrame:
-        """Return one row per record in a partition of `__consumer_offsets`: key, value, batch, and whether compaction keeps it.
+        """Return one row per record of a partition of `__consumer_offsets`, by default the first with a record.
 
         `offset` chooses one record and shows its fields. Raises UserError for an unknown partition or offset.
         """
+        # A row has key, value, batch, and what compaction does with the record.
         return offsets_topic.table(self._run.state, self._run._played, partition, offset)
 
     # ---------------------------------------------------------------- consumer groups
@@ -248,7 +252,10 @@ class Tables:
         return journal_tables.controllers(self._run.records)
 
     def requests(self) -> pd.DataFrame:
-        """Return one row per request of a controller to a broker, in the order of sending."""
+        """Return one row per request of a controller to a broker, in the order of sending.
+
+        `outcome` is the response's error code, else "waiting" or "dropped"; in a recording it is "handled".
+        """
         return journal_tables.requests(self._run.records, self._run.state)
 
     def watch_events(self, broker: int | None = None) -> pd.DataFrame:
@@ -259,11 +266,11 @@ class Tables:
         return watch_handlers.handled_events(self._run.records, broker)
 
     def handler_steps(self, event: str, broker: int | None = None, *, memory: bool = False) -> pd.DataFrame:
-        """Return one row per read, write, transition and request of one handler of the event, such as "BrokerChange".
+        """Return one row per step of the last handler of `event`, such as "BrokerChange", that did more than read.
 
-        The handler is the last one in the journal that did more than read. `memory` adds changes of memory. Raises
-        UserError if no handler of this event ran.
+        `broker` limits the handlers, `memory` adds changes of memory. Raises UserError if no such handler ran.
         """
+        # A step is a read, a write, a transition or a request.
         return analysis.handled(self._run.records, event, broker, memory=memory)
 
     def partition_history(self, partition: str) -> pd.DataFrame:

@@ -256,7 +256,7 @@ partitions in the state OfflinePartition, because the known releases are 0.8.2, 
 
 
 def _counts(n: int, memory: Memory, design: Design) -> dict[str, int]:
-    """Return the value of each gauge of the controller, by name, from the memory of broker `n`.
+    """Return the value of each gauge of the controller, by name, from the memory of broker `n` in this design.
 
     The mapping is empty if `n` is not the controller in its own memory.
     """
@@ -284,9 +284,9 @@ COLUMNS = {"metric": "string", "attribute": "string", "field": "string", "mbean"
 
 
 def table(found: Sequence[Statistic]) -> pd.DataFrame:
-    """Return one row per metric and attribute, such as Count or Max in JMX, and one column per running broker.
+    """Return one row per metric in `found` and attribute, such as Count or Max in JMX; one column per broker.
 
-    Timers are in ms, MeanRate is per second. Timers without a value are left out.
+    Timers are in ms, MeanRate is per second. Timers without any value are left out.
     """
     ran = {s.name for s in found if s.values}
     rows: dict[tuple[str, str], dict[str, Any]] = {}
@@ -329,7 +329,7 @@ def _quantile(values: Sequence[int], share: float) -> float:
 
 
 def exposition(found: Sequence[Statistic], run: str) -> str:
-    """Return the metrics in Prometheus's text format, such as `kafka_controller_KafkaController_ActiveControllerCount`.
+    """Return the metrics `found` in Prometheus's text format, such as `kafka_controller_KafkaController_ActiveControllerCount`.
 
     The labels are `broker` and `run`. A metric without an MBean is left out.
     """

@@ -66,11 +66,13 @@ class WatchedZNode(NamedTuple):
     """A watched znode: the kind of change, Kafka's handler, the event that the handler queues, and the watching brokers."""
 
     znode: str
+    # "created", "deleted", "data" or "children"; several kinds are joined with " or ".
     change: str
     handler: str
     event: str
     # Kafka's ControllerState while the event is handled; None if a release has no such state.
     state: str | None
+    # "every broker" or "the controller".
     watched_by: str
 
 

@@ -88,8 +88,11 @@ RECIPES = {
 
 
 class _Count(NamedTuple):
+    # The watches that the contenders set before a leader's death.
     watches: int
+    # The clients that get a notification of the leader's death.
     notified: int
+    # The tries to lead after the death.
     tries: int
 
 
