@@ -24,7 +24,7 @@ def session(lab: Lab, *, optional: bool, master: str) -> Any:
 
 
 def _session_with_views(lab: Lab, master: str) -> SparkSession:
-    """Return a Spark session with the views of this lab's run.
+    """Return a session of Spark at the address `master` with the views of this lab's run.
 
     Raises UserError if the run has no file, or if Spark or Java is missing.
     """

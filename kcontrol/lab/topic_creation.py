@@ -36,9 +36,9 @@ class TopicRequest:
         self.state, self.release, self.seed = state, str(run["release"]), run["seed"]
 
     def create(self, name: Any, assignment: Any, partitions: Any, replication_factor: Any, config: Any) -> tuple[Any, ...]:
-        """Return the action ("create_topic", name, replicas by partition); settings, if any, are a fourth item.
+        """Return the action ("create_topic", name, replicas by partition); settings from `config`, if any, are a fourth item.
 
-        Raises UserError if the topic exists, or if Kafka's tool refuses the request.
+        `assignment` is None if numbers are given. Raises UserError if the topic exists or Kafka's tool refuses it.
         """
         self.check_name(name)
         if topic_path(name) in self.state["znodes"]:

@@ -136,8 +136,7 @@ def search(
 ) -> Found | NotFound:
     """Search all orders of actions from the state of `lab` for a shortest run that breaks `promise`.
 
-    `promise` is, for example, the name of an invariant. Return Found with the run, else NotFound. Raises UserError,
-    which lists the legal values, for an illegal argument.
+    `bounds` is the argument of `budget`; `faults` are kinds such as "kill". Raises UserError for an illegal value.
     """
     lab._require_open()
     within, asked, begun = budget(bounds), promises.promise(promise), lab.branch()

@@ -28,9 +28,9 @@ AT_ONCE = 1_000
 
 
 def search_within(spark: SparkSession, world: World, budget: Budget, properties: tuple[Property, ...]) -> SearchResult:
-    """Search the states to which actions of `world` lead, with Spark's executors; return the result of the search.
+    """Search the states to which actions of `world` lead, with Spark's executors and within `budget`.
 
-    Raises UserError if the functions of the properties, or those that the cluster runs, cannot be sent to an executor.
+    Raises UserError if functions of `properties`, or those that the cluster runs, cannot be sent to an executor.
     """
     start = replayed_search.Start(world.settings, tuple(world.done), budget, properties)
     try:

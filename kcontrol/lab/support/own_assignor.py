@@ -53,7 +53,7 @@ def called(name: str, assignor: Assignor, *given: Any) -> Any:
 def checked(
     name: str, answer: Any, members: Collection[str], partitions: Sequence[TopicPartition], may_withhold: bool
 ) -> Assigned:
-    """Return the result of an assignor as the TopicPartitions of each member.
+    """Return `answer`, the result of an assignor, as the TopicPartitions of each member.
 
     Raises UserError for a wrong result; unless `may_withhold`, each of `partitions` needs a member.
     """

@@ -147,7 +147,7 @@ def _function(name: str, function: Any) -> Callable[..., Any]:
 
 
 def rule_changes(given: Any) -> dict[str, Any]:
-    """Return the argument `rules` of a lab, a mapping from rules (such as "fenced_writes") to values, after a check.
+    """Return `given`, the argument `rules` of a lab, which maps rules (such as "fenced_writes") to values, after a check.
 
     Raises UserError, which lists the legal rules or values, for an unknown rule or value.
     """
