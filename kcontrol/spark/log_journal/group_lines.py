@@ -50,12 +50,14 @@ UUID = re.compile(r"-[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f
 class Known:
     """What log lines have said so far about a group at one coordinator: its state, generation and members."""
 
+    # None before the first log line about a state.
     state: str | None = None
     generation: int = 0
     # Member id to whether a log line says that it has joined; False for an id that a consumer has to use when it joins again.
     members: dict[str, bool] = field(default_factory=dict)
+    # Member id to group.instance.id, for static members.
     instances: dict[str, str] = field(default_factory=dict)
-    # The reason for the next rebalance, from the latest log line about a member.
+    # The reason for the next rebalance, from the latest log line about a member; None if no line came since the last state.
     why: str | None = None
     # Log lines name all members of the latest generation.
     is_complete: bool = False
@@ -181,9 +183,9 @@ class GroupLines:
             self._move(line, known, DEAD, why, [], group)
 
     def _reason(self, text: str | None, known: Known) -> tuple[str, bool]:
-        """Return (reason of a rebalance, whether a log line has this reason); update the members that the reason names.
+        """Return (reason of a rebalance, whether a log line has this reason); update the members of `known` that it names.
 
-        `text` is the reason in the present log line, None if this line has no reason.
+        `text` is the reason in the log line, None for a line without a reason.
         """
         for pattern, reason in REASONS:
             if text is None or (found := re.match(pattern, text)) is None:
@@ -214,9 +216,9 @@ class GroupLines:
         return self._known.setdefault((broker, self.memory.incarnations[broker], group), Known())
 
     def _move(self, line: Line, known: Known, to: str, rule: str, inferred: list[str], group: str | None = None) -> None:
-        """Add the `group` record of a group's transition to the state `to`; `rule` is the transition's reason.
+        """Add the `group` record of a transition of `known` to the state `to`; `rule` is the transition's reason.
 
-        `known` is the group as log lines describe it. `inferred` names the values that no log line has.
+        `inferred` names values that no log line has. `group` None means the group of `line`.
         """
         group, broker = group or line.facts["group"], line.facts.get("broker", line.broker)
         value = None if to == DEAD else self._value(line, known, to, group)

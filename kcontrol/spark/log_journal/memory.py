@@ -35,9 +35,9 @@ class Records:
         self._last: Counter[tuple[int, int]] = Counter()
 
     def add(self, node: int, incarnation: int, kind: str, cause: RecordId | None, at_ms: int, fields: dict[str, Any]) -> RecordId:
-        """Add a record to the journal of broker logs, under the next number of its process; return the record's id.
+        """Add a record to the journal of broker logs under the next number of its process; return its id.
 
-        `node` is the broker's id, `incarnation` the number of its process.
+        `node` is the broker, `incarnation` the number of its process, `cause` the causing record's id.
         """
         self._last[node, incarnation] += 1
         id = RecordId(node, incarnation, self._last[node, incarnation])
@@ -53,7 +53,7 @@ class Records:
 class Memory:
     """The state of a cluster after the log lines so far; methods change this state and write journal records.
 
-    The argument `inferred` names the record's values that no log line has; "record" means all values.
+    `inferred` names a record's values that no log line has; "record" means all, None none.
     """
 
     def __init__(self, records: Records) -> None:
@@ -69,10 +69,11 @@ class Memory:
         self.sessions = self.zxid = 0
 
     def note(self, by: int | None, kind: str, cause: RecordId | None, inferred: str | None = None, **fields: Any) -> RecordId:
-        """Add a journal record of the broker `by` (None: of no broker) with these `fields`; return the record's id.
+        """Add a journal record of the broker `by` (None: no broker) about the latest log line; return its id.
 
-        The record also has the place of the log line read last and, if given, `inferred`: the values that no log line has.
+        `inferred` names values without a log line, such as "isr, leader_epoch"; "record" means all, None none.
         """
+        # `cause` is the record that has caused the new record, None if it is not known. The record has the place of the line.
         node, incarnation = (OUTSIDE, 0) if by is None else (by, self.incarnations[by])
         mark = {"inferred": inferred} if inferred else {}
         return self.records.add(node, incarnation, kind, cause, self.line.at_ms, fields | {"line": self.line.place} | mark)
@@ -82,7 +83,7 @@ class Memory:
     def start(self, broker: int, inferred: str | None) -> RecordId:
         """Record the start of a broker's process, and return the record's id.
 
-        `inferred` names the values that no log line has, None for none.
+        `inferred` is "record" if no log line shows the start, "time" if none has its time, else None.
         """
         self.incarnations[broker] = self.incarnations.get(broker, 0) + 1
         self.alive.add(broker)
@@ -100,7 +101,7 @@ class Memory:
     def register(self, broker: int, cause: RecordId | None, inferred: str | None) -> None:
         """Record the registration of a broker, without its host and port; do nothing if the broker is registered.
 
-        `inferred` names the values that no log line has.
+        `inferred` is "record" if no log line shows the registration, else None.
         """
         if broker_path(broker) not in self.versions:
             content = encode({"jmx_port": -1, "timestamp": "0", "host": "", "version": 1, "port": -1}).decode()
@@ -109,7 +110,7 @@ class Memory:
     def stop(self, broker: int, exit_code: int | None, inferred: str | None) -> RecordId:
         """Record the end of a broker's process and of its session with its znodes; return the first record's id.
 
-        `exit_code` is None if no log line has it. `inferred` names the values of the first record that no log line has.
+        `exit_code` None means unknown. `inferred` is "record" if no log line shows the end, else None.
         """
         record = self.note(None, "stop", None, inferred, broker=broker, exit_code=exit_code)
         self.alive.discard(broker)
@@ -125,9 +126,9 @@ class Memory:
     # ---------------------------------------------------------------- znodes
 
     def write(self, by: int | None, cause: RecordId | None, inferred: str | None, *writes: Write) -> RecordId:
-        """Record a transaction that creates or sets these znodes, and return the id of the journal record.
+        """Record a transaction of the broker `by` (None: a client) that creates or sets znodes; return the record's id.
 
-        `by` is a broker's id, None for a client. `inferred` names the values that no log line has; "record" means all.
+        `inferred` names values without a log line, such as "time"; "record" means all, None none.
         """
         ops = []
         for path, text, ephemeral in writes:
@@ -139,9 +140,9 @@ class Memory:
         return self._transaction(by, cause, inferred, ops)
 
     def delete(self, by: int | None, cause: RecordId | None, inferred: str | None, *paths: str) -> RecordId | None:
-        """Add a journal record: the broker `by` deletes those of `paths` that exist, in one transaction.
+        """Record a transaction of the broker `by` (None: a client) that deletes the existing `paths`; return its id.
 
-        Return the record's id; if no path exists, return None. `inferred` names the values that no log line has.
+        Return None without such a path. `inferred` is "record" if no line shows the deletion, else None.
         """
         ops = [["delete", path, "", None, False] for path in paths if path in self.versions]
         for _, path, *_ in ops:
@@ -154,11 +155,11 @@ class Memory:
         return self.note(by, "write", cause, inferred, ops=ops, zxid=self.zxid, error=None, epoch_zk_version=-1)
 
     def assign(self, assigned: dict[str, list[int]], inferred: str | None, changing: dict[str, Changing] | None = None) -> None:
-        """Record new assignments, such as {"t-0": [1, 2]}, in the topics' znodes.
+        """Record new assignments, such as {"t-0": [1, 2]}, in topic znodes; `changing` has added and removed replicas.
 
-        `changing` maps partitions to replicas that a reassignment adds and removes; ([], []) ends it. `inferred` names values
-        without a log line.
+        `inferred` is "record" if no log line has the assignment, "target" if none has the target, else None.
         """
+        # `changing` maps partitions to the replicas that a reassignment adds and removes; ([], []) ends the reassignment.
         changing = changing or {}
         new = {tp: replicas for tp, replicas in assigned.items() if self.assigned.get(tp) != replicas or tp in changing}
         self.assigned |= new
@@ -184,16 +185,16 @@ class Memory:
     ) -> None:
         """Record a write of a state znode without a transition, such as the write of a smaller ISR by the leader `by`.
 
-        `inferred` names the values that no log line has.
+        `inferred` names values without a log line, as "leader_epoch, controller_epoch", None for none.
         """
         self.leaderships[partition] = leadership
         path = state_path(TopicPartition.parse(partition))
         self.write(by, cause, inferred, (path, encode_state(LeaderAndIsr.from_json(leadership)).decode(), False))
 
     def forget_topic(self, topic: str, by: int | None, cause: RecordId | None, inferred: str | None, *more: str) -> None:
-        """Record the transaction that deletes a topic's znodes and the znodes `more`, such as its deletion request.
+        """Record the transaction that deletes a topic's znodes and the znodes `more` (its deletion request).
 
-        `by` is the deleting broker, None for a client; `inferred` names the values that no log line has.
+        `by` is the broker, None for a client; `inferred` is "record" if no log line shows the deletion, else None.
         """
         gone = [tp for tp in {*self.assigned, *self.leaderships} if tp.rpartition("-")[0] == topic]
         states = sorted(state_path(TopicPartition.parse(tp)) for tp in gone)

@@ -111,11 +111,11 @@ class PartitionLines:
         self, line: Line, machine: str, move: tuple[str, str], leadership: Leadership | None, write: str | None,
         inferred: list[str], subject: str = "",
     ) -> RecordId:  # fmt: skip
-        """Add the `change` record of a transition `move`, such as ("NewReplica", "OnlineReplica"); return its id.
+        """Add the `change` record of the transition `move` (from, to) of `subject`, by default the line's; return its id.
 
-        With `write`, "create" or "set", the transition writes `leadership` to the state znode. `inferred` names values without
-        log line.
+        With `write`, "create" or "set", the transition writes `leadership`. `inferred` names values without a log line.
         """
+        # A `move` is such as ("NewReplica", "OnlineReplica"); the write is that of the state znode.
         memory, controller, epoch = self.memory, line.facts["controller"], line.facts["epoch"]
         subject = subject or line.subject
         written: dict[str, Any] = {}

@@ -106,13 +106,13 @@ class ReassignmentLines:
             self._request(controller, RECORD)
 
     def _request(self, by: int | None, inferred: str | None) -> None:
-        """Record that the broker `by` writes the running reassignments to ZooKeeper, or that none runs any more.
+        """Record that the broker `by`, None for a client, writes the running reassignments to ZooKeeper.
 
-        `inferred` names the values that no log line has; "record" stands for all values.
+        `inferred` is "record" if no log line shows the write, "time" if none has its time, else None.
         """
         self._read &= self._targets.keys()
         if not self._targets:
-            # Without a reassignment the broker deletes the znode.
+            # Without a running reassignment the znode is deleted.
             self.memory.delete(by, None, inferred, REASSIGN_PARTITIONS)
             return
         asked = [

@@ -58,7 +58,9 @@ NODE = re.compile(r"(?:\(id: |^id:|^Node\(|^)(\d+)(?: rack|,|$)")
 class Sent(NamedTuple):
     """A request that has no response yet."""
 
+    # "LeaderAndIsr", "UpdateMetadata" or "StopReplica".
     api: str
+    # The controller epoch.
     epoch: int
     # The number of the batch of requests in lines up to 0.8.2, else None.
     correlation: int | None
@@ -100,6 +102,7 @@ class Channel:
     def __init__(self, ends: tuple[int, int]) -> None:
         # How many processes of the sender and of the receiver have ended; the next end drops the requests in the channel.
         self.ends = ends
+        # The controller epoch of the requests, None before the first request.
         self.epoch: int | None = None
         self.waiting: deque[Sent] = deque(maxlen=MOST_WAITING)
         # By API and correlation id: requests with a response by a line of the sender or the receiver; the other line may follow.
@@ -110,7 +113,7 @@ class Channel:
     def find(self, apis: Set[str], epoch: int | None, correlation: int | None) -> Sent | None:
         """Return the oldest waiting request of one of these APIs with this epoch and correlation id, None for none.
 
-        A request without a correlation id in its lines can have any correlation id.
+        An argument None is not compared. A request without a correlation id fits every id.
         """
         for sent in self.waiting:
             has_id = correlation is None or sent.correlation in (None, correlation)
@@ -119,7 +122,10 @@ class Channel:
         return None
 
     def has_answer(self, apis: Set[str], correlation: int | None, *, failed: bool) -> bool:
-        """Return whether a line of the receiver has shown the response that a line of the sender is about."""
+        """Return whether a line of the receiver has shown the response that a line of the sender is about.
+
+        The sender's line has the `correlation` id (None: none), possible `apis`, and an error if `failed`.
+        """
         if len(apis) == 1 and correlation is not None:
             return (next(iter(apis)), correlation) in self.answered
         # Up to 1.0 the sender's line has no correlation id, and the receiver has lines about refusals alone.
@@ -241,7 +247,11 @@ class RequestLines:
     def _send(
         self, api: str, controller: int, receivers: Sequence[int], epoch: int, correlation: int | None, inferred: str | None
     ) -> Sent:  # fmt: skip
-        """Record that `controller` sends a request of `api` to the brokers `receivers`; return this request."""
+        """Record that `controller` sends a request of `api` to the brokers `receivers`; return this request.
+
+        `inferred` is "time" or "controller_epoch" if no log line has this value, else None.
+        """
+        # `correlation` is None if the log line has no correlation id.
         memory = self.memory
         memory.ensure_running(controller)
         empty: dict[str, tuple[str, dict[str, Any]]] = {
@@ -264,7 +274,10 @@ class RequestLines:
         return sent
 
     def _respond(self, controller: int, receiver: int, sent: Sent, correlation: int | None, error: str) -> None:
-        """Record the response to a request, and that of each request before it in the channel: these have no line."""
+        """Record the response with `error` to the request `sent`, and inferred responses to the requests before it.
+
+        `correlation` is the id in the log line, None without an id.
+        """
         group, channel = self._groups.get(controller), self._channel(controller, receiver)
         channel.note_answer(sent, correlation)
         if group is not None and group.id == sent.id:
