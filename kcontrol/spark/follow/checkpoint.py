@@ -35,19 +35,24 @@ class Checkpoint(msgspec.Struct):
 
     # The files and folders that are followed.
     paths: list[str]
+    # The version of the form of `state.json`.
     version: int = VERSION
     # The number of the last round; a round reads the bytes that the files have gained.
     round: int = 0
+    # The number in the id of the next new file, such as 7 for "f7".
     next_id: int = 1
+    # The log files that were found so far; a file that is gone stays in the list, unless another file has its content.
     files: list[Followed] = []
     # The folder with the rows of a round -> file id -> a line number: rows from this line on have been read again by a later
     # round, because the file's last record went on. None: all rows count.
     parts: dict[str, dict[str, int | None]] = {}
-    # A description of the tables that were published last; `counts` has their numbers of lines.
+    # A description of the tables that were published last, "" before the first tables.
     published: str = ""
+    # The numbers of files and lines in these tables: the fields of `log_tables.Written` but `refused`.
     counts: dict[str, int] = {}
-    # With --redact: the mark of the redaction, and the kind of each name that was found, by the former name.
+    # The mark of the redaction, None without --redact.
     redacted: dict[str, Any] | None = None
+    # With --redact: the kind of each name that was found, such as "topic", by the former name.
     names: dict[str, str] = {}
 
 

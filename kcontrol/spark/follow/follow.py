@@ -44,22 +44,24 @@ class Following(NamedTuple):
     """The arguments of `kcontrol pipeline logs --follow`."""
 
     spark: SparkSession
+    # The log files and the folders with log files.
     paths: Sequence[Path]
+    # The folder of the tables.
     out: Path
+    # The time and the topic of the log records in the tables.
     chosen: Chosen
     # Called with the name of each step.
     report: Report
     # Whether the tables of runs, such as `leaderships`, are written too.
     of_runs: bool = True
-    # The names that stable names replace.
+    # The kinds of names that stable names replace, None without --redact.
     redact: Redaction | None = None
 
 
 def follow(asked: Following, checkpoint: Checkpoint, *, once: bool, wait: Callable[[], object]) -> Iterator[Written]:
-    """Read the growing log files repeatedly; after each change publish tables, and yield their numbers of lines.
+    """Read the log files of `asked` repeatedly; after each change publish tables, and yield their numbers of lines.
 
-    Call `wait` between two reads. With `once`, end when all bytes are in the tables. Raises UserError if the tables cannot be
-    written.
+    Call `wait` between reads. With `once`, end after reading all bytes. Raises UserError for a failed write.
     """
     while True:
         _look(asked, checkpoint)
@@ -77,7 +79,7 @@ def follow(asked: Following, checkpoint: Checkpoint, *, once: bool, wait: Callab
 
 
 def _look(asked: Following, checkpoint: Checkpoint) -> list[NoLog]:
-    """Scan the followed paths, and update the checkpoint's files; return the files that are no logs.
+    """Scan the paths of `asked`, and update the checkpoint's files; return the files that are no logs.
 
     Raises UserError if no file is a log.
     """
@@ -95,10 +97,7 @@ def _look(asked: Following, checkpoint: Checkpoint) -> list[NoLog]:
 
 
 def _read(asked: Following, checkpoint: Checkpoint) -> bool:
-    """Read up to 256 MiB (ROUND_BYTES) of the unread log bytes; return whether unread bytes are left.
-
-    `_look` has found these bytes.
-    """
+    """Read up to 256 MiB (ROUND_BYTES) of the bytes that `checkpoint` has as unread; return whether unread bytes are left."""
     unread = [file for file in checkpoint.files if file.unread or not checkpoint.parts]
     if not unread:
         return False
@@ -152,10 +151,11 @@ def _add_part(asked: Following, checkpoint: Checkpoint, slices: Sequence[Slice])
 
 
 def _redacted(asked: Following, checkpoint: Checkpoint, redaction: Redaction, logs: Sequence[LogFile]) -> list[LogFile]:
-    """Return copies of the log files `logs` with stable names, and store new names in the checkpoint.
+    """Return copies of the log files `logs` with the stable names of `redaction`, and store new names in the checkpoint.
 
-    The rows of earlier rounds may contain a new name where it was not recognised as a name: it is replaced there too.
+    A new name is replaced in the rows of earlier rounds too.
     """
+    # Earlier rows may contain a new name, because it was not recognised as a name there.
     names = Names(redaction, checkpoint.names)
     for log in logs:
         names.learn_file(log)
@@ -189,9 +189,9 @@ def _ends_line(path: Path) -> bool:
 
 
 def _enter(checkpoint: Checkpoint, part: str, item: Slice, log: LogFile, last: int | None) -> None:
-    """Note in the checkpoint that a slice of a log file was read, and that its rows are in the folder `part`.
+    """Note in the checkpoint that the slice `item`, whose LogFile is `log`, was read into the folder `part`.
 
-    `last` is the number of the first line of the slice's last record, None without a record.
+    `last` is the first line of the last record in the slice, None without a record.
     """
     file = item.file
     for files in checkpoint.parts.values():
@@ -236,11 +236,12 @@ def _merge(asked: Following, checkpoint: Checkpoint, rows: DataFrame) -> None:
 
 
 def _rows(asked: Following, checkpoint: Checkpoint, shown: dict[str, tuple[str, int]]) -> DataFrame:
-    """Return the rows of all rounds so far; each round wrote the new lines of the files as one part.
+    """Return the log records and rejected lines of all rounds, each from its latest round.
 
-    `shown` maps a file's id to its name in the rows, and to the number of the first line that is left out.
+    `shown` maps a file's id to its name, and to the first line to leave out: its record may grow.
     """
-    # A later part repeats a file's last record; the rows of the earlier part are left out from there on.
+    # The columns are those of `parsed`. Each round wrote the new lines of the files as one part. A later part repeats a file's
+    # last record: the rows of the earlier part are left out from there on. ALL_LINES leaves out no line.
     counts = [
         (part, id, shown[id][0], min(shown[id][1], ALL_LINES if until is None else until))
         for part, files in checkpoint.parts.items()
@@ -256,9 +257,9 @@ def _rows(asked: Following, checkpoint: Checkpoint, shown: dict[str, tuple[str, 
 
 
 def _described(chosen: Chosen, checkpoint: Checkpoint, refused: Sequence[NoLog]) -> str:
-    """Return a text that says which lines of which files, and which time and topic, the tables are made from.
+    """Return a text about the lines and files of `checkpoint`, and `chosen` time and topic, that tables show.
 
-    If this text has changed since the last round, the tables must be written again. `refused` are files that are no log.
+    If the text has changed, the tables must be written again. `refused` are files without a log.
     """
     files = [(file.id, file.path, file.gone, file.seen, file.unread) for file in checkpoint.files]
     return repr((list(map(str, chosen)), checkpoint.round, sorted(files), [(str(item.path), item.reason) for item in refused]))

@@ -36,12 +36,15 @@ Stamp = tuple[int, int, int, int]
 class Followed(msgspec.Struct):
     """A log file, and the part of it that was read."""
 
+    # "f1", "f2" and so on; a renamed file keeps its id.
     id: str
     # Its name when the folder was last listed.
     path: str
+    # Device, inode, size and last change at that time.
     stamp: Stamp
     # The first `seen` bytes were read; of a compressed file, unpacked bytes.
     seen: int = 0
+    # The number of lines in these bytes.
     lines: int = 0
     # The fingerprint of these bytes, "" if a compressed file is damaged.
     content: str = ""
@@ -63,6 +66,7 @@ class Present(NamedTuple):
     """A file that a scan of the followed paths found; `reason` is None if the file is read as a log, else why it is not read."""
 
     path: Path
+    # Device, inode, size and last change; zeros if the file cannot be opened.
     stamp: Stamp
     reason: str | None
 
@@ -127,7 +131,7 @@ def _present(paths: Sequence[Path], out: Path, known: Sequence[Followed]) -> Ite
 
 
 def _listed(paths: Sequence[Path], known: Sequence[Followed]) -> list[Path]:
-    """Return the log files in `paths`, and files such as "server.log.1" to which a rotation has renamed a followed file."""
+    """Return the log files in `paths`, and files such as "server.log.1" to which a rotation has renamed a file in `known`."""
     if not known:
         return log_files(paths)
     inodes = {file.stamp[:2] for file in known}
