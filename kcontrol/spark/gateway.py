@@ -301,7 +301,7 @@ def _check_open_session(master: str) -> None:
 
 
 def _cluster_session(master: str, settings: dict[str, str]) -> "SparkSession":
-    """Return a session on the standalone cluster `master` with at least one executor; the executors have the package kcontrol.
+    """Return a session with these settings of Spark on the standalone cluster `master`; its executors have the package kcontrol.
 
     Raises SparkProblem if the master refuses the session, or if no executor starts.
     """
@@ -309,6 +309,7 @@ def _cluster_session(master: str, settings: dict[str, str]) -> "SparkSession":
 
     try:
         spark = _session(master, settings)
+        # A session has at least one executor.
         await_executor(spark, master)
         if _gateway is not None:
             ship_code(spark, _gateway.folder)

@@ -108,7 +108,7 @@ def _cancel_jobs() -> bool:
 
 
 def _lines(problem: BaseException, shell: Any) -> list[str]:
-    """Return the lines that a cell shows for an error of Java: one sentence if its job was cancelled by an interrupt."""
+    """Return the lines that a cell of IPython's `shell` shows for an error of Java: one sentence if an interrupt caused it."""
     handler = signal.getsignal(signal.SIGINT)
     if isinstance(handler, CancelJobs) and handler.has_cancelled:
         return [CANCELLED]

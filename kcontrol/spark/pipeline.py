@@ -72,9 +72,9 @@ def write_runs(
     spark: SparkSession, paths: Sequence[Path], out: Path, report: Report = lambda *_: None, chosen: Chosen = ALL,
     redact: Redaction | None = None,
 ) -> Written:  # fmt: skip
-    """Write the tables of the runs in `paths`, and of the runs that `out` has already, as Parquet into `out`.
+    """Write the tables of the runs in `paths` and of the runs in `out` into `out`; `redact` replaces names.
 
-    Raises UserError if no readable journal began in the time of `chosen`, or `out` holds other files.
+    Raises UserError if no journal began in the time of `chosen`, or `out` holds other files.
     """
     found, refused = journals_of(paths)
     if not found:
@@ -125,7 +125,7 @@ def _damaged(spark: SparkSession, journals: Sequence[JournalOfRun]) -> list[Refu
 def sentences(out: Path) -> Iterator[None]:
     """Raise UserError with one sentence if the `with` block fails by a file system error or because Java ended.
 
-    If the block raises UserError, for these reasons or any other, the unfinished tables are deleted.
+    If the block raises UserError, for any reason, the unfinished tables in `out` are deleted.
     """
     try:
         yield
@@ -146,7 +146,8 @@ def sentences(out: Path) -> Iterator[None]:
 
 
 def _refusal(out: Path, reason: str) -> UserError:
-    """Return the error for tables that cannot be written; delete the unfinished tables, which may fill the disk."""
+    """Return the error, with its `reason`, for tables that cannot be written to `out`; delete the unfinished tables there."""
+    # The unfinished tables may fill the disk.
     shutil.rmtree(out / NEW, ignore_errors=True)
     return UserError(f"The tables cannot be written to {out}: {reason}; make room, or name another folder.")
 
@@ -226,7 +227,7 @@ def publish(out: Path, tables: Sequence[str] = spark_views.TABLES) -> None:
 def _write(
     spark: SparkSession, journals: Sequence[JournalOfRun], former: DataFrame | None, out: Path, report: Report, topic: str | None
 ) -> dict[str, int]:
-    """Write all tables into the folder `out/_new`; return the number of rows of each table by its name.
+    """Write all tables, limited to `topic`, into `out/_new`; return the number of rows of each table by its name.
 
     The records of `journals` replace those of the same runs in `former`, the former table `journal`.
     """

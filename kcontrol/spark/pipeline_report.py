@@ -65,7 +65,7 @@ def runs(
 ) -> bool:
     """Write the tables of the runs in `paths` to `out`; return whether all files are undamaged journals.
 
-    `say` prints a line. Raises UserError for `paths` without a journal, if `out` holds other files, and without Spark.
+    `chosen` limits rows, `redact` replaces names; `master` None means local Spark. Raises UserError for wrong arguments.
     """
     _check(master)
     for path in paths:
@@ -95,9 +95,9 @@ def logs(
     master: str | None = None,
     redact: Redaction | None = None,
 ) -> bool:
-    """Write the tables of the broker logs in `paths` to `out`; return whether all files are logs of Kafka.
+    """Write the tables of the broker logs in `paths` to `out`; return whether all files are logs.
 
-    `say` prints a line of text. Raises UserError for wrong `paths`, for an `out` that holds other files, and without Spark.
+    `chosen` limits rows, `redact` replaces names; `master` None means local Spark. Raises UserError for wrong arguments.
     """
     log_files(paths)
     _check(master)
@@ -129,12 +129,11 @@ def follow_logs(
     paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen = pipeline.ALL, master: str | None = None,
     redact: Redaction | None = None, *, once: bool = False,
 ) -> bool:  # fmt: skip
-    """Write the tables of the broker logs in `paths` to `out`, again whenever the logs have grown, until Ctrl-C.
+    """Write the tables of the logs in `paths` to `out` after each growth, with `once` only once; return whether all are logs.
 
-    With `once`, end when all present lines are written. Return False if some file is no log. Raises UserError for wrong paths,
-    for an `out` with other files, and without Spark.
+    `chosen` limits rows, `redact` replaces names. Raises UserError for wrong arguments.
     """
-    # After Ctrl-C the result is True.
+    # Ctrl-C ends the command, and the result is True then. `master` is Spark's address, None for a local Spark.
     _check(master)
     begin, last = time.monotonic(), "No table was written."
     try:
@@ -158,7 +157,7 @@ def follow_logs(
 def offsets(paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen, redact: Redaction | None = None) -> bool:
     """Write the tables of the segments of `__consumer_offsets` in `paths` to `out`; return whether all files are segments.
 
-    `say` prints a line of text. Raises UserError for wrong `paths`, for an `out` that holds other files, and without Spark.
+    `chosen` limits rows, `redact` replaces names, `say` prints a line. Raises UserError for wrong arguments.
     """
     segments(paths)
     pipeline.claim(out, offset_tables.TABLES, offset_tables.FORMAT)

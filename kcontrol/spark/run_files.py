@@ -50,6 +50,7 @@ class Refused(NamedTuple):
 
 
 class _First(msgspec.Struct):
+    # The first line of a journal: the record of kind `run`, with the settings of the run as fields.
     kind: str
     at_ms: int
     fields: dict[str, object]

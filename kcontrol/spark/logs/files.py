@@ -34,6 +34,7 @@ class Damaged(NamedTuple):
     length: int
     # The first kilobyte of the line.
     start: str
+    # A sentence: the line is too long, or its compressed bytes are damaged.
     reason: str
 
 

@@ -52,6 +52,7 @@ class Layout(NamedTuple):
     whole: str
     # The groups of `whole` for time, level, logger and message.
     order: tuple[int, int, int, int]
+    # The logger stands in parentheses after the message.
     logger_at_end: bool = False
     # The logger has no package.
     short_logger: bool = False
@@ -168,7 +169,7 @@ def _to_tail(lines: Column) -> Column:
 
 
 def fields_of(text: Column, layout: Column) -> Column:
-    """Return the array [time, level, logger, message] of a log record from its text without stack trace."""
+    """Return the array [time, level, logger, message] of a log record from its text without stack trace and its layout's name."""
     found: Column | None = None
     for item in LAYOUTS:
         order = BETWEEN.join(f"${group}" for group in item.order)

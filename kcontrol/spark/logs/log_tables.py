@@ -47,6 +47,7 @@ LOCAL_MS = "unix_millis(CAST(local_time AS TIMESTAMP))"
 REFUSED = "file STRING, n BIGINT, reason STRING, length BIGINT, raw STRING"
 PARTITIONS, COALESCES = "spark.sql.shuffle.partitions", "spark.sql.adaptive.coalescePartitions.enabled"
 LINES_OF_A_PARTITION = 250_000
+# A function that is called with the name of each step, such as "reading records".
 Report = Callable[[str], None]
 
 
@@ -61,8 +62,9 @@ class Written(NamedTuple):
     files: int
     # The sum of the five numbers below.
     lines: int
-    # First lines of records with facts; `other`: without.
+    # First lines of records with facts.
     facts: int
+    # First lines of records without facts.
     other: int
     # Lines that continue a record.
     continuations: int
@@ -76,10 +78,12 @@ def write_logs(
     spark: SparkSession, paths: Sequence[Path], out: Path, report: Report = lambda _: None, chosen: Chosen = ALL,
     *, of_runs: bool = False, redact: Redaction | None = None,
 ) -> Written:  # fmt: skip
-    """Write the tables of the broker logs in `paths` as Parquet into `out`, in place of earlier tables.
+    """Write the tables of the broker logs in `paths` as Parquet into `out`.
 
-    `chosen` limits time and topic, `of_runs` adds the tables of runs, `redact` replaces names. Raises UserError without a log.
+    `chosen` limits time and topic, `of_runs` adds tables of runs, `redact` replaces names, `report` gets each step. Raises
+    UserError without a log.
     """
+    # Earlier tables are replaced at the end.
     names = log_files(paths)
     claim(out, ALL_TABLES, FORMAT)
     with sentences(out):
@@ -129,10 +133,11 @@ def write_tables(
     spark: SparkSession, parsed_rows: DataFrame, files: Sequence[LogFile], refused: list[NoLog], sizes: Sequence[int | None],
     folder: Path, report: Report, chosen: Chosen, *, of_runs: bool,
 ) -> tuple[Written, Sequence[str]]:  # fmt: skip
-    """Write the tables `records` and `rejected`, and with `of_runs` tables of runs such as `elections`, into `folder`.
+    """Write `records`, `rejected` and, with `of_runs`, the tables of runs from `parsed_rows`, the rows of `files`, into `folder`.
 
-    Return the numbers of lines, and the names of the tables of runs. `sizes` has the sizes of the files `refused`.
+    Return counts of lines, and names of the tables of runs. `sizes` are the sizes of `refused`.
     """
+    # The files `refused` are no logs; a size is None for a file that is gone.
     rows = _with_local_time(parsed_rows)
     report("writing tables")
     with small_partitions(spark, files):

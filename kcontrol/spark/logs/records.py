@@ -72,10 +72,11 @@ def parsed(spark: SparkSession, files: Sequence[LogFile]) -> DataFrame:
 
 
 def _numbered(spark: SparkSession, files: Sequence[LogFile], names: DataFrame) -> DataFrame:
-    """Return one row per line that Spark reads: `n` is its number, `first` that of the first line of its log record.
+    """Return one row per line of `files` that Spark reads: `n` is its number, `first` that of its record's first line.
 
-    Columns: uri, n, raw (the text), length, unclean, wrap, layout, reason (of a rejected line), first.
+    Columns: uri, n, raw (text), length, unclean, wrap, layout, reason (if rejected), first.
     """
+    # `names` has the damaged lines of each file, which Spark does not read.
     in_order = Window.partitionBy("uri").orderBy("block", "place")
     counted = _starts(spark, files).withColumn("n", sql.row_number().over(in_order).cast("bigint"))
     counted = counted.withColumn("end", sql.sum("length").over(in_order))

@@ -75,7 +75,7 @@ def words() -> frozenset[str]:
 
 
 def redacted(found: Sequence[LogFile | NoLog], paths: Sequence[Path], names: Names, copies: Path) -> list[LogFile | NoLog]:
-    """Return copies of the log files of `paths` in `copies`, with stable names for topics, hosts and clients (topic-1).
+    """Return copies in the folder `copies` of the log files `found` in `paths`, with stable names, such as "topic-bdfghjkmnp".
 
     A file that is no log is not copied; its path gets stable names too.
     """
@@ -101,7 +101,7 @@ def shown(path: Path, root: Path, names: Names) -> Path:
 
 
 def file_without_names(file: NoLog, root: Path, names: Names) -> NoLog:
-    """Return `file`, which is no log, with stable names in place of the names in its path and in its reason."""
+    """Return `file`, which is no log, with stable names in place of the names in its path, from `root` on, and in its reason."""
     path = shown(file.path, root, names)
     return NoLog(path, names.replaced(file.reason.replace(str(file.path), str(path))))
 

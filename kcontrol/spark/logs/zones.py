@@ -21,6 +21,7 @@ ZONES = "folder STRING, begin_ms BIGINT, end_ms BIGINT, offset_minutes INT, foun
 class Start(NamedTuple):
     """A log line about the start of a broker with two times: the local time, and the milliseconds since 1970 in UTC."""
 
+    # The path of the log file.
     file: str
     # The number of the line in the file.
     n: int

@@ -90,10 +90,12 @@ def write_offsets(
     spark: SparkSession, paths: Sequence[Path], out: Path, report: Report = lambda _: None, chosen: Chosen = ALL,
     redact: Redaction | None = None,
 ) -> Written:  # fmt: skip
-    """Write the tables of the `__consumer_offsets` segments in `paths` to `out` as Parquet, replacing former tables.
+    """Write the tables of the `__consumer_offsets` segments in `paths` to `out` as Parquet.
 
-    `chosen` limits the rows. Raises UserError for a path without segments, BytesLost if a byte is in no row.
+    `chosen` limits rows, `redact` replaces names, `report` gets each step. Raises UserError without segments, BytesLost for a
+    byte in no row.
     """
+    # Former tables are replaced at the end.
     found = segments(paths)
     claim(out, TABLES, FORMAT)
     with sentences(out):
@@ -118,9 +120,9 @@ def write_offsets(
 
 
 def _tuples(segment: Segment, shown: str, redact: Redaction | None = None) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of a segment file as tuples: `shown`, its partition number, and the values of the Row.
+    """Yield the rows of a segment file as tuples: its path `shown`, partition number, and the values of the Row.
 
-    `shown` is the path in the tables. If the file cannot be read, yield one row of kind "rejected" with the reason.
+    `redact` replaces names. If the file cannot be read, yield one "rejected" row.
     """
     of = (shown, segment.log_partition)
     try:
@@ -132,9 +134,9 @@ def _tuples(segment: Segment, shown: str, redact: Redaction | None = None) -> It
 
 
 def _checked(table: DataFrame, found: Sequence[tuple[Segment, str]]) -> tuple[int, int, list[str]]:
-    """Return the number of records, the number of transaction markers, and a sentence for each file without a record.
+    """Return the numbers of records and of transaction markers in `table`, and a sentence for each file without a record.
 
-    Raises BytesLost if the lengths of a file's rows do not add up to its size.
+    `found` has (segment, its path in `table`). Raises BytesLost if a segment's rows lack bytes.
     """
     sums = table.groupBy("file").agg(
         sql.sum("length").alias("length"), sql.count_if(~sql.col("kind").isin("rejected", "empty")).alias("records"),

@@ -20,7 +20,7 @@ ROOT, KAFKAS = "segments", re.compile(r"\d{20}\.log")
 def shown_path(path: Path, root: Path, redaction: Redaction) -> str:
     """Return the path of a segment relative to the folder `root`.
 
-    If hosts are replaced, a stable name stands for each folder and file whose name is not Kafka's.
+    If `redaction` replaces hosts, a stable name stands for each folder and file whose name is not Kafka's.
     """
     *folders, name = Path(os.path.relpath(path, root)).parts
     if "host" in redaction.kinds:
@@ -30,7 +30,7 @@ def shown_path(path: Path, root: Path, redaction: Redaction) -> str:
 
 
 def redacted(row: Row, redaction: Redaction) -> Row:
-    """Return a row about a record of a segment file with stable names in place of the names of the chosen kinds."""
+    """Return a row about a record of a segment file with stable names in place of the names that `redaction` replaces."""
     fields = row.fields
     if fields is None:
         return row

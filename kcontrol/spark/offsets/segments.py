@@ -82,7 +82,9 @@ class Row(NamedTuple):
     # "commit", "group", "tombstone", "marker" (the end of a transaction), "empty" (a batch), "unread" (a record that cannot be
     # read) or "rejected" (bytes that are no batch).
     kind: str
+    # The offset of the record; of a damaged batch the offset in its head; else None.
     log_offset: int | None = None
+    # The record's timestamp, None if the record has none.
     time_ms: int | None = None
     # None outside of transactions.
     producer_id: int | None = None
@@ -90,6 +92,7 @@ class Row(NamedTuple):
     fields: dict[str, Any] | None = None
     # None unless the row is a marker.
     is_commit: bool | None = None
+    # A sentence that says why the record or the bytes cannot be read; None for any other row.
     reason: str | None = None
 
 

@@ -77,7 +77,7 @@ def names_of(redaction: Redaction) -> Names:
 
 
 def run_name(run: str, redaction: Redaction) -> str:
-    """Return the name of a run, `run`; if hosts are replaced, a stable name stands for each folder in it.
+    """Return the name of a run, `run`; if `redaction` replaces hosts, a stable name stands for each folder in it.
 
     A stable name also stands for a file name that a lab has not made.
     """

@@ -46,7 +46,7 @@ EMPTY = "The tables have no row about this."
 
 
 def html_report(title: str, runs: Sequence[RunTimes], found: Sequence[Section], zone: str | None = None) -> str:
-    """Return the report as the text of a HTML page.
+    """Return the report about `runs`, with the sections `found`, as the text of a HTML page.
 
     `zone` describes the time zone of the broker logs, such as "in UTC"; None for a report about runs.
     """
@@ -65,7 +65,7 @@ def html_report(title: str, runs: Sequence[RunTimes], found: Sequence[Section], 
 
 
 def _evidence(found: Sequence[Section], zone: str | None) -> str:
-    """Return sentences about the zone of the log's times and the values that no log line has (inferred values).
+    """Return sentences about the zone of the log's times, and the number of rows with inferred values in each section `found`.
 
     Return "" for a report on runs, whose `zone` is None.
     """
@@ -120,9 +120,9 @@ def _head(words: str, id: str = "", css: str = "") -> str:
 
 
 def _overview(runs: Sequence[RunTimes], found: Sequence[Section], numbers: Mapping[str, int]) -> str:
-    """Return the page's first table as HTML: a row for each run, with the number of rows of each section.
+    """Return the page's first table as HTML: a row for each run, with the number of its rows in each section `found`.
 
-    Sections are such as "Rebalances". `numbers` maps a run's name to its number in link ids, from 1.
+    `numbers` maps a run's name to its number in link ids, from 1.
     """
     counts = {section.id: section.by_run() for section in found}
     rows = []
@@ -212,7 +212,7 @@ def _section(section: Section, numbers: Mapping[str, int]) -> str:
 def _counts(section: Section, numbers: Mapping[str, int]) -> str:
     """Return a section's table of counts in HTML: a row per run, a column per key, such as a reason, and totals.
 
-    A section of the report has one subject, such as rebalances.
+    `numbers` maps a run's name to its number in link ids, from 1.
     """
     counts, keys = section.counts(), section.keys
     named = [_head(key, f"{section.id}-k{place}", "number") for place, key in enumerate(keys)]
@@ -248,8 +248,9 @@ def _durations(section: Section) -> str:
 def _rows(section: Section, numbers: Mapping[str, int]) -> str:
     """Return the section's rows in HTML, one table per run and key; the key is, for example, the reason of a rebalance.
 
-    The numbers in the table of counts (`_counts`) are links to these tables.
+    `numbers` maps a run's name to its number in link ids, from 1.
     """
+    # The numbers in the table of counts (`_counts`) are links to these tables.
     places = {key: place for place, key in enumerate(section.keys)}
     parts, last, last_run = ["<h3>Rows</h3>"], ("", ""), ""
     heads = [_head(words) for words in ("record", *(column.replace("_", " ") for column in section.columns))]

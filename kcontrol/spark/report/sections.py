@@ -24,6 +24,7 @@ class Section(NamedTuple):
 
     # The ids of all links into the section begin with this text.
     id: str
+    # The heading, such as "Offline windows".
     title: str
     # The name of the key by which rows are counted, such as "reason".
     key: str
@@ -69,6 +70,7 @@ class Durations(NamedTuple):
     """The durations in ms of the section's rows with the key `key`: number, sum, median, and the longest row."""
 
     key: str
+    # The number of these rows, whose events have ended.
     ended: int
     total_ms: int
     median_ms: int
