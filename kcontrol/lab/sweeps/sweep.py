@@ -31,9 +31,13 @@ if TYPE_CHECKING:
 LEAST_SESSION_MS, MOST_SESSION_MS = 6_000, 30_000
 """group.min.session.timeout.ms, and replica.lag.time.max.ms of 2.8: no run of a sweep has a slow follower (`timed_run.py`)."""
 SECONDS = 20.0
+# The settings of a cell; `session` is in ms.
 CELL = {"replication": "int64", "unclean": "bool", "session": "int64"}
+# The number of all runs of a cell, and the number of its runs without measures.
 COUNTS = {"runs": "int64", "failed": "int64"}
+# Each value of a cell (a share of runs for `offline` and `lost`, else a median) with the ends of its 95 % interval.
 ESTIMATES = {f"{name}{end}": "Float64" for name in ("offline", "lost", "rebalance_ms", "moved") for end in ("", "_low", "_high")}
+# The measures of one run: fields of `timed_run.Outcome`.
 MEASURES = {"offline": "Int64", "lost": "Int64", "rebalance_ms": "Int64", "moved": "Int64"}
 TABLES = {
     "cells": CELL | COUNTS | ESTIMATES,
@@ -163,9 +167,9 @@ def sweep(
 def play(
     job: Job, cells: Sequence[Cell], runs: int, seconds: float, spark: SparkSession | None, report: Report = lambda *_: None
 ) -> Sweep:
-    """Play `runs` runs of each cell, a combination of settings, in child processes or on `spark`; return a Sweep.
+    """Play `runs` runs of `job` for each of `cells` in child processes, or with `spark` on its executors; return a Sweep.
 
-    A run fails after `seconds`. `report` gets the numbers of ended and of all runs.
+    A run fails after `seconds`. `report` gets the numbers of ended and all runs.
     """
     check(job, cells, runs, seconds)
     tasks = [Task(cell, number) for cell in cells for number in range(1, runs + 1)]

@@ -95,7 +95,7 @@ class RunFailed(Exception):
 
 
 def outcome(job: Job, task: Task) -> Outcome:
-    """Play one run and return its measures: outages, lost records, the longest rebalance, and moved partitions.
+    """Play the run `task` of the sweep `job`; return its outages, lost records, longest rebalance, and moved partitions.
 
     If the run or a learner's function fails, `failed` has the reason.
     """
@@ -109,9 +109,9 @@ def outcome(job: Job, task: Task) -> Outcome:
 
 
 def play(job: Job, task: Task) -> tuple[World, int]:
-    """Play a run of a sweep; return the simulated cluster at its end, and the virtual ms at which the events began.
+    """Play the run `task` of the sweep `job`; return the cluster at its end, and the virtual ms at which the events began.
 
-    The scenario's events follow the start of the brokers. Raises RunFailed if a learner's function fails.
+    The events follow the brokers' start. Raises RunFailed if a learner's function fails.
     """
     # The seed of the sweep, the cell and the number of the run determine the run.
     chance = random.Random(f"{job.seed} {task.cell} {task.number}")
