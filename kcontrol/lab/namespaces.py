@@ -67,7 +67,7 @@ class Zk(Namespace[LabT]):
         return self._lab._act("set", self._lab._there(path), arguments.words(data, "A znode's data", ""))
 
     def create(self, path: str, data: str = "") -> LabT:
-        """Create the persistent znode `path`. Raises UserError if it exists, or if its parent does not exist."""
+        """Create the persistent znode `path` with this data. Raises UserError if it exists, or if its parent does not exist."""
         arguments.words(path, "A znode's path", "/x")
         arguments.words(data, "A znode's data", "")
         if path in self._lab.state["znodes"]:

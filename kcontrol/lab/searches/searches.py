@@ -148,7 +148,7 @@ def searched(
 ) -> Found | NotFound:
     """Search the runs from `world` for a shortest one that breaks `promise`: return Found with it, else NotFound.
 
-    `budget` bounds the search. `begin` returns a new lab in the state of `world`.
+    `budget` bounds the search; `begin` returns a new lab in this state. With `spark` its executors search.
     """
     began = time.monotonic()
     if (session := arguments.spark_session(spark)) is not None:

@@ -56,7 +56,7 @@ def _is_target(value: object) -> bool:
 
 
 def request_text(state: folded_state.State, targets: Mapping[str, list[int] | None]) -> str:
-    """Return the JSON that Kafka's tool writes into `/admin/reassign_partitions`.
+    """Return the JSON that Kafka's tool writes into `/admin/reassign_partitions` for `targets`, brokers by partition.
 
     Raises UserError if this znode exists, and for a target None: this znode cannot cancel a reassignment.
     """

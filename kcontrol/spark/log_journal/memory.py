@@ -56,6 +56,7 @@ class Memory:
     `inferred` names a record's values that no log line has; "record" means all, None none.
     """
 
+    # The argument `cause` is the id of the record that caused the new record, None if no cause is known.
     def __init__(self, records: Records) -> None:
         self.records, self.line = records, Line("", 0, 0, "", {}, None)
         self.alive: set[int] = set()
@@ -73,7 +74,7 @@ class Memory:
 
         `inferred` names values without a log line, such as "isr, leader_epoch"; "record" means all, None none.
         """
-        # `cause` is the record that has caused the new record, None if it is not known. The record has the place of the line.
+        # The record also has the file and the number of this line.
         node, incarnation = (OUTSIDE, 0) if by is None else (by, self.incarnations[by])
         mark = {"inferred": inferred} if inferred else {}
         return self.records.add(node, incarnation, kind, cause, self.line.at_ms, fields | {"line": self.line.place} | mark)

@@ -72,7 +72,7 @@ def journal_words() -> frozenset[str]:
 
 
 def names_of(redaction: Redaction) -> Names:
-    """Return an empty collection for the names that will be found in journals."""
+    """Return an empty collection for the names in journals of the kinds that `redaction` replaces."""
     return Names(redaction, known_words=journal_words())
 
 
