@@ -109,7 +109,7 @@ def outcome(job: Job, task: Task) -> Outcome:
 
 
 def play(job: Job, task: Task) -> tuple[World, int]:
-    """Play the run `task` of the sweep `job`; return the cluster at its end, and the virtual ms at which the events began.
+    """Play the run `task` of the sweep `job`; return the cluster at the end, and the virtual ms when the events began.
 
     The events follow the brokers' start. Raises RunFailed if a learner's function fails.
     """
