@@ -60,7 +60,7 @@ ROOM_LINES = {
 LAB_FILES = 20  # a folder of the lab
 # Docstrings of functions and classes with more words than this are counted; the number may only fall. A line that begins with
 # `Source:`, and indented lines about arguments, columns and fields, do not count.
-DOCSTRING_WORDS, LONG_DOCSTRINGS = 45, 38
+DOCSTRING_WORDS, LONG_DOCSTRINGS = 45, 36
 # What a learner reads of 2.8 in a weekend: the values of every room, the controller without `earlier/`, and the driver.
 WEEKEND, WEEKEND_LINES, CONTROLLER_FILES = ("core", "controller", "driver"), 4_200, 24
 JAVASCRIPT_LINES = 1_842
