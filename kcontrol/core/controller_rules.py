@@ -357,7 +357,7 @@ class Rules:
         doc="Whether a starting broker takes a block of producer ids (KIP-730).")
 
     def with_changes(self, **changes: Any) -> Rules:
-        """Return a copy in which the rules named in `changes` have these values.
+        """Return a copy with the new values of rules in `changes`, such as `fenced_writes=False`.
 
         Raises TypeError for an unknown rule.
         """

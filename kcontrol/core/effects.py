@@ -88,7 +88,7 @@ class ControllerMoved(Exception):
 
 
 class SessionExpired(Exception):
-    """ZooKeeper has expired the session of this broker; raised in a handler at its round trip."""
+    """This broker's session has expired; raised in the handler that waits for ZooKeeper."""
 
 
 # ---------------------------------------------------------------- round trips
@@ -96,7 +96,7 @@ class SessionExpired(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Exists:
-    """Check whether znodes exist; the result has the `Stat` of each path, None for a missing znode.
+    """Check whether znodes exist; the result is a tuple: per path a `Stat`, None without a znode.
 
     `watch` sets a watch on each path, which fires when the znode is created, set or deleted.
     """
@@ -107,7 +107,7 @@ class Exists:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Read znodes; the result has the `Znode` of each path, None for a missing znode.
+    """Read znodes; the result is a tuple with the `Znode` of each path, None for a missing znode.
 
     `watch` sets a watch on each existing znode, which fires when the znode is set or deleted.
     """
@@ -118,7 +118,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Children:
-    """Read child names; the result has a sorted tuple of names per path, None for a missing znode.
+    """Read child names; the result is a tuple: per path the sorted names, None for a missing znode.
 
     `watch` sets a watch for the next creation or deletion of a child.
     """
@@ -160,8 +160,8 @@ class Transaction:
 class FencedTransactions:
     """Independent transactions; since 2.1 each also checks the version of `/controller_epoch`.
 
-    The result has one `TransactionResult` per transaction. If the check fails, the driver throws
-    `ControllerMoved` into the handler.
+    The result is a tuple with one `TransactionResult` per transaction. If the check fails, the
+    driver throws `ControllerMoved` into the handler.
     """
 
     transactions: tuple[tuple[Op, ...], ...]
@@ -190,10 +190,11 @@ class StateChange(NamedTuple):
     target: State
     # The partition's leadership after the transition, or None if the context keeps its value.
     leadership: LeaderAndIsr | None = None
-    # Whether the state znode is created, is set over `leadership.zk_version`, or is not written
-    # (None).
+    # "create" creates the state znode, "set" sets it if its version is `leadership.zk_version`, and
+    # None writes nothing.
     write: Literal["create", "set", None] = None
-    # The election strategy, or another reason, that decided the transition.
+    # What decided the transition: the election strategy, such as "offline", in an election, else a
+    # text such as "leaves the ISR".
     rule: str = ""
 
 
@@ -228,14 +229,15 @@ class Commit:
     and the context stays unchanged.
     """
 
-    # In the result each transition's leadership has the zk version that its write produced.
+    # In the result each transition's leadership has the zk version that its write produced. A
+    # FailedStateChange is only written to the journal.
     changes: tuple[StateChange | FailedStateChange, ...]
 
 
 class LogBatch(NamedTuple):
     """One batch of a partition's log."""
 
-    # The offset of the first record that is left.
+    # The offset of the batch's first record that the log cleaner has not removed.
     base_offset: int
     # Pairs (key, value): the value of a tombstone is None, and the key can be None in a record that
     # no coordinator has written.
@@ -250,9 +252,9 @@ class LogBatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReadLog:
-    """Read this broker's log of a partition: a tuple of `LogBatch` from `offset` on, () at the end.
+    """Read a partition's log on this broker: a tuple of `LogBatch` from `offset` on.
 
-    The result is None if the broker does not lead the partition or has no log.
+    The result is () at the log's end, None if the broker does not lead the partition or has no log.
     """
 
     # The batches are those of one segment that fit into `offsets.load.buffer.size`, at least one.
@@ -389,9 +391,10 @@ class Send:
 class SendToController:
     """Send a request of this broker to the controller; the response arrives as an event."""
 
-    # `AlterIsr` or `ControlledShutdown`.
+    # "AlterIsr" or "ControlledShutdown".
     api: str
-    # The fields of a ControlledShutdown by name, or of an AlterIsr the leadership by partition.
+    # For ControlledShutdown a dict with the keys "broker_id" and "broker_epoch"; for AlterIsr a
+    # dict from each partition to the `LeaderAndIsr` that the leader requests.
     body: Any
     # The receiver; None means the controller that this broker knows, and without one the request
     # waits.
@@ -413,7 +416,7 @@ class Respond:
 class Park:
     """Delay the response to the request with this correlation id until a later `Respond`.
 
-    `key` names the condition for which the response waits; it is a field of the journal record.
+    `key` names what the response waits for, such as "join my-group"; the journal record has it too.
     """
 
     correlation_id: str
@@ -424,10 +427,11 @@ class Park:
 class SetTimer:
     """Start or restart a timer, whose event is queued after `delay_ms`."""
 
+    # The name of the timer, such as "controlled-shutdown-retry".
     timer: str
     delay_ms: int
     event: Any
-    # The handler of the event sets a periodic timer again.
+    # True means that the handler of the event sets the timer again.
     periodic: bool = False
     # True starts no timer and cancels the timer of this name: the delayed operation of Kafka behind
     # the timer is complete already.

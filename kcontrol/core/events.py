@@ -229,7 +229,7 @@ class ZkPartitionReassignment(Event):
 
 @dataclass(frozen=True, slots=True)
 class ApiPartitionReassignment(Event):
-    """An AlterPartitionReassignments request: each partition with its target, or None to cancel.
+    """An AlterPartitionReassignments request: per partition the target replicas, None to cancel.
 
     Source: AlterPartitionReassignments (KIP-455, 2.4 on).
     """

@@ -29,7 +29,7 @@ def is_since(since: str, release: str) -> bool:
 
 
 def value_in_force(rows: Sequence[tuple[str, Any]], release: str) -> Any:
-    """Return the value that holds in `release`: that of the last pair not later than it.
+    """Return the value of the last pair in `rows` whose release is not later than `release`.
 
     A pair is (first release, value), sorted by release. Raises IndexError for a release before all
     pairs.

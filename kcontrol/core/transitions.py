@@ -48,7 +48,7 @@ class Changes:
     # The action of a transition by (source state, target state).
     rows: Mapping[Pair, Callable[..., Any]] = field(default_factory=dict)
     # Leader elections and functions of the group coordinator, by the name of the function that they
-    # replace.
+    # replace, such as "offline".
     strategies: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     # Sorts the names of topics that are deleted together; Kafka uses the order of a hash set.
     deletion_order: Callable[[Collection[str]], list[str]] = field(default=sorted, repr=False)
@@ -66,6 +66,7 @@ class TransitionTable:
     def __init__(
         self, name: str, states: type[Enum], source: str, rows: Iterable[Transition]
     ) -> None:
+        # The machine's name, such as "partition", the enum of its states, and its source in Kafka.
         self.name, self.states, self.source = name, states, source
         self.rows = tuple(rows)
         self._by_pair = {row[:2]: row for row in self.rows}
@@ -78,7 +79,7 @@ class TransitionTable:
     def find(self, source: Enum, target: Enum) -> Transition | None:
         """Return the row of a pair of states, or None if the transition is illegal.
 
-        If releases have different rows of this pair, return the last row of the table.
+        If releases have different rows of this pair, return the last of these rows.
         """
         return self._by_pair.get((source, target))
 

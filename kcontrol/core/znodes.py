@@ -204,8 +204,8 @@ def encode_topic(topic: TopicZnode, format_version: int = 3) -> bytes:
 def decode_topic(data: bytes) -> TopicZnode:
     """Return the assignments of a topic, and the topic's id if the znode has an id.
 
-    Text that is not JSON gives no assignments. Raises MalformedZnode for empty data and for JSON of
-    another form.
+    Text that is not JSON gives no assignments. Raises MalformedZnode for empty data and for fields
+    of another type.
     """
     try:
         fields = decode(data, "a topic znode")
@@ -314,8 +314,8 @@ def encode_partition_list(partitions: tuple[TopicPartition, ...]) -> bytes:
 def decode_partition_list(data: bytes) -> tuple[TopicPartition, ...]:
     """Return the partitions in data of `encode_partition_list`, each once, in the data's order.
 
-    Data that is not JSON gives an empty tuple. Raises MalformedZnode for empty data and for JSON of
-    another form.
+    Data that is not JSON gives an empty tuple. Raises MalformedZnode for empty data and for JSON
+    without a list of partitions.
     """
     try:
         fields = decode(data, "a partition list")
@@ -353,7 +353,7 @@ def decode_reassignment(data: bytes) -> dict[TopicPartition, tuple[int, ...]]:
     """
     targets: _Targets = decode(data, REASSIGN_PARTITIONS).all(_Targets)
     items = targets.partitions
-    # A later entry of a partition counts.
+    # If the data lists a partition twice, the result has the later entry.
     return {TopicPartition(item.topic, item.partition): item.replicas for item in items}
 
 
