@@ -117,7 +117,7 @@ class Driver:
         return record
 
     def clear(self, thread: str, cause: RecordId | None) -> None:
-        """Remove all events from a thread's queue; requests among them get an error (2.2 on).
+        """Remove all events from a thread's queue; send an error to the senders of requests among them (2.2 on).
 
         `cause` is the journal record that caused the removal. Source: ControllerEvent.preempt (2.2, 2.8).
         """
@@ -142,7 +142,7 @@ class Driver:
         return thread.lock is None or self.locks.get(thread.lock, thread.name) == thread.name
 
     def ready(self) -> list[tuple[str, str]]:
-        """Return (step, thread) for each thread that can take a step now.
+        """Return (step, name of the thread) for each thread that can take a step now.
 
         The step "advance" resumes the thread's handler, "begin" takes the next event of its queue.
         """
@@ -238,7 +238,7 @@ class Driver:
         self.outbox.respond(self, correlation_id, body, self.log("respond", cause, correlation_id=correlation_id, body=body))
 
     def fire(self, timer: str) -> None:
-        """Fire a timer and unset it: queue its event, or end the sleep of its thread.
+        """Fire a timer and unset it: queue its event; a timer without an event ends the sleep of its thread.
 
         Raises KeyError for a timer that is not set.
         """

@@ -30,6 +30,7 @@ class EventQueue(Generic[E]):
 
     def __init__(self) -> None:
         self.waiting: deque[Queued] = deque()
+        # How long each event taken from the queue had waited, oldest first.
         self.queue_times_ms: list[int] = []
 
     def __len__(self) -> int:

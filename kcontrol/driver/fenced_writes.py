@@ -40,9 +40,10 @@ def write(
     expected_epoch_zk_version: int,
     answered: list[WriteResult] | None = None,
 ) -> FencedResults:
-    """Perform the transactions without a result in `answered`; each checks the version of `/controller_epoch` (-1: no check).
+    """Perform the transactions; each checks that `/controller_epoch` has the expected version (-1: no check).
 
-    Raises ConnectionLoss, and adds the results that have arrived to `answered`; ValueError for a version below -1.
+    `answered` has the results of the first transactions, which are not sent again. Raises ConnectionLoss, with new results
+    added to `answered`.
     """
     if expected_epoch_zk_version < UNFENCED:
         raise ValueError(

@@ -158,7 +158,7 @@ def exit_process(driver: Driver, thread: Thread, effect: fx.Exit) -> None:
 
 
 def enqueue(driver: Driver, thread: Thread, effect: fx.Enqueue) -> None:
-    """Queue the effect's event; if its `clear` is True, first remove all events from that queue."""
+    """Queue the event of `effect`; if `effect.clear` is True, first remove all events from that queue."""
     name = effect.thread or driver.route(effect.event)
     if effect.clear:
         driver.clear(name, thread.begin_record)

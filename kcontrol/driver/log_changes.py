@@ -80,7 +80,9 @@ def difference(before: ReplicaLog, after: ReplicaLog) -> dict[str, Any]:
 
 
 def checkpoint(driver: Driver) -> None:
-    """Write each high watermark of this broker's replicas that has changed to disk and the journal.
+    """Write to disk each high watermark of this broker's replicas that differs from its last checkpoint.
+
+    Each write has a journal record.
 
     Source: ReplicaManager.checkpointHighWatermarks (0.8 on).
     """

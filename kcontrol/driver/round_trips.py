@@ -31,7 +31,7 @@ ROUND_TRIPS = (*get_args(fx.RoundTripEffect), fx.YieldLock, fx.Sleep)
 
 
 class RoundTrip:
-    """The effect that a handler waits for, the parts in which it is performed, and the results of the parts so far."""
+    """The effect that a handler waits for, its parts (before 1.1 such as one path each), and the results of the parts so far."""
 
     __slots__ = ("answered", "effect", "partial_results", "parts")
 

@@ -60,7 +60,7 @@ class Thread:
     name: str
     # The memory that the thread's handlers read: of a controller, a broker or a group coordinator.
     context: Any
-    # Returns the handler of an event.
+    # The call `handle(context, event)` returns the generator that handles the event.
     handle: Handle
     # Threads with the same `lock` take turns: a thread holds the lock from the beginning of a handler until the handler ends or
     # yields `YieldLock`.
@@ -75,7 +75,9 @@ class Thread:
     # None unless the driver has `keeps_replay_logs`.
     replay_log: ReplayLog | None = None
     has_yielded_lock: bool = False  # other threads may have changed the context since the handler began
-    last_change_seq: dict[Any, int] = field(default_factory=dict)  # of each partition's last transition in this handler
+    # For each partition the sequence number of the journal record of its last transition in this handler; the key None has the
+    # last transition of all partitions.
+    last_change_seq: dict[Any, int] = field(default_factory=dict)
 
     @property
     def sleep_timer(self) -> str:
