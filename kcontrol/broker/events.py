@@ -75,7 +75,7 @@ class PropagateIsrChanges(Event):
 
 @dataclass(frozen=True, slots=True)
 class ReplicaCaughtUp(Event):
-    """A fetch shows the leader that a follower has all its records.
+    """A fetch shows the leader that a follower has all records of the leader.
 
     If brokers store records, the event FollowerFetch has the follower's offset instead.
     """

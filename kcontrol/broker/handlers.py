@@ -67,7 +67,7 @@ def _request_error(ctx: BrokerContext, event: Any) -> str:
 def _update_controller(ctx: BrokerContext, event: Any) -> Handler:
     """Yield the effects that store the controller id and the epoch of the accepted request `event`.
 
-    With another epoch also empty `ineligible_replicas`, the followers that the controller has
+    If the epoch changes, also empty `ineligible_replicas`, the followers that the controller has
     refused as members of an ISR.
     """
     if ctx.controller_id != event.controller_id:
@@ -190,12 +190,15 @@ def _stop_error(ctx: BrokerContext, tp: TopicPartition, leader_epoch: int) -> st
 
 
 def replica_caught_up(ctx: BrokerContext, event: events.ReplicaCaughtUp) -> Handler:
-    """Request an ISR with this follower, if this broker leads and the follower is not in the ISR.
+    """Request an ISR with the follower `event.replica_id`, if this follower is not in the ISR.
 
-    While a change of the partition's ISR is in flight, request nothing.
+    Do nothing if this broker does not lead the partition, or while a change of the ISR is in
+    flight.
     """
     tp, replica_id = event.partition, event.replica_id
     held = ctx.hosted.get(tp) if ctx.is_leader(tp) else None
+    # Since 3.3 the follower's broker must be live, and the controller must not have refused the
+    # follower.
     if (
         held
         and replica_id not in held.leadership.isr
@@ -218,12 +221,14 @@ def follower_fetch(ctx: BrokerContext, event: events.FollowerFetch) -> Handler:
 
 
 def replica_lags(ctx: BrokerContext, event: events.ReplicaLags) -> Handler:
-    """Request an ISR without this follower, if this broker leads and the follower is in the ISR.
+    """Request an ISR without the follower `event.replica_id`, if this follower is in the ISR.
 
-    While a change of the partition's ISR is in flight, do nothing. The leader never removes itself.
+    Do nothing if this broker does not lead the partition, or while a change of the ISR is in
+    flight.
     """
     tp, replica_id = event.partition, event.replica_id
     held = ctx.hosted.get(tp) if ctx.is_leader(tp) else None
+    # The leader never removes itself.
     if held and replica_id in held.leadership.isr and replica_id != ctx.broker_id:
         left = tuple(b for b in held.leadership.isr if b != replica_id)
         yield from _submit_isr_change(ctx, tp, held, left)

@@ -444,7 +444,7 @@ def truncation_offset(log: ReplicaLog, diverging_epoch: EpochEnd) -> int:
     if diverging_epoch.leader_epoch == NO_EPOCH or own.end_offset == UNKNOWN:
         return min(diverging_epoch.end_offset, log.log_end_offset)
     # An epoch that this log lacks: the end of this log's largest epoch below it. The end in the
-    # response counts only for an epoch that both logs have, or before all epochs of this log.
+    # response is used only for an epoch that both logs have, or before all epochs of this log.
     if own.leader_epoch != diverging_epoch.leader_epoch:
         return min(own.end_offset, log.log_end_offset)
     return min(own.end_offset, diverging_epoch.end_offset, log.log_end_offset)

@@ -14,7 +14,7 @@ from kcontrol.core.znodes import LOG_DIR_EVENT_NOTIFICATION, encode_log_dir_even
 
 
 def log_dir_failure(ctx: BrokerContext, event: LogDirFailure) -> Handler:
-    """Stop hosting the replicas of the directory, mark them offline, and notify the controller.
+    """Stop hosting the replicas of the directory, store them as offline, and notify the controller.
 
     The notification is a sequential znode below `/log_dir_event_notification` with the broker's id.
     """

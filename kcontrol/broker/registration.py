@@ -64,8 +64,9 @@ def make_sure_path_exists_after_read(path: str) -> Handler:
 def create_broker_znode(
     rules: Rules, broker_id: int, endpoint: BrokerEndpoint, timestamp_ms: int, session: int = 0
 ) -> Handler:
-    """Create `/brokers/ids/<id>` with this time; since 2.2 store its czxid as broker epoch.
+    """Create `/brokers/ids/<id>`, with the time `timestamp_ms`.
 
+    Since 2.2 store its czxid as broker epoch.
     Raises WriteFailed if the znode exists, unless the ZooKeeper session `session` (0: unknown) owns
     it.
     """

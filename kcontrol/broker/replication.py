@@ -446,14 +446,16 @@ def _configure(ctx: BrokerContext, partitions: Iterable[TopicPartition]) -> Hand
 
 
 def _topic_config(ctx: BrokerContext, znode: Znode | None) -> UpdateConfig:
-    """Return the settings of a topic that its logs depend on, from the znode of these settings.
+    """Return the settings of a topic that its logs depend on, from their znode (None: missing).
 
-    `znode` None, and a value that is no number, count as not set.
+    The broker's default replaces a missing `min.insync.replicas`; without `segment.bytes`
+    `compaction` is None.
     """
     try:
         texts = decode_topic_config(znode.data) if znode else {}
     except MalformedZnode:
         texts = {}
+    # A value that is no number is ignored.
     known = {name: int(text) for name, text in texts.items() if text.isdecimal()}
     compaction = None
     # Without `segment.bytes` the log has one segment and no cleaner.
