@@ -22,9 +22,9 @@ INITIAL_EPOCH = INITIAL_ZK_VERSION = 1
 def create_controller_znode_and_increment_epoch(
     ctx: ControllerContext, timestamp_ms: int
 ) -> Handler:
-    """Create `/controller` with this timestamp, increment the epoch, then run the failover.
+    """Create `/controller` with `timestamp_ms`, increment the epoch, then run the failover.
 
-    If `/controller` exists, only store its id. After an error of a later step resign, delete
+    If `/controller` exists, only read its id into the context. After a later error resign, delete
     `/controller`, and raise the error again.
 
     Source: KafkaController.elect and triggerControllerMove, KafkaZkClient.checkedEphemeralCreate

@@ -98,7 +98,7 @@ def delete_log_dir_events(ctx: ControllerContext) -> Handler:
 
 
 def read_epoch(ctx: ControllerContext) -> Handler:
-    """Read `/controller_epoch` into the context without a watch: since 0.8.2 it has no listener."""
+    """Read `/controller_epoch` into the context; set no watch: no listener exists since 0.8.2."""
     yield from read_controller_epoch(ctx, watch=False)
 
 
@@ -158,9 +158,9 @@ def stop_machines(ctx: ControllerContext) -> Handler:
 
 
 def await_requests(ctx: ControllerContext, brokers: Iterable[int]) -> Handler:
-    """Wait for responses of the live brokers in `brokers`, from 0.10.2 to 2.1.0.
+    """Wait until the live brokers in `brokers` have responded to requests in flight.
 
-    In other releases do nothing.
+    Do nothing before 0.10.2 and since 2.1.1.
 
     Source: ControllerChannelManager.removeExistingBroker (0.10.2.2, 2.1.1).
     """

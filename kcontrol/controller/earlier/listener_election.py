@@ -70,9 +70,9 @@ def _register(
 
 
 def elect(ctx: ControllerContext, timestamp_ms: int) -> Handler:
-    """Create `/controller` with this timestamp, then run the failover.
+    """Create `/controller` with `timestamp_ms`, then run the failover.
 
-    If `/controller` exists, store its id in the context. After an error of the failover the broker
+    If `/controller` exists, read its id into the context. After an error of the failover the broker
     does not resign; since 0.8.1 it deletes `/controller`.
 
     Source: ZookeeperLeaderElector.elect (0.8.0, 0.8.1, 0.8.2).
@@ -97,9 +97,9 @@ def elect(ctx: ControllerContext, timestamp_ms: int) -> Handler:
 
 
 def _create(ctx: ControllerContext, timestamp_ms: int) -> Handler:
-    """Create `/controller` with this time; return whether this broker's session owns the znode.
+    """Create `/controller` with `timestamp_ms`; return whether this broker's session owns it.
 
-    If another session owns the znode, store the id in `/controller` in the context.
+    If another session owns the znode, read the id in `/controller` into the context.
 
     Source: ZkUtils.createEphemeralPathExpectConflictHandleZKBug (0.8.1), ZKCheckedEphemeral
     (0.9.0).
@@ -125,7 +125,7 @@ def _create(ctx: ControllerContext, timestamp_ms: int) -> Handler:
 
 
 def leader_change(ctx: ControllerContext, event: events.LeaderChange) -> Handler:
-    """Store the broker id in a changed `/controller`; compete for a deleted znode.
+    """Read the broker id in a changed `/controller` into the context; compete for a deleted znode.
 
     A controller resigns before it competes (since 0.8.1), and if `/controller` has another broker's
     id (since 0.9).

@@ -95,7 +95,7 @@ def on_broker_startup(ctx: ControllerContext, brokers: Brokers) -> Handler:
 
 
 def on_broker_failure(ctx: ControllerContext, brokers: Brokers) -> Handler:
-    """Elect leaders of partitions that the brokers led, then take their replicas out of the ISRs.
+    """Elect leaders of partitions that `brokers` led; then take replicas on `brokers` out of ISRs.
 
     Replicas of topics that are being deleted become ineligible for deletion instead.
 
@@ -230,9 +230,9 @@ def isr_change_notification(ctx: ControllerContext, event: events.IsrChangeNotif
 
 
 def controlled_shutdown(ctx: ControllerContext, event: events.ControlledShutdown) -> Handler:
-    """Elect new leaders of the partitions that the broker leads, stop its followers, and respond.
+    """Elect other leaders for partitions that the stopping broker leads; stop its other replicas.
 
-    The response has the partitions that the broker still leads and that have another replica.
+    Then respond with the partitions that the broker still leads and that have another replica.
 
     Source: KafkaController.shutdownBroker (0.8.1).
     """

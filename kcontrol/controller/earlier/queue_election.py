@@ -52,7 +52,7 @@ def reelect(ctx: ControllerContext, event: Reelect) -> Handler:
 
 
 def elect(ctx: ControllerContext, timestamp_ms: int) -> Handler:
-    """Create `/controller` with this timestamp, and run the failover.
+    """Create `/controller` with `timestamp_ms`, and run the failover.
 
     If `/controller` exists, store the id of the named broker in the context. After an error of the
     failover, resign and delete `/controller`.

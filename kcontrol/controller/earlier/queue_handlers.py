@@ -68,9 +68,9 @@ def log_dir_event_notification(
 
 
 def controlled_shutdown(ctx: ControllerContext, event: events.ControlledShutdown) -> Handler:
-    """Elect other leaders or stop followers, one partition after the other, then respond.
+    """Elect other leaders for partitions that the stopping broker leads; stop its other replicas.
 
-    The response has the partitions that the broker still leads and that have another replica.
+    Then respond with the partitions that the broker still leads and that have another replica.
 
     Source: KafkaController.ControlledShutdown (0.11, 1.0).
     """
@@ -86,6 +86,7 @@ def controlled_shutdown(ctx: ControllerContext, event: events.ControlledShutdown
         for tp, a in ctx.assignments.items()
         if broker_id in a.replicas and len(a.replicas) > 1
     }
+    # One partition is handled after the other.
     for tp in [tp for tp in replicated if tp in ctx.leadership]:
         if ctx.leadership[tp].leader == broker_id:
             yield from partition_machine.handle_state_changes(

@@ -35,7 +35,7 @@ def zk_partition_reassignment(ctx: ControllerContext, event: ZkPartitionReassign
 
 
 def initialize_reassignments(ctx: ControllerContext) -> Handler:
-    """Read `/admin/reassign_partitions` into the context; return its partitions, () if missing.
+    """Read `/admin/reassign_partitions` into the context; return its partitions, () if none.
 
     Source: KafkaController.initializePartitionReassignment (1.1).
     """

@@ -75,7 +75,7 @@ def partition_reassignment(ctx: ControllerContext, event: ZkPartitionReassignmen
     """Start the reassignments in `/admin/reassign_partitions` that are not in progress.
 
     The handler reads the znode again, although ZkClient's listener has read the data. Raises
-    MalformedZnode for JSON of a wrong form.
+    MalformedZnode for JSON that is no list of reassignments.
 
     Source: KafkaController.PartitionReassignment (0.11, 1.0).
     """
@@ -316,7 +316,7 @@ def _write_assignment(ctx: ControllerContext, tp: TopicPartition, replicas: Brok
 def _requested_reassignments() -> Handler:
     """Read `/admin/reassign_partitions`; return the targets by partition, {} without the znode.
 
-    Raises MalformedZnode for JSON of a wrong form.
+    Raises MalformedZnode for JSON that is no list of reassignments.
     """
     (znode,) = yield effects.Read((zk.REASSIGN_PARTITIONS,), watch=True)
     return _parse_reassignments(znode.data) if znode else {}
@@ -325,7 +325,8 @@ def _requested_reassignments() -> Handler:
 def _parse_reassignments(data: bytes) -> reassignment.Targets:
     """Return the target replicas by partition in the data of `/admin/reassign_partitions`.
 
-    Return {} for text that is not JSON. Raises MalformedZnode for JSON of a wrong form.
+    Return {} for text that is not JSON. Raises MalformedZnode for JSON that is no list of
+    reassignments.
 
     Source: ZkUtils.parsePartitionReassignmentData (0.8.1.1).
     """

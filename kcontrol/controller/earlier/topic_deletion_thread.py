@@ -85,10 +85,10 @@ def signal_thread(ctx: ControllerContext) -> Handler:
 
 
 def topic_deletion(ctx: ControllerContext, event: TopicDeletion) -> Handler:
-    """Queue the topics in `/admin/delete_topics`, and mark as ineligible those in a reassignment.
+    """Queue the topics in `/admin/delete_topics` for deletion.
 
-    A topic with a preferred election is marked too. The request to delete an unknown topic is
-    removed; if `delete.topic.enable` is false (since 0.10.2), each request is removed.
+    Topics in a reassignment or in a preferred election become ineligible. Requests for unknown
+    topics are removed; if `delete.topic.enable` is false (since 0.10.2), all requests.
 
     Source: PartitionStateMachine.DeleteTopicsListener (0.8.1, 0.8.2).
     """
@@ -127,9 +127,10 @@ def topics_in_transition(ctx: ControllerContext) -> frozenset[str]:
 
 
 def fetch_topic_deletions_in_progress(ctx: ControllerContext) -> Handler:
-    """At a failover, queue the topics in `/admin/delete_topics` and mark ineligible topics.
+    """At a failover, queue the topics in `/admin/delete_topics` for deletion.
 
-    If `delete.topic.enable` is false, delete the requests instead (since 0.10.2).
+    Topics with an offline replica, a reassignment or a preferred election are ineligible. If
+    `delete.topic.enable` is false, delete the requests instead (since 0.10.2).
 
     Source: KafkaController.initializeTopicDeletion (0.8.1, 0.10.2).
     """
