@@ -60,7 +60,7 @@ def _remove(brokers: Brokers) -> Handler:
 
 
 def on_broker_startup(ctx: ControllerContext, brokers: Brokers) -> Handler:
-    """Move the replicas on `brokers` Online and elect leaders, after UpdateMetadata to all brokers.
+    """Send UpdateMetadata to all brokers; then move replicas on `brokers` Online and elect leaders.
 
     At the end continue the reassignments and topic deletions that wait for `brokers`.
 
@@ -89,7 +89,7 @@ def on_broker_startup(ctx: ControllerContext, brokers: Brokers) -> Handler:
 
 
 def on_broker_failure(ctx: ControllerContext, brokers: Brokers) -> Handler:
-    """Remove the brokers from the context, then take their replicas offline.
+    """Take the replicas on `brokers` offline, which the caller has removed from the live brokers.
 
     Source: KafkaController.onBrokerFailure (2.8).
     """

@@ -75,8 +75,8 @@ class ControllerContext(Context):
     # The functions with which a user has replaced Kafka's functions.
     changes: Changes = NO_CHANGES
 
-    # The fields below are empty before an election, except these two (the epoch: up to 0.8.1 only).
-    # The id is -1 while `/controller` is missing.
+    # Before an election the fields below are empty, except `active_controller_id` (-1 while
+    # `/controller` is missing) and, up to 0.8.1, `controller_epoch`.
     active_controller_id: int = -1
     controller_epoch: int = 0
     # The data version of `/controller_epoch`, which fenced writes check.
@@ -102,7 +102,8 @@ class ControllerContext(Context):
     topics_to_be_deleted: AbstractSet[str] = field(default_factory=set)
     topics_with_deletion_started: AbstractSet[str] = field(default_factory=set)
     topics_ineligible_for_deletion: AbstractSet[str] = field(default_factory=set)
-    # Where listeners share one lock: "waiting" or "signalled" while the deletion thread runs.
+    # Where listeners share one lock (up to 0.10.2): "waiting" or "signalled" while the deletion
+    # thread runs.
     topic_deletion_thread: str = ""
     # The target replicas of each partition that is being reassigned.
     partitions_being_reassigned: Mapping[TopicPartition, Brokers] = field(default_factory=dict)
@@ -331,7 +332,7 @@ def _counted(ctx: ControllerContext, update: UpdateContext) -> Collection[TopicP
     """
     held = getattr(ctx, update.field)
     named = dict.fromkeys((*(held if update.clear else ()), *update.remove, *(update.put or ())))
-    # The update names topics: all their partitions count.
+    # The update names topics: the result has all their partitions.
     if update.field in OF_TOPICS:
         return [
             tp for tp in ctx.assignments.keys() | ctx.partition_states.keys() if tp.topic in named

@@ -69,7 +69,7 @@ def _refused(ctx: ControllerContext, event: ControlledShutdown) -> str | None:
 
 
 def _replicated_on(ctx: ControllerContext, broker_id: int) -> Partitions:
-    """Return the partitions with leadership that have a replica on this broker and on others.
+    """Return the partitions with leadership that have replicas on `broker_id` and on other brokers.
 
     Since 2.1 partitions of topics that are being deleted are left out.
 

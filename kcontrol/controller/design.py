@@ -87,6 +87,7 @@ class WatchRow(NamedTuple):
     The notification has the type `change`, and its path matches the regular expression `path`.
     """
 
+    # Such as "NodeCreated"; up to 0.10.2 "data" or "children".
     change: str
     path: str
     event: type[Event]
@@ -154,21 +155,23 @@ class Design:
     routes: Mapping[type[Event], str]
     handlers: Mapping[type[Event], Row]
     watches: tuple[WatchRow, ...]
-    # Returns the event of a notification's type and path.
+    # Returns the event that a notification of this type and path queues; None for no event.
     event_for_notification: Callable[[str, str], Event | None]
     # By type of notification: whether handlers of children (True) or of data (False) are called.
     called: Mapping[str, tuple[bool, ...]]
     failover: tuple[Step, ...]
     resignation: tuple[Step, ...]
     reassignment: ReassignmentProtocol
-    # The events that are queued before the next session is opened.
+    # Functions that return the events of an expired session, queued before the next session opens.
     on_expiry: tuple[Callable[[], Event], ...]
-    # The events of a new session, from host, port and session.
+    # Functions that return the events of a new session; they get the broker's host and port, and
+    # the number of the session.
     on_new_session: tuple[Callable[[str, int, int], Event], ...]
     # Whether ZkClient calls all listeners after a new session.
     has_listeners: bool
 
-    # Competes for a free `/controller`, and runs the failover after a success.
+    # Competes for a free `/controller`, and runs the failover after a success; gets the time in ms
+    # for `/controller`.
     elect: Callable[[ControllerContext, int], Handler]
     # Whether a broker is controller while it has channels, and not by the id in `/controller`.
     active_by_channels: bool
@@ -182,10 +185,12 @@ class Design:
     # Returns the replicas in groups, in the order in which the replica state machine moves these;
     # gets the replicas by broker, the order of the brokers, and the size of Kafka's Set.
     in_groups: InGroups
-    # The partitions of an UpdateMetadata, and the requests into which a batch is divided.
+    # Returns the partitions that an UpdateMetadata contains; gets the partitions that its caller
+    # names.
     metadata_partitions: Callable[
         [ControllerContext, Iterable[TopicPartition]], Iterable[TopicPartition]
     ]
+    # Returns the requests of one batch, divided as this release sends them.
     requests_to_send: Callable[[ControllerContext, Requests], Iterable[Requests]]
 
 

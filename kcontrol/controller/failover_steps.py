@@ -124,9 +124,9 @@ def initialize_context(ctx: ControllerContext) -> Handler:
 
 
 def update_cluster_state(ctx: ControllerContext, *, registers_handlers: bool) -> Handler:
-    """Read the brokers and topics of ZooKeeper into the context, and clear its other fields.
+    """Read brokers, topics and assignments from ZooKeeper into the context.
 
-    Cleared are the leadership of partitions and the set of brokers that are shutting down. If
+    Clear the leadership of partitions and the set of brokers that are shutting down. If
     `registers_handlers`, register the handler of each topic's znode.
     """
     yield from update_live_brokers(ctx)

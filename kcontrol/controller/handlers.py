@@ -99,8 +99,8 @@ def preempted_response(rules: Rules, event: e.Event) -> dict[str, Any] | None:
 def handle(ctx: ControllerContext, event: e.Event) -> Handler:
     """Call the handler of `event`, and resign if the handler raises ControllerMoved.
 
-    A broker that is not controller ignores an event with `only_if_active`, or responds
-    NOT_CONTROLLER. Raises NotImplementedError for an event without handler.
+    If this broker is not controller, ignore an event with `only_if_active`, but answer a request
+    with NOT_CONTROLLER. Raises NotImplementedError without a handler.
 
     Source: KafkaController.process (2.8), which catches ControllerMovedException.
     """

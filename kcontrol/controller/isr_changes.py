@@ -75,7 +75,7 @@ def _alter_isr(ctx: ControllerContext, event: AlterIsrReceived) -> Handler:
 def _response_without_write(
     ctx: ControllerContext, cached: LeaderAndIsr | None, value: LeaderAndIsr
 ) -> LeaderAndIsr | str | None:
-    """Return the response for a partition that needs no write, or None if it needs a write.
+    """Return the response, leadership or error, for a partition; None if its znode must be written.
 
     `cached` is the leadership in the context, `value` the leadership that the leader requests.
 
@@ -92,7 +92,7 @@ def _response_without_write(
 def _response_without_write_since_3_3(
     ctx: ControllerContext, cached: LeaderAndIsr | None, value: LeaderAndIsr
 ) -> LeaderAndIsr | str | None:
-    """Return the response for a partition that needs no write, or None if it needs a write.
+    """Return the response, leadership or error, for a partition; None if its znode must be written.
 
     `cached` is the leadership in the context, `value` the leadership that the leader requests.
 

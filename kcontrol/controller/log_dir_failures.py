@@ -52,10 +52,10 @@ def _on_broker_log_dir_failure(ctx: ControllerContext, paths: tuple[str, ...]) -
 def leader_and_isr_response_received(
     ctx: ControllerContext, event: LeaderAndIsrResponseReceived
 ) -> Handler:
-    """Take replicas with KAFKA_STORAGE_ERROR offline; mark replicas without an error as online.
+    """Take replicas with KAFKA_STORAGE_ERROR offline; store replicas without an error as online.
 
-    `event` has the errors by partition; another error changes nothing, and so does a response with
-    an error for the whole request.
+    `event` has the errors by partition. Other errors, and a response with an error for the whole
+    request, change nothing.
 
     Source: KafkaController.processLeaderAndIsrResponseReceived (2.8).
     """

@@ -71,7 +71,8 @@ class TransitionResult(NamedTuple):
 class TransitionInput(NamedTuple):
     """The input of a partition's transition: election strategy and state znode.
 
-    `stored` is None if the znode is missing or not read. `unclean` allows a leader outside the ISR.
+    `stored` is the leadership in the znode, None if the znode is missing or not read. `unclean`
+    allows a leader outside the ISR.
     """
 
     # Such as "offline"; "initialize" for a new state znode, "" for a transition in memory.
@@ -194,7 +195,7 @@ def handle_state_changes(
     *,
     allow_unclean: bool = False,
 ) -> Handler:
-    """Move partitions to `target`, send the requests in one batch, return the new leadership.
+    """Move partitions to `target`, send one batch of requests, return a `TransitionResult`.
 
     `strategy` is a name in STRATEGIES; with `allow_unclean` "offline" may elect a leader outside
     the ISR.

@@ -329,7 +329,7 @@ def _remove_from_reassigning_partitions(
 def requested_reassignments(data: bytes) -> Targets:
     """Return the target replicas by partition in the data of `/admin/reassign_partitions`.
 
-    Return {} for data that are not JSON, and for JSON of a wrong form.
+    Return {} for data that are not JSON, and for JSON that is no list of reassignments.
 
     Source: KafkaZkClient.getPartitionReassignment (2.8).
     """

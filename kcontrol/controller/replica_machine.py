@@ -322,10 +322,10 @@ def handle_state_changes(
     broker_order: Iterable[int] = (),
     set_size: int = 0,
 ) -> Steps:
-    """Move replicas to `target`, broker by broker, and send the requests in one batch.
+    """Move replicas to `target`, broker by broker; send the requests in one batch.
 
-    `broker_order` is Kafka's order, () if ascending; `set_size` (up to 1.0) the size of the larger
-    Set that had the replicas.
+    `broker_order` is Kafka's order of broker ids, () if ascending; `set_size` is the size of the
+    larger Set that had the replicas.
 
     Source: ZkReplicaStateMachine.handleStateChanges (2.8).
     """
@@ -337,8 +337,8 @@ def handle_state_changes(
     if ctx.design.starts_machines and not ctx.machines_started:
         return
     batch = RequestBatch()
-    # Kafka's caller may pass a part of a larger Set, whose size determines the order of the
-    # replicas; 0 means the whole Set.
+    # Up to 1.0 Kafka's caller may pass a part of a larger Set, whose size determines the order of
+    # the replicas; 0 means the whole Set.
     for together in ctx.design.in_groups(by_broker, broker_order, set_size):
         for action, group in _by_action(ctx, together, target).items():
             if action is not None:

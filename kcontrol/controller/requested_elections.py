@@ -93,7 +93,7 @@ def _election_error(ctx: ControllerContext, tp: TopicPartition, election_type: s
 def on_replica_election(
     ctx: ControllerContext, partitions: Collection[TopicPartition], election_type: str, trigger: str
 ) -> Handler:
-    """Elect leaders of the partitions; return the new leadership.
+    """Elect leaders of the partitions; return the new leadership (a TransitionResult).
 
     `election_type` is PREFERRED or UNCLEAN. Raises KeyError for a partition without leadership,
     unless `trigger` is AdminClientTriggered.
@@ -117,8 +117,8 @@ def _remove_partitions_from_election(
 ) -> Handler:
     """After an election that a znode requested, delete `/admin/preferred_replica_election`.
 
-    Do nothing if an admin client requested the election; keep the znode if another trigger did.
-    Raises KeyError for a partition without leadership: then the znode stays.
+    Do nothing if `trigger` is AdminClientTriggered; keep the znode if it is AutoTriggered. Raises
+    KeyError for a partition without leadership: then the znode stays.
 
     Source: KafkaController.removePartitionsFromPreferredReplicaElection (1.1 to 3.9).
     """
@@ -200,8 +200,8 @@ def _rebalance(ctx: ControllerContext) -> Handler:
 def imbalanced_by_broker(ctx: ControllerContext) -> dict[int, list[TopicPartition]]:
     """Return, by preferred leader, the partitions that another broker leads.
 
-    A broker below the limit `leader.imbalance.per.broker.percentage`, or at this limit, is left
-    out.
+    A preferred leader is left out unless these partitions are more than
+    `leader.imbalance.per.broker.percentage` of the partitions that this broker should lead.
 
     Source: KafkaController.checkAndTriggerAutoLeaderRebalance (2.8).
     """

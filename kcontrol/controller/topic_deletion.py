@@ -87,9 +87,10 @@ def enqueue_topics_for_deletion(ctx: ControllerContext, topics: Iterable[str]) -
 
 
 def fetch_topic_deletions_in_progress(ctx: ControllerContext) -> Handler:
-    """At a failover, queue the topics in `/admin/delete_topics` and mark ineligible topics.
+    """At a failover, queue the topics in `/admin/delete_topics` for deletion.
 
-    If `delete.topic.enable` is false, delete the requests instead.
+    Topics with an offline replica or a reassignment are ineligible. If `delete.topic.enable` is
+    false, delete the requests instead.
 
     Source: KafkaController.fetchTopicDeletionsInProgress, TopicDeletionManager.init (2.8).
     """
@@ -196,7 +197,7 @@ def complete_replica_deletion(
 def stop_replica_response_received(
     ctx: ControllerContext, event: TopicDeletionStopReplicaResponseReceived
 ) -> Handler:
-    """Move each replica of the response to Successful, or to Ineligible if it has an error.
+    """Move each replica of the response to Successful, a replica with an error to Ineligible.
 
     If the broker has deleted a replica, then try to delete the queued topics.
 
