@@ -81,6 +81,7 @@ class ReplicaCaughtUp(Event):
     """
 
     partition: TopicPartition
+    # The broker id of the follower.
     replica_id: int
 
 
@@ -89,6 +90,7 @@ class ReplicaLags(Event):
     """The leader sees that a follower lags for longer than `replica.lag.time.max.ms`."""
 
     partition: TopicPartition
+    # The broker id of the follower.
     replica_id: int
 
 

@@ -160,7 +160,7 @@ def _should_retain(
 def _grouped(
     closed_segments: Sequence[tuple[Segment, tuple[StoredRecord, ...]]], settings: Compaction
 ) -> list[Segment]:
-    """Return the segments after the cleaning: neighbours that fit into one segment become one.
+    """Return the segments after the cleaning: neighbours that fit into `segment_bytes` become one.
 
     `closed_segments` has pairs of a segment and its records before the cleaning, oldest first.
 

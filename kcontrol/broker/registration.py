@@ -64,7 +64,7 @@ def make_sure_path_exists_after_read(path: str) -> Handler:
 def create_broker_znode(
     rules: Rules, broker_id: int, endpoint: BrokerEndpoint, timestamp_ms: int, session: int = 0
 ) -> Handler:
-    """Create `/brokers/ids/<id>`, with the time `timestamp_ms`.
+    """Create `/brokers/ids/<id>` with `endpoint` and the time `timestamp_ms`.
 
     Since 2.2 store its czxid as broker epoch.
     Raises WriteFailed if the znode exists, unless the ZooKeeper session `session` (0: unknown) owns
@@ -102,10 +102,10 @@ def create_broker_znode_expecting_conflict(
     timestamp_ms: int,
     session_timeout_ms: int,
 ) -> Handler:
-    """Create `/brokers/ids/<id>`; wait until an earlier session's znode of this broker is gone.
+    """Create `/brokers/ids/<id>` with `endpoint` and the time `timestamp_ms`.
 
-    `timestamp_ms` is the time in the znode. Raises WriteFailed if the znode describes a broker at
-    another address.
+    Wait `session_timeout_ms`, again and again, while an earlier session's znode of this broker
+    exists. Raises WriteFailed if this znode has another endpoint.
     Source: ZkUtils.createEphemeralPathExpectConflictHandleZKBug (0.8.1).
     """
     path = broker_path(broker_id)

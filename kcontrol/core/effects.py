@@ -77,6 +77,7 @@ class Op(NamedTuple):
     data: bytes = b""
     expected_version: int = -1
     ephemeral: bool = False
+    # True: ZooKeeper appends a number to the path of the created znode.
     sequential: bool = False
 
 

@@ -104,7 +104,7 @@ class LeaderAndIsr(NamedTuple):
     leader_recovery_state: int = RECOVERED
 
     def new_leader_and_isr(self, leader: int, isr: tuple[int, ...]) -> LeaderAndIsr:
-        """Return this leadership with another leader and ISR, and with the next leader epoch.
+        """Return this leadership with the new `leader` and `isr`, and with the next leader epoch.
 
         `zk_version` stays: the next write of the state znode succeeds only with this data version.
         """
