@@ -92,7 +92,7 @@ class ControllerContext(Context):
     # The topics in `/brokers/topics`, and their ids by name (2.8 on).
     all_topics: AbstractSet[str] = field(default_factory=set)
     topic_ids: Mapping[str, str] = field(default_factory=dict)
-    # As in the topic znodes and in the state znodes.
+    # The assignments in the topic znodes, and the leadership in the state znodes.
     assignments: Mapping[TopicPartition, ReplicaAssignment] = field(default_factory=dict)
     leadership: Mapping[TopicPartition, LeaderAndIsr] = field(default_factory=dict)
     # A NonExistent partition or replica has no entry.
@@ -116,7 +116,8 @@ class ControllerContext(Context):
     machines_started: bool = False
     # The partitions whose preferred election is in progress.
     preferred_elections: AbstractSet[TopicPartition] = field(default_factory=set)
-    # `apply_update` and `apply_state_change` keep the two counts, so that no metric counts anew.
+    # How many partitions are Offline, and how many another replica than the preferred replica leads
+    # (`is_imbalanced`). `apply_update` and `apply_state_change` update both numbers.
     offline_partition_count: int = 0
     preferred_replica_imbalance_count: int = 0
 

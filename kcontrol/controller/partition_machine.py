@@ -195,7 +195,7 @@ def handle_state_changes(
     *,
     allow_unclean: bool = False,
 ) -> Handler:
-    """Move partitions to `target`, send one batch of requests, return a `TransitionResult`.
+    """Move the partitions `subjects` to `target`, send the requests, return a `TransitionResult`.
 
     `strategy` is a name in STRATEGIES; with `allow_unclean` "offline" may elect a leader outside
     the ISR.

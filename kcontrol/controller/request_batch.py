@@ -164,10 +164,10 @@ class RequestBatch:
         *,
         is_new: bool = False,
     ) -> None:
-        """Add LeaderAndIsr of `tp` for `brokers`, and UpdateMetadata for all registered brokers.
+        """Add LeaderAndIsr with `value` for `brokers`, UpdateMetadata for all registered brokers.
 
-        `assignment` is by default the assignment in the context; `is_new` marks the replicas of
-        `brokers` as new.
+        `value` is the leadership of `tp`, `assignment` by default that in the context; `is_new`
+        says that the replicas on `brokers` are new.
 
         Source: ControllerBrokerRequestBatch.addLeaderAndIsrRequestForBrokers (2.8).
         """
@@ -207,7 +207,7 @@ class RequestBatch:
     def add_stop_replica(
         self, ctx: ControllerContext, brokers: Iterable[int], tp: TopicPartition, *, delete: bool
     ) -> None:
-        """Add StopReplica of the partition for each of `brokers`.
+        """Add StopReplica of `tp` for each of `brokers`; `delete` says that the log is deleted.
 
         If the broker's earlier entry of this partition deletes the replica, the new entry deletes
         too.

@@ -230,7 +230,7 @@ class Driver:
             self.locks.pop(thread.lock, None)
 
     def respond(self, correlation_id: str, body: Any, cause: RecordId | None) -> None:
-        """Write the journal record `respond`, and pass the response `body` to the outbox.
+        """Write the journal record `respond`; pass `body`, the response to the request `correlation_id`, to the outbox.
 
         `cause` is the id of the journal record that caused the response.
         """

@@ -46,7 +46,7 @@ class EventQueue(Generic[E]):
         return preempted
 
     def take(self, now_ms: int) -> Queued:
-        """Remove and return the next event, and add its waiting time to `queue_times_ms`.
+        """Remove and return the next event, and add the time that it waited until `now_ms` to `queue_times_ms`.
 
         Raises IndexError on an empty queue.
         """

@@ -45,7 +45,7 @@ def latest_record(thread: Thread) -> RecordId | None:
 
 
 def commit(driver: Driver, thread: Thread, changes: tuple[PlannedChange, ...]) -> fx.CommitResult:
-    """Write the state znodes in one pipeline; then change the context, and write one journal record per transition.
+    """Write the state znodes of `changes` in one pipeline; then change the context, and write a journal record per transition.
 
     Raises ControllerMoved if the check of `/controller_epoch` fails with BadVersion, FenceCheckFailed for another error.
     """

@@ -127,7 +127,7 @@ def is_passed_over(ctx: ControllerContext, replica: PartitionReplica) -> bool:
 def may_lose_isr(
     ctx: ControllerContext, replicas: Replicas, znodes: Znodes
 ) -> Generator[Effect, Any, Collection[str]]:
-    """Return the topics whose partitions may lose the last ISR member.
+    """Return the topics of `replicas` whose partitions may lose the last ISR member.
 
     Since 0.8.2 these topics allow unclean elections. `znodes` has the state znode of each replica's
     partition, in order.
