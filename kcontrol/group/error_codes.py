@@ -40,10 +40,10 @@ TRANSLATIONS: dict[str, dict[str, str]] = {
 
 
 def translate_append_error(record_kind: str, error: str, append_errors: AppendErrors) -> str:
-    """Return the error for a client whose append to the offsets topic has ended with `error`.
+    """Return the client's error for an append to the offsets topic that has ended with `error`.
 
-    `record_kind` is "group" or "offsets". `append_errors` says which errors are translated: "few"
-    (before 0.10.1) or "all". Any other error is returned unchanged.
+    `record_kind` is "group" or "offsets"; with `append_errors` "few" a lack of replicas is not
+    translated. An error without a translation is returned unchanged.
     """
     # Before 0.10.1 ("few") the errors of too few replicas stay (KAFKA-4086).
     if error in UNAVAILABLE:

@@ -118,10 +118,10 @@ def next_offset(batch: LogBatch) -> int:
 
 
 def read_batch(loaded: Loaded, batch: LogBatch, retention_ms: int | None = None) -> None:
-    """Add one batch to `loaded`; a log record replaces an earlier record with its key.
+    """Add one batch to `loaded`; a record replaces an earlier record with its key.
 
-    An offset without a time to expire gets one from `retention_ms`, unless None. Raises ValueError
-    for an unreadable record.
+    An offset without an expiry time expires `retention_ms` after its commit, unless that is None.
+    Raises ValueError for an unreadable record.
 
     Source: doLoadGroupsAndOffsets (2.8).
     """
@@ -154,9 +154,10 @@ def _with_offset(
     batch: LogBatch,
     retention_ms: int | None,
 ) -> Offsets:
-    """Return a group's offsets after a log record with the key `tp` and the value `value`.
+    """Return a group's offsets after a record of `batch` with the key `tp` and the value `value`.
 
-    `held` are the offsets before the record, which is in `batch`. A `value` of None is a tombstone.
+    A `value` of None is a tombstone. `held` are the offsets before the record; for `retention_ms`
+    see `read_batch`.
     """
     entries = held.by_producer.get(batch.producer_id, {}) if batch.producer_id is not None else {}
     if value is None and batch.producer_id is None:

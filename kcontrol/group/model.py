@@ -55,7 +55,7 @@ class Member:
     client_id: str
     client_host: str
     session_timeout_ms: int
-    # Before 0.10.1 the session timeout.
+    # Before 0.10.1 equal to the session timeout.
     rebalance_timeout_ms: int
     # In the order of the member's preference.
     protocols: tuple[GroupProtocol, ...]
@@ -63,7 +63,8 @@ class Member:
     instance_id: str | None = None
     # From the SyncGroup of the leader; b"" without an assignment.
     assignment: bytes = b""
-    # The correlation ids of the parked JoinGroup and of the parked SyncGroup.
+    # The correlation ids of the parked JoinGroup and of the parked SyncGroup; None if no such
+    # request is parked.
     awaiting_join: str | None = None
     awaiting_sync: str | None = None
     # Whether the member's first JoinGroup is parked (2.1 on).
@@ -104,7 +105,7 @@ class Member:
         return next((offer.metadata for offer in self.protocols if offer.name == protocol), b"")
 
     def vote(self, candidates: Collection[str]) -> str:
-        """Return the first of the member's protocols, in its order, that is in `candidates`.
+        """Return the member's preferred protocol in `candidates`: the first in the member's order.
 
         Raises ValueError if no protocol of the member is in `candidates`.
 
@@ -152,10 +153,10 @@ class Group:
     # ---- members
 
     def with_member(self, member: Member) -> Group:
-        """Return the group with this member added, or in place of the member with this member id.
+        """Return the group with `member`, which replaces a present member with the same id.
 
-        The first member becomes the leader. A pending id that the member uses is no longer pending.
-        Source: add of GroupMetadata.scala (0.9, 2.8).
+        If the group has no leader, `member` becomes the leader. A pending id that the member uses
+        is no longer pending. Source: add of GroupMetadata.scala (0.9, 2.8).
         """
         return replace(
             self,
@@ -187,7 +188,10 @@ class Group:
         return replace(self, members=members, leader=leader, pending_sync=pending)
 
     def member_of(self, instance_id: str | None) -> str | None:
-        """Return the member id of the static member with this instance id, None without one."""
+        """Return the member id of the static member with this instance id.
+
+        Return None if no member has this instance id, and for an `instance_id` of None.
+        """
         members = self.members.values() if instance_id else ()
         return next((m.member_id for m in members if m.instance_id == instance_id), None)
 
@@ -256,7 +260,7 @@ class Group:
     def supports(self, protocol_type: str, names: Collection[str]) -> bool:
         """Return whether a member with this protocol type and these protocols can join the group.
 
-        The type must be the group's, and all present members must offer one of the protocols.
+        The type must be the group's, and one of the protocols must be offered by all members.
 
         Source: supportsProtocols of GroupMetadata.scala (2.1, 2.8).
         """
@@ -343,7 +347,10 @@ class Offsets:
         )
 
     def for_producer(self, producer: int, entries: Entries) -> Offsets:
-        """Return the offsets with `entries` as the open transaction of the producer id."""
+        """Return the offsets with `entries` as all offsets of the producer's open transaction.
+
+        `producer` is a producer id; `entries` replace the earlier offsets of its transaction.
+        """
         return replace(self, by_producer={**self.by_producer, producer: entries})
 
     def without_empty(self) -> Offsets:

@@ -47,7 +47,9 @@ def expire_offsets(ctx: GroupContext, event: e.ExpireOffsets) -> Handler:
 
 
 def expired(ctx: GroupContext, group_id: str, now_ms: int) -> tuple[TopicPartition, ...]:
-    """Return the partitions whose committed offset has expired and has no write pending.
+    """Return the group's partitions whose committed offset has expired at `now_ms`.
+
+    A partition with a pending commit is left out. `now_ms` is in ms since 1970.
 
     Source: removeExpiredOffsets of GroupMetadata.scala (2.8).
     """
@@ -70,8 +72,8 @@ def expired(ctx: GroupContext, group_id: str, now_ms: int) -> tuple[TopicPartiti
 def _is_unsubscribed(ctx: GroupContext, group: Group, tp: TopicPartition) -> bool:
     """Return whether the group is Stable and has no member that subscribes to the topic.
 
-    Return False if the subscriptions are unknown, and before 2.4. Source: getExpiredOffsets of
-    GroupMetadata.scala (2.4), KAFKA-7437.
+    Return False if the subscriptions are unknown, if the protocol type is not "consumer", and
+    before 2.4. Source: getExpiredOffsets of GroupMetadata.scala (2.4), KAFKA-7437.
     """
     topics = group.subscribed_topics
     if ctx.rules.expiry != "unsubscribed" or group.protocol_type != CONSUMER:
@@ -84,12 +86,13 @@ def remove_offsets(
 ) -> Handler:
     """Replace the group's offsets by `after`, and write a tombstone for each partition in `gone`.
 
-    An Empty group without offsets is removed too, at `now_ms`, with a tombstone for its log record.
+    If the group is Empty and `after` is empty, remove the group too, at `now_ms`, with a tombstone.
 
     Source: cleanupGroupMetadata of GroupMetadataManager.scala, hasOffsets of GroupMetadata.scala
     (2.8).
     """
     held, group = ctx.offsets_of(group_id), ctx.groups.get(group_id)
+    # A partition without a committed offset gets no tombstone.
     tombstones = [offset_key(group_id, tp) for tp in gone if tp in held.committed]
     if after != held:
         yield cache_offsets(group_id, after)
@@ -127,9 +130,9 @@ def delete_groups(ctx: GroupContext, event: e.DeleteGroups) -> Handler:
 
 
 def offset_delete(ctx: GroupContext, event: e.OffsetDelete) -> Handler:
-    """Delete a group's offsets of partitions; answer with an error per partition.
+    """Delete a group's offsets for the partitions in the request; answer with an error for each.
 
-    If the whole request is refused, answer with its error alone. An Empty group without offsets is
+    If the whole request is refused, answer with one error. An Empty group left without offsets is
     removed too.
 
     Source: handleOffsetDeleteRequest of KafkaApis.scala, handleDeleteOffsets (2.8), KIP-496.

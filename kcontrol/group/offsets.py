@@ -167,10 +167,10 @@ def _after_append(offsets: Offsets, event: e.OffsetsStored) -> Offsets:
 
 
 def _after_transactional_append(offsets: Offsets, event: e.OffsetsStored, producer: int) -> Offsets:
-    """Return the group's offsets after the append of a TxnOffsetCommit.
+    """Return the group's offsets after the append of a TxnOffsetCommit of this producer id.
 
-    `offsets` are the offsets before; `producer` is the producer id of the transaction, which stays
-    open.
+    `offsets` are the offsets before. After a success the commit's offsets get their
+    `base_offset`; after an error they are dropped.
 
     Source: onTxnOffsetCommitAppend, failPendingTxnOffsetCommit of GroupMetadata.scala (2.8).
     """
@@ -217,7 +217,7 @@ def after_transaction(offsets: Offsets, producer: int, *, is_commit: bool) -> Of
 
 
 def offset_fetch(ctx: GroupContext, event: e.OffsetFetch) -> Handler:
-    """Answer with the committed offsets; a partition without a committed offset has offset -1.
+    """Answer with the committed offset of each requested partition, -1 if none is committed.
 
     If the group is not coordinated here or is being loaded, answer with the error.
 

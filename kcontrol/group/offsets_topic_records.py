@@ -140,21 +140,22 @@ def encode(record: str, version: int, fields: Mapping[str, Any]) -> bytes:
 
 
 def sorted_subscription(version: int, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a subscription's fields in the order in which clients since 2.8.1 write version 1.
+    """Return a subscription's fields with sorted topics and sorted owned partitions.
 
-    Topics and owned partitions are sorted; each topic occurs once in the given `owned`. Source:
-    serializeSubscription of ConsumerProtocol.java (2.8.1).
+    Clients since 2.8.1 write version 1 in this order; for version 0 return `fields` unchanged.
+    Source: serializeSubscription of ConsumerProtocol.java (2.8.1).
     """
+    # Each topic has one entry in `owned`, such as {"topic": "t", "partitions": [1, 0]}.
     owned = [{**entry, "partitions": sorted(entry["partitions"])} for entry in fields["owned"]]
     owned.sort(key=lambda entry: str(entry["topic"]))
     return {**fields, "topics": sorted(fields["topics"]), "owned": owned} if version else fields
 
 
 def decode(record: str, data: bytes) -> tuple[int, dict[str, Any]]:
-    """Return the version and the fields that `data`, the bytes of `record`, have.
+    """Return (version, fields by name), read from `data`, which are bytes of the kind `record`.
 
-    `record` is a kind such as "offset_key". Raises ValueError for an unknown version, and if the
-    data end too early.
+    A kind is, for example, "offset_key". Raises ValueError for an unknown version, and if the data
+    end too early.
     """
     version, start = _number(">h", data, 0)
     newest = max(LAYOUTS[record])
@@ -164,8 +165,9 @@ def decode(record: str, data: bytes) -> tuple[int, dict[str, Any]]:
 
 
 def _layout(record: str, version: int) -> Layout:
-    """Return the fields of a key or value of the offsets topic, such as "offset_key", in a version.
+    """Return the layout, such as `(("group", "string"), ...)`, of `record` in a version.
 
+    `record` is a kind such as "offset_key".
     Raises ValueError, which lists the known versions, for an unknown version.
     """
     if version not in LAYOUTS[record]:
@@ -186,7 +188,10 @@ def topics_of(subscription: bytes) -> frozenset[str] | None:
 
 
 class OffsetsTopicRecord(NamedTuple):
-    """One record of the offsets topic in the log of a replica; `data` is None for a tombstone."""
+    """One record of the offsets topic in the log of a replica.
+
+    `data` are the bytes of the record's value, None for a tombstone.
+    """
 
     offset: int
     leader_epoch: int
@@ -241,9 +246,9 @@ def group_key(group_id: str) -> bytes:
 
 
 def offset_value(value: OffsetAndMetadata, version: int) -> bytes:
-    """Return the bytes of the value of an offset's record in this version of the layout.
+    """Return the value of a committed offset's record as bytes, in this version of the layout.
 
-    For an offset with a time to expire the version is always 1.
+    An offset with an `expire_timestamp` always gets version 1.
 
     Source: offsetCommitValue of GroupMetadataManager.scala (2.8).
     """
@@ -260,9 +265,10 @@ def read_offset_value(data: bytes) -> OffsetAndMetadata:
 
 
 def group_value(group: Group, assignment: Mapping[str, bytes], version: int) -> bytes:
-    """Return the bytes of the value of a group's record in this version of the layout.
+    """Return the value of a group's record as bytes, in this version of the layout.
 
-    The record has `assignment`, by member id, in place of the assignments in `group`.
+    The record has `assignment` (member id to bytes) in place of the assignments of the members in
+    `group`.
 
     Source: groupMetadataValue of GroupMetadataManager.scala (0.9, 2.8).
     """
@@ -286,9 +292,10 @@ def group_value(group: Group, assignment: Mapping[str, bytes], version: int) -> 
 
 
 def read_group_value(group_id: str, data: bytes) -> Group:
-    """Return the group in `data`, the value of a group's record: Stable, or Empty without members.
+    """Return the group in `data`, the value of a group's record.
 
-    Each member has the chosen protocol alone. Source: readGroupMessageValue (0.9, 2.8).
+    The group is Stable, or Empty if it has no members; each member offers only the chosen protocol.
+    Source: readGroupMessageValue (0.9, 2.8).
     """
     fields = decode("group_value", data)[1]
     protocol = fields["protocol"]
