@@ -68,6 +68,7 @@ class SyncGroup(GroupRequest):
 
     member_id: str
     generation: int
+    # By member id; empty unless the leader sends the request.
     assignment: Mapping[str, bytes] = field(default_factory=dict)
     instance_id: str | None = None
     protocol_type: str | None = None

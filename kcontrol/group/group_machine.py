@@ -87,7 +87,7 @@ def init_next_generation(group: Group) -> Group:
 
 
 def init_empty_generation(group: Group) -> Group:
-    """Return a group that has no members any more in its next generation, without a protocol.
+    """Return `group`, which has no members any more, in its next generation, without a protocol.
 
     Source: initNextGeneration of GroupMetadata.scala (2.8).
     """
@@ -103,8 +103,8 @@ def _next_generation(group: Group, protocol: str | None) -> Group:
 def subscribed_topics(group: Group) -> frozenset[str] | None:
     """Return the topics to which the group's members subscribe, None if the topics are unknown.
 
-    They are unknown for a protocol type other than "consumer", without a protocol, or after an
-    unreadable subscription.
+    Topics are unknown if the protocol type is not "consumer", without a chosen protocol, or after
+    an unreadable subscription.
 
     Source: computeSubscribedTopics of GroupMetadata.scala (2.8).
     """

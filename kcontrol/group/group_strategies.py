@@ -70,7 +70,7 @@ class ExpiringGroup(NamedTuple):
     expiry: str
     # Kafka's name of the group's state, such as "Empty".
     state: str
-    # The time at which the group entered its state, -1 if unknown.
+    # The time in ms at which the group entered its state, -1 if unknown.
     state_timestamp: int
     # None for a group without members that was used for offsets alone.
     protocol_type: str | None
@@ -121,9 +121,10 @@ GROUP_STRATEGIES: Mapping[str, Callable[..., Any]] = {
 
 
 def rule(ctx: GroupContext, name: str) -> Callable[..., Any]:
-    """Return the function of the rule `name`: the learner's or, if there is none, Kafka's.
+    """Return the function of the rule `name`, such as "group.expired".
 
-    Raises KeyError if GROUP_STRATEGIES has no such name.
+    The function is the learner's or, if the learner has replaced no such function, Kafka's. Raises
+    KeyError if GROUP_STRATEGIES has no such name.
     """
     return ctx.changes.strategies.get(name, GROUP_STRATEGIES[name])
 

@@ -25,7 +25,7 @@ from kcontrol.group.request_reactions import react
 
 
 def join_group(ctx: GroupContext, event: e.JoinGroup) -> Handler:
-    """Answer a JoinGroup, or park it until the join phase ends, by the row of GROUP_REACTIONS.
+    """Answer a JoinGroup, or park it until the join phase ends, as its row in GROUP_REACTIONS says.
 
     Then end the join phase if all members have joined.
 
@@ -148,9 +148,10 @@ def _rejoin(ctx: GroupContext, event: e.JoinGroup, group: Group) -> Handler:
 
 
 def _update_static_member(ctx: GroupContext, event: e.JoinGroup, group: Group) -> Handler:
-    """Replace the old id of a static member, which joins without a member id, by a new member id.
+    """Replace the id of a static member, which joins without a member id, by a new id.
 
-    Then answer, begin a rebalance, or park the JoinGroup until the log has the new id.
+    Then answer, rebalance, or park the JoinGroup until the log has the new id: release and state
+    decide.
 
     Source: updateStaticMemberAndRebalance (2.8), KIP-345, KAFKA-9801.
     """
@@ -249,7 +250,7 @@ def _after_id_stored(
 ) -> Handler:
     """Answer the parked JoinGroup of `member`, whose new id is in the log; return the new group.
 
-    Return None, and answer nothing, if the group or the member has left.
+    If `group` or `member` is None, because it has left, answer nothing, and return None.
     """
     yield from ()
     if group is None or member is None:
@@ -268,9 +269,10 @@ def _after_id_stored(
 def _after_id_failed(
     ctx: GroupContext, event: e.StaticMemberStored, group: Group | None, member: Member | None
 ) -> Handler:
-    """Return the group with a static member's old id, since the write of the new id has failed.
+    """Give a static member its old id again: the write of the new id has failed.
 
-    Return None if the member or the group has left.
+    Answer this write's JoinGroup with the error; return the changed group, None if `group` or
+    `member` is None.
     """
     if group is None or member is None:
         return None
@@ -304,7 +306,7 @@ def _restart_old_session(
     """
     if member is None or member.member_id != event.member_id:
         raise IllegalStateError(f"Cannot replace non-existing member id {event.member_id}")
-    # `group` is the group after the member has its old id again.
+    # `group`, in which the member has its old id again, is None if the group has left the cache.
     if group is not None:
         yield CancelTimer(rebalance.session_timer(event.group_id, event.member_id))
         yield rebalance.restart_session(ctx, event.group_id, group.members[event.old_member_id])

@@ -24,7 +24,8 @@ from kcontrol.group.request_reactions import react
 def sync_group(ctx: GroupContext, event: e.SyncGroup) -> Handler:
     """Answer with the assignment or an error, or park the request until the assignment is stored.
 
-    The SyncGroup of the leader begins the write of all assignments.
+    The request's row in GROUP_REACTIONS decides this. The leader's SyncGroup begins the write of
+    all assignments.
 
     Source: handleSyncGroup, doSyncGroup (0.9, 2.8).
     """

@@ -14,10 +14,10 @@ Check = Callable[[], bool]
 
 
 class Operation:
-    """A delayed operation, which its purgatory completes once, by a call of `complete`.
+    """A delayed operation: its purgatory calls `complete` once, in a check or at the deadline.
 
-    The call comes when a check finds `is_ready()` true, or at the deadline, which also calls
-    `expire`.
+    A check calls `complete` if `is_ready()` is True. At the deadline the purgatory calls
+    `complete`, then `expire`.
     """
 
     def __init__(self, name: str, is_ready: Check, complete: Callback, expire: Callback) -> None:

@@ -122,7 +122,7 @@ def remove_pending_member(ctx: GroupContext, group_id: str, member_id: str, now_
 def remove_member(
     ctx: GroupContext, group_id: str, member_id: str, now_ms: int, rule: str
 ) -> Handler:
-    """Remove a member that has failed or leaves; then begin a rebalance, or end the join phase.
+    """Remove a member that has failed or leaves; `after_removal` then decides about a rebalance.
 
     The member's parked JoinGroup gets UNKNOWN_MEMBER_ID, before 2.1 no response. `rule` is the
     reason, for the journal.
@@ -140,15 +140,15 @@ def remove_member(
 
 
 def after_removal(ctx: GroupContext, group: Group, now_ms: int, rule: str) -> Handler:
-    """Begin a rebalance, or end the join phase, of `group`, from which a member was removed.
+    """Begin a rebalance after a member's removal, if the group is Stable or CompletingRebalance.
 
-    `rule` is the reason for the journal, such as "session timeout".
+    In PreparingRebalance, end the join phase if all remaining members have joined. `rule`, such as
+    "session timeout", is the journal's reason.
 
     Source: onMemberFailure (0.9), removeMemberAndUpdateGroup (2.8).
     """
     if group.state in (STABLE, COMPLETING):
         yield from prepare_rebalance(ctx, group.group_id, now_ms, rule)
-    # The join phase ends if all remaining members have joined.
     elif group.state is PREPARING:
         yield from try_complete_join(ctx, group.group_id, now_ms)
 
@@ -164,7 +164,7 @@ def join_error_result(ctx: GroupContext, member_id: str, error: str) -> e.JoinRe
 def current_generation_result(ctx: GroupContext, group: Group, member_id: str) -> e.JoinResult:
     """Return the response to the JoinGroup of `member_id`: the group's current generation.
 
-    For the leader it also has all members with their metadata for the chosen protocol.
+    The leader's response also has all members with their metadata for the chosen protocol.
     """
     members: tuple[tuple[str, bytes], ...] = ()
     if member_id == group.leader:

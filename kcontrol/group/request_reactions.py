@@ -261,6 +261,7 @@ class Reaction(NamedTuple):
     The row has the states of the group, the requests, and a condition for which the row holds.
     """
 
+    # ABSENT (None) stands for no group.
     states: tuple[State, ...]
     requests: tuple[Request, ...]
     # The row is taken only if this function returns True.

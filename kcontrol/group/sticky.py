@@ -164,6 +164,7 @@ class GeneralAssignment:
         rows = members.items()
         # By partition: the members that subscribe to its topic.
         self.takers = {tp: [id for id, m in rows if tp.topic in m.topics] for tp in known}
+        # By member id: all partitions of the topics to which the member subscribes.
         self.wanted = {
             id: [tp for t in m.topics for tp in partitions_of(partitions, t)] for id, m in rows
         }
@@ -174,7 +175,9 @@ class GeneralAssignment:
         self.before: dict[TopicPartition, str] = {}
         # By partition that was moved: (first owner, present owner).
         self.moved: dict[TopicPartition, tuple[str, str]] = {}
+        # By (topic, first owner, present owner): the largest number of such moved partitions.
         self.most_moved: dict[tuple[str, str, str], int] = {}
+        # Whether an owner does not subscribe to the topic of its partition any more.
         self.must_revoke = False
         for tp, ids in _by_generation(members).items():
             if tp in self.takers and tp.topic in members[ids[0]].topics:

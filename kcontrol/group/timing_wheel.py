@@ -21,7 +21,7 @@ class Bucket:
     index: int
     # The start of the bucket's time, -1 if the bucket was never used or has expired.
     expiration_ms: int = -1
-    # The deadline of each task in ms, in the order of insertion.
+    # By the name of a task: its deadline in ms. The tasks are in the order of insertion.
     tasks: dict[str, int] = field(default_factory=dict)
 
     def __lt__(self, other: Bucket) -> bool:
@@ -29,7 +29,7 @@ class Bucket:
 
 
 def poll(buckets: list[Bucket]) -> Bucket:
-    """Remove the first bucket of the heap `buckets`, and return it."""
+    """Remove and return the bucket with the earliest expiration from the heap `buckets`."""
     # Buckets of several wheels can have one expiration. Their order is then that of Kafka's heap:
     # an added bucket rises as in `heapq`, but the last bucket, which replaces the first one, sinks
     # no deeper than an equal one. Source: siftUp and siftDown of PriorityQueue (Java 17).
@@ -123,14 +123,14 @@ class Timer:
         return self._where.get(task)
 
     def cancel(self, task: str) -> None:
-        """Remove a task if the timer has it; the bucket of the task stays until it expires."""
+        """Remove a task if the timer has it; the task's bucket stays until the bucket expires."""
         if bucket := self._where.pop(task, None):
             del bucket.tasks[task]
 
     def advance(self, now_ms: int) -> list[Move]:
-        """Empty the first bucket that is due at `now_ms`; return one Move for each of its tasks.
+        """Empty the first bucket due at `now_ms` into lower wheels; return one Move for each task.
 
-        Each task runs or goes into a lower wheel. Return [] if no bucket is due.
+        The caller runs the tasks that are due. Return [] if no bucket is due.
         """
         if self.next_ms is None or self.next_ms > now_ms:
             return []
