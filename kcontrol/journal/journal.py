@@ -122,7 +122,7 @@ class Journal:
     def build_records(self) -> None:
         """Make all records of unread batches, which `add_batch` has stored only as columns of values.
 
-        Copies of this journal then share these records instead of making them again.
+        Copies that are made later share these records instead of making them again.
         """
         for entry in self._later:
             self._spelled.extend(_records(entry))
@@ -131,7 +131,7 @@ class Journal:
     def since(self, position: int) -> list[Record]:
         """Return the records from the index `position` on.
 
-        The records of a batch (`add_batch`) are made when they are read; of a batch that ends before `position` none are made.
+        The records of a batch (`add_batch`) are made when they are read; a batch that ends before `position` is not read.
         """
         if not self._later:
             return self._spelled[position:]

@@ -214,7 +214,7 @@ class _Checks:
 
 
 def upgraded(record: Record, version: int) -> Record:
-    """Return a record from a journal of schema version `version` in the form of JOURNAL_VERSION, the present version."""
+    """Return a record of a journal of version `version` as a record of JOURNAL_VERSION, the present version."""
     for step in range(version, JOURNAL_VERSION):
         record = UPGRADES[step](record)
     return record if record.kind != "run" else record._replace(fields=record.fields | {"journal_version": JOURNAL_VERSION})

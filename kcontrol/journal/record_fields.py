@@ -66,9 +66,9 @@ class NamedEntry(Entry):
 
 
 class LeaderAndIsr(msgspec.Struct):
-    """The LeaderAndIsr requests of a batch: `values` has the state of each partition once.
+    """The LeaderAndIsr requests of one `send` record: `values` has the state of each partition once.
 
-    `to` maps a broker id to positions in `values`: {"1": [0, 2]} sends broker 1 the first and the third state.
+    `to` maps a broker id to positions in `values`: {"1": [0, 2]} sends broker 1 the first and third state.
     """
 
     values: list[NamedEntry]
@@ -83,9 +83,9 @@ class UpdateMetadata(msgspec.Struct):
 
 
 class StopReplica(msgspec.Struct):
-    """The StopReplica requests of a batch: `to` maps a broker id to a mapping with the partitions of its request as keys.
+    """The StopReplica requests of one `send` record: `to` maps a broker id to the partitions in its request.
 
-    The value of a partition is an object with `leader_epoch` and `delete`.
+    Each of these partitions, such as `t-0`, maps to an object with `leader_epoch` and `delete`.
     """
 
     to: dict[Annotated[str, Meta(pattern=r"^\d{1,10}$")], dict[Partition, dict[str, Any]]]

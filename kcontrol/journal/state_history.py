@@ -42,7 +42,7 @@ def _entries(value: Any, depth: int) -> int:
 class History:
     """The states of the cluster after each record of a journal, which may grow.
 
-    `follow` is called once for each record, in order, with the record and a `Fold`. The `Fold` has the state after the record,
+    `follow(record, fold)`, if given, is called once for each record, in order; `fold` is a `Fold` with the state after the record
     and the record's changes.
     """
 
@@ -73,7 +73,7 @@ class History:
         return found.all(self.records[position] for position in range(self._places[nearest], index + 1)).state
 
     def take_in(self) -> None:
-        """Apply the records that the journal has got since the last call to the state after the last record."""
+        """Read the records that were added to the journal since the last call: change the state by each, then call `follow`."""
         for position in range(self._folded, len(self.records)):
             record = self.records[position].to_json()
             self._end.add(record)
