@@ -121,7 +121,7 @@ class MemoryZooKeeper:
         return self._zxid
 
     def take_events(self) -> list[tuple[int, WatchEvent]]:
-        """Take all undelivered watch events, with their session ids; the events of a session are in ZooKeeper's order."""
+        """Take all undelivered watch events, as (session id, event); the events of a session are in ZooKeeper's order."""
         taken = [(session, event) for session, events in self._events.items() for event in events]
         self._events = {session: [] for session in self._events}
         return taken
@@ -308,7 +308,7 @@ class MemoryClient:
         return [node and tuple(sorted(zookeeper._children.get(path, ()))) for path, node in zip(paths, found, strict=True)]
 
     def write(self, transactions: Sequence[tuple[Op, ...]]) -> list[WriteResult]:
-        """Perform independent transactions in order, each all or nothing, and return one result each."""
+        """Perform each transaction completely or not at all, in order; return one result per transaction."""
         zookeeper = self._zookeeper
         zookeeper._begin(self.session_id)
         for ops in transactions:

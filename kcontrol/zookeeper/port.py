@@ -113,7 +113,7 @@ class ZooKeeper(Protocol):
 
 
 def retry_read(read: Callable[[], T]) -> T:
-    """Return the result of `read`; call it a second time if its connection is lost or its session has expired.
+    """Return the result of `read`; call `read` a second time if it raises ConnectionLoss or SessionExpired.
 
     An error of the second call is raised.
     """

@@ -95,21 +95,21 @@ class KazooZooKeeper:
             self._drop(session)
 
     def settle(self) -> None:
-        """Wait, without sleeping, until every open session has received all writes so far and their watch events.
+        """Wait, without sleeping, until every open session sees all writes so far and can take the watch events of these writes.
 
         An expired session is skipped; its next call raises SessionExpired.
         """
         retry_read(self._settle)
 
     def tree(self) -> dict[str, Znode]:
-        """Return every znode below the root, sorted by path, but not kcontrol's `/.kcontrol` and not `/zookeeper`.
+        """Return every znode below the root, sorted by path, without `/.kcontrol` and, if there is no chroot, `/zookeeper`.
 
         Each level of the tree takes two round trips; the requests of a round trip are pipelined.
         """
         return retry_read(self._tree)
 
     def are_ours(self, paths: Sequence[str]) -> list[bool]:
-        """Return for each path whether the ACL of its znode names the owner of this client's lab; False for a missing znode."""
+        """Return for each path whether the ACL of its znode names this client's `owner`; False for a missing znode."""
         return retry_read(lambda: self._synced().are_ours(paths))
 
     # ------------------------------------------------------------ open and close

@@ -55,7 +55,7 @@ class MemoryKazooClient:
     # ---------------------------------------------------------------- reading, with one-shot watches
 
     def exists(self, path: str, watch: Watch | None = None) -> ZnodeStat | None:
-        """Return the znode's stat, None for a missing znode; `watch`, if given, is set in either case."""
+        """Return the znode's stat, None for a missing znode; `watch`, if given, is also set on a missing znode."""
         (stat,) = self._session.exists([path], watch is not None)
         self._add_watch(DATA, path, watch)
         return stat and _stat(stat)
@@ -124,9 +124,9 @@ class MemoryKazooClient:
     # ---------------------------------------------------------------- watches that are set again after each event
 
     def DataWatch(self, path: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # noqa: N802 - kazoo's name
-        """Return a decorator: the function is called with data and stat now, and after each change, until it returns False.
+        """Return a decorator: the decorated function gets data and stat now, and after each change, until it returns False.
 
-        For a missing znode both are None.
+        For a missing znode the data and the stat are None.
         """
 
         def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -143,7 +143,7 @@ class MemoryKazooClient:
         return decorated
 
     def ChildrenWatch(self, path: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # noqa: N802 - kazoo's name
-        """Return a decorator, which calls the function with the names of the znode's children, now and after each change.
+        """Return a decorator: the decorated function gets the names of the znode's children now, and after each change.
 
         Raises NoNodeError if the znode does not exist.
         """

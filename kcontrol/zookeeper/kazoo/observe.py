@@ -27,7 +27,7 @@ class Observer:
     Args:
         client: the session that reads.
         root: the path in front of every path; it is never created.
-        closing: the function that closes the session.
+        on_close: the function that closes the session, without arguments.
     """
 
     def __init__(self, client: Client, root: str = "", on_close: Callable[[], None] = lambda: None) -> None:

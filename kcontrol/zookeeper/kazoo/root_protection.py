@@ -103,9 +103,9 @@ def mark_server(hosts: str, seed: int) -> None:
 
 
 def make_empty(ensemble: KazooZooKeeper, seed: int) -> None:
-    """Delete the znodes of an earlier run below a root with kcontrol's marker; error texts name the lab by `seed`.
+    """Delete the znodes of an earlier run below a root with kcontrol's marker; error texts propose `/kcontrol-<seed>` instead.
 
-    Raises UserError if another client has created or changed a znode there.
+    Raises UserError if another client has created or changed a znode there or still uses the root.
     """
     znodes = ensemble.tree()
     foreign = [path for path, is_ours in zip(znodes, ensemble.are_ours(list(znodes)), strict=True) if not is_ours]

@@ -51,7 +51,7 @@ _LOST = (exceptions.ConnectionLoss, exceptions.ConnectionClosedError, exceptions
 
 
 class KazooSession:
-    """One session on a real server; `KazooZooKeeper.connect` creates it.
+    """One session on a real server; `KazooZooKeeper.connect` creates it, with arguments as in KazooZooKeeper.
 
     Attributes:
         session_id: the server's number for the session.
@@ -113,7 +113,10 @@ class KazooSession:
         return [None if names is None else tuple(sorted(names)) for names in self._request_all(GetChildren, paths, watch)]
 
     def write(self, transactions: Sequence[tuple[Op, ...]]) -> list[WriteResult]:
-        """Perform independent transactions, pipelined in order, each all or nothing, and return one result each."""
+        """Perform each transaction completely or not at all, pipelined in order; return one result per transaction.
+
+        A ConnectionLoss has the results that have arrived before it (`answered`).
+        """
         requests = [Transaction([self._record(op) for op in ops]) for ops in transactions]
         self._require_connection()
         replies = [self._send(request) for request in requests]
@@ -295,9 +298,9 @@ class KazooSession:
             raise UserError(f"ZooKeeper refuses a request ({error_name(refusal)}): choose a chroot with full rights.") from None
 
     def _request_all(self, record: Callable[[str, Any], Any], paths: Sequence[str], watch: bool) -> list[Any]:
-        """Send one pipelined request of kazoo's type `record` per path, and return the responses, None for a missing znode.
+        """Send one pipelined request of kazoo's type `record`, such as Exists, per path; return one response per path.
 
-        With `watch` the requests set watches.
+        A response is None for a missing znode. With `watch` the requests set watches.
         """
         full = [self._full(path) for path in paths]
         self._require_connection()

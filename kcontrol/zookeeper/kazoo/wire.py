@@ -22,7 +22,7 @@ class Reply(AsyncResult):  # type: ignore[misc] # kazoo has no types
     Args:
         handler: kazoo's threads.
         kazoo: the client that sends the request.
-        on_answer: called on kazoo's connection thread with the response, before any later event or response.
+        on_response: called on kazoo's connection thread with the response, before any later event or response.
     """
 
     def __init__(self, handler: SequentialThreadingHandler, kazoo: Any, on_response: Callable[[Any], None] | None = None) -> None:
@@ -40,13 +40,13 @@ class Reply(AsyncResult):  # type: ignore[misc] # kazoo has no types
 
 
 class SetWatches:
-    """The request by which Java's client sets its watches again: the server notifies it immediately of changes since `zxid`.
+    """The request by which Java's client sets its watches again; the server sends notifications of changes since `zxid` at once.
 
     Args:
         zxid: the last zxid that the client has seen.
-        data: paths with a data watch that was set on a znode.
-        missing: paths with a data watch that was set without a znode.
-        children: paths with a child watch.
+        data_watches: paths with a data watch that was set on a znode.
+        exist_watches: paths with a data watch that was set without a znode.
+        child_watches: paths with a child watch.
     """
 
     type = 101

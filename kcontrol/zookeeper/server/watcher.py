@@ -135,9 +135,9 @@ def die_with_watcher() -> None:
 
 
 def watch(order: dict[str, object]) -> int:
-    """Run a command, print {"pid": its pid} as JSON, end the command if the parent ends, and return its exit status.
+    """Run `order["command"]`, print {"pid": its pid} as JSON, end the command if the parent ends; return the exit status.
 
-    `order` has `command`, `parent` (the parent's process id), and `log`, `grace_s` and `remove` as in GuardedProcess.
+    `order` also has `parent` (the parent's process id), and `log`, `grace_s` and `remove` as in GuardedProcess.
     """
     wake, woken = os.pipe()
     os.set_blocking(woken, False)
@@ -153,7 +153,7 @@ def watch(order: dict[str, object]) -> int:
                 preexec_fn=die_with_watcher if sys.platform == "linux" else None,
             )  # fmt: skip
     except OSError as problem:
-        # The command cannot start.
+        # The command cannot start: the status is 127, as in a shell.
         print(json.dumps({"error": str(problem)}), flush=True)
         return 127
     try:
