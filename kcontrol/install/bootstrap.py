@@ -61,9 +61,9 @@ class SetupFailed(Exception):
 
 
 def stamp_for(level: str) -> dict[str, str]:
-    """Return the content of the stamp file of a complete environment of `level` (light, lab or full).
+    """Return the content of `.venv/kcontrol.json`, the stamp file of a complete environment of `level` (light, lab or full).
 
-    It has the project's folder, the level, and a digest of the lock files.
+    The keys are `root` (the project's folder), `level`, and `inputs` (a digest of locks and pyproject.toml).
     """
     digest = hashlib.sha256()
     for path in (*LOCKS.values(), ROOT / "pyproject.toml"):
@@ -108,7 +108,7 @@ def say(text: str) -> None:
 def run(command: Command, env: dict[str, str], *, quiet: bool = False) -> bool:
     """Run a command with the environment `env` and return whether it succeeded.
 
-    After a failure its messages are printed, unless `quiet`.
+    After a failure the command's messages are printed, unless `quiet`.
     """
     pipe, progress = subprocess.PIPE, Progress()
     # The command inherits the lock file of `alone`: the lock lasts until the command has ended, even if this process ends
@@ -180,7 +180,7 @@ def pinned_uv() -> tuple[str, str]:
 
 
 def version_of(uv: Path) -> tuple[int, ...]:
-    """Return the version of a uv executable, or an empty tuple if it does not run."""
+    """Return the version of a uv executable, such as (0, 13, 9); () if the executable does not run."""
     try:
         answer = subprocess.run([uv, "--version"], capture_output=True, text=True, check=True).stdout
         return tuple(int(part) for part in answer.split()[1].split(".")[:3])

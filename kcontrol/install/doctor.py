@@ -48,14 +48,14 @@ def find_chromium() -> Path | None:
 
 
 def python() -> Finding:
-    """Return the finding about the Python that runs kcontrol: its release and its path. The status is always "ok"."""
+    """Return the finding about the Python that runs kcontrol: its release and its path. The state is always "ok"."""
     return Finding("Python", "ok", f"{platform.python_version()} at {sys.executable}")
 
 
 def packages() -> Finding:
     """Return the finding about the packages that the simulation of brokers and ZooKeeper needs.
 
-    It is "missing" if one of them is not installed, else "ok".
+    The finding's state is "missing" if one of these packages is not installed, else "ok".
     """
     found, absent = [], []
     for name in NEEDED:
@@ -84,7 +84,7 @@ def java() -> Finding:
 def zookeeper() -> Finding:
     """Return the finding about the real ZooKeeper, which is part of PySpark: "ok" with its version.
 
-    Without ZooKeeper's jars the finding is "note": the lab works without.
+    Without ZooKeeper's jars the finding is "note", since the lab also works with a simulated ZooKeeper.
     """
     try:
         jar = Path(class_path().split(os.pathsep)[0])

@@ -32,7 +32,8 @@ class LabProblem(UserError):
 def prepare_environment(folder: Path, runtime: Path, mark: str) -> None:
     """Set the environment variables that JupyterLab and its child processes inherit.
 
-    `mark` is a random text by which `process_cleanup` finds these processes, `runtime` a private folder for their sockets.
+    `folder` is the learner's folder, `runtime` a private folder for sockets, and `mark` a random text by which `process_cleanup`
+    finds these processes.
     """
     os.environ[process_cleanup.MARK] = mark
     os.environ["JUPYTER_RUNTIME_DIR"] = str(runtime)
@@ -135,9 +136,9 @@ def report(changes: workspace.Changes, folder: Path, console: Console) -> None:
 
 
 def clear_old_runs(runs: Path, console: Console) -> None:
-    """Delete the oldest journals in the folder `runs` if it has more than 200 or more than 50 MB, and print how many.
+    """Delete the oldest journals in the folder `runs` if it has more than 200 journals or 50 MB; print how many.
 
-    At most 100 journals and 25 MB are left.
+    At most 100 journals and 25 MB are left, and journals still being written.
     """
     try:
         message = run_cleanup.clear(runs)

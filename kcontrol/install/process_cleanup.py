@@ -39,7 +39,7 @@ def start(mark: str, remove: Path) -> "subprocess.Popen[bytes]":
 def kill_marked(mark: str, *, kill: bool, variable: str = MARK, unread: set[int] | None = None) -> "list[psutil.Process]":
     """Return the running processes whose environment variable `variable` has the value `mark`; kill them if `kill`.
 
-    The ids of processes whose environment cannot be read are added to the set `unread`.
+    If the set `unread` is given, the ids of processes whose environment cannot be read are added to it.
     """
     import psutil  # Imported late, so that this process stays small while it waits.
 
@@ -70,9 +70,9 @@ def await_end(processes: "list[psutil.Process]", seconds: float) -> None:
 
 
 def sweep(mark: str, remove: Path) -> None:
-    """Wait for the end of JupyterLab's server, end all processes with `mark` in their environment, delete `remove`.
+    """Wait for the end of JupyterLab's server and of all processes with KCONTROL_LAB_RUN=`mark`, then delete the folder `remove`.
 
-    A marked process that still runs after two seconds is killed. `remove` is a folder.
+    A marked process that still runs two seconds after the end of the server is killed.
     """
     # The server holds the other end of the pipe that is the standard input.
     while os.read(0, 512):

@@ -24,7 +24,8 @@ def folder() -> Path | None:
 def read(place: Path | None) -> dict[str, dict[str, Any]]:
     """Return the learner's progress: exercise id to {"tries": 2, "hints": 0, "solved": True}.
 
-    The key "predictions" maps a question id to the text of the chosen option. `place` is the learner's folder, None outside.
+    The key "predictions" maps a question id to the chosen option's text. `place` is the learner's folder, None for this process's
+    memory.
     """
     # Outside a learner's folder the progress lasts as long as this process.
     if place is None:
@@ -50,7 +51,7 @@ def of(place: Path | None, id: str) -> dict[str, Any]:
 def prediction(place: Path | None, id: str) -> str | None:
     """Return the text of the option that the learner chose for the question `id`, None without an answer.
 
-    `place` is the learner's folder, None without a folder.
+    `place` is the learner's folder; if it is None, return None.
     """
     kept = read(place).get(PREDICTIONS, {}).get(id) if place else None
     return kept if isinstance(kept, str) else None

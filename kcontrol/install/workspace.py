@@ -138,7 +138,10 @@ def prepare(folder: Path, source: Path = PROJECT / "notebooks") -> Changes:
 
 
 def _rename_chapters(folder: Path, state: dict[str, str]) -> None:
-    """Rename each chapter in the learner's folder whose file name a later version of the project has changed."""
+    """Rename each chapter in the learner's folder whose file name a later version of the project has changed.
+
+    `state`, the hash of each file by name, is changed accordingly.
+    """
     for former, present in ((f"{old}.ipynb", f"{new}.ipynb") for old, new in RENAMED):
         if (folder / former).exists() and not (folder / present).exists():
             (folder / former).rename(folder / present)
@@ -164,9 +167,9 @@ def chapter_file(chapter: str, source: Path = PROJECT / "notebooks") -> str:
 
 
 def reset(folder: Path, chapter: str, source: Path = PROJECT / "notebooks") -> tuple[Path, Path | None]:
-    """Copy a chapter, such as `0`, `A1` or its file name, again; return its path and the path of the learner's old version.
+    """Copy a chapter (`0`, `A1` or its file name) to the learner's `folder` again; return its path and that of the kept version.
 
-    The second path is None if the learner had not changed the chapter.
+    A different version is kept under another name; without one, the second path is None.
 
     Raises:
         WorkspaceProblem: the chapter does not exist, or the folder cannot be written.
@@ -175,9 +178,9 @@ def reset(folder: Path, chapter: str, source: Path = PROJECT / "notebooks") -> t
 
 
 def restore(folder: Path, name: str, source: Path = PROJECT / "notebooks") -> tuple[Path, Path | None]:
-    """Copy the file `name` again as it was shipped; return its path and the path of the learner's old version.
+    """Copy the shipped file `name` to the learner's `folder` again; return its path and that of the kept version.
 
-    The second path is None if the learner had not changed the file.
+    A different version is kept under another name; without one, the second path is None.
 
     Raises:
         WorkspaceProblem: the folder cannot be written.
