@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 def _led(world: World) -> Iterator[tuple[TopicPartition, int, tuple[int, ...], ReplicaLog]]:
-    """Yield (partition, leader, ISR, leader's log) if the leader in the partition's state znode, running or not, has a log."""
+    """Yield (partition, leader, ISR, leader's log) for each partition whose state znode names a leader that has a log.
+
+    The leader is a broker id; this broker may run or not.
+    """
     found = data_plane.replicas(world)
     for tp, value in stored(world):
         if tp in found.get(value.leader, {}):
@@ -37,6 +40,7 @@ def committed_records_survive(world: World) -> str | None:
             if a.acks == "all" and (a.offset, a.leader_epoch) not in records:
                 by = f"acknowledged by {a.leader}"
                 return f"{tp}: broker {leader} leads without record {a.offset} ({a.value}), {by}"
+    # The journal record `record_lost` says that the last step has removed the last copy of an acknowledged record.
     lost = next((r.fields for r in world.last_step if r.kind == "record_lost" and r.fields["acks"] == "all"), None)
     return f"{lost['partition']}: record {lost['offset']} ({lost['value']}) is on no replica any more" if lost else None
 

@@ -206,7 +206,7 @@ def _context(world: World, record: Record) -> dict[str, Group]:
 
 
 def _batches(world: World, driver: Driver, tp: TopicPartition) -> Iterator[LogBatch]:
-    """Yield all batches of a partition's log at the driver's broker, by offset, as a coordinator reads them in a load."""
+    """Yield all batches of a partition's log at the driver's broker, in the order of offsets, as a coordinator loads them."""
     offset = 0
     while batches := world.read_log(driver, tp, offset):
         yield from batches

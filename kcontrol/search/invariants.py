@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from kcontrol.cluster.world import World
 
 Property = Callable[["World"], str | None]
-"""A function of the world that returns None while the property holds, otherwise the sentence of its violation."""
+"""A function that takes a World and returns None while the property holds, otherwise the sentence of its violation."""
 
 STEP, QUIET = "after every step", "at quiet"
 
@@ -113,9 +113,9 @@ def _writes(records: Iterable[Record]) -> Iterator[StateWrite]:
 
 
 def _decoded(decode: Callable[..., Any], data: bytes, *arguments: Any) -> Any:
-    """Return `decode(data, *arguments)`, None if the data of the znode cannot be decoded.
+    """Return `decode(data, *arguments)`, or None if `decode` raises MalformedZnode.
 
-    A client that is no broker can make data unreadable.
+    `data` is the data of a znode. A client that is no broker can make data unreadable.
     """
     try:
         return decode(data, *arguments)
@@ -146,7 +146,7 @@ def stored(world: World) -> Iterator[tuple[TopicPartition, LeaderAndIsr]]:
 
 
 def read_znode(world: World, path: str, decode: Callable[..., Any]) -> Any:
-    """Return `decode(data)` of the znode at `path`, None without the znode and for data that cannot be decoded."""
+    """Return `decode(data)` for the data of the znode at `path`; None without the znode, or if `decode` raises MalformedZnode."""
     (znode,) = world.tool.read([path], False)
     return _decoded(decode, znode.data) if znode else None
 
@@ -231,9 +231,9 @@ def one_writer_per_epoch(world: World) -> str | None:
 
 
 def _partitions_sent(requests: Any) -> set[tuple[TopicPartition, Any]]:
-    """Return the pairs (partition, its leader, ISR and epochs) in the LeaderAndIsr and UpdateMetadata requests of a batch.
+    """Return the pairs (partition, its leader, ISR and epochs) in the LeaderAndIsr and UpdateMetadata requests of `requests`.
 
-    Partitions of topics that are being deleted (leader -2) are left out.
+    `requests` is a controller's batch. Partitions of topics in deletion (leader -2) are left out.
     """
     entries = {entry for partitions in requests.leader_and_isr.values() for entry in partitions.items()}
     return {(tp, entry) for tp, entry in entries | set(requests.update_metadata.items()) if entry.leader != LEADER_DURING_DELETE}
@@ -345,7 +345,7 @@ def request_outlives_topic(world: World) -> str | None:
 def _has_gone(world: World, topic: str, before: Record) -> bool:
     """Return whether the topic's znode below `/brokers/topics` was deleted before the journal record `before`.
 
-    A deletion before the latest request below `/admin/delete_topics` for this topic does not count.
+    The deletion must come after the topic's latest request below `/admin/delete_topics`.
     """
     records, requested = world.journal.records, ("create", delete_topic_path(topic))
     at = next(i for i in range(len(records) - 1, -1, -1) if records[i] is before)
@@ -450,9 +450,9 @@ AT_REST: tuple[Invariant, ...] = tuple(row for row in INVARIANTS if row.when == 
 
 
 def violation(world: World, properties: Iterable[Property] = ALWAYS) -> str | None:
-    """Return the sentence of the first of `properties` that the cluster violates after its last step; else None.
+    """Return the sentence about the first of `properties` that is violated after the last step of `world`; else None.
 
-    A property is an invariant or a function of the simulated cluster `world`.
+    A property, such as an Invariant, takes the world and returns a sentence or None.
     """
     kinds = {record.kind for record in world.last_step}
     for holds in properties:

@@ -35,17 +35,21 @@ NUMBERED = ("send", "to_controller")  # the kinds of records whose numbers are p
 
 @dataclass(slots=True, eq=False)
 class DriverState:
-    """An immutable state of one broker's driver, and the outcomes of the calls that were made in this state."""
+    """An immutable state of one broker's driver, which runs its handlers, and the outcomes of the calls made in this state."""
 
+    # A driver in this state; each call is made on a copy.
     driver: Driver
     # The text of the state for comparisons.
     text: fingerprint.Text
-    contexts: str  # the part of the text that describes the contexts
+    # The part of the text about the memory of the controller, the broker and the coordinator.
+    contexts: str
     # ("begin" or "advance", thread) for each step that is possible now.
     ready: list[tuple[str, str]]
     # By the key of a call, such as ("begin", thread): its outcome or, if it calls ZooKeeper, an outcome per response.
     outcomes: dict[Call, Outcome | ZooKeeperCall] = field(default_factory=dict)
-    handlers_are_moved: bool = False  # whether a copy has taken over the suspended handlers
+    # A suspended handler is a generator, which cannot be copied. True: the first copy of `driver` has taken over its suspended
+    # handlers, so each later copy must run them again up to their places.
+    handlers_are_moved: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -76,12 +80,15 @@ class ZooKeeperAnswer(NamedTuple):
 class Outcome(NamedTuple):
     """The outcome of a driver's call: the requests and responses to send, the journal records, and the driver's next state."""
 
-    # (method of the outbox, its arguments without the driver), in order.
+    # The calls of the outbox's methods in their order, as (name of the method, *its arguments without the driver).
     outbox_calls: list[Call]
     records: list[Record]
-    # None if the call must be run each time: the broker sends a request to itself, and the handler goes on after the response.
+    # The state after the call. None if the call must be run each time: the broker sends a request to itself, and the handler goes
+    # on after the response.
     next: DriverState | None
-    kept: Any  # the value that the key of the call names by its id; the reference keeps this id unique
+    # The event that the call has queued, or None. The key of the call can contain the id() of a dict in this event: no other
+    # object gets this id() as long as the event is stored here.
+    kept: Any
 
 
 @dataclass(slots=True, eq=False)
@@ -178,7 +185,7 @@ class RecordingOutbox:
     def can_wait(self) -> bool:
         """Return whether the requests stored during a driver's call may be sent after the call, with equal result.
 
-        They may not if a handler got a response of its own broker to one of them, and did more than end.
+        False if a handler received its own broker's response to one of them, and then did more than end.
         """
         # After each response of the broker to itself the handler only ends.
         return all(record.kind == "end" for at in self.own_responses for record in self.journal.records[at:])
@@ -229,9 +236,9 @@ class Memo:
         self._ranks: dict[Any, str] = {}
 
     def local(self, driver: Driver, contexts: str | None = None) -> DriverState:
-        """Return the stored state that equals the present state of this driver; a new state is stored first.
+        """Return the stored state that equals the present state of `driver`; a new state is stored first.
 
-        `contexts` is the fingerprint text of the controller's, the broker's and the coordinator's memory, if it is known.
+        `contexts` is the fingerprint text of the controller's, broker's and coordinator's memory; if None, it is computed.
         """
         contexts = contexts or fingerprint.contexts(driver)
         state = fingerprint.driver(driver, contexts, self._text)
@@ -286,7 +293,10 @@ class Memo:
         return known
 
     def fingerprint(self, parts: list[fingerprint.Text]) -> str:
-        """Return one text for a state of the cluster: the digest of each part, such as ZooKeeper, and the ranks of zxids."""
+        """Return one text for a state of the cluster from its `parts`, such as ZooKeeper and each broker.
+
+        It has each part's digest, and the rank of each zxid among all zxids.
+        """
         zxids = tuple([part.zxids for part in parts])
         # States whose zxids differ only by gaps get equal texts.
         ranks = self._ranks.get(zxids)
@@ -324,7 +334,11 @@ def _event_ids(driver: Driver) -> list[tuple[Any, Any]]:
 
 
 def key_of(event: Any) -> Any:
-    """Return a hashable key of an event: the event itself, or a tuple of its type and its fields if it cannot be hashed."""
+    """Return a hashable key of an event: the event itself, or a tuple of its type and its fields if it cannot be hashed.
+
+    A dict in a field is named by its id().
+    """
+    # While the key is in use, the caller must keep a reference to the event, so that the id() stays unique.
     try:
         hash(event)
     except TypeError:
@@ -423,7 +437,7 @@ class MemoDriver:
             getattr(world, name)(self, *args)
 
     def _try(self, key: Call, op: Run, answers: list[Any], queued_event: Any) -> Outcome:
-        """Run `op`, a call of the driver, on a copy of the driver; return the outcome, which is stored under `key`.
+        """Call `op` with a copy of the driver; return the outcome, and store it under `key`, such as ("begin", thread).
 
         If `answers` lacks ZooKeeper's response, the response is added. `queued_event` is the event that `op` queues, or None.
         """
@@ -449,7 +463,7 @@ class MemoDriver:
         return outcome
 
     def _run(self, op: Run, answers: list[Any]) -> None:
-        """Run `op`, a call of the driver in which the broker sends a request to itself; store no outcome.
+        """Call `op`, in which the broker sends a request to itself, with a copy of the driver; store no outcome.
 
         `answers` has ZooKeeper's response to the call, or is empty.
         """

@@ -30,12 +30,15 @@ class Exhibit(NamedTuple):
 
     # Such as "KAFKA-6082".
     ticket: str
+    # Such as "fenced_writes".
     rule: str
+    # The value of the rule in a release with the bug, such as False.
     restored: Any
+    # Such as "a deposed controller writes nothing".
     invariant: str
     # The bug, as one sentence.
     bug: str
-    # From the rules that differ from 2.8, by name, to the world in which the search begins.
+    # Takes the rules that differ from 2.8, such as {"fenced_writes": False}, and returns the world in which the search begins.
     begin: Callable[[Mapping[str, Any]], World]
     # The bounds of the search that finds the bug.
     budget: Budget
@@ -54,7 +57,7 @@ class Exhibit(NamedTuple):
         return always(self.invariant)
 
     def world(self, *, restored: bool = True) -> World:
-        """Return the cluster in which the search begins: 2.8 with this exhibit's bug.
+        """Return the cluster in which the search begins: 2.8 with this bug.
 
         If `restored` is False, return the cluster of 2.8 without the bug.
         """
@@ -65,7 +68,7 @@ class Exhibit(NamedTuple):
 
 
 def _quiet(rule_changes: Mapping[str, Any], faults: tuple[str, ...], brokers: tuple[int, ...] = (1, 2), **settings: Any) -> World:
-    """Return a cluster of 2.8 at rest in which requests arrive in the step that sends them.
+    """Return a cluster of 2.8 at rest, whose `brokers` run, in which requests arrive in the step that sends them.
 
     `rule_changes` has the rules that differ from 2.8, `faults` the kinds of faults in the search, `settings` further Settings.
     """
@@ -84,9 +87,9 @@ def _after(world: World, *actions: Action) -> World:
 
 
 def _creation(fault: str) -> Callable[[Mapping[str, Any]], World]:
-    """Return a function that makes the cluster in which the search for a bug begins: two brokers, and a new topic.
+    """Return a function from the rules that differ from 2.8 to a cluster whose controller has not handled a new topic yet.
 
-    The controller has not handled the topic yet. `fault` is the kind of faults that the search tries, such as "kill".
+    `fault` is the kind of faults that a search from this cluster tries, such as "kill".
     """
 
     def begin(rule_changes: Mapping[str, Any]) -> World:

@@ -126,18 +126,20 @@ NAMES: Mapping[str, Invariant] = {row.name: row for row in INVARIANTS}
 
 
 def always(condition: str | Condition) -> Promise:
-    """Return the promise, the object that `search` tries to break, that a condition holds in every state.
+    """Return the promise that a condition holds in every state; a search tries to break the promise.
 
-    `condition` is a function that returns True while it holds, or the name of an invariant of `lab.tables.invariants()`. Raises
-    UserError, which lists the names, for any other value.
+    `condition` is an invariant's name (`lab.tables.invariants()`), or a function of the state (`SearchedState`) that returns True
+    while it holds.
+    Raises UserError for another value.
     """
+    # An invariant of the kind "at quiet" is checked only when the cluster is at rest.
     return Promise(ALWAYS, _condition(condition))
 
 
 def never(condition: Condition) -> Promise:
-    """Return the promise that no state fulfils a condition, a function of the state (`SearchedState`).
+    """Return the promise that `condition`, a function of the state (`SearchedState`), returns True in no state.
 
-    Raises UserError for any other value.
+    Raises UserError for a value that is no function.
     """
     if not callable(condition):
         raise UserError(f"never takes a function of the state, such as lambda state: not state.alive, and not {condition!r:.60}.")
@@ -147,7 +149,8 @@ def never(condition: Condition) -> Promise:
 def comes_to_rest_with(condition: str | Condition) -> Promise:
     """Return the promise that a condition holds whenever the cluster has no action to perform by itself.
 
-    Raises UserError, which lists the invariants, for a value that is no condition.
+    `condition` is a function of the state (`SearchedState`), or the name of an invariant at quiet. Raises UserError for
+    another value.
     """
     found = _condition(condition)
     if isinstance(found, Invariant) and found.when != QUIET:

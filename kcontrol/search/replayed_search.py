@@ -42,7 +42,8 @@ class Explorer:
         self._start, self._path, self._worlds = start, tuple[Action, ...](), [memo_world.fork_for_search(world)]
 
     def answer(self, node: FrontierState) -> Answer:
-        """Return the successors of a state; if a learner's function raises an error, the error's sentence is the last item."""
+        """Return the successors of the state `node`, without their worlds; the text of a UserError, if any, is the last item."""
+        # A learner's function, such as the condition of a promise, raises UserError.
         found: Answer = []
         try:
             for successor in successors(self._world(node.path), node, self._start.budget, self._start.properties):
