@@ -29,10 +29,10 @@ def lacks_topic(world: World, topic: str) -> bool:
 
 
 def can_create_topic(world: World, topic: str, assignment: Any, config: Mapping[str, Any] | None = None) -> bool:
-    """Return whether a topic with the settings `config` can be created now.
+    """Return whether a topic with the settings `config` can be created now (`lacks_topic`).
 
-    `assignment` has the replicas of each partition, as a sequence or by the partition's number.
-    Raises ValueError for a wrong name or setting, ValueError or TypeError for a wrong assignment.
+    `assignment` has the replicas of each partition: [[1, 2]] or {0: [1, 2]}.
+    Raises ValueError or TypeError for a wrong name, setting or assignment.
     """
     topic_settings(world.settings.release, config or {})
     # Brokers accept every child of `/brokers/topics`; `Lab` refuses the names that Kafka's tool refuses.
@@ -57,7 +57,7 @@ def topic_settings(release: str, config: Mapping[str, Any]) -> dict[str, str]:
 def create_topic(world: World, topic: str, assignment: Any, config: Mapping[str, Any] | None = None) -> None:
     """Write a topic's znode and the znode of its settings `config`, as Kafka's topic tool does.
 
-    `assignment` has the replicas of each partition, as a sequence or by the partition's number.
+    `assignment` has the replicas of each partition: [[1, 2]] or {0: [1, 2]}.
     """
     chosen = topic_settings(world.settings.release, _of_brokers(world, topic) | dict(config or {}))
     ops = creation(world, topic, assignment, chosen)
@@ -65,9 +65,9 @@ def create_topic(world: World, topic: str, assignment: Any, config: Mapping[str,
 
 
 def create_offsets_topic(world: World, broker: int, cause: RecordId) -> None:
-    """Let a broker that handles FindCoordinator create the missing offsets topic on the registered brokers.
+    """Create the offsets topic, as `broker` does when it handles FindCoordinator; `cause` is the record of the request.
 
-    `cause` is the journal record of the request.
+    Do nothing if the topic exists, or if too few brokers are registered.
     """
     p, topic = world.processes[broker], OFFSETS_TOPIC
     group, cached = p.driver.group, p.driver.broker
@@ -90,7 +90,7 @@ def create_offsets_topic(world: World, broker: int, cause: RecordId) -> None:
 def creation(world: World, topic: str, assignment: Any, settings: dict[str, str]) -> list[Op]:
     """Return the writes that create a topic: its settings, then the topic with its assignment.
 
-    `assignment` has the replicas of each partition, as a sequence or by the partition's number.
+    `assignment` has the replicas of each partition: [[1, 2]] or {0: [1, 2]}.
     """
     rules = world.settings.rules()
     topic_id = topic_ids.topic_id(topic) if rules.topic_ids else None
@@ -220,9 +220,9 @@ def can_list(world: World, broker: int) -> bool:
 
 
 def can_reassign(world: World, broker: int, targets: Any) -> bool:
-    """Return whether a running broker can receive a request to reassign partitions (KIP-455, 2.4 on).
+    """Return whether `broker` runs and is not frozen, and the release has AlterPartitionReassignments (KIP-455, 2.4 on).
 
-    Raises ValueError, TypeError or AttributeError if `targets` is not like {"t-0": [1, 2]} or {"t-0": None}.
+    Raises ValueError, TypeError or AttributeError if `targets` is empty, or not like {"t-0": [1, 2]} or {"t-0": None}.
     """
     if not _read(targets):
         raise ValueError

@@ -59,7 +59,10 @@ def receiver_of(world: World, n: int, request: BrokerToControllerRequest) -> int
 
 
 def refusal_key(world: World, n: int, target: int) -> tuple[Any, ...]:
-    """Return the values that decide whether broker `target` refuses the requests of broker `n`."""
+    """Return the values that decide whether broker `target` refuses the requests of broker `n`.
+
+    They are (target, controller epoch that `n` knows, whether `target` is controller, whether it knows the broker epoch of `n`).
+    """
     driver, asked = world.processes[n].driver, world.processes[target].driver
     known = asked.controller.live_broker_epochs.get(n) == driver.broker.broker_epoch
     # After a refusal the broker sends the request again only when one of these values has changed.
@@ -92,9 +95,9 @@ def can_send(world: World, n: int) -> bool:
 
 
 def send_requests(world: World, n: int) -> None:
-    """Send the first pending request of broker `n`, AlterIsr or ControlledShutdown, to the controller that it is for.
+    """Send the first pending request of broker `n`, AlterIsr or ControlledShutdown, to its receiver (`receiver_of`).
 
-    Pending requests of the same API and receiver are combined with it.
+    Pending requests with equal API and equal field `to` are combined with this request.
     """
     driver = world.processes[n].driver
     pending = world.network.pending(n)

@@ -27,9 +27,9 @@ def awaited_brokers(world: World, n: int, thread: str) -> list[int]:
 
 
 def record_thaw(world: World, receiver: int) -> None:
-    """Store in `network.thawed` the brokers that await a response of `receiver` before they close a channel to it.
+    """Add the pair (broker, `receiver`) to `network.thawed` for each broker that awaits a response of `receiver`.
 
-    The process of `receiver` thaws now.
+    Each such broker closes its channel to `receiver` after this response. The process of `receiver` thaws now.
     """
     waiting = [
         n for n, p in world.processes.items() if any(receiver in awaited_brokers(world, n, thread) for thread in p.driver.threads)

@@ -66,7 +66,7 @@ def consumer_config(settings: Settings, name: str) -> ConsumerConfig:
 
 
 def consumers(settings: Settings) -> dict[str, Consumer]:
-    """Return, by the consumer's name, the state of each consumer of a run before its first request."""
+    """Return a dict from the name of each consumer of a run to the consumer's state before its first request."""
     configs = settings.consumer_configs
     return {
         name: Consumer(group, instance_id=configs.get(name, {}).get(INSTANCE_ID)) for name, group in settings.consumers.items()
@@ -87,7 +87,7 @@ def coordinator(world: World, group: str) -> int | None:
 
 
 def named_by(world: World, broker: int, group: str) -> int | None:
-    """Return the leader of the group's partition in the metadata of one broker.
+    """Return the id of the leader of the group's partition in the metadata of `broker`.
 
     Return None if the metadata lack the partition, and -1 if they have the partition without a leader.
     """
@@ -97,7 +97,7 @@ def named_by(world: World, broker: int, group: str) -> int | None:
 
 
 def receiver(world: World, consumer: Consumer) -> int | None:
-    """Return the broker for the consumer's next request: its last coordinator, if that process runs and is not frozen.
+    """Return the id of the broker for the consumer's next request: its last coordinator, if this process runs unfrozen.
 
     Otherwise return the group's coordinator in the brokers' metadata, None without a coordinator there.
     """
@@ -115,9 +115,9 @@ def is_connected(world: World, process: tuple[int, int]) -> bool:
 
 
 def can_ask(world: World, name: Any, request: object, broker: object = None) -> bool:
-    """Return whether a consumer can send a request now, such as "join", "sync", "heartbeat" or "leave".
+    """Return whether a consumer can perform `request` now: "join", "sync", "heartbeat", "leave", "restart" or "poll timeout".
 
-    `broker` is the receiver, by default the consumer's coordinator. Raises ValueError for an unknown request.
+    `broker` is the receiver, None for the consumer's coordinator. Raises ValueError for another `request`.
     """
     # The actions on a process, such as a restart, have no receiver.
     if request not in (*REQUESTED, RESTART, POLL_TIMEOUT) or (broker is not None and request not in REQUESTED):
@@ -238,7 +238,7 @@ def commit(world: World, name: str, partition: str, offset: int, metadata: str =
 def _topics(world: World) -> dict[str, int]:
     """Return the number of partitions of each topic, such as {"t": 3}, without the offsets topic.
 
-    A partition counts if the metadata of at least one broker have the partition.
+    Only partitions that the metadata of at least one broker have are counted.
     """
     known = {tp for p in world.processes.values() for tp in p.driver.broker.metadata if tp.topic != OFFSETS_TOPIC}
     return {topic: sum(tp.topic == topic for tp in known) for topic in {tp.topic for tp in known}}
@@ -335,7 +335,10 @@ def find_coordinator(world: World, name: str, broker: int) -> None:
 
 
 def update_coordinators(world: World) -> None:
-    """Queue PartitionElected and PartitionResigned at the coordinators for changed leaders of `__consumer_offsets`."""
+    """Queue PartitionElected or PartitionResigned at each broker that begins or ceases to lead a partition of the offsets topic.
+
+    A consumer whose coordinator's process has ended without a response gets the error "disconnected".
+    """
     for n, p in sorted(world.processes.items()):
         if p.driver.group is None:
             continue

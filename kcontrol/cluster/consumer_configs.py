@@ -108,9 +108,9 @@ class ConsumerConfig:
 
 
 def checked(release: str, name: str, settings: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the `settings` of the consumer `name`, as a ConsumerConfig has them, for brokers of `release`.
+    """Return the `settings` of the consumer `name` without None and with converted values: "range,sticky" becomes a tuple.
 
-    Raises UserError for an unknown setting, an illegal value, or a heartbeat interval not below the session timeout.
+    `release` is that of the brokers. Raises UserError for an unknown setting and for illegal values.
     """
     client = settings.get(CLIENT, release)
     if not isinstance(client, str) or not _is_client_release(client):
@@ -124,6 +124,7 @@ def checked(release: str, name: str, settings: Mapping[Any, Any]) -> dict[str, A
     for strategy in config[STRATEGY]:
         if not is_since(STRATEGIES[strategy], config.release):
             raise UserError(f"Kafka {config.release} has no assignor {strategy}, which came in {STRATEGIES[strategy]}.")
+    # The heartbeat interval must be below the session timeout.
     if config[HEARTBEAT_MS] >= config[SESSION_MS]:
         wrong = f"{HEARTBEAT_MS} {config[HEARTBEAT_MS]} is not below its {SESSION_MS} {config[SESSION_MS]}"
         raise UserError(f"Consumer {name} cannot start, because its {wrong}: set both, the first of them lower.")

@@ -48,8 +48,10 @@ class Due(NamedTuple):
     """
 
     at_ms: int
+    # Such as ("consumer", "anna", "heartbeat"), or ("fire", broker, timer).
     action: Action
-    # True if no group changes by it as long as consumers send heartbeats, as for a heartbeat.
+    # True for an action that changes no group while consumers send heartbeats, such as a heartbeat or the session timeout of a
+    # member with heartbeats.
     keeps: bool = False
 
 
@@ -71,9 +73,9 @@ def wait(world: World, ms: int) -> None:
 
 
 def next_action(world: World, end_ms: int | None = None) -> Action | None:
-    """Return the earliest action of a consumer or a timer; ("wait", ms) if time must pass before it.
+    """Return the earliest action of a consumer or timer, or ("wait", ms) if a consumer's action is not due yet.
 
-    Return None at the virtual time `end_ms`; without `end_ms`, when nothing is left that changes a group.
+    Return None at the virtual time `end_ms`; if `end_ms` is None, when no action changes a group.
     """
     # Heartbeats, and timers that change no group, can go on without end.
     due = sorted((*_requests(world), *_deadlines(world)), key=lambda item: item.at_ms)

@@ -131,13 +131,13 @@ def assign(
     instances: Mapping[str, str | None],
     own: Callable[..., Any] | None = None,
 ) -> dict[str, bytes]:
-    """Return the encoded assignments that `consumer`, a group's leader, makes, by member id; `own` replaces Kafka's assignor.
+    """Return {member id: encoded assignment} for the group whose leader is `consumer`.
 
-    `topics` maps topics to numbers of partitions, `instances` member ids to group.instance.ids. Raises ValueError for a wrong
-    subscription.
+    `topics` maps topics to numbers of partitions, `instances` member ids to group.instance.ids. If given, `own(topics,
+    {member id: Subscription}, is_cooperative)`, which returns {member id: partitions}, replaces Kafka's assignor.
     """
     members = dict(consumer.members)
-    # The assignor visits the members in the order of Java's hash map.
+    # The assignor visits the members in the order of Java's hash map. A subscription that cannot be read raises ValueError.
     asked = {id: read_subscription(members[id], consumer.protocol, instances.get(id)) for id in in_hash_order(members)}
     subscribed = {topic for member in asked.values() for topic in member.topics}
     known = {t: number for t, number in topics.items() if t in subscribed}

@@ -50,7 +50,7 @@ class Consumer(NamedTuple):
     error: str = ""
     # The number of requests that the consumer has sent.
     requests: int = 0
-    # The broker that has not responded yet, as (broker, number of the start of its process).
+    # The broker whose response is awaited, as (broker, number of the start of its process); None if no response is awaited.
     asked: tuple[int, int] | None = None
     # The group.instance.id; None for a dynamic member.
     instance_id: str | None = None
@@ -65,11 +65,11 @@ class Consumer(NamedTuple):
     last_generation: int = -1
     # Of the consumer's process: POLLING, STUCK, FROZEN or CLOSED.
     condition: str = POLLING
-    # When the consumer last sent a request or received a response.
+    # The time at which the consumer last sent a request or received a response.
     active_at_ms: int = 0
-    # When a consumer in the condition STUCK polled last.
+    # The time of the last poll of a consumer in the condition STUCK.
     polled_at_ms: int = 0
-    # When a frozen process resumes by itself; None without such a time.
+    # The time at which a frozen process resumes by itself; None without such a time.
     resumes_at_ms: int | None = None
 
     def without_membership(self) -> Consumer:

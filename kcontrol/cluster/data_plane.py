@@ -174,7 +174,7 @@ def fetch(world: World, follower: int, partition: str) -> None:
 
 
 def is_lagging(world: World, leader: int, tp: TopicPartition, follower: int) -> bool:
-    """Return whether the follower's log end offset, as the leader knows it, differs from the leader's.
+    """Return whether the follower's log end offset, as the leader knows it, differs from the log end offset of the leader.
 
     Source: Partition.isFollowerOutOfSync (2.8).
     """
@@ -240,7 +240,7 @@ def load_logs(world: World, n: int, broker: BrokerContext) -> None:
 
 
 def has_tail(world: World, n: int, partition: str, offset: int) -> bool:
-    """Return whether the log of a stopped broker reaches beyond this offset; False for a running broker."""
+    """Return whether the log of a stopped broker has records from `offset` on; False for a running broker."""
     log = world.disks.get(n, {}).get(TopicPartition.parse(partition))
     return log is not None and 0 <= offset < log.log_end_offset
 

@@ -25,7 +25,7 @@ LOCKED = ("LeaderAndIsr", "StopReplica")
 def record_fetches(world: World, driver: Driver, correlation_id: str, receive_record: RecordId) -> None:
     """Store in `network.fetching_from` the frozen leaders from which the broker of `driver` fetches when a LeaderAndIsr arrives.
 
-    `receive_record` is the journal record `receive` of the request.
+    `correlation_id` is that of this request, and `receive_record` its journal record `receive`.
     """
     frozen = {n for n, p in world.processes.items() if p.frozen}
     if frozen and driver.controller.rules.response_waits_for_fetch and (leaders := frozen & _followed_leaders(driver)):

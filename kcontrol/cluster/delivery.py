@@ -71,7 +71,7 @@ def is_deliverable(world: World, sender: int, receiver: int) -> bool:
 def is_sender_alive(world: World, sender: int, receiver: int) -> bool:
     """Return whether the process that sent the oldest waiting request from `sender` to `receiver` still exists.
 
-    A frozen process exists; a process that has closed the connection does not count. Raises IndexError if no request waits.
+    A frozen process exists. False if the process has closed the connection. Raises IndexError if no request waits.
     """
     p = world.processes.get(sender)
     first = world.network.channels[sender, receiver][0]

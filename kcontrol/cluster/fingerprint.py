@@ -88,7 +88,7 @@ def text(state: str) -> Text:
 def digest(parts: list[Text]) -> str:
     """Return a hash of the texts of all parts of a cluster, such as its brokers.
 
-    A zxid counts only by its rank among the zxids of all parts.
+    The hash has the rank of each zxid among all zxids: gaps between zxids have no effect.
     """
     state = "\n".join([part.words for part in parts])
     return hashlib.blake2b(f"{state}{ranks([part.zxids for part in parts])}".encode(), digest_size=16).hexdigest()
@@ -169,7 +169,7 @@ def _thread(d: Driver, thread: Thread, text_of: Callable[[Any], str]) -> str:
 
 
 def orphans_and_network(orphans: Mapping[int, list[Any]], network: Network) -> list[Text]:
-    """Return the fingerprint of the network and of `orphans`, the open sessions of ended processes by broker, as one Text.
+    """Return [one Text], the fingerprint of the network and of `orphans`: broker to open sessions of its ended processes.
 
     Return [] if there is no such session, and nothing in the network.
     """

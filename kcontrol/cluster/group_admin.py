@@ -28,8 +28,8 @@ SINCE = {"ListGroups": "0.9", "DescribeGroups": "0.9", "DeleteGroups": "1.1", "O
 def can_ask(world: World, broker: int, api: str, arguments: Sequence[str]) -> bool:
     """Return whether the run has consumers, the broker can be reached, and its release has the request `api`.
 
-    `arguments` has the groups, states or partitions of the request. Raises ValueError for an unknown `api` and a wrong
-    `arguments`.
+    `arguments` has group ids, states (ListGroups), or a group id and partitions (OffsetDelete). Raises ValueError if these
+    or `api` are illegal.
     """
     if api not in SINCE or isinstance(arguments, str) or not all(isinstance(word, str) for word in arguments):
         raise ValueError
@@ -43,7 +43,7 @@ def can_ask(world: World, broker: int, api: str, arguments: Sequence[str]) -> bo
 def why_not(world: World, broker: int | None, api: str, arguments: Sequence[str]) -> str:
     """Return why the request `api`, such as "DeleteGroups", cannot be sent to `broker` now (None: no broker was found).
 
-    `arguments` has the request's groups, states or partitions. To be called only if `can_ask` is false.
+    `arguments` are those of `can_ask`, which must have returned False.
     """
     if not world.settings.consumers:
         return "Brokers coordinate groups only in a run with consumers, as in Lab(consumers={'anna': 'billing'})"

@@ -24,7 +24,7 @@ class QueuedRequest(NamedTuple):
     requests: Any
     # The `send` record of the batch.
     record: RecordId
-    # The sender has closed the connection while the request was in the receiver's socket.
+    # True: the sender has closed the connection while the request was in the receiver's socket.
     is_orphaned: bool = False
 
 

@@ -76,7 +76,7 @@ class Process:
     host: str
     port: int
     session: SessionState = SessionState.OPEN
-    # The process has got SIGSTOP.
+    # True: the process has got SIGSTOP and has not resumed.
     frozen: bool = False
     # The watch events that the broker has not handled, the oldest first.
     notifications: deque[QueuedNotification] = field(default_factory=deque)
@@ -85,7 +85,7 @@ class Process:
     coordinated_partitions: frozenset[TopicPartition] = (
         frozenset()
     )  # the partitions of the offsets topic whose leadership the coordinator has got as events
-    # A request of another broker has arrived since the session ended.
+    # True: a request of another broker has arrived since the session ended.
     was_sent_request: bool = False
 
 

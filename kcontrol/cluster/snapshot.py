@@ -71,7 +71,7 @@ def _timers(driver: Driver) -> dict[str, Any]:
 
 
 def context(ctx: Any) -> dict[str, Any]:
-    """Return the fields of a ControllerContext, BrokerContext or GroupContext that can change, by name, in JSON's types.
+    """Return {field: value in JSON's types} for the fields of a ControllerContext, BrokerContext or GroupContext that can change.
 
     Logs, which are on disk, and fields that follow from other fields are left out.
     """
@@ -86,7 +86,7 @@ def _field(value: Any) -> Any:
 
 
 def without_defaults(state: dict[str, Any]) -> dict[str, Any]:
-    """Return `state` without empty queues and without the context fields that are empty or have their default value."""
+    """Return `state`, a result of `snapshot`, without empty queues and without context fields that are empty or have defaults."""
     # The state that `journal.fold` computes lacks fields that have never changed.
     nodes = {}
     for n, node in state["nodes"].items():

@@ -11,7 +11,7 @@ from kcontrol.journal.journal import Record, RecordId
 
 
 def cause_of_notification(step: Sequence[Record], event: WatchEvent) -> RecordId | None:
-    """Return the id of the latest journal record of one step whose write fired the watch event; None if there is none.
+    """Return the id of the latest record in `step`, the journal records of one step, whose write fired the watch event, or None.
 
     The write of a child's creation or deletion fires NodeChildrenChanged.
     """

@@ -204,7 +204,7 @@ class World:
     def fork(self, *, keep_replay_logs: bool = False) -> World:
         """Return an independent copy of this simulated cluster and its journal.
 
-        With `keep_replay_logs` handlers store their inputs from now on, so that later copies can repeat the handlers.
+        With `keep_replay_logs` the copy's handlers store their inputs, so that later copies can repeat the handlers.
         Raises ValueError on a real ZooKeeper.
         """
         if not self.is_simulated:
@@ -320,11 +320,11 @@ class World:
             broker_to_controller.deliver_response(self, driver, correlation_id, body, record)
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the state of znodes, brokers, requests and logs in JSON's types.
+        """Return the state of znodes, brokers, requests and logs as a dict in JSON's types; its keys are those of `Fold`.
 
-        After every step it is equal to `fold(journal.records)`, which computes the state from the journal, except for fields that
-        have never changed (`snapshot.without_defaults`).
+        After every step the dict equals `fold(journal.records)`, except for fields that have never changed.
         """
+        # `snapshot.without_defaults` leaves these fields out.
         return snapshot(self)
 
     def fingerprint(self) -> str:
@@ -349,7 +349,7 @@ class World:
     def write(self, transactions: list[tuple[Op, ...]], action: list[Any]) -> RecordId:
         """Perform these transactions as a client that is no broker; return the journal record of the last transaction.
 
-        The cause is an `act` record with `action`, such as ["delete", "/t"]. Raises UserError if ZooKeeper refuses the first one.
+        The cause is an `act` record with `action`, such as ["delete", "/t"]. Raises UserError if the first transaction fails.
         """
         written = self.tool.write(transactions)
         if written[0].error:
