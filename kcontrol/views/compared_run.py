@@ -14,17 +14,18 @@ ComparedRun = tuple[str, Iterable[Record], int]
 
 
 def traits(beside: ComparedRun | None) -> dict[str, Any]:
-    """Return the viewer's traits about a second run: `other_name`, its rows `other`, `parted` and `other_strips`.
+    """Return the viewer's traits about the run `beside`: its name `other_name`, its rows `other`, `parted` and `other_strips`.
 
-    `parted` is the index of the first different record, or -1. If `beside` is None, return "", [], -1 and [].
+    `parted` is the index of the first different record, or -1. `other_strips` has the pictures of the run's groups.
     """
+    # Without a second run the values are "", [], -1 and [].
     name, records, parted = beside or ("", (), -1)
     others = list(records)
     return {"other_name": name, "other": rows(others), "parted": parted, "other_strips": strips_of(others)}
 
 
 def strips_of_both(records: Sequence[Record], name: str, beside: ComparedRun | None) -> GroupStrip | None:
-    """Return the histories of both runs' consumer groups as one picture: those of the run `name` above those of `beside`.
+    """Return the histories of both runs' consumer groups as one picture: those of the run `name` above those of the run `beside`.
 
     Return None if `beside` is None, and also if neither run has a consumer group.
     """

@@ -30,7 +30,7 @@ class ControllerTerm(NamedTuple):
 
 
 def controller_terms(records: Iterable[Record]) -> list[ControllerTerm]:
-    """Return the term of each controller: one ControllerTerm per value of `/controller` in a journal, in order."""
+    """Return the term of each controller: one ControllerTerm per value of `/controller`, in the order of the journal."""
     found: list[ControllerTerm] = []
     epoch: int | None = None
     for record in records:

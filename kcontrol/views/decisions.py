@@ -87,7 +87,7 @@ def _elected(record: Record) -> Iterator[str]:
 
 
 def written(record: Record) -> dict[str, dict[str, Any]]:
-    """Return what a journal record writes to state znodes, by partition: dicts such as {"leader": 1, "isr": [1, 2]}.
+    """Return what a journal record writes to state znodes: {"t-0": {"leader": 1, "isr": [1, 2], ...}}, {} for most records.
 
     Contents without a leader or an ISR are left out.
     """

@@ -52,13 +52,13 @@ class Operation:
     begun: RecordId
     # The time of this record.
     begun_ms: int
-    # The steps of its begin: "try", "watch", "try again", "timer".
+    # What the coordinator has done at its begin, in order: "try", "watch", "try again", "timer".
     steps: list[str] = field(default_factory=list)
-    # The time for which its timer is set, None before.
+    # The time at which its timer will fire, None before the timer is set.
     deadline_ms: int | None = None
     # The slots of timing wheels that have had its timer task, in order.
     places: list[Place] = field(default_factory=list)
-    # When its timer task expired, None if it has not.
+    # The time at which its timer task has left the wheels to expire, None before.
     left_wheel_ms: int | None = None
     # "first try", "second try", "a check", "its timer", or "" while the operation waits.
     completed_by: str = ""
@@ -141,7 +141,7 @@ class Purgatory:
         self._complete(r.fields["timer"], "its timer", r.at_ms)
 
     def advance(self, now_ms: int) -> None:
-        """Advance the timing wheels to `now_ms`: tasks of due buckets move to a wheel with a smaller tick, or expire."""
+        """Advance the timing wheels to `now_ms`: tasks of buckets that begin by then move to a finer wheel, or expire."""
         timer = self.wheel_timer
         while timer.next_ms is not None and timer.next_ms <= now_ms:
             for move in timer.advance(now_ms):
@@ -183,7 +183,10 @@ TIMERS = {"set_timer": Purgatory.start_timer, "timer_fired": Purgatory.fire}
 
 
 def purgatories(records: Iterable[Record]) -> list[tuple[int, Purgatory]]:
-    """Return (broker, purgatory) for each purgatory that has had an operation, by the start of its broker."""
+    """Return (broker id, purgatory) for each purgatory that has had an operation.
+
+    Each start of a broker makes two, "Heartbeat" and "Rebalance"; the purgatories have the order of these starts.
+    """
     found: list[tuple[int, Purgatory]] = []
     running: dict[int, dict[str, Purgatory]] = {}
     for record in records:

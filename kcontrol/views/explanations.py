@@ -83,7 +83,7 @@ def row_of(record: Record) -> str:
 def decided(record: Record, release: str = "") -> list[str]:
     """Return the lines that explain a journal record: its transition, the reason, and its method and file in Kafka.
 
-    For a record without a transition or a reason that line is left out. `release` is the run's release.
+    A line without content is left out. `release` is the run's release, such as "2.8".
     """
     row, why, where = row_of(record), rule(record), kafka_source(record, release)
     if row.endswith(f": {why}") or record.kind == "group":  # the sentence of a transition of a group ends with the rule

@@ -46,7 +46,7 @@ class Partition(NamedTuple):
 def controller(state: State) -> tuple[int, int] | None:
     """Return (broker, controller epoch) for the broker that `/controller` names; None if no broker is named.
 
-    The epoch is from the broker's memory, else from `/controller_epoch`, else 0.
+    The epoch is that in the broker's memory or, without it, in `/controller_epoch`; 0 without either.
     """
     found = state["znodes"].get(CONTROLLER)
     try:
@@ -62,19 +62,19 @@ def controller(state: State) -> tuple[int, int] | None:
 
 
 def without_session(state: State) -> list[int]:
-    """Return the brokers whose znode below /brokers/ids is persistent: it outlives the broker's session."""
+    """Return the ids of the brokers whose znode below /brokers/ids is persistent, so that it outlives the broker's session."""
     names = {path[len(BROKER_IDS) + 1 :]: owner for path, (_, _, owner) in state["znodes"].items() if parent(path) == BROKER_IDS}
     return sorted(int(name) for name, owner in names.items() if name.isdecimal() and owner is None)
 
 
 def partitions(state: State) -> list[Partition]:
-    """Return every assigned partition, by topic and number; a topic znode that cannot be decoded has no partitions."""
+    """Return every assigned partition, sorted by topic and number; a topic znode that cannot be decoded has no partitions."""
     topics = [path[len(TOPICS) + 1 :] for path in sorted(state["znodes"]) if parent(path) == TOPICS]
     return [partition for topic in topics for partition in partitions_of(topic, state["znodes"])]
 
 
 def partitions_of(topic: str, znodes: State) -> list[Partition]:
-    """Return the assigned partitions of a topic by number; [] if its topic znode is missing or cannot be decoded.
+    """Return the assigned partitions of a topic, sorted by number; [] if its topic znode is missing or cannot be decoded.
 
     `znodes` maps a path to [data, version, owner].
     """

@@ -9,7 +9,7 @@ from kcontrol.views.diagrams import SHAPE, Diagram
 
 
 class Box(NamedTuple):
-    """A box in a drawn graph, such as one of causes: its key for arrows, its lines of text, and its CSS class.
+    """A box in a drawn graph: the key by which arrows name the box, its lines of text, and its CSS class.
 
     The class is "full" or "current" for a highlighted box, else "".
     """

@@ -69,7 +69,7 @@ def state_name(state: str, release: str) -> str:
 
 
 def state_names(table: TransitionTable, release: str) -> dict[str, str]:
-    """Return the group states of kcontrol by name, each with Kafka's name in `release`.
+    """Return a dict from kcontrol's names of the group states to Kafka's names in `release`.
 
     For example, {"CompletingRebalance": "AwaitingSync"} before 1.1. `table` has the transitions of groups in this
     release; a state without a transition is left out.
@@ -79,9 +79,9 @@ def state_names(table: TransitionTable, release: str) -> dict[str, str]:
 
 
 def cached(state: State, field: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
-    """Yield (broker, group id, value) for each group in a coordinator's memory, by broker and group id.
+    """Yield (broker, group id, value) for each group in a coordinator's memory, sorted by broker and group id.
 
-    `field` says which value: "groups" for the group with its members, "offsets" for its offsets.
+    `field` chooses the value: "groups" for the group, "offsets" for its offsets, both as a dict.
     """
     for broker, node in sorted(state["nodes"].items(), key=lambda item: int(item[0])):
         for group, held in sorted(node.get("group", {}).get(field, {}).items()):
@@ -89,7 +89,7 @@ def cached(state: State, field: str) -> Iterator[tuple[int, str, dict[str, Any]]
 
 
 def groups(state: State, release: str) -> list[Group]:
-    """Return the groups in the memory of running coordinators, by broker and group id, with the release's names of states."""
+    """Return the groups in the memory of running coordinators, sorted by broker and group id; states have the release's names."""
     return [
         Group(group, broker, state_name(held["state"], release), held["generation"], list(_members(held)), held)
         for broker, group, held in cached(state, "groups")

@@ -71,11 +71,10 @@ class GroupStrip:
         return {"image/svg+xml": self.svg(), "text/plain": repr(self)}
 
     def to_json(self) -> dict[str, Any]:
-        """Return the picture of the group for the viewer: {"group": "billing", "svg": ..., "text": [...], ...}.
+        """Return the picture of the group for the viewer: {"group": "billing", "svg": text, "text": lines, "marks": pairs}.
 
-        The entry `marks` has the index of the journal record for each column of the picture.
+        `marks` is the result of the method `marks`: a pair for each column of the picture.
         """
-        # A mark has, for a column, the index of its journal record, and its end as a share of the picture's width.
         return {"group": self.group_id, "svg": self.svg(), "text": self.lines(), "marks": self.marks()}
 
     def marks(self) -> list[tuple[int, float]]:
@@ -205,7 +204,7 @@ class GroupStrip:
         return parts
 
     def _owners(self) -> dict[str, list[tuple[Lane, bool] | None]]:
-        """Return, by partition, one value per column (a moment): the owner's row, and whether the owner may consume.
+        """Return {partition: values}, with one value per column (a moment): (row of the owner, whether the owner may consume).
 
         The value is None if the partition has no owner.
         """
@@ -299,7 +298,7 @@ def _by_number(partition: str) -> tuple[str, int]:
 
 
 def strips(records: Sequence[Record], state: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the history of each consumer group of a journal as a picture (GroupStrip), in the viewer's form, a dict.
+    """Return the history of each consumer group of a journal as a dict for the viewer, as `GroupStrip.to_json` makes it.
 
     `state` is the state of the cluster after all records.
     """

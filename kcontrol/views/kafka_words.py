@@ -109,7 +109,7 @@ class KafkaWords:
     def _group_line(self, r: Record, kind: str, facts: dict[str, Any]) -> Iterator[LogLine]:
         """Yield the log line `kind` of a coordinator, unless the journal lacks a value, or the release does not log the line.
 
-        `facts` has the values that the journal has, by name.
+        `facts` has the line's values that the journal has, such as {"member": "anna-1"}.
         """
         if (why := facts.get("reason")) is not None and (row := picked(why, self.release)) is not None:
             facts = facts | {"reason": row[-1].format(**facts)}

@@ -19,11 +19,11 @@ class Square(NamedTuple):
 
     key: str
     value: str
-    # Of the record in the log.
+    # The offset of the record in the log, as text.
     offset: str
-    # A later record has the key.
+    # True: a later record of the log has this key, so compaction drops this record, and the square is pale.
     is_faded: bool = False
-    # What follows the value of a record in a compressed batch: ", in a gzip batch of 130 bytes".
+    # The words after the value, such as ", in a gzip batch of 130 bytes"; "" for a record that is in no compressed batch.
     batch: str = ""
 
 

@@ -23,7 +23,7 @@ class QuestionForm(anywidget.AnyWidget):
     options: traitlets.List[str] = traitlets.List().tag(sync=True)
     # The number of the chosen option, from 1; 0 for none.
     chosen = traitlets.Int(0).tag(sync=True)
-    # One sign for each option: "", "\u2713" or "\u2717".
+    # One sign for each option: "\u2713" for the right option, "\u2717" for a wrong answer, else "".
     marks: traitlets.List[str] = traitlets.List().tag(sync=True)
     # The sentence below the options.
     said = traitlets.Unicode("").tag(sync=True)

@@ -72,7 +72,7 @@ class Rows:
 
 
 def rows(records: Iterable[Record]) -> list[Row]:
-    """Return one row per journal record of a run: the viewer's dict with the record's values, sentence and importance."""
+    """Return a dict per journal record of a run: the record's values, its sentence `say`, and its importance `weight`, 0 to 2."""
     found, fold = Rows(), Fold()
     for record in records:
         plain, broken = record.to_json(), {}

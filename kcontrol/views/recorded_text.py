@@ -30,17 +30,18 @@ def begins(run: Mapping[str, Any]) -> str:
 
 
 def entry(do: Mapping[str, Any]) -> str:
-    """Return `do`, an entry of a recorded coordinator, as text: "broker stopped", or "A sends JoinGroup" for a request; else "".
+    """Return `do`, an entry of a coordinator's recording, as text; "" if it is neither an event nor a request.
 
-    The client "-" is an admin client.
+    {"client": "A", "api": "JoinGroup"} gives "A sends JoinGroup", {"event": "broker stopped"} gives "broker stopped".
     """
+    # The client "-" is an admin client.
     if "event" in do:
         return str(do["event"])
     return f"{'an admin client' if do['client'] == '-' else do['client']} sends {do['api']}" if "api" in do else ""
 
 
 def mark(fields: Mapping[str, Any]) -> str:
-    """Return the text in parentheses after a journal record's sentence, "" if there is none.
+    """Return the text in parentheses after a journal record's sentence, such as " (inferred).", or "" if there is none.
 
     The text has the values of the record's fields `inferred`, `line` and `mismatch`, in words.
     """

@@ -55,15 +55,14 @@ def _znode(state: State, path: str) -> tuple[Any, ...] | None:
 
 
 def differences(one: State, other: State) -> dict[str, Any]:
-    """Return how two states of a cluster differ: {"brokers": {"1": ("alive", "dead")}, "partitions": {}, "znodes": []}.
+    """Return the differences of two states: {"brokers": {"1": ["alive", "dead"]}, "partitions": {"t-0": ["isr"]}, "znodes": []}.
 
-    A pair has the value in `one` before the value in `other`.
+    A broker has its status in `one` and in `other`, a partition its fields that differ; `znodes` has paths.
     """
     pair = (one, other)
     paths = sorted({*one["znodes"], *other["znodes"]})
     return {
         "brokers": {broker: said for broker, said in _brokers(pair) if said[0] != said[1]},
-        # Partition to the names of the fields that differ.
         "partitions": {name: fields for name, _, fields in _partitions(pair) if fields},
         "znodes": [path for path in paths if _znode(one, path) != _znode(other, path)],
     }
@@ -117,9 +116,9 @@ def _rows(pair: Sequence[State]) -> Iterator[tuple[str, bool]]:
 
 
 def html(names: Sequence[str], states: Sequence[State]) -> str:
-    """Return an HTML table with a column for each of two states: the brokers and partitions that differ, with the sign ≠.
+    """Return an HTML table with a column per state: the brokers and partitions that differ, with the sign ≠.
 
-    `names` are the heads of the columns.
+    The equal ones, and the znodes that differ, follow in closed tables. `names` are the columns' heads.
     """
     rows, paths = list(_rows(states)), differences(states[0], states[1])["znodes"]
     differing, equal = ([row for row, differs in rows if differs == wanted] for wanted in (True, False))

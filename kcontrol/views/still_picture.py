@@ -33,7 +33,7 @@ def label(x: float, y: float, words: str, css: str = "ink", size: int = 13, anch
 
 
 def shortened(name: str, longest: int) -> str:
-    """Return a name as one line of at most `longest` characters: of a longer name the beginning, "…" and the end."""
+    """Return a name as one line of at most `longest` characters; a longer name is cut in the middle: "long…name"."""
     # The end has the number of a partition, and that of a consumer among others of its application.
     end = longest // 2
     return text.clean(name, longest) if len(name) <= longest else text.clean(f"{name[: longest - end - 1]}…{name[-end:]}")

@@ -33,7 +33,7 @@ def clean(text: str, longest: int = LONGEST) -> str:
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """Return a number with its noun, such as "1 run" or "3,000 runs"; `many` is a plural that is not `one` with an -s."""
+    """Return a number with its noun, such as "1 run" or "3,000 runs"; `many` is the plural if it is not `one` with an -s."""
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"
 
 

@@ -69,7 +69,7 @@ class Stepper(Protocol):
 
 @runtime_checkable
 class Branching(Protocol):
-    """A cluster with branches: `branches` maps the name of each branch to its cluster, a Stepper.
+    """A cluster with branches, copies of a run that go on separately: `branches` maps a branch's name to its cluster, a Stepper.
 
     The first branch is the run from which the other branches were made.
     """
@@ -209,7 +209,10 @@ class Viewer(anywidget.AnyWidget):
         self.other_name = name
 
     def click_switch(self, name: str) -> None:
-        """Show another branch from now on. Raises UserError, which lists the branches, for an unknown name."""
+        """Show the branch `name`, a copy of the run that goes on separately, in place of the present run.
+
+        Raises UserError, which lists the branches, for an unknown name.
+        """
         chosen = self._branch_named(name)
         self.click_compare("")
         self.title = "" if name == self.branches[0] else name
@@ -240,7 +243,10 @@ class Viewer(anywidget.AnyWidget):
         self.click_compare(found.names[1])
 
     def click_compare(self, name: str) -> None:
-        """Show another branch beside this run; "" closes it. Raises UserError, which lists the branches, for an unknown name."""
+        """Show the branch `name`, a copy of the run that goes on separately, beside this run; "" shows this run alone.
+
+        Raises UserError, which lists the branches, for an unknown name.
+        """
         if name:
             self._branch_named(name)
         with self.hold_sync():
@@ -306,11 +312,11 @@ class Viewer(anywidget.AnyWidget):
         self.at = self._index(record)
 
     def back(self) -> None:
-        """Show the previous record that the viewer lists; steps inside a broker are listed if `details` is True."""
+        """Show the previous record that the viewer lists: if `details` is False, records of importance 0 are not listed."""
         self.at = self._step_by_importance(self._listed(), -1)
 
     def forward(self) -> None:
-        """Show the next record that the viewer lists; steps inside a broker are listed if `details` is True."""
+        """Show the next record that the viewer lists: if `details` is False, records of importance 0 are not listed."""
         self.at = self._step_by_importance(self._listed(), 1)
 
     def previous_fault(self) -> None:
@@ -330,7 +336,7 @@ class Viewer(anywidget.AnyWidget):
     def why(self, record: int | str | Sequence[int] | None = None) -> list[str]:
         """Show the chain of causes of a journal record; return it as lines, the record first, then its cause, and so on.
 
-        None closes the chain.
+        With None, close the chain that is shown, and return [].
         """
         if record is None:
             self.asked = []
@@ -368,9 +374,9 @@ class Viewer(anywidget.AnyWidget):
     # ---------------------------------------------------------------- actions
 
     def click_step(self, action: Sequence[Any] | None = None) -> None:
-        """Perform an action, such as ("kill", 1), or else the cluster's next action; then show the journal's last record.
+        """Perform an action, such as ("kill", 1), or if None the cluster's next action; show the journal's last record.
 
-        Raises the errors of the lab.
+        Raises UserError if the action is not possible, or if there is no cluster.
         """
         self._do(lambda stepper: stepper.step(_as_tuples(action)))
 
