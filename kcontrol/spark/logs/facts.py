@@ -92,9 +92,9 @@ def json_facts(encoded: Column) -> Column:
 
 
 def all_facts(own: Column, state: Column) -> Column:
-    """Return one map, name to value, with the facts of a message (`own`) and of the leader and ISR in it (`state`).
+    """Merge two maps from a fact's name to its value as JSON, such as "isr" to "[1,2]".
 
-    `state` is NULL for a message without them.
+    `own` has the facts of a log message, `state` those of the partition state in it (NULL: none).
     """
     # A fact that both maps have keeps the value of `own`.
     inner = sql.map_filter(state, lambda name, _: ~sql.map_contains_key(own, name))

@@ -41,6 +41,7 @@ class Damaged(NamedTuple):
 class LogFile(NamedTuple):
     """A log file, its number of lines, and the damaged lines that Spark does not read."""
 
+    # The path that the tables have for the file.
     path: Path
     # The file that Spark reads: a copy if there are damaged lines.
     read: Path

@@ -133,11 +133,11 @@ def write_tables(
     spark: SparkSession, parsed_rows: DataFrame, files: Sequence[LogFile], refused: list[NoLog], sizes: Sequence[int | None],
     folder: Path, report: Report, chosen: Chosen, *, of_runs: bool,
 ) -> tuple[Written, Sequence[str]]:  # fmt: skip
-    """Write `records`, `rejected` and, with `of_runs`, the tables of runs from `parsed_rows`, the rows of `files`, into `folder`.
+    """Write `parsed_rows`, which `parsed` returns for `files`, as the tables `records` and `rejected` into `folder`.
 
-    Return counts of lines, and names of the tables of runs. `sizes` are the sizes of `refused`.
+    With `of_runs` also write the tables of runs. Return the counts of lines, and the names of the tables of runs.
     """
-    # The files `refused` are no logs; a size is None for a file that is gone.
+    # The files `refused` are no logs; `sizes` has their sizes in bytes, None for a file that is gone.
     rows = _with_local_time(parsed_rows)
     report("writing tables")
     with small_partitions(spark, files):
@@ -208,7 +208,7 @@ def _counted(spark: SparkSession, folder: Path, files: Sequence[LogFile], refuse
 def _with_local_time(rows: DataFrame) -> DataFrame:
     """Return the rows with the column `local_time`: the time as written in the record, a timestamp without a zone.
 
-    It has milliseconds; it is NULL for a record without a time.
+    `local_time` is NULL for a record without a time.
     """
     local = sql.rpad(sql.translate(sql.substring("time", 1, 23), "/,T", "-. "), 23, ".000").try_cast("timestamp_ntz")
     return rows.withColumn("local_time", local)

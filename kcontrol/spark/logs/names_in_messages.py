@@ -21,21 +21,19 @@ LOGGER = r"(?: \([\w.$-]+\))?\s*$"
 
 
 class Place(NamedTuple):
-    """A part of a line, from `start` to `end`, that has names of the kind `kind`: "topic" or "client".
+    """A part of a log line in which a message of Kafka has names of topics or clients, such as "t-0, u-1"."""
 
-    `type` is the type of the fact in `patterns.tsv`, such as "names" or "partitions".
-    """
-
+    # "topic", or "client" for names of clients and groups.
     kind: str
+    # The form of the part: "names" (a list of names), "partitions", "assignment" or "states" (lists with partitions such as
+    # "t-0"), or another type in `patterns.tsv`, such as "text" (one name).
     type: str
+    # The part is line[start:end].
     start: int
     end: int
 
     def names(self, line: str) -> list[str]:
-        """Return the names of topics, or of groups and clients, in one part of a log message, from left to right.
-
-        The part is that of `line` from `self.start` to `self.end`.
-        """
+        """Return the names in the part of `line` from `self.start` to `self.end`, from left to right, such as ["t", "u"]."""
         text = line[self.start : self.end]
         if self.type in PLACES:
             return TOPIC.findall(text)
@@ -45,7 +43,10 @@ class Place(NamedTuple):
 
 
 def places(line: str) -> list[Place] | None:
-    """Return the places of names in the message at the end of a line, or None if no row of `patterns.tsv` matches the message."""
+    """Return a Place for each part of a log line whose message has names there, [] without names.
+
+    Return None if no row of `patterns.tsv` matches the message.
+    """
     for words, pattern, groups in _rows():
         if words in line and (found := pattern.search(line)):
             return [Place(kind, type_, *found.span(n)) for n, (kind, type_) in groups.items() if found[n] is not None]

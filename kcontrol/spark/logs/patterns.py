@@ -44,7 +44,7 @@ class Form(NamedTuple):
     words: str
     # The part at the start of the pattern, such as "{BRK}", if OPENINGS has this part, else "".
     opening: str
-    # The name of a fact to its type.
+    # The facts, values that the message states: name to type, such as "leader" to "int".
     facts: dict[str, str]
     pattern: str
     # The kind and the facts in the form of `facts.encoded_facts`, with "$1", "$2" ... for the groups.
@@ -75,7 +75,7 @@ def forms() -> tuple[Form, ...]:
 def _form(head: tuple[str, str, str, str], types: dict[str, str], pattern: str) -> Form:
     """Return a row of `patterns.tsv` as a Form: `head` has its first four columns, `pattern` its regular expression.
 
-    `types` maps the name of each fact, a named group of `pattern`, to the fact's type.
+    `types` maps a fact (a value in the message) to its type, such as "leader" to "int".
     """
     # The group of a list also takes the character before the list, such as ":" in "ISR:". So an empty list has the
     # value ":", and only a list that the message lacks has the value "".

@@ -96,7 +96,10 @@ def root_of(paths: Sequence[Path]) -> Path:
 
 
 def shown(path: Path, root: Path, names: Names) -> Path:
-    """Return the path that the tables have for the log file `path`, which is below the folder `root`."""
+    """Return the path that the tables have for the log file `path`, such as "logs/server.log".
+
+    `root` is the folder that contains all log files.
+    """
     return Path(ROOT, names.replaced(names.of_file(os.path.relpath(path, root))))
 
 
@@ -169,14 +172,14 @@ class Names:
         return [name for name in self.kinds if name not in self._kept and name not in self._words and name not in KINDS]
 
     def learn_file(self, file: LogFile) -> None:
-        """Find the names in the lines of a log file, damaged lines included."""
+        """Find and store the names in the lines of a log file, damaged lines included."""
         for line in (*lines_of(file.read), *(damaged.start for damaged in file.damaged)):
             self.learn(line)
 
     def learn(self, line: str) -> None:
-        """Find the names of topics, hosts and clients in a log line.
+        """Find and store the names of topics, hosts and clients in a log line.
 
-        Only names of the chosen kinds are found.
+        Only names of the kinds in `redaction` are stored.
         """
         in_doubt = "[Group" in line
         for kind, is_sure, pattern in self._where:

@@ -39,6 +39,7 @@ class Zone(NamedTuple):
     # an end.
     begin_ms: int
     end_ms: int
+    # Local time minus UTC, such as 120 for "+02:00".
     offset_minutes: int
     # The name of the file and the number of the line that shows the offset, such as "server.log:1".
     found: str
