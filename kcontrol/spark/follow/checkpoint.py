@@ -50,7 +50,7 @@ class Checkpoint(msgspec.Struct):
     published: str = ""
     # The numbers of files and lines in these tables: the fields of `log_tables.Written` but `refused`.
     counts: dict[str, int] = {}
-    # The mark of the redaction, None without --redact.
+    # The result of `Redaction.mark`: the kinds of names and a text that depends on the key; None without --redact.
     redacted: dict[str, Any] | None = None
     # With --redact: the kind of each name that was found, such as "topic", by the former name.
     names: dict[str, str] = {}

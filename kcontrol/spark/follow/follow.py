@@ -238,7 +238,7 @@ def _merge(asked: Following, checkpoint: Checkpoint, rows: DataFrame) -> None:
 def _rows(asked: Following, checkpoint: Checkpoint, shown: dict[str, tuple[str, int]]) -> DataFrame:
     """Return the log records and rejected lines of all rounds, each from its latest round.
 
-    `shown` maps a file's id to its name, and to the first line to leave out: its record may grow.
+    `shown` maps a file's id to (name in the result, first line to leave out, as its record may grow).
     """
     # The columns are those of `parsed`. Each round wrote the new lines of the files as one part. A later part repeats a file's
     # last record: the rows of the earlier part are left out from there on. ALL_LINES leaves out no line.
@@ -257,9 +257,9 @@ def _rows(asked: Following, checkpoint: Checkpoint, shown: dict[str, tuple[str, 
 
 
 def _described(chosen: Chosen, checkpoint: Checkpoint, refused: Sequence[NoLog]) -> str:
-    """Return a text about the lines and files of `checkpoint`, and `chosen` time and topic, that tables show.
+    """Return a text that changes whenever the tables must be written again.
 
-    If the text has changed, the tables must be written again. `refused` are files without a log.
+    The text has the files of `checkpoint`, the `chosen` time and topic, and `refused`, the files that are no logs.
     """
     files = [(file.id, file.path, file.gone, file.seen, file.unread) for file in checkpoint.files]
     return repr((list(map(str, chosen)), checkpoint.round, sorted(files), [(str(item.path), item.reason) for item in refused]))
@@ -278,7 +278,7 @@ def _names(files: Sequence[Followed]) -> dict[str, str]:
 def _publish(asked: Following, checkpoint: Checkpoint, refused: list[NoLog], described: str) -> Written:
     """Make all tables of the log lines that `checkpoint` has, and put them in place of the tables in the folder.
 
-    `refused` are files that are no log. `described`, the present state of all files, is stored in the checkpoint.
+    `refused` are files that are no log. `described`, the result of `_described`, is stored in the checkpoint.
     """
     names, chosen = _names(checkpoint.files), asked.chosen
     sizes = [size_of(file.path) for file in refused]

@@ -46,7 +46,7 @@ class Followed(msgspec.Struct):
     seen: int = 0
     # The number of lines in these bytes.
     lines: int = 0
-    # The fingerprint of these bytes, "" if a compressed file is damaged.
+    # A hash of these bytes, as `fingerprint` returns it; "" if a compressed file is damaged.
     content: str = ""
     # The byte and the line number at which the last record begins; 0 and 1 for a compressed file, which is read as a whole.
     offset: int = 0
@@ -79,7 +79,7 @@ class Look(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """A copy of a log file's bytes from `offset` up to `seen`, or of a whole compressed file."""
+    """A copy of a log file's bytes from `file.offset` up to `seen`, or of a whole compressed file."""
 
     file: Followed
     copy: Path
@@ -131,7 +131,11 @@ def _present(paths: Sequence[Path], out: Path, known: Sequence[Followed]) -> Ite
 
 
 def _listed(paths: Sequence[Path], known: Sequence[Followed]) -> list[Path]:
-    """Return the log files in `paths`, and files such as "server.log.1" to which a rotation has renamed a file in `known`."""
+    """Return the log files for `paths`, sorted: files of `paths`, logs in its folders, and renamed files of `known`.
+
+    `known` are the files that earlier scans found; a renamed file is such as "server.log.1" for "server.log".
+    """
+    # Without known files a path without a log is an error of the user.
     if not known:
         return log_files(paths)
     inodes = {file.stamp[:2] for file in known}
@@ -164,7 +168,7 @@ TESTS: tuple[Callable[[Followed, Present], bool], ...] = (
 
 
 def _matched(logs: Sequence[Present], known: Sequence[Followed]) -> dict[Path, Followed]:
-    """Return, by path, for each file in `logs` the known file that it continues: unchanged, grown, renamed or copied.
+    """Return {path of a file in `logs`: the known file that this file continues, unchanged, grown, renamed or copied}.
 
     A new file is left out.
     """
@@ -248,7 +252,7 @@ def unpacked(path: Path, most: int | None = None) -> tuple[int, str]:
 
 
 def copy_slice(file: Followed, folder: Path, most: int) -> Slice | None:
-    """Copy at most `most` bytes of a log file to `folder`, from the beginning of the last record that was read.
+    """Copy at most `most` bytes of a log file to `folder`, from the beginning of the last record that was read; return the Slice.
 
     Return None if the file was replaced or renamed meanwhile.
     """
