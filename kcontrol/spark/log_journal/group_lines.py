@@ -99,7 +99,7 @@ class GroupLines:
         self._remove(line, LEAVES)
 
     def pending_gone(self, line: Line) -> None:
-        """Read the log line about a member id that is removed before its consumer has joined, and remove the id."""
+        """Read the log line about a member id that is removed before its consumer has joined; remove the id from the group."""
         self._remove(line, None)
 
     def not_rejoined(self, line: Line) -> None:
@@ -183,7 +183,7 @@ class GroupLines:
             self._move(line, known, DEAD, why, [], group)
 
     def _reason(self, text: str | None, known: Known) -> tuple[str, bool]:
-        """Return (reason of a rebalance, whether a log line has this reason); update the members of `known` that it names.
+        """Return (reason of a rebalance, whether a log line has it); update the members of `known` that the reason names.
 
         `text` is the reason in the log line, None for a line without a reason.
         """

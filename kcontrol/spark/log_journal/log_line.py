@@ -32,6 +32,7 @@ class Line(NamedTuple):
     file: str
     n: int
     at_ms: int
+    # Such as "partition_transition": a kind in `patterns.tsv`.
     kind: str
     # The values in the message by name, such as `partition`.
     facts: Facts
@@ -60,7 +61,7 @@ class Line(NamedTuple):
 
 
 class Ahead:
-    """An index of a limited number of log lines: `next` finds the first line after a position that has a key.
+    """An index of log lines by key: `next` finds the next line with a given key.
 
     A key is such as ("move", "t-0@2") for the transitions of a replica, or ("speaks", 1) for all log lines of broker 1.
     """

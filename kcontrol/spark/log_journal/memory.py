@@ -70,7 +70,7 @@ class Memory:
         self.sessions = self.zxid = 0
 
     def note(self, by: int | None, kind: str, cause: RecordId | None, inferred: str | None = None, **fields: Any) -> RecordId:
-        """Add a journal record of the broker `by` (None: no broker) about the latest log line; return its id.
+        """Add a record of `kind`, such as "write", by the broker `by` (None: no broker) about the latest log line; return its id.
 
         `inferred` names values without a log line, such as "isr, leader_epoch"; "record" means all, None none.
         """
@@ -129,6 +129,8 @@ class Memory:
     def write(self, by: int | None, cause: RecordId | None, inferred: str | None, *writes: Write) -> RecordId:
         """Record a transaction of the broker `by` (None: a client) that creates or sets znodes; return the record's id.
 
+        Each of `writes` is (path, content, is ephemeral).
+
         `inferred` names values without a log line, such as "time"; "record" means all, None none.
         """
         ops = []
@@ -184,7 +186,7 @@ class Memory:
     def set_leadership(
         self, partition: str, leadership: Leadership, by: int | None, cause: RecordId | None, inferred: str | None
     ) -> None:
-        """Record a write of a state znode without a transition, such as the write of a smaller ISR by the leader `by`.
+        """Record a write of `leadership` to a state znode without a transition, such as a smaller ISR by the leader `by`.
 
         `inferred` names values without a log line, as "leader_epoch, controller_epoch", None for none.
         """

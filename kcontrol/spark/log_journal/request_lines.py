@@ -69,7 +69,7 @@ class Sent(NamedTuple):
 
 
 class Group:
-    """The lines of one request, as long as its next line may be about another partition of this request."""
+    """A request of a controller, by the log lines read so far; a later line may be about another partition of the request."""
 
     def __init__(self, about: tuple[object, ...], cause: RecordId | None, id: RecordId) -> None:
         self.about, self.cause, self.id = about, cause, id
@@ -247,9 +247,9 @@ class RequestLines:
     def _send(
         self, api: str, controller: int, receivers: Sequence[int], epoch: int, correlation: int | None, inferred: str | None
     ) -> Sent:  # fmt: skip
-        """Record that `controller` sends a request of `api` to the brokers `receivers`; return this request.
+        """Record that `controller` sends a request `api`, such as "StopReplica", to the brokers `receivers`; return this request.
 
-        `inferred` is "time" or "controller_epoch" if no log line has this value, else None.
+        `epoch` is the controller epoch. `inferred` is "time" or "controller_epoch" if no log line has this value, else None.
         """
         # `correlation` is None if the log line has no correlation id.
         memory = self.memory
