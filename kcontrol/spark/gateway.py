@@ -58,9 +58,9 @@ SETTINGS = {
 
 
 class Gateway:
-    """A Java process with Spark's gateway, started by kcontrol; its log file is `log`, in a folder that is deleted with it.
+    """A Java process with Spark's gateway, started by kcontrol; its log file is `log`, in a folder that exists until Java ends.
 
-    The size of its heap is `heap_size`.
+    Its heap has the size that the function `heap_size` returns.
 
     Args:
         on_loopback: True if all processes of Spark are on this machine; if False, Spark finds the address of this machine.

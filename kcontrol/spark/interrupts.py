@@ -22,7 +22,7 @@ ARROW_WARNING = r"(?s).*toPandas attempted Arrow optimization.*can not continue"
 class CancelJobs:
     """The handler of SIGINT in a cell of a notebook; `former` is the handler that it replaces.
 
-    Once in a cell, a call cancels the jobs of Spark for which the main thread waits. Other calls are passed to `former`.
+    The first SIGINT while the cell waits for Spark cancels Spark's jobs; any other SIGINT is passed to `former`.
     """
 
     def __init__(self, former: Any) -> None:
@@ -49,7 +49,7 @@ class CancelJobs:
 
 
 def cancel_jobs_on_interrupt(former: Any) -> None:
-    """Let SIGINT cancel Spark's jobs in this cell and in each later cell; `former` is the handler before Spark's start.
+    """Let SIGINT cancel Spark's jobs in the notebook cell that runs and in later cells; `former` is the handler before.
 
     Do nothing outside of IPython.
     """
@@ -87,7 +87,7 @@ def _waits_for_spark(frame: FrameType | None) -> bool:
 def _cancel_jobs() -> bool:
     """Cancel all jobs of the open Spark session; return whether there was a job.
 
-    Return False if Java does not respond within 5 s.
+    Return False without a session, and if Java does not respond within 5 s.
     """
     from pyspark import SparkContext
 
@@ -108,7 +108,10 @@ def _cancel_jobs() -> bool:
 
 
 def _lines(problem: BaseException, shell: Any) -> list[str]:
-    """Return the lines that a cell of IPython's `shell` shows for an error of Java: one sentence if an interrupt caused it."""
+    """Return the lines that a cell of IPython's `shell` shows for an error of Java.
+
+    If an interrupt caused the error, return one sentence, else the traceback.
+    """
     handler = signal.getsignal(signal.SIGINT)
     if isinstance(handler, CancelJobs) and handler.has_cancelled:
         return [CANCELLED]

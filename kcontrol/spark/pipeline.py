@@ -72,9 +72,9 @@ def write_runs(
     spark: SparkSession, paths: Sequence[Path], out: Path, report: Report = lambda *_: None, chosen: Chosen = ALL,
     redact: Redaction | None = None,
 ) -> Written:  # fmt: skip
-    """Write the tables of the runs in `paths` and of the runs in `out` into `out`; `redact` replaces names.
+    """Write the tables of the runs in `paths` into `out`, beside the runs of earlier calls.
 
-    Raises UserError if no journal began in the time of `chosen`, or `out` holds other files.
+    `chosen` limits runs and rows, `redact` replaces names. Raises UserError if no run is chosen, or `out` holds other files.
     """
     found, refused = journals_of(paths)
     if not found:
@@ -123,9 +123,9 @@ def _damaged(spark: SparkSession, journals: Sequence[JournalOfRun]) -> list[Refu
 
 @contextlib.contextmanager
 def sentences(out: Path) -> Iterator[None]:
-    """Raise UserError with one sentence if the `with` block fails by a file system error or because Java ended.
+    """Raise UserError with one sentence if the `with` block fails by a file system error or because Spark's Java ended.
 
-    If the block raises UserError, for any reason, the unfinished tables in `out` are deleted.
+    After each UserError, also one of the block, the unfinished tables in `out` are deleted.
     """
     try:
         yield
@@ -268,16 +268,16 @@ def _read(spark: SparkSession, folder: Path) -> DataFrame:
 
 
 def _at_least_as_long(journals: Sequence[JournalOfRun], former: DataFrame | None) -> list[JournalOfRun]:
-    """Return each journal of a run of which the table `former` has no more records than the journal.
+    """Return the journals that have at least as many records as the table `former` has of their runs.
 
-    `former` is the table `journal` of an earlier call; if it is None, return all journals.
+    `former` is the table `journal` of an earlier call, None without an earlier call: then return all journals.
     """
     counts = {row["run"]: row["count"] for row in former.groupBy("run").count().collect()} if former is not None else {}
     return [journal for journal in journals if record_count(journal.path) >= counts.get(journal.run, 0)]
 
 
 def _write_table(spark: SparkSession, table: DataFrame, folder: Path, name: str) -> int:
-    """Write a table as Parquet to a folder, partitioned by day; make the view `name` of its files; return the number of rows.
+    """Write a table as Parquet to a folder, partitioned by its column `day`; make the view `name`; return the number of rows.
 
     A table without rows is written as one file without a partition.
     """

@@ -28,6 +28,7 @@ from kcontrol.spark.run_files import journal_files
 from kcontrol.views.text import counted
 
 Say = Callable[[str], None]
+"""A function that prints a line for the user."""
 
 
 TIMES = "such as 2026-01-31 or 2026-01-31T09:30"
@@ -115,6 +116,7 @@ def logs(
     say(_lines_of(written, chosen) + per_second(written.lines, time.monotonic() - begin, "lines") + ".")
     if not written.facts + written.other:
         say("No line is a line of a Kafka broker's log: see the table rejected.")
+    # False also if no file has a log record.
     return not written.refused and written.facts + written.other > 0
 
 
@@ -129,7 +131,7 @@ def follow_logs(
     paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen = pipeline.ALL, master: str | None = None,
     redact: Redaction | None = None, *, once: bool = False,
 ) -> bool:  # fmt: skip
-    """Write the tables of the logs in `paths` to `out` after each growth, with `once` only once; return whether all are logs.
+    """Write the tables of the logs in `paths` to `out` whenever logs grow, with `once` only once; return whether all are logs.
 
     `chosen` limits rows, `redact` replaces names. Raises UserError for wrong arguments.
     """

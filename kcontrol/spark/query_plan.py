@@ -17,9 +17,9 @@ IN_MEMORY = "InMemoryRelation"
 
 
 def operators(query: Any) -> str:
-    """Return the physical plan of a DataFrame with one operator per line, the last operator first; without projections.
+    """Return the physical plan of a DataFrame as text, one operator per line, indented below the operator that reads its rows.
 
-    Raises UserError for a value that is no DataFrame.
+    Projections are left out. Raises UserError for a value that is no DataFrame.
     """
     if not hasattr(query, "_jdf"):
         raise UserError("The plan of a query is that of a DataFrame: write plan(spark.sql(...)).")
@@ -27,7 +27,10 @@ def operators(query: Any) -> str:
 
 
 def tree(plan: str) -> str:
-    """Return a physical plan, given as Spark prints it, with one operator's name per line, without projections."""
+    """Return a physical plan, given as Spark prints it, with one operator's name per line, without projections.
+
+    Each operator is indented below the operator that reads its rows.
+    """
     return "\n".join(_lines(plan))
 
 

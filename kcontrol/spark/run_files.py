@@ -71,7 +71,7 @@ def journal_files(path: Path) -> list[Path]:
 
 
 def journals_of(paths: Sequence[Path]) -> tuple[list[JournalOfRun], list[Refused]]:
-    """Return the journals in files and folders, sorted by run, and the files that cannot be read as journals, with reasons.
+    """Return the journals in files and folders, sorted by run name, and the files that cannot be read as journals, with reasons.
 
     Raises UserError for a path without a journal.
     """
@@ -151,9 +151,9 @@ def _different(found: Sequence[JournalOfRun]) -> list[JournalOfRun]:
 
 
 def content_bytes(path: Path) -> int:
-    """Return the number of bytes of a journal file without the last line that has the number of records.
+    """Return the size of a journal file in bytes without its last line, if that line has the number of records.
 
-    For a file without such a line, return the size of the file.
+    For a file without such a line, return its whole size.
     """
     size = path.stat().st_size
     with path.open("rb") as file:

@@ -15,6 +15,6 @@ def parallelism(spark: SparkSession) -> int:
 
 
 def flat_mapped(spark: SparkSession, function: Callable[[Any], Iterable[Any]], parts: Sequence[Any]) -> list[Any]:
-    """Return the results of `function` for all parts, in the order of the parts; each part is one task of Spark."""
+    """Call `function` with each of `parts`, one Spark task per call; return the elements of its results as one list, in order."""
     # Spark sends the function and the parts by cloudpickle, so a notebook may define the function.
     return list(spark.sparkContext.parallelize(parts, len(parts)).flatMap(function).collect()) if parts else []

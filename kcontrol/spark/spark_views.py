@@ -34,9 +34,9 @@ def table_sql(name: str) -> str:
 
 
 def register(spark: SparkSession, *paths: str | Path, last: str = TABLES[-1]) -> None:
-    """Create Spark views with the tables of the runs in `paths`: TABLES, in its order, up to the table `last`.
+    """Create a Spark view for each table of TABLES, up to and including the table `last`, with the runs in `paths`.
 
-    Raises UserError for a path without a journal and for other files.
+    `paths` are journals and folders of journals. Raises UserError for any other file or folder.
     """
     journals, refused = journals_of([Path(path) for path in paths])
     if refused:
@@ -55,7 +55,7 @@ def journal_table(spark: SparkSession, path: str | Path) -> DataFrame:
     """Return one row per journal record of a journal, or of all journals in a folder, in no order.
 
     Columns:
-        run, n, id, kind, cause: the run, the record's line, its id and kind, and the id of its cause.
+        run, n, id, kind, cause: the run, the record's number in the run, its id and kind, and the id of its cause.
         at: the time of a wall clock in UTC, NULL in a run without a wall clock.
         at_ms: the virtual time of a simulated run, NULL in any other run.
         time_ms: `at` in ms since 1970, or `at_ms` in a simulated run.
@@ -71,7 +71,15 @@ def journal_table(spark: SparkSession, path: str | Path) -> DataFrame:
 def leadership_table(spark: SparkSession, path: str | Path) -> DataFrame:
     """Return one row for each write that changes the leader of a partition in ZooKeeper; leader -1 means no leader.
 
-    `path` is a journal or a folder of journals. Raises UserError if there is no journal.
+    `path` is a journal or a folder of journals.
+
+    Columns:
+        run, n, record: the run, and the number and the id of the record that has the write.
+        at, at_ms, time_ms: the time, as in `journal_table`.
+        zxid: the ZooKeeper transaction id of the write.
+        partition, leader, leader_epoch, controller_epoch: the partition and the written values.
+
+    Raises UserError if there is no journal.
     """
     register(spark, path, last="leaderships")
     return spark.table("leaderships")

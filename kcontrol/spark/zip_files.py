@@ -22,7 +22,7 @@ def begins_as_zip(path: Path) -> bool:
 
 
 def advice(folder: Path, otherwise: str) -> str:
-    """Return that the ZIP files in a folder must be unpacked; the text `otherwise` for a folder without ZIP files."""
+    """Return advice such as "unpack the ZIP file a.zip first" for a folder with ZIP files, else the text `otherwise`."""
     names = sorted(path.name for path in folder.rglob("*") if path.suffix.lower() == ".zip") if folder.is_dir() else []
     if not names:
         return otherwise

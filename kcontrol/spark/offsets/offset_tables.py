@@ -157,7 +157,7 @@ def _checked(table: DataFrame, found: Sequence[tuple[Segment, str]]) -> tuple[in
 def _with_transactions(table: DataFrame) -> DataFrame:
     """Return the table with the column `transaction`, by the producer's next marker in the partition.
 
-    It is "committed" or "aborted", "open" if no such marker comes, and NULL for a row outside of transactions.
+    Its value is "committed" or "aborted", "open" if no such marker comes, and NULL for a row outside of transactions.
     """
     folder = sql.regexp_replace("file", r"/[^/]*$", "")
     later = (
@@ -172,9 +172,9 @@ def _with_transactions(table: DataFrame) -> DataFrame:
 
 
 def _with_time(table: DataFrame) -> DataFrame:
-    """Return the rows of the offsets topic with one column per field of the struct `fields`.
+    """Return `table`, rows of the offsets topic, with the fields of the struct `fields` as columns.
 
-    The columns `time_utc` and `day` (in UTC) have the time of the record.
+    The columns `time_utc` (NULL if unknown) and `day`, such as "2026-01-31" or "unknown", have the record's time in UTC.
     """
     columns = [column for column in table.columns if column != "fields"]
     table = table.select(*columns, "fields.*")

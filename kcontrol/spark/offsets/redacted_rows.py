@@ -18,7 +18,7 @@ ROOT, KAFKAS = "segments", re.compile(r"\d{20}\.log")
 
 
 def shown_path(path: Path, root: Path, redaction: Redaction) -> str:
-    """Return the path of a segment relative to the folder `root`.
+    """Return a segment's path in the tables: "segments/" and the path relative to the folder `root`.
 
     If `redaction` replaces hosts, a stable name stands for each folder and file whose name is not Kafka's.
     """

@@ -143,7 +143,7 @@ def rows(segment: Segment) -> Iterator[Row]:
 def _next_batch(file: BufferedReader, position: int, size: int) -> tuple[int, str | None]:
     """Return (length, None) for a batch at `position`, or (length, reason) for bytes that cannot be read as a batch.
 
-    `size` is the number of bytes of the file. The file's position is unchanged.
+    `size` is the size of the file in bytes. The file is read from `position`, and set back there.
     """
     left = size - position
     head = file.read(HEAD.size)

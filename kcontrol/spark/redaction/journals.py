@@ -141,7 +141,7 @@ def _copied(line: bytes, names: Names, replaced: Callable[[str], str]) -> bytes:
 
 
 def learn(names: Names, record: Mapping[str, Any]) -> None:
-    """Find the names of topics, hosts and clients in a journal record."""
+    """Add the names of topics, hosts and clients in a journal record to `names`."""
     fields = record["fields"]
     if record["kind"] == "consumer":
         names.add("client", str(fields.get("name")))

@@ -39,7 +39,7 @@ class Redaction(NamedTuple):
     key: bytes
 
     def letters(self, name: str) -> str:
-        """Return the letters of the stable name of `name`."""
+        """Return the ten letters, such as "bdfghjkmnp", that stand for `name` in its stable name."""
         return _letters(self.key, name)
 
     def stable(self, kind: str, name: str) -> str:

@@ -120,7 +120,7 @@ def _head(words: str, id: str = "", css: str = "") -> str:
 
 
 def _overview(runs: Sequence[RunTimes], found: Sequence[Section], numbers: Mapping[str, int]) -> str:
-    """Return the page's first table as HTML: a row for each run, with the number of its rows in each section `found`.
+    """Return the page's first table as HTML: for each run its length and its number of rows in each section, then totals.
 
     `numbers` maps a run's name to its number in link ids, from 1.
     """
@@ -169,7 +169,7 @@ def _timeline(runs: Sequence[RunTimes], found: Sequence[Section]) -> str:
 
 
 def _bar(run: RunTimes, row: Row, look: str, y: int, height: int, words: str) -> str:
-    """Return the SVG bar of a table row with a begin and an end, such as an offline window, with `words` and a tooltip.
+    """Return the SVG bar of a table row with a begin and an end, such as an offline window; `words` is the text in the bar.
 
     `look` is the attribute `fill="..."` or `class="..."`; `y` and `height` are in pixels.
     """

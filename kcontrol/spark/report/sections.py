@@ -90,7 +90,7 @@ def _durations(key: str, rows: list[Row]) -> Durations:
 def sections(tables: Tables) -> list[Section]:
     """Return the four sections of a report: offline windows, leader moves, tenures of controllers, rebalances.
 
-    Rows from broker logs also have the log line and the inferred values.
+    Sections about broker logs also show the columns `line` and `inferred` (the names of values that no line has).
     """
     spans, more = ("from", "for"), EVIDENCE if tables.zone else ()
     found = [
@@ -113,7 +113,7 @@ def sections(tables: Tables) -> list[Section]:
 def _ordered(rows: Sequence[Row], key_of: Callable[[Row], object], clock_of: clock.Clock) -> list[Row]:
     """Return the rows of a section, sorted by run, key and `n`, with four more fields.
 
-    `key` is the text of the row's key, `from` the begin, `for` the length, and `place` the position in the section.
+    `key` is the text of the key that `key_of` returns, `from` the begin, `for` the length, and `place` the position from 0.
     """
     # A key that is None becomes "unknown".
     shown = [row | {"key": _words(key_of(row)), "from": _begin(row, clock_of), "for": _length(row)} for row in rows]

@@ -72,7 +72,7 @@ def read_tables(folder: Path) -> Tables:
 
 
 def _zone(folder: Path) -> str:
-    """Return the time zone of the broker logs from which the tables in `folder` were made."""
+    """Return the zone of the times in the tables of broker logs in `folder`: "in UTC", or "as written" in the logs."""
     # The journal record `run` has the zone.
     journal = parquet.read_table(folder / "journal", columns=["fields"], filters=[("kind", "=", "run")], partitioning=None)
     return str(json.loads(journal["fields"][0].as_py())["zone"])
