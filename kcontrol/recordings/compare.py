@@ -256,8 +256,8 @@ class StepComparison:
 def resigned(step: Step, before: Any) -> frozenset[Any]:
     """Return the brokers whose last requests as controller depend on timing: those that this step resumes (SIGCONT).
 
-    If the step deletes or sets `/controller`, also return its controllers before and after the step. `before` is the controller
-    before the step, or None.
+    If the step deletes or sets `/controller`, also return `before`, the controller before the step or None, and the brokers that
+    create `/controller`.
     """
     winners = [w["by"] for w in step["writes"] if w["op"] == "create" and w["path"] == CONTROLLER]
     ends = any(
@@ -279,7 +279,7 @@ def _session(name: str, subject: Any) -> str:
 
 
 def subject_of(path: str) -> tuple[str, str | None] | None:
-    """Return the topic and the partition of a znode's path: (topic, partition), or (topic, None) for a path of a whole topic.
+    """Return the topic and the partition of a znode's path, such as ("t", "0"); ("t", None) for a path of a whole topic.
 
     Return None for a path that belongs to no topic.
     """

@@ -221,7 +221,7 @@ def _stops(request: dict[str, Any], subject: str, *, delete: bool) -> bool:
 
 
 def process_actions(step: Step, gates: Gates) -> list[tuple[int, Item]]:
-    """Return the actions of a step on broker processes, each with the number of transactions that come before it.
+    """Return (number of transactions that come before, action) for each action of a step on a broker's process, such as a kill.
 
     `gates` has the transactions of the step.
     """
@@ -370,9 +370,9 @@ class _Interleaver:
         return move["to"] != "ReplicaDeletionSuccessful" or next(stops, -1) < self.next_request
 
     def _is_request_ready(self, out: int) -> bool:
-        """Return whether the step's next recorded request can follow the first `out` transactions of the step.
+        """Return whether the step's next recorded request may be yielded after the first `out` transactions of the step.
 
-        A request comes after the ZooKeeper transactions and the transitions of replicas on which it depends.
+        True if all ZooKeeper transactions and transitions of replicas on which the request depends have been yielded.
         """
         n = self.next_request
         if n >= len(self.requests) or self.request_gates[n] > out:

@@ -318,7 +318,7 @@ class Player:
             self.world.step(("thaw", broker))
 
     def together(self, steps: list[dict[str, Any]]) -> None:
-        """Perform several actions of a step, such as {"kill": [1]}; do not run the cluster to rest between them."""
+        """Perform the actions in a list such as [{"kill": [1]}, {"start": [2]}]; do not run the cluster to rest between them."""
         self.waits = False
         try:
             for step in steps:
@@ -339,7 +339,10 @@ class Player:
         self._end_sessions(self.recorded.at)
 
     def await_(self, what: dict[str, str]) -> None:
-        """Run until the znode `what["exists"]` exists and `what["gone"]` does not, or until no action is possible."""
+        """Run until the znode `what["exists"]`, if given, exists, and then until `what["gone"]`, if given, does not.
+
+        End earlier if no action is possible.
+        """
         # In a recorded step the player repeats the recorded ends of sessions instead.
         for how, path in what.items() if not self.recorded.is_recorded else ():
             while (routine := self._before_expiry()) and self.world.exist(path) != [how != "gone"]:

@@ -58,7 +58,7 @@ class RecordedChoices:
         """Remove from `claims` the elections and registrations that `records` repeat.
 
         `claims` has the recorded ones that the run must still repeat; `records` are new records of the run. Raises
-        UserError if they have more handler errors than the recording.
+        UserError if too many handlers have failed in the step.
         """
         for record in records:
             self._failed += record.kind == "handler_error"

@@ -200,7 +200,7 @@ class RecordedStep:
         return False
 
     def isr_changes(self, held: dict[str, State]) -> tuple[list[Join], list[Shrink]]:
-        """Return the step's ISR changes in order: the fetches by which followers join, and the removals of followers.
+        """Return the step's ISR changes in order: fetches by which followers join, such as ("fetch", 2, "t-0"), and removals.
 
         `held` maps paths of state znodes to their values before this step, and is updated.
         """

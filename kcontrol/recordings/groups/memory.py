@@ -42,7 +42,7 @@ GONE = ("UNKNOWN_MEMBER_ID", "FENCED_INSTANCE_ID")
 class Memory:
     """The memory of a recorded coordinator, inferred from requests, responses and log; each change adds a record to the journal.
 
-    `now_ms` is the time of the next record.
+    `now_ms` is the next record's time; an argument `cause` is the causing record's id.
     """
 
     def __init__(self, recording: Step, journal: Journal) -> None:
@@ -63,7 +63,7 @@ class Memory:
     # ---------------------------------------------------------------- records
 
     def note(self, kind: str, cause: RecordId | None, *, inferred: str | None = RECORD, **fields: Any) -> RecordId:
-        """Append a record of the broker with these `fields` to the journal, and return the record's id.
+        """Append a broker's record of `kind`, such as "update", with `fields` to the journal; return its id.
 
         `inferred` says what the recording lacks: the record ("record"), only the record's time ("time"), or nothing (None).
         """
@@ -219,7 +219,7 @@ class Memory:
             self.restart_session(member, cause)
 
     def remove(self, member_ids: Iterable[str], rule: str, cause: RecordId) -> None:
-        """Remove members, with the reason `rule`; the remaining members rebalance."""
+        """Remove members from the group; the remaining members rebalance for the reason `rule`, such as "a member leaves"."""
         assert self.group is not None
         gone = list(member_ids)
         for id in gone:
@@ -299,7 +299,8 @@ class Memory:
     def append_group(self, written: Any, cause: RecordId, fits: Callable[[Step | None], bool]) -> RecordId | None:
         """Append the recorded log up to its next group metadata record; return the id of the `offsets_append` record.
 
-        `written` is its completion event. Append nothing and return None without such a record, or if `fits` rejects its value.
+        `written` is its completion event. Append nothing and return None without such a record, or if `fits` returns
+        False for its value.
         """
         # The value of a tombstone is None.
         places = range(self.appended, len(self.log))

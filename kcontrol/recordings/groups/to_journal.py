@@ -59,6 +59,7 @@ class Moment(NamedTuple):
     An entry is a recorded request with its response, or a stop or start of the broker.
     """
 
+    # In ms since the start of the recording.
     at_ms: int
     # "request", "answer", "event" (a stop or start of the broker), or "timer": a generation begins by a timer, and `step` is
     # the last JoinGroup with this generation in its response.
@@ -205,7 +206,7 @@ def step_of(step: Step) -> Step:
 
 
 class Beginning(NamedTuple):
-    """The beginning of a generation at `at_ms`, by a timer (`by_timer`) or by a request.
+    """The beginning of a generation at `at_ms` (since the recording's start), by a timer if `by_timer`, else by a request.
 
     `answers` has the recorded JoinGroups whose responses name this generation.
     """
