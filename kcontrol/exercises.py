@@ -59,7 +59,7 @@ def hint(id: str) -> Shown:
 
 
 def incident(id: str) -> Run:
-    """Play the run that an exercise asks about, and return it with its journal and tables.
+    """Simulate the run that an exercise asks about, and return the run with its journal and tables.
 
     Raises UserError for an unknown exercise, and for an exercise without a run.
     """

@@ -111,9 +111,9 @@ def museum() -> pd.DataFrame:
 
 
 def hunt(rule: str, fixed: bool = False, *, spark: Any = None) -> Found | NotFound:
-    """Search a small cluster of 2.8 for a run that shows the bug of `rule`, a row of `museum()`.
+    """Search a small 2.8 cluster for a run that shows the bug of `rule`, a row of `museum()`; return Found or NotFound.
 
-    With `fixed`, the cluster is without the bug. With `spark`, such as lab.spark(), Spark's executors search. Raises UserError
+    With `fixed`, the cluster is without the bug; with `spark`, such as lab.spark(), Spark's executors search. Raises UserError
     for an unknown rule.
     """
     return bugs.hunt(rule, fixed=fixed, spark=spark)
