@@ -153,7 +153,7 @@ def _add_part(asked: Following, checkpoint: Checkpoint, slices: Sequence[Slice])
 def _redacted(asked: Following, checkpoint: Checkpoint, redaction: Redaction, logs: Sequence[LogFile]) -> list[LogFile]:
     """Return copies of the log files `logs` with the stable names of `redaction`, and store new names in the checkpoint.
 
-    A new name is replaced in the rows of earlier rounds too.
+    A new name is replaced in the rows that were written before too.
     """
     # Earlier rows may contain a new name, because it was not recognised as a name there.
     names = Names(redaction, checkpoint.names)
@@ -166,7 +166,7 @@ def _redacted(asked: Following, checkpoint: Checkpoint, redaction: Redaction, lo
 
 
 def _replace_late(asked: Following, checkpoint: Checkpoint, names: Names) -> None:
-    """Replace names that were found late: write all parts of the checkpoint again as one part with stable names."""
+    """Replace new names that earlier rows still have: write all parts (folders of rows) again as one part with stable names."""
     rows = _all_rows(asked, checkpoint)
     word = sql.regexp_extract_all("raw", sql.lit(any_of(names.fresh)), 0)
     late = [row[0] for row in rows.select(sql.explode(word)).distinct().collect()]
@@ -191,7 +191,7 @@ def _ends_line(path: Path) -> bool:
 def _enter(checkpoint: Checkpoint, part: str, item: Slice, log: LogFile, last: int | None) -> None:
     """Note in the checkpoint that the slice `item`, whose LogFile is `log`, was read into the folder `part`.
 
-    `last` is the first line of the last record in the slice, None without a record.
+    `last` is the number of the first line of the last record in the slice, None without a record.
     """
     file = item.file
     for files in checkpoint.parts.values():

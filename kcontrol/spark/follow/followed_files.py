@@ -231,7 +231,7 @@ def _hash(first: bytes, last: bytes) -> str:
 
 
 def unpacked(path: Path, most: int | None = None) -> tuple[int, str]:
-    """Return the number of unpacked bytes of a compressed file, at most `most`, and their fingerprint.
+    """Return (number of unpacked bytes of a compressed file, at most `most`; their hash, as `fingerprint` returns it).
 
     If the file is damaged before `most` bytes, return the number of bytes before the damage, and "".
     """

@@ -38,7 +38,7 @@ KINDS = {
 
 
 def write_tables(spark: SparkSession, records: Iterable[Record], folder: Path) -> list[str]:
-    """Write each table of runs for these journal records as Parquet into `folder`, and return the names of the tables.
+    """Write each table of runs, such as "elections", for these records as Parquet into `folder`; return the names of the tables.
 
     Only a part of the records is in memory at a time.
     """

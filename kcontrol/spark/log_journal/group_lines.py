@@ -170,7 +170,7 @@ class GroupLines:
         self._end(line, line.facts.get("group"), "the group is removed")
 
     def unloading(self, line: Line) -> None:
-        """Read the log line about a group that a coordinator unloads, and record that the group leaves its memory."""
+        """Read the log line about a group that a coordinator unloads; record that the group leaves the coordinator's memory."""
         self._end(line, line.facts.get("group"), "another broker coordinates")
 
     def deleted(self, line: Line) -> None:

@@ -99,7 +99,7 @@ class Processes:
     def epoch(self, line: Line) -> None:
         """Read the epoch of a new controller, and record the write of `/controller_epoch` unless the journal has it.
 
-        If the broker is not known to be controller, its election is inferred.
+        If the broker is not known to be controller, record its election as inferred.
         """
         controller, epoch = line.facts["controller"], line.facts["epoch"]
         if self.memory.owners.get(CONTROLLER) != controller:

@@ -177,7 +177,7 @@ class RequestLines:
             self._send(STOP_REPLICA, controller, [receiver], epoch, None, "controller_epoch")
 
     def responded(self, line: Line) -> None:
-        """Read the controller's log line about a response, and record the response and, without a line, its request.
+        """Read the controller's log line about a response, and record the response; also its request, if no line has shown this.
 
         Up to 2.5 StopReplica, and UpdateMetadata without a partition, have no line about the sending.
         """

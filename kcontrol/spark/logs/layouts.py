@@ -100,7 +100,7 @@ def clean(raw: Column) -> Column:
 
 
 def wrap_of(text: Column) -> Column:
-    """Return the name of what stands before the time of a log line, such as "compose" or "numbered", else NULL.
+    """Return the name of the kind of text before the time of a log line, such as "compose" or "numbered", else NULL.
 
     The names are the keys of WRAPS.
     """

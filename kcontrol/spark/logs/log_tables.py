@@ -237,7 +237,7 @@ def _records(spark: SparkSession, rows: DataFrame, chosen: Chosen) -> DataFrame:
 
 
 def _copies(rows: DataFrame) -> DataFrame:
-    """Return `file`, `n` and `copy_of` of each record with facts whose text an earlier file of the broker has too.
+    """Return `file`, `n` and `copy_of` of each copy: a record with facts (values) that an earlier file of its broker has too.
 
     `copy_of` is the file and the line number of the earlier record.
     """

@@ -155,7 +155,7 @@ def _checked(table: DataFrame, found: Sequence[tuple[Segment, str]]) -> tuple[in
 
 
 def _with_transactions(table: DataFrame) -> DataFrame:
-    """Return the table with the column `transaction`, by the producer's next marker in the partition.
+    """Return the table with the column `transaction`, by the producer's next commit or abort marker in the partition.
 
     Its value is "committed" or "aborted", "open" if no such marker comes, and NULL for a row outside of transactions.
     """

@@ -99,7 +99,7 @@ class Row(NamedTuple):
 def segments(paths: Sequence[Path]) -> list[Segment]:
     """Return the segments of `__consumer_offsets` in `paths`, files and folders, sorted by path.
 
-    In a folder they are found by names such as 00000000000000000042.log. Raises UserError for a path without a segment.
+    In a folder segments are found by names such as 00000000000000000042.log. Raises UserError for a path without a segment.
     """
     found: set[Path] = set()
     for path in paths:

@@ -89,7 +89,7 @@ def run_name(run: str, redaction: Redaction) -> str:
 
 
 def redacted(journals: Sequence[JournalOfRun], redaction: Redaction, folder: Path) -> list[JournalOfRun]:
-    """Copy the journals into `folder`, with stable names in place of the names, and return the copies.
+    """Copy the journals into `folder`, with stable names of topics, hosts and clients, and return the copies.
 
     A damaged line of a journal becomes an empty line of the copy.
     """
