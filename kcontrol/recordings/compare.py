@@ -220,7 +220,7 @@ class StepComparison:
                 yield self.differ("requests", about, left_counts[key], right_counts[key])
 
     def _remove_unsent(self, left: dict[Any, list[Any]], right: dict[Any, list[Any]]) -> set[tuple[Any, Any]]:
-        """Remove a controller's requests of an ended term to a broker if one recording has only the first of them.
+        """Remove a controller's requests of an ended term to a broker if one recording has only the first few of them.
 
         `left` and `right` have the requests by (sender, receiver, partition). Return each such (sender, receiver).
         """

@@ -90,7 +90,7 @@ def is_isr_change(before: dict[str, Any], value: dict[str, Any]) -> bool:
 def pair_writes_with_moves(moves: list[dict[str, Any]], groups: list[Group], seen: Leaderships) -> dict[int, int]:
     """Return {index of a transaction in `groups`: index in `moves` of the transition that performed the transaction}.
 
-    `moves` are transitions of partitions. `seen` has the state znodes before the step, and is updated.
+    `moves` are the step's transitions. `seen` has the state znodes before the step, and is updated.
     """
     found: dict[int, int] = {}
     start = 0

@@ -261,7 +261,7 @@ class Player:
         return False
 
     def _routine(self) -> list[Any]:
-        """Return the actions without faults that the cluster can perform now, such as the delivery of a request.
+        """Return the actions that the cluster can perform by itself now, such as the delivery of a request, but no faults.
 
         If all must wait for the recording, return the next recorded timeout of a fetch, if any.
         """

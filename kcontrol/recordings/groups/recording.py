@@ -158,7 +158,10 @@ def response(step: Step) -> Any:
 
 
 def errors(step: Step) -> list[str]:
-    """Return every error code in the answer to a recorded request, "NONE" included; [] for a request without an answer."""
+    """Return the error codes, "NONE" included, in the answer to a recorded request; [] for a request without an answer.
+
+    If the answer has codes of partitions, groups or members, its own code is left out.
+    """
     answer = step.get("answer")
     if answer is None:
         return []
