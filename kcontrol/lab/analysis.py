@@ -26,9 +26,9 @@ HANDLED = {"at": journal_tables.TIME, "kind": "string", "what": "string"}
 
 
 def handled(records: Sequence[Record], event: str, broker: int | None, *, memory: bool) -> pd.DataFrame:
-    """Return a table with the journal records of the last handler of `event` that wrote or sent anything.
+    """Return a table of the last handler of `event` ("BrokerChange") that wrote or sent anything: its journal records.
 
-    `broker` None means any; `memory` adds changes of memory. Raises UserError if no broker handled the event.
+    `broker` None means any; `memory` adds memory changes. Raises UserError if no broker handled the event.
     """
     begins = [r for r in records if r.kind == "begin" and broker in (None, r.id.node)]
     handlers = [_steps(records, begin) for begin in begins if _event(begin) == event]

@@ -76,14 +76,15 @@ def shipped() -> list[tuple[str, str]]:
 
 
 def file_of(name: str | Path) -> Path:
-    """Return the file of the recording `name`, such as "2.8.2/isr-order", if the project has it, else `name` as a path.
+    """Return the path `name` if there is such a file, else the file of the project's recording `name`, such as "2.8.2/isr-order".
 
     Raises UserError for a name that is neither a file nor a recording.
     """
     release, _, scenario = str(name).partition("/")
     releases = list(dict.fromkeys(known for known, _ in shipped()))
     try:
-        # A file in the working directory comes before a recording of this name.
+        # A file in the working directory comes before a recording of this name. A path with a suffix, such as "run.json", is
+        # returned even if the file is missing, unless it begins with a release.
         if Path(name).exists() or (release not in releases and not RECORDED_GROUP.fullmatch(str(name))):
             if not (Path(name).suffix or Path(name).exists()):
                 raise UserError(f"There is no file and no recording {str(name)!r}: see Lab.recordings().")

@@ -107,9 +107,9 @@ class Divergence(NamedTuple):
 
     @property
     def decided(self) -> pd.DataFrame:
-        """Return one row per run: its first decision about a partition that the other run lacks.
+        """One row per run with the first decision about a partition that differs between the runs, its rule and Kafka's method.
 
-        A row also has the decision's rule and Kafka's method. If all decisions about partitions are equal, there are no rows.
+        If all decisions about partitions are equal, the table has no rows.
         """
         found = self.decision
         if found is None:
@@ -170,7 +170,7 @@ class Divergence(NamedTuple):
 
     @property
     def differences(self) -> dict[str, Any]:
-        """The differences between the clusters at the end of both runs, under the keys `brokers`, `partitions` and `znodes`."""
+        """The differences at the end of both runs: states of `brokers`, names of fields of `partitions`, paths of `znodes`."""
         # `brokers` maps ids to two states, such as "alive" and "dead", `partitions` maps names to the names of differing
         # fields, and `znodes` lists the paths that differ. Times in znodes do not count.
         return state_diff.differences(*self.states)
@@ -228,7 +228,7 @@ def _settings(run: Run) -> dict[str, str]:
 
 
 def divergence(names: tuple[str, str], one: Sequence[Record], other: Sequence[Record]) -> Divergence:
-    """Return the first difference between the journals `one` and `other`, whose runs have these names.
+    """Return the first difference between the journals `one` and `other`, whose runs have the labels `names`.
 
     Times, zxids, session ids and broker epochs do not count, and neither do the settings in the first records.
     """

@@ -228,7 +228,7 @@ class Lab(Operations):
         raise UserError(f"The cluster is quiet before this condition is true: {what}.")
 
     def run_event(self, broker: int) -> Self:
-        """Run the begun handler of a broker's controller thread to its end, or else the handler of the next event.
+        """Run the handler that a broker's controller thread has begun to its end; if none has begun, that of the next event.
 
         Raises UserError if there is neither a handler nor an event.
         """
@@ -491,7 +491,7 @@ class Lab(Operations):
         return self._shown._repr_mimebundle_(**kwargs)
 
     def _release(self) -> None:
-        """Disable the Step buttons of this lab's viewers while an exercise waits for an answer; else enable them."""
+        """Disable the Step buttons of this lab's viewers while a question waits for an answer; else enable them."""
         for viewer in filter(None, (self._shown, self._beside)):
             viewer.held = self._held or ""
 

@@ -144,7 +144,7 @@ class Observed(Run):
         self._seen = dict(tree)
 
     def _zxid(self, path: str, stat: Stat) -> int:
-        """Return the zxid that gives the `write` record of a znode its place among the records of one observation.
+        """Return the zxid by which the `write` record of a znode is ordered among the records of one observation.
 
         For a new znode it is the zxid of the creation, else of the last change.
         """

@@ -94,18 +94,18 @@ class Run(metaclass=Named):
         return Tables(self)
 
     def partitions(self) -> pd.DataFrame:
-        """Return one row per partition, as ZooKeeper stores it, by name such as `t-0`."""
+        """Return one row per partition, as ZooKeeper stores it; the index is the name, such as `t-0`."""
         return journal_tables.partitions(self.state)
 
     def brokers(self) -> pd.DataFrame:
-        """Return one row per broker, by id: its process, registration, epochs, and its handled and queued events by name.
+        """Return one row per broker, indexed by id: its process, registration, epochs, and its handled and queued events by name.
 
         `controller`: `/controller` names the broker; `believes_so`: the broker is controller in its own memory.
         """
         return journal_tables.brokers(self.records, self.state)
 
     def journal(self, kind: str | None = None, words: str | None = None) -> pd.DataFrame:
-        """Return one row per journal record, by id, with a sentence about the record.
+        """Return one row per journal record, indexed by id, with a sentence about it.
 
         kind   such as "change": only these records, with one column per field
         words  "kafka": a column `log` has the lines that Kafka writes to its log files at the record
@@ -280,7 +280,7 @@ class Run(metaclass=Named):
     def offsets_topic(self, partition: str | None = None) -> OffsetsTopicPicture:
         """Return a picture of an offsets-topic partition: its log, its coordinator's cache, and the cache after a load.
 
-        `partition`, as "__consumer_offsets-3", is by default the first with a record. Raises UserError for an unknown one.
+        `partition`, as "__consumer_offsets-3", is by default the first with a record. Raises UserError for an unknown partition.
         """
         return offsets_topic.picture(self.state, self._played, partition, self.records[-1].at_ms)
 

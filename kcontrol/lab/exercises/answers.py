@@ -46,7 +46,7 @@ def _about(error: SyntaxError | ValueError) -> str:
 def answer_in(text: str, place: str, name: str) -> Any:
     """Execute the code in `text`, and return its variable or function `name`; `place` is the file name in tracebacks.
 
-    Raises UserError if the code does not define the name, and every error of the code.
+    Raises UserError if the code does not define the name, and any error of the code.
     """
     slot(text)
     scope: dict[str, Any] = {"__name__": "answer", "__file__": place}

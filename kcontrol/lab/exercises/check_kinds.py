@@ -43,14 +43,15 @@ if TYPE_CHECKING:
 
 
 def rule(entry: Entry) -> Checker:
-    """Prepare a check that compares the learner's election rule with Kafka's at each election of the exercise's scenarios.
+    """Prepare a check that passes if the learner's function elects Kafka's leader at each election of the scenarios.
 
     `entry` is the exercise's table in exercises.toml.
     """
     from kcontrol.controller.leader_election import STRATEGIES, Elected, ElectionInput
 
-    # The kind of election, such as "offline". The partition state machine uses the leader that Kafka's rule elects, so that
-    # every answer gets equal inputs.
+    # The learner's function takes the assignment, the ISR and the live replicas, and returns a broker id or None. The partition
+    # state machine uses the leader that Kafka's rule elects, so that every answer gets equal inputs. `strategy` is the kind of
+    # election, such as "offline".
     strategy = entry["replaces"]
 
     def mark(function: Any) -> CheckedAnswer:
@@ -78,7 +79,7 @@ def _leader(broker: int | None) -> str:
 
 
 def row(entry: Entry) -> Checker:
-    """Prepare a check that compares the results of the learner's function with those of the action of one transition.
+    """Prepare a check that passes if the learner's function and the action of a transition return equal results in all scenarios.
 
     `entry`, the exercise's table in exercises.toml, names the state machine's transition.
     """
@@ -162,7 +163,7 @@ def _recording_errors(function: Callable[..., Any], problems: list[UnusableAnswe
 
 
 def function(entry: Entry) -> Checker:
-    """Prepare a check that calls the learner's function and the exercise's solution with the `args` of each `case` in `entry`.
+    """Prepare a check that passes if the learner's function and the solution return equal values for the `args` of each `case`.
 
     `entry` is the exercise's table in exercises.toml.
     """
@@ -184,7 +185,7 @@ def _called(entry: Entry, mine: Any, solution: Any, case: Mapping[str, Any]) -> 
 
 
 def query(entry: Entry) -> Checker:
-    """Prepare a check that calls the learner's function and the solution with the Run of each `scenario` in `entry`.
+    """Prepare a check that passes if the learner's function and the solution return equal values for the Run of each `scenario`.
 
     `entry` is the exercise's table in exercises.toml.
     """
@@ -217,14 +218,14 @@ def _drawn(run: Run | Lab, title: str) -> dict[str, Any]:
 
 
 def invariant(entry: Entry) -> Checker:
-    """Prepare a check that calls the learner's function with the Run so far, after each ms of each `scenario` in `entry`.
+    """Prepare a check: for the Run up to each ms of a `scenario` in `entry`, the learner's function must return True.
 
-    `entry` is the exercise's table in exercises.toml.
+    If the scenario's `holds` is false, the function must return False at least once.
     """
+    # `entry` is the exercise's table in exercises.toml.
     runs = [(s["title"], s["holds"], list(_steps(s))) for s in entry["scenario"]]
 
     def mark(mine: Any) -> CheckedAnswer:
-        # In a scenario with `holds` true the function has to return True each time, else False at least once.
         return CheckedAnswer([_held(mine, *run) for run in runs])
 
     return mark
@@ -261,7 +262,7 @@ def _held(mine: Any, title: str, holds: bool, steps: list[list[Record]]) -> Case
 
 
 def value(entry: Entry) -> Checker:
-    """Prepare a check that compares the answer with the value of the expression `right` in `entry`.
+    """Prepare a check that passes if the answer equals the value of the expression `right` in `entry`.
 
     `entry` is the exercise's table in exercises.toml.
     """
@@ -301,9 +302,9 @@ def _difference(yours: Any, right: Any, like: Any) -> str:
 
 
 def reach(entry: Entry) -> Checker:
-    """Prepare a check that performs the learner's actions, such as ("kill", 1), and compares the cluster with goals.
+    """Prepare a check that performs the learner's actions, such as ("kill", 1), and passes if the cluster then meets all goals.
 
-    `entry`, the exercise's table in exercises.toml, has the goals: expressions about the cluster, and their values.
+    `entry`, the exercise's table in exercises.toml, has the goals: expressions and their values.
     """
 
     def mark(answer: Any) -> CheckedAnswer:

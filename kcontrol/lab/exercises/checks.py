@@ -83,7 +83,7 @@ def play(
 ) -> Lab:
     """Return a lab in which the actions `acts` of a scenario were performed; `rows` and `strategies` are arguments of Lab.
 
-    After an action, `place["when"]` is the action in words, such as "broker 1 is killed".
+    Each action sets `place["when"]` to the action in words, such as "broker 1 is killed".
     """
     from kcontrol.lab.lab import Lab
 

@@ -166,9 +166,9 @@ def check_file(folder: Path, id: str) -> Verdict:
 
 
 def reset(folder: Path, id: str) -> tuple[Path, Path | None]:
-    """Replace the file for an exercise in `folder` by the stub, keep the learner's version, and return both paths.
+    """Replace the file for an exercise in the learner's `folder` by the stub; return (its path, the old version's path).
 
-    The second path is None if the file was unchanged. Raises UserError for an unknown id.
+    The second path is None for an unchanged file. Raises UserError for an unknown id.
     """
     return workspace.restore(folder, file_of(folder, id).relative_to(folder).as_posix())
 

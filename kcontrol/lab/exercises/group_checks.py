@@ -44,11 +44,12 @@ RECORDS: dict[str, tuple[Any, ...]] = {EXPIRED: (ExpiringOffset, ExpiringGroup)}
 
 
 def group_rule(entry: Entry) -> Checker:
-    """Prepare a check that compares the learner's rule of the group coordinator with Kafka's while consumers act at random.
+    """Prepare a check that passes if the learner's function always returns the result of Kafka's rule of the group coordinator.
 
     `entry` is the exercise's table in exercises.toml.
     """
 
+    # Both are called with the arguments of each `case` in `entry`, and in random runs in which consumers send requests.
     def mark(function: Any) -> CheckedAnswer:
         cases = {repr(tuple(case["args"])): _compared(entry, function, case) for case in entry.get("case", ())}
         # A schedule has a `release`, the `count` of its random runs and the number of `actions` in each run.

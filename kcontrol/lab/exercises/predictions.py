@@ -147,7 +147,7 @@ class PredictionQuestion:
         return None if self.chosen or self.is_foreign else f"Answer first: {self._entry['question']}"
 
     def show_outcome(self) -> None:
-        """Show the outcome of this question below the output of the notebook cell that runs.
+        """Show the outcome of this question below the output of the notebook cell that is running.
 
         Without an answer of the learner, show a sentence that the question has no answer yet.
         """
@@ -193,7 +193,7 @@ class PredictionQuestion:
         return "Right: the run has shown it." if self.is_right else "Not right: the run has shown another outcome."
 
     def outcome(self) -> list[str]:
-        """Return the outcome of the question as lines: the learner's answer, the right option and facts of the run.
+        """Return the outcome as lines: the learner's answer, the right option if the answer is wrong, the run's outcome, rule.
 
         Without an answer, the list is one sentence.
         """
@@ -231,7 +231,7 @@ class PredictionQuestion:
         return f"<p>{escape(self._entry['question'])}</p><ol>{options}</ol><p>{escape(self._said())}</p>"
 
     def outcome_html(self) -> str:
-        """Return the outcome as HTML; until the learner has answered, a click is needed to show facts, rule and source.
+        """Return the outcome as HTML; until the learner has answered, a click is needed to show the run's outcome.
 
         For a question about another run (`is_foreign`) return a sentence that names the chapter of that run.
         """
@@ -273,7 +273,7 @@ class PredictionQuestion:
 
 
 class Outcome:
-    """Shows the outcome of a question below a cell, as text and as HTML: the right option, facts of the run, and Kafka's rule."""
+    """Shows the outcome of a question below a cell, as text and as HTML: the right option, the run's outcome, Kafka's rule."""
 
     def __init__(self, question: PredictionQuestion) -> None:
         self._question = question

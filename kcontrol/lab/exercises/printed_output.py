@@ -11,7 +11,7 @@ MOST_CHARACTERS = 2_000
 
 
 class Printed(io.TextIOBase):
-    """A stream for the output of an answer: it writes all text to the file `descriptor`, and stores a part in `kept`.
+    """A stream for an answer's output: it writes all text to the file descriptor `descriptor`, and stores a part in `kept`.
 
     The part is the first 2,000 characters (MOST_CHARACTERS). Nothing is written if `descriptor` is -1.
     """

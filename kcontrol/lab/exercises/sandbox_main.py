@@ -36,7 +36,7 @@ SLOWEST = 10  # a machine that is slower or busier by more than this factor give
 
 
 def limit(seconds: int) -> int:
-    """Limit the memory, file size and CPU time (`seconds`) of this process; return its CPU time at that limit.
+    """Limit the memory and file size of this process, and its CPU time to `seconds` more; return its CPU time at the limit.
 
     Skip a limit that the system does not have.
     """
@@ -59,9 +59,9 @@ def _times(slowness: float) -> float:
 
 
 def examine(entry: Entry, answer: object, mark: Checker | None = None) -> dict[str, Any]:
-    """Check an answer with `mark`, and return the report on it as a mapping, such as {"problem": "..."}.
+    """Check an answer by the function `mark`, and return the report on it as a mapping, such as {"problem": "..."}.
 
-    If `mark` is None, it is made from `entry`, the exercise's table in exercises.toml.
+    If `mark` is None, the function is made from `entry`, the exercise's table in exercises.toml.
     """
     # The report has `problem` and `printed` if the answer cannot be checked, `open` if it is empty, else `cases`, `passed` and
     # `remark`.
@@ -86,9 +86,9 @@ def examine(entry: Entry, answer: object, mark: Checker | None = None) -> dict[s
 
 
 def known(entry: Entry, answer: object, found: dict[str, Any], mark: Checker) -> int | None:
-    """Return the index of the first listed wrong answer with the results of `answer`, or None.
+    """Return the index of the first wrong answer in `entry["wrong"]` with the results of `answer`, None if there is none.
 
-    `entry["wrong"]` lists the wrong answers. `mark` checks an answer, and `found` is what it returned for `answer`.
+    `mark` checks an answer; `found` is the report of `examine` on `answer`.
     """
     yours = [case["answer"] for case in found["cases"]]
     for number, listed in enumerate(entry["wrong"]):
@@ -105,11 +105,11 @@ def known(entry: Entry, answer: object, found: dict[str, Any], mark: Checker) ->
 
 
 def reports(entry: Entry, text: Sequence[str] | None, packed: bytes, slowness: float) -> Iterator[dict[str, Any]]:
-    """Yield time limits, then the report on the answer `text`, or `packed` if `text` is None.
+    """Yield the limits, then the report on the answer, which is `text` (content, path) or, if None, the pickled `packed`.
 
-    For a wrong answer yield another report: `known` is the answer's index in `entry["wrong"]`, or None.
+    For a wrong answer yield another report; `known` is its index in `entry["wrong"]`, or None.
     """
-    # `text` is the learner's file and its path, else `packed` is the pickled answer. The limits are written before the answer
+    # The limits are written before the answer
     # runs, so the supervisor can trust them. A machine that is twice as slow (`slowness` 2) gives twice the CPU time, and a
     # machine that has given this process half of a CPU so far gives twice the time by the clock.
     mark: Checker = kind_of(entry).prepare(entry)

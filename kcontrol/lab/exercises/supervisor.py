@@ -132,7 +132,7 @@ class OutputPipes:
 def supervise(command: list[str]) -> dict[str, Any]:
     """Run `command` for a limited time, then kill all its processes; return the fields of `sandbox.ProcessEnd` by name.
 
-    The command gets one more argument: the number of the file descriptor for its limits and reports.
+    An argument is added: the file descriptor to which the command writes its reports for this function.
     """
     outlets = OutputPipes()
     report, printed = outlets.writers

@@ -46,9 +46,9 @@ class Series(NamedTuple):
 
 
 def trials(assignors: Mapping[str, Assignor | None], runs: int, seed: int) -> pd.DataFrame:
-    """Return one row per assignor with its effects in `runs` series of random joins, failures and lags.
+    """Return one row per assignor: its rebalances, moved partitions, uneven assignments and greatest lag in `runs` random series.
 
-    The value None in `assignors` stands for Kafka's assignor of that name. Raises UserError if an assignor fails.
+    None in `assignors` stands for Kafka's assignor of that name. Raises UserError if an assignor fails.
     """
     # All assignors play equal series.
     series = [random_series(random.Random(f"{seed} {number}")) for number in range(arguments.whole(runs, "The number of runs"))]

@@ -82,7 +82,7 @@ def _matches(what: str) -> Iterator[tuple[re.Match[str], str, Callable[[dict[str
 def _values(records: Iterable[Record], field: str, group: str) -> Iterator[tuple[Record, Held | None]]:
     """Yield each journal record that changes the field "groups" or "offsets" of a group at a coordinator, with the new value.
 
-    The value is JSON, None if the record removes the group or its offsets.
+    The value is the group or its offsets as JSON, None after their removal.
     """
     for record in records:
         f = record.fields

@@ -14,9 +14,9 @@ from kcontrol.lab.support.table_display import Frame
 
 
 def decode(record: str, data: object) -> pd.DataFrame:
-    """Return a row (hexadecimal bytes, value) per field of `data`, a `record` such as "subscription" in bytes or hexadecimal.
+    """Return one row per field of `data`, bytes or hexadecimal text: the field's bytes in hexadecimal, and its value.
 
-    Raises UserError for an unknown record or version, or if bytes are missing.
+    `record` is its kind, such as "subscription". Raises UserError for an unknown kind or wrong bytes.
     """
     if record not in LAYOUTS:
         raise UserError(f"There is no record {arguments.shown(record)}; the records are {listed(LAYOUTS, 9)}.")

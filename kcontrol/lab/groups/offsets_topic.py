@@ -149,7 +149,7 @@ def _row(record: OffsetsTopicRecord) -> dict[str, Any]:
 
 
 def _batches(records: Sequence[OffsetsTopicRecord], release: str) -> dict[int, dict[str, Any]]:
-    """Return the columns `codec`, `batch` and `batch_bytes` of each record by the record's offset.
+    """Return the columns `codec`, `batch` (its first offset) and `batch_bytes` of each record by offset.
 
     Up to 0.10.2 each record that is not compressed is a message of its own, and so its own batch.
     """
@@ -189,7 +189,7 @@ def compact(records: Sequence[OffsetsTopicRecord], *, keeps_tombstones: bool = T
 
 
 def _compaction(records: Sequence[OffsetsTopicRecord]) -> dict[int, str]:
-    """Return by offset what compaction does with the record there: "keeps", or "drops: 7 has its key".
+    """Return the effect of compaction on each record, by the record's offset: "keeps", or "drops: 7 has its key".
 
     Here 7 is the offset of the last record with this key.
     """

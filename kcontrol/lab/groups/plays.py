@@ -30,7 +30,7 @@ TOPICS = {
 
 
 class Play(NamedTuple):
-    """A prepared run of a chapter: its release, the arguments of `Lab`, and the actions of each step by name.
+    """A prepared run of a chapter: its release, the arguments of `Lab`, and its named steps, each with its actions.
 
     An action is a word, such as "freeze" (a key of WORDS), with its arguments: ("freeze", "dora").
     """

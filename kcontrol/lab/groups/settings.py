@@ -80,7 +80,7 @@ def is_setting(name: object) -> bool:
 
 
 def check_spelling(name: object, release: str) -> None:
-    """Raise UserError, which has the right name, if `name` is most like a setting of the group coordinator in this release."""
+    """Raise UserError, which has the right name, if `name` is a misspelt setting of the group coordinator in this release."""
     own, others = known(release), config_values.names("broker", release)
     closest = config_values.closest_to(_dotted(name), [*own, *others])
     if closest in own and _dotted(name) not in broker_configs.CONFIGS:
@@ -92,7 +92,7 @@ def _dotted(name: object) -> str:
 
 
 def group_config(release: str, config: Mapping[str, Any]) -> dict[str, int]:
-    """Return the settings in `config` by their field in GroupConfig, with the values in the units of these fields.
+    """Return the settings in `config`, which has Kafka's names, by their field in GroupConfig and in its unit.
 
     Raises UserError for an illegal value, and for a setting that the lab's release lacks.
     """

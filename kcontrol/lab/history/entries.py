@@ -52,7 +52,7 @@ def entries_of(records: Sequence[Record]) -> Entries:
 def interval(begin: Entry, end: Entry | None) -> Row:
     """Return the columns of a table row about the time between two journal records, `begin` and `end`.
 
-    The columns are the records' positions, ids and times in ms. Without `end` its columns are None.
+    The columns are positions, ids and times in ms; without `end` the columns of the end are None.
     """
     # In a recording all times and durations are None.
     known = begin.time_ms is not None and end is not None and end.time_ms is not None

@@ -74,7 +74,7 @@ class Runs:
 
     @property
     def names(self) -> list[str]:
-        """The names of the runs: first kcontrol's twelve examples, if they are shown, then the kept runs by time."""
+        """The names of the runs: first kcontrol's twelve examples, if they are shown, then the folder's runs, sorted by name."""
         return [journal.run for journal in self._journals()]
 
     def _named(self, name: object) -> JournalOfRun:
@@ -110,9 +110,9 @@ class Runs:
     # ---------------------------------------------------------------- the picture
 
     def picture(self, highlight: str | Iterable[str] = ()) -> RunLines:
-        """Return a picture with one timeline for each of the newest 40 kept runs and each run in `highlight`.
+        """Return a picture with a timeline for each of the newest 40 runs, and a framed timeline for each name in `highlight`.
 
-        The latter timelines have a frame. Raises UserError, which lists the newest runs, for an unknown name.
+        Raises UserError, which lists the newest runs, for an unknown name.
         """
         framed = [self._named(name) for name in ([highlight] if isinstance(highlight, str) else highlight)]
         journals = self._journals()

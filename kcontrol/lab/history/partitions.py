@@ -62,7 +62,7 @@ def _written(state: StoredState) -> Row:
 
 
 def isr_history(run: Entries) -> Iterator[Row]:
-    """Yield one row per write that changes the ISR of a partition in ZooKeeper, or the order of the ISR.
+    """Yield one row per write that changes the members or the order of a partition's ISR in ZooKeeper.
 
     The first ISR has a row, the deletion of the state znode none.
     """

@@ -20,7 +20,7 @@ def _is_child(path: str, parent: str) -> bool:
 def deletion_times(run: Entries) -> dict[str, Times]:
     """Return, by topic, the pairs of journal records that create and delete the topic's znode in `/admin/delete_topics`.
 
-    The second is None if the znode was not deleted.
+    The second record of a pair is None if the znode was not deleted.
     """
     found: dict[str, Times] = defaultdict(list)
     for write in znode_writes(run, lambda path: _is_child(path, DELETE_TOPICS)):

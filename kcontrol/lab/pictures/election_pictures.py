@@ -189,7 +189,7 @@ def _counted(found: str, times: int) -> str:
 def ways(records: Iterable[Record]) -> Counter[tuple[str, str]]:
     """Return how often controller elections went from one step of Kafka's `elect` to the next: counts by pair.
 
-    Only elections that ended in the journal count. A pair has keys of STEPS, such as "read" for reading `/controller`.
+    Elections that have not ended are left out. A pair has keys of STEPS, such as "read" for reading `/controller`.
     """
     campaigns: dict[RecordId, list[Record]] = {}
     ended: dict[RecordId, None] = {}

@@ -33,9 +33,10 @@ def museum() -> pd.DataFrame:
 
 
 def hunt(rule: str, *, fixed: bool = False, spark: SparkSession | None = None) -> Found | NotFound:
-    """Search for a published bug; `rule` is the rule that switches this bug on. With `fixed` the rule stays off.
+    """Search 2.8 with the published bug of `rule`, such as "fenced_writes", for a run that breaks an invariant.
 
-    With `spark` the executors of Spark search. Raises UserError, which lists the rules, for a rule without a bug.
+    With `fixed` search 2.8 without the bug; with `spark` Spark's executors search. Raises UserError, listing the rules, for
+    any other rule.
     """
     from kcontrol.lab.lab import Lab
 

@@ -136,7 +136,7 @@ def search(
 ) -> Found | NotFound:
     """Search all orders of actions from the state of `lab` for a shortest run that breaks `promise`.
 
-    `bounds` is the argument of `budget`; `faults` are kinds such as "kill". Raises UserError for an illegal value.
+    `bounds` are such as {"steps": 14}, `faults` kinds such as "kill". Raises UserError for an illegal value.
     """
     lab._require_open()
     within, asked, begun = budget(bounds), promises.promise(promise), lab.branch()
@@ -148,7 +148,7 @@ def searched(
 ) -> Found | NotFound:
     """Search the runs from `world` for a shortest one that breaks `promise`: return Found with it, else NotFound.
 
-    `budget` bounds the search; `begin` returns a new lab in this state. With `spark` its executors search.
+    `budget` bounds the search; `begin` returns a new lab in the state of `world`.
     """
     began = time.monotonic()
     if (session := arguments.spark_session(spark)) is not None:

@@ -28,7 +28,7 @@ AT_ONCE = 1_000
 
 
 def search_within(spark: SparkSession, world: World, budget: Budget, properties: tuple[Property, ...]) -> SearchResult:
-    """Search the states to which actions of `world` lead, with Spark's executors and within `budget`.
+    """Search the runs from `world` for a violation of `properties`, with Spark's executors and within `budget`.
 
     Raises UserError if functions of `properties`, or those that the cluster runs, cannot be sent to an executor.
     """

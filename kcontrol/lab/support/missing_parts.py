@@ -39,7 +39,7 @@ class MissingPart:
 def part_or_substitute(open_part: Callable[[], Part], *, optional: bool) -> Part | MissingPart:
     """Return the part that `open_part` opens, such as a Spark session, or a MissingPart as a substitute.
 
-    If `open_part` raises UserError, print and keep the error's sentence, or raise the error if `optional` is false.
+    If `open_part` raises UserError, print its sentence and return the substitute; without `optional`, raise the error.
     """
     try:
         return open_part()

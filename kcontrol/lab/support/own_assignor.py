@@ -20,9 +20,9 @@ LeadersAssignor = Callable[[Partitions, Members, bool], Assigned]
 
 
 def leaders(function: Any) -> LeadersAssignor:
-    """Return a function that runs a learner's assignor in the client of a group's leader, and checks the assignment.
+    """Return the assignor for a group's leader: it calls the learner's `function(partitions, members)` and checks the assignment.
 
-    Raises UserError if `function` is no function of two arguments.
+    Raises UserError if `function` does not take two arguments.
     """
     try:
         inspect.signature(function).bind({}, {})

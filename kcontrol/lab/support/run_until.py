@@ -107,7 +107,7 @@ def end_ms(world: World, until: object, alive: bool) -> int | None:
 
 
 def goal(until: str | Callable[[Any], object]) -> Goal:
-    """Return the condition for the argument `until` of `Lab.run`, such as "quiet" or "t-0 has a leader".
+    """Return the condition for `until`, such as "t-0 has a leader": a function of a lab and the records of its last step.
 
     Raises UserError, which lists the legal values, for an unknown text.
     """

@@ -45,7 +45,7 @@ def rolling_restart(chance: random.Random) -> Iterator[Event]:
 
 
 def random_deaths(chance: random.Random) -> Iterator[Event]:
-    """Yield deaths of random brokers and a restart of each consumer, all at random times within about a minute.
+    """Yield four kills of random brokers and a restart of each consumer, all at random times within about a minute.
 
     A killed broker starts again 1 to 30 s later.
     """

@@ -84,9 +84,9 @@ class Sweep:
 
     @property
     def runs(self) -> pd.DataFrame:
-        """One row per run that has not failed: settings, number in its cell, and measures.
+        """One row per successful run: its settings, its number with these settings, its measures.
 
-        `offline` counts outages from 1 s on, `lost` lost records, `moved` moves of partitions; `rebalance_ms` is the longest
+        `offline` counts outages of 1 s or more, `lost` lost records, `moved` moves of partitions; `rebalance_ms` is the longest
         rebalance.
         """
         # An outage is a time in which a partition has no leader in ZooKeeper; `lost` counts acknowledged records.

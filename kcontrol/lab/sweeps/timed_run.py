@@ -153,9 +153,9 @@ def _started(job: Job, cell: Cell, seed: int, consumers: tuple[str, ...]) -> Wor
 
 
 def _measured(records: list[Record], begin_ms: int, end_ms: int) -> tuple[int, int, int | None, int]:
-    """Return (number of outages from 1 s on, of lost records, longest rebalance in ms, number of moved partitions).
+    """Return (number of outages of 1 s or longer, number of lost records, longest rebalance in ms, number of moved partitions).
 
-    Outages, losses and rebalances count from `begin_ms` on; a rebalance without an end lasts until `end_ms`.
+    Only moves are counted before `begin_ms`; a rebalance without an end lasts until `end_ms`.
     """
     entries = entries_of(records)
 
@@ -246,7 +246,7 @@ class TimedRun:
         return consumer_life.next_action(self._world, max(min(due_ms, next_ms), self._world.now_ms + 1))
 
     def _due_ms(self, action: Action) -> int:
-        """Return the time of a routine action: the end of a dead broker's session, the time of a timer, otherwise 0."""
+        """Return the virtual time in ms of a routine action: the end of a dead broker's session or a timer's time, else 0."""
         if action[0] == "expire":
             return self._session_end_ms(self._world.orphaned_sessions[action[1]][0].client)
         if action[0] == "fire":

@@ -111,7 +111,7 @@ def _partition_row(p: folded_state.Partition, states: Mapping[str, str]) -> dict
 
 
 def brokers(records: Sequence[Record], state: State) -> pd.DataFrame:
-    """Return one row per broker, by id: the brokers in the settings of the run and the brokers that were started later."""
+    """Return one row per broker, indexed by id: the brokers in the settings of the run and those that were started later."""
     known = {*records[0].fields["brokers"], *(r.fields["broker"] for r in records if r.kind == "start")}
     frozen = _frozen(records)
     return table((_broker_row(state, n, n in frozen) for n in sorted(known)), BROKERS, "broker").set_axis(
@@ -152,7 +152,7 @@ def _broker_row(state: State, n: int, frozen: bool) -> dict[str, Any]:
 
 
 def znodes(state: State) -> pd.DataFrame:
-    """Return one row per znode, by path: the data as text, the version and the owner.
+    """Return one row per znode, indexed by path: data as text, version and owner.
 
     The column `owner` has the broker whose session owns an ephemeral znode; it is empty for a persistent znode.
     """
@@ -211,7 +211,7 @@ def _request_rows(record: Record, answers: Mapping[str, Any], waiting: set[Any],
 def _answer(body: Mapping[str, Any]) -> str:
     """Return the error code of a whole response, such as "STALE_CONTROLLER_EPOCH".
 
-    If this is NONE, return the error codes of its partitions, sorted and separated by ", "; "NONE" if it has none.
+    If this is NONE, return the partitions' error codes, sorted and separated by ", "; "NONE" if the response has none.
     """
     error, errors = body.get("error", "NONE"), body.get("errors", {})
     return ", ".join(sorted({*map(str, errors.values())})) or "NONE" if error == "NONE" else str(error)
@@ -321,7 +321,7 @@ def _journal_row(record: Record) -> dict[str, Any]:
 
 
 def diff(before: State, after: State) -> pd.DataFrame:
-    """Return one row per difference between two states of the cluster: znodes, running brokers, and fields of brokers' memory.
+    """Return one row (`where`, `what`, `before`, `after`) per difference of two states: znodes, running brokers, their memory.
 
     None stands for a znode or a field that does not exist.
     """

@@ -31,7 +31,7 @@ def outages(records: Sequence[Record]) -> pd.DataFrame:
 def rows(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
     """Yield one row per outage of a partition, with times in ms, and the leader before (`led`) and after (`leads`).
 
-    Ended outages come first, by the time of their end; outages that go on follow.
+    Ended outages come first, in the order of their ends; outages that go on follow.
     """
     leaders: dict[str, int] = {}
     brokers: dict[str, int] = {}  # by partition: the last leader that is a broker, and not -1

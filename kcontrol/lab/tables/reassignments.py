@@ -120,8 +120,9 @@ def unanswered(release: str, state: folded_state.State, targets: Mapping[str, li
 def reassignments(state: folded_state.State) -> pd.DataFrame:
     """Return one row per partition that is being reassigned, or that `/admin/reassign_partitions` names.
 
-    Before 2.4 every replica in the topic znode counts as a replica from before the reassignment.
+    `missing` has the target brokers outside the ISR.
     """
+    # Before 2.4 every replica in the topic znode counts as a replica from before the reassignment.
     return journal_tables.table(_rows(state), REASSIGNMENTS, "partition")
 
 

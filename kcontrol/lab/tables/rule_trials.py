@@ -32,7 +32,7 @@ Rule = Callable[..., Any] | None
 
 
 def trials(rules: Mapping[str, Rule], runs: int, seed: int) -> pd.DataFrame:
-    """Return one row per rule for the offline election, with the rule's effects in `runs` simulated clusters.
+    """Return one row per rule for the offline election: numbers of elections and outages in `runs` simulated clusters.
 
     `rules` maps names to functions like `leader_election.offline`; None is Kafka's rule. Raises UserError if a rule raises.
     """

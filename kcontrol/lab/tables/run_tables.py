@@ -123,7 +123,7 @@ class Tables:
         return deletions.deletions(self._run.state)
 
     def znodes(self) -> pd.DataFrame:
-        """Return one row per znode, by path: the data as text, the version, and the owner of an ephemeral znode."""
+        """Return one row per znode, indexed by path: the data as text, the version, and the owner of an ephemeral znode."""
         return journal_tables.znodes(self._run.state)
 
     def watches(self) -> pd.DataFrame:
@@ -232,7 +232,7 @@ class Tables:
         return rebalances.rebalances(self._run.records)
 
     def reactions(self, request: str | None = None) -> pd.DataFrame:
-        """Return the coordinator's response per group state, request and condition; the first row whose condition holds counts.
+        """Return the coordinator's response per group state, request and condition; the first row whose condition holds applies.
 
         `request` limits the rows. Raises UserError for a request that the release does not have.
         """
@@ -268,7 +268,7 @@ class Tables:
     def handler_steps(self, event: str, broker: int | None = None, *, memory: bool = False) -> pd.DataFrame:
         """Return one row per step of the last handler of `event`, such as "BrokerChange", that did more than read.
 
-        `broker` limits the handlers, `memory` adds changes of memory. Raises UserError if no such handler ran.
+        `broker` chooses one broker's handlers, `memory` adds memory changes. Raises UserError if no such handler ran.
         """
         # A step is a read, a write, a transition or a request.
         return analysis.handled(self._run.records, event, broker, memory=memory)
@@ -374,7 +374,7 @@ class LabTables(Tables):
         return pd.concat([of_brokers, group_settings.table(settings)])
 
     def invariants(self) -> pd.DataFrame:
-        """Return one row per invariant, by name, with the first release of Kafka that promises it.
+        """Return one row per invariant, indexed by name, with the first release of Kafka that promises it.
 
         `promised` is whether the release of this lab promises the invariant.
         """

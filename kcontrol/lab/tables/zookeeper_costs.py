@@ -97,10 +97,9 @@ class _Count(NamedTuple):
 
 
 def election_costs(contenders: int = 5, zookeeper: str | None = None) -> pd.DataFrame:
-    """Return the costs of a leader's death in two recipes of leader election: watches, notified clients, tries to lead.
+    """Return one row per recipe of leader election: watches and, after a leader's death, notified clients and tries to lead.
 
-    `zookeeper` is the host:port of a real server, or None for the simulated one. Raises UserError unless `contenders` is 2 to
-    100.
+    `zookeeper` is a real server's host:port, None for a simulated server. Raises UserError unless `contenders` is 2 to 100.
     """
     if not 2 <= contenders <= 100:
         raise UserError(f"An election cannot have {contenders} contenders: the number is from 2 to 100.")
