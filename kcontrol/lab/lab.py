@@ -228,7 +228,7 @@ class Lab(Operations):
         raise UserError(f"The cluster is quiet before this condition is true: {what}.")
 
     def run_event(self, broker: int) -> Self:
-        """Run the handler that a broker's controller thread has begun to its end; if none has begun, that of the next event.
+        """Complete the handler that a broker's controller thread has begun; if none has begun, run the handler of the next event.
 
         Raises UserError if there is neither a handler nor an event.
         """

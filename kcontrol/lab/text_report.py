@@ -32,7 +32,7 @@ def in_kafkas_words(run: Run) -> str:
 
 
 def page(run: Run, path: Path, other: Run | None = None) -> str:
-    """Write an HTML page that shows a run step by step, with `other` beside it if given; return how to open it, as a sentence.
+    """Write an HTML page to `path`, with the run step by step, and `other` beside the run; return a sentence on how to open it.
 
     Raises UserError if the write fails.
     """

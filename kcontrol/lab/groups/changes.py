@@ -50,7 +50,7 @@ QUESTIONS: tuple[tuple[str, str, Callable[[dict[str, str]], Fact]], ...] = (
 
 
 def is_question(what: str) -> bool:
-    """Return whether the text `what` names a fact of a group that `lab.why` can explain.
+    """Return whether the text `what` names a value of a group that `lab.why` can explain.
 
     Examples are "leader of group g", "generation of g", "owner of t-0 in g" and "offset of g in t-0".
     """
@@ -58,7 +58,7 @@ def is_question(what: str) -> bool:
 
 
 def last_change(records: Iterable[Record], what: str) -> Record | None:
-    """Return the journal record that last changed the fact `what`, such as "generation of billing"; None if there is none."""
+    """Return the journal record that last changed the value `what`, such as "generation of billing"; None if there is none."""
     said, field, fact = next((m.groupdict(), field, ask(m.groupdict())) for m, field, ask in _matches(what))
     held: dict[int, Any] = {}
     found = gone = None

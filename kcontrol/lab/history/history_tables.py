@@ -102,7 +102,7 @@ def checked(name: object) -> str:
 
 
 def table(records: Sequence[Record], run: str, name: str) -> pd.DataFrame:
-    """Return the table `name` of TABLES, such as "commits", made from a run's journal records, in their order.
+    """Return the table `name` of TABLES, such as "commits", with rows in the order of a run's journal `records`.
 
     `run` is the run's name, for the column `run`. Raises KeyError for an unknown table.
     """

@@ -151,6 +151,7 @@ def searched(
     `budget` bounds the search; `begin` returns a new lab in the state of `world`.
     """
     began = time.monotonic()
+    # With `spark` Spark's executors search, otherwise this process.
     if (session := arguments.spark_session(spark)) is not None:
         result, place = spark_search.search_within(session, world, budget, (promise,)), " on Spark"
     else:

@@ -91,7 +91,7 @@ DURATION = re.compile(r"(\d+) ?(ms|s)")
 
 
 def end_ms(world: World, until: object, alive: bool) -> int | None:
-    """Return the virtual time, in ms, at the end of the duration `until`, such as "12 s"; None for any other `until`.
+    """Return the virtual time, in ms, after the duration `until`, such as "12 s", from now; None for any other `until`.
 
     Raises UserError for `alive` (consumers act by themselves) without simulated consumers, and for a duration without `alive`.
     """

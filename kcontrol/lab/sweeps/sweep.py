@@ -221,9 +221,9 @@ def cells(replication: object, unclean: object, session: object) -> list[Cell]:
 
 
 def _values(given: Any, name: str, is_legal: Callable[[Any], bool], legal: str) -> list[Any]:
-    """Return the values in `given`, a list or a single value of the setting `name`, as a list with each value once.
+    """Return the values in `given`, a list or one value of the setting `name`, with each value once.
 
-    Raises UserError for an illegal value and for an empty list.
+    Raises UserError, with the text `legal`, for an empty list and if `is_legal` refuses a value.
     """
     values = list(given) if isinstance(given, list | tuple | set | range) else [given]
     wrong = next((value for value in values if not is_legal(value)), None) if values else given

@@ -35,5 +35,5 @@ def offsets(state: State) -> pd.DataFrame:
 
 
 def states(state: State) -> dict[str, str]:
-    """Return the name in 2.8 of the state of every group in a coordinator's cache, by group id."""
+    """Return the state of each group in a coordinator's cache, under its name in 2.8, by group id."""
     return {group: str(held["state"]) for _, group, held in group_state.cached(state, "groups")}

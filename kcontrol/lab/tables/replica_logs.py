@@ -34,7 +34,7 @@ def require(state: State) -> State:
 
 
 def replicas(state: State, partition: str) -> dict[int, State]:
-    """Return the logs of a partition by broker, each a dict as in `journal.fold`. Raises UserError if no broker has such a log."""
+    """Return the logs of a partition by broker, each a dict as in `journal.fold`. Raises UserError if no broker has a log."""
     logs = require(state)
     arguments.words(partition, "A partition", "t-0")
     found = {int(n): held[partition] for n, held in logs.items() if partition in held}
@@ -45,7 +45,7 @@ def replicas(state: State, partition: str) -> dict[int, State]:
 
 
 def log(state: State, partition: str) -> pd.DataFrame:
-    """Return a row per replica of a partition, indexed by broker, a column per offset with the record's value.
+    """Return one row per replica of a partition, indexed by broker, and one column per offset with its record's value.
 
     A value is None where the replica has no such record.
     """

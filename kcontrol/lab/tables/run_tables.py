@@ -303,7 +303,7 @@ class Tables:
         return Shown(spark_views.table_sql(name))
 
     def diff(self, before: object, after: object = -1) -> pd.DataFrame:
-        """Return one row per znode and per field of a broker's memory that changed between two journal records.
+        """Return one row per znode and field of a broker's memory that changed from record `before` to record `after`.
 
         A record is an id such as "2.1.58" or a position. Raises UserError for an unknown record.
         """

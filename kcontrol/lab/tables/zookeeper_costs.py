@@ -35,9 +35,9 @@ MOST = 20_000  # brokers times partitions; counting this many takes about half a
 
 
 def watch_costs(sizes: Iterable[tuple[int, int]], replication: int = 3) -> pd.DataFrame:
-    """Return two rows per cluster size (brokers, partitions), with the watches, notifications and requests.
+    """Return two rows per cluster size (brokers, partitions): watches, and the notifications and requests after a broker's death.
 
-    In one row a single controller watches the znodes, in the other every broker does. Raises UserError for an illegal size.
+    In one row only the controller watches znodes, in the other every broker. Raises UserError for an illegal size.
     """
     return table((row for size in sizes for row in _rows(*_checked(*size), replication)), COSTS)
 
