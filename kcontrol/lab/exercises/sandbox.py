@@ -70,6 +70,7 @@ class ProcessEnd(NamedTuple):
     status: int | None
     # Whether the supervisor ended the answer because it had more than 32 processes (MOST_PROCESSES).
     too_many_processes: bool
+    # The CPU time of all processes of the check.
     cpu_s: float
     # The CPU time at which the answer's time ends, None if the process ended before it called the answer.
     until_cpu_s: int | None

@@ -41,7 +41,9 @@ class Series(NamedTuple):
     A round has ten seconds and begins with a rebalance.
     """
 
+    # One rate per partition, in the order of PARTITIONS.
     rates: tuple[int, ...]
+    # The names of the living members of each round.
     rounds: tuple[tuple[str, ...], ...]
 
 

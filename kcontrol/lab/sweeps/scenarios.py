@@ -28,7 +28,7 @@ class Event(NamedTuple):
 
 
 class Scenario(NamedTuple):
-    """A scenario of a sweep: a sentence, the names of its consumers, and a function that draws random events."""
+    """A scenario of a sweep: a sentence about its events, the names of its consumers, and a function that draws random events."""
 
     sentence: str
     consumers: tuple[str, ...]
