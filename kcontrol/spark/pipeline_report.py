@@ -27,8 +27,8 @@ from kcontrol.spark.report.tables import read_tables
 from kcontrol.spark.run_files import journal_files
 from kcontrol.views.text import counted
 
+# A function that prints a line for the user.
 Say = Callable[[str], None]
-"""A function that prints a line for the user."""
 
 
 TIMES = "such as 2026-01-31 or 2026-01-31T09:30"
