@@ -434,10 +434,10 @@ def row_of(asked: ReactionInput, state: State, release: str) -> Reaction:
 def react(
     ctx: GroupContext, group: Group | None, event: Any, identity: e.MemberIdentity | None = None
 ) -> Reaction:
-    """Return the row of GROUP_REACTIONS for the request `event` to this group (None: no group).
+    """Return the row of GROUP_REACTIONS (what happens, or which error) for `event` to `group`.
 
-    `identity` is one of the members that a LeaveGroup names. Raises IllegalStateError where Kafka
-    throws IllegalStateException.
+    `event` is a request; `group` is None without a group. `identity` is one member of a
+    LeaveGroup. Raises IllegalStateError where Kafka throws IllegalStateException.
     """
     member_id = getattr(event, "member_id", NO_MEMBER_ID)
     named = identity or e.MemberIdentity(member_id, getattr(event, "instance_id", None))

@@ -254,7 +254,7 @@ class Lab(Operations):
 
     @property
     def network(self) -> Network[Self]:
-        """The namespace of commands that break a controller's connections to brokers, or end a fetch from a frozen leader."""
+        """The namespace of commands that break a controller's connections, or end a follower's fetch from a frozen leader."""
         return Network(self)
 
     @property

@@ -64,9 +64,10 @@ def first_difference(theirs: Recording, ours: Recording, unsent: list[str] | Non
 
 
 def differences(theirs: Recording, ours: Recording, unsent: list[str] | None = None) -> Iterator[Difference]:
-    """Yield the differences between the recordings `theirs` and `ours`, up to a step whose actions or controllers differ.
+    """Yield the differences between two recordings; end with the first step whose actions or controllers differ.
 
-    The list `unsent` gets a sentence for each ended controller whose last requests are in only one recording.
+    The last requests of a controller that resigns or stops may be in one recording only. They are no difference: the list
+    `unsent` gets a sentence.
     """
     left, right = RecordingSide(theirs), RecordingSide(ours)
     before: Any = None

@@ -339,9 +339,9 @@ class _Interleaver:
         yield from self._process_actions(out, leaving=True)
 
     def _process_actions(self, out: int, *, leaving: bool) -> Iterator[Item]:
-        """Yield the pending actions on processes that have at most `out` of the step's ZooKeeper transactions before them.
+        """Yield the pending process actions whose turn comes after at most `out` of the step's ZooKeeper transactions.
 
-        Each yielded action leaves `pending`. If `leaving` is False, stop before the first action "exit".
+        Remove each yielded action from `pending`. If `leaving` is False, stop before the first action "exit".
         """
         # "exit" is the end of a process by itself.
         while self.pending and self.pending[0][0] <= out and (leaving or self.pending[0][1].kind != "exit"):

@@ -19,9 +19,9 @@ from kcontrol.core.model import TopicPartition
 def metadata_partitions(
     ctx: ControllerContext, partitions: Iterable[TopicPartition]
 ) -> tuple[TopicPartition, ...]:
-    """Return the partitions that an UpdateMetadata contains if the controller names `partitions`.
+    """Return `partitions`, plus all other partitions that the release adds to an UpdateMetadata.
 
-    Raises KeyError, before 1.1, for a partition with leadership that has no assignment.
+    Before 1.1 raises KeyError for a partition that has leadership, but no assignment.
 
     Source: ControllerBrokerRequestBatch.addUpdateMetadataRequestForBrokers (0.8.1, 1.1, 2.0).
     """
@@ -88,10 +88,10 @@ def _stop_replica_alone(requests: Requests, stop_replica: StopReplicas) -> Reque
 def split_stop_replica_by_replica(
     requests: Requests, *, common_first: bool, grouped: bool
 ) -> Iterator[Requests]:
-    """Yield `requests` without StopReplica, then one StopReplica per replica that is stopped.
+    """Yield `requests` without StopReplica, then a StopReplica for each stopped replica alone.
 
-    If `common_first`, each broker first gets one StopReplica, which is empty or, if `grouped`, has
-    all replicas that keep their log.
+    If `common_first`, one StopReplica precedes them for each broker: empty, or with `grouped` with
+    all replicas that keep their log, which then get none alone.
 
     Source: ControllerBrokerRequestBatch.sendRequestsToBrokers (0.8.1, 0.10.2, 1.1).
     """

@@ -26,9 +26,9 @@ PATIENCE = {
 
 
 class FailureWatch:
-    """The failed handlers and lost connections of a `Lab.run`.
+    """Counts the failed handlers and lost ZooKeeper connections of one `Lab.run`, and ends the run after too many.
 
-    `repeating` is a broker whose handlers fail repeatedly, or None.
+    `repeating` is a broker whose handlers fail repeatedly, None if there is none.
     """
 
     def __init__(self) -> None:

@@ -24,7 +24,10 @@ FREE_ORDER = "the order of members differs, which Kafka leaves open (docs/omissi
 
 
 def differences(theirs: Step, ours: Step) -> Iterator[Difference]:
-    """Yield the differences between the recording `theirs` and the run `ours` in the responses, then those in the log."""
+    """Yield the differences between a recording (`theirs`) and a run in the form of a recording (`ours`).
+
+    Differences in responses come first, then those in the records of `__consumer_offsets`.
+    """
     names = member_names(theirs, ours)
     for one, other in zip(theirs["exchange"], ours["exchange"], strict=False):
         if _asked(one) != _asked(other):

@@ -72,7 +72,7 @@ def journal_words() -> frozenset[str]:
 
 
 def names_of(redaction: Redaction) -> Names:
-    """Return an empty collection for the names in journals of the kinds that `redaction` replaces."""
+    """Return an empty `Names`, which will collect the names in journals: topics, hosts or clients, as `redaction` says."""
     return Names(redaction, known_words=journal_words())
 
 
