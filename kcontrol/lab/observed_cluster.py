@@ -128,7 +128,7 @@ class Observed(Run):
     def _take_in(self, tree: Tree) -> None:
         owners, before = _owners(tree), _owners(self._seen)
         for session in [session for session in before if session not in owners]:
-            self._end(before[session], session, tree)
+            self._end(before[session], session)
         for session, broker in owners.items():
             if session not in before:
                 self._incarnations[broker] = self._incarnations.get(broker, 0) + 1
@@ -152,7 +152,7 @@ class Observed(Run):
         # path.
         return stat.mzxid if path in self._seen else stat.czxid
 
-    def _end(self, broker: int, session: int, tree: Tree) -> None:
+    def _end(self, broker: int, session: int) -> None:
         """Add two journal records about a broker whose registration is gone: the end of its process, and of its `session`.
 
         The second record lists the session's ephemeral znodes.
