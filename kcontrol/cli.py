@@ -347,7 +347,11 @@ def reset_exercise(id: Exercise, folder: Folder = None) -> None:
 
 
 def main() -> int:
-    """Run the command line; print a UserError as one sentence on stderr, and then return 1."""
+    """Run the command line.
+
+    After a UserError, or if the output cannot be written, print one sentence on stderr and return 1. Otherwise typer ends the
+    process with SystemExit.
+    """
     try:
         app(prog_name="kcontrol")
     except UserError as problem:

@@ -27,9 +27,9 @@ def awaited_brokers(world: World, n: int, thread: str) -> list[int]:
 
 
 def record_thaw(world: World, receiver: int) -> None:
-    """Add the pair (broker, `receiver`) to `network.thawed` for each broker that awaits a response of `receiver`.
+    """Add (broker, `receiver`) to `network.thawed` for each broker that waits to close its channel until `receiver` responds.
 
-    Each such broker closes its channel to `receiver` after this response. The process of `receiver` thaws now.
+    Call it while `receiver`, which is thawed now, is still marked as frozen.
     """
     waiting = [
         n for n, p in world.processes.items() if any(receiver in awaited_brokers(world, n, thread) for thread in p.driver.threads)

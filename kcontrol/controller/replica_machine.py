@@ -371,9 +371,10 @@ def _by_action(
 def _remove_replicas_from_isr(
     ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState
 ) -> Steps:
-    """Take one broker's replicas out of the ISRs, and move them to `target`.
+    """Move one broker's replicas to `target`, and out of the ISRs.
 
-    Add LeaderAndIsr with the smaller ISRs, for the other replicas, to `batch`.
+    Since 1.1 a last ISR member stays, without a leader. Add LeaderAndIsr for the other replicas to
+    `batch`, without topics in deletion.
 
     Source: ZkReplicaStateMachine.removeReplicasFromIsr and doRemoveReplicasFromIsr (2.8).
     """

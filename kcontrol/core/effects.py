@@ -171,9 +171,10 @@ class FencedTransactions:
 
 
 def fenced(*ops: Op) -> FencedTransactions:
-    """Return the effect that performs each operation in a fenced transaction of its own.
+    """Return the effect that performs each operation in a transaction of its own.
 
-    Fenced means that the transaction checks the version of `/controller_epoch` (2.1 on).
+    Since 2.1 each transaction also checks the version of `/controller_epoch`; before 2.1 there is
+    no check.
     """
     return FencedTransactions(tuple([(op,) for op in ops]))
 

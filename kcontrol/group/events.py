@@ -262,7 +262,11 @@ class AssignmentStored(Appended):
 
 @dataclass(frozen=True, slots=True)
 class StaticMemberStored(Appended):
-    """The write of a static member's new id, `member_id`, has ended."""
+    """The write of a static member's new id, `member_id`, has ended.
+
+    After an error the member gets `old_member_id` again, but keeps `protocols`, the new ones of the
+    JoinGroup, as in Kafka.
+    """
 
     # The correlation id of the JoinGroup that requested the new id.
     correlation_id: str

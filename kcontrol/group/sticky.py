@@ -284,10 +284,10 @@ class GeneralAssignment:
         return has_moved
 
     def move(self, tp: TopicPartition, source: str, target: str) -> None:
-        """Move `tp` from its owner `source` to `target`.
+        """Move `tp` from `source` to `target`, or a partition of the same topic in its place.
 
-        If another partition of its topic was moved from `target` to `source` before, move this
-        other partition back to `target`; `tp` then stays.
+        If a partition of the topic has moved from `target` to the first owner of `tp`, that
+        partition moves back to `target`, and `tp` stays.
 
         Source: reassignPartition, getTheActualPartitionToBeMoved of AbstractStickyAssignor.java
         (2.8).

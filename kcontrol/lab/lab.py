@@ -325,7 +325,10 @@ class Lab(Operations):
 
     @property
     def branches(self) -> Mapping[str, Lab]:
-        """This run ("main") and its named branches, by name. A branch is a lab with a copy of this run."""
+        """The first run ("main") and all its named branches, by name, also if this lab is one of these branches.
+
+        Each value is a lab; a branch has a copy of the run.
+        """
         return self._family.copy()
 
     def branch(self, name: str | None = None, at: object = None) -> Lab:

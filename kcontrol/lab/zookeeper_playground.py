@@ -63,7 +63,10 @@ class Playground:
     # ---------------------------------------------------------------- what happens to clients
 
     def settle(self) -> Playground:
-        """Wait until every client has received all its notifications, which arrive some time after a write; return `self`."""
+        """Wait until every connected client has received its notifications, then return `self`.
+
+        Notifications that are caused by watch functions of the clients count too. A client whose connection is cut is skipped.
+        """
         for _ in range(3):  # a watch function may write, which makes ZooKeeper notify other clients
             for client in self._clients.values():
                 client.drain()

@@ -182,7 +182,10 @@ class StepComparison:
         yield from self.lists("writes", {key: _session(*key) for key in _keys(left, right)}, left, right)
 
     def isr_changes(self) -> Iterator[Difference]:
-        """Yield one difference for each partition whose leader changed the ISR differently in the two recordings."""
+        """Yield a difference for each partition whose leader changed the ISR differently in the two recordings.
+
+        The number of changes and the last ISR are compared; the ISRs between them are not.
+        """
         for key in _keys(self.a.isr, self.b.isr):
             x, y = self.a.isr.get(key, []), self.b.isr.get(key, [])
             # Only the number of changes and the members of the last ISR are compared.

@@ -43,9 +43,9 @@ def per_second(count: int, seconds: float, what: str) -> str:
 
 
 def time_of(option: str, value: str | None) -> datetime | None:
-    """Return the time in the value of an option such as --from, for example "2026-01-31T09:30"; None if `value` is None.
+    """Return the time in the value of an option such as --from, midnight for a date alone; None for None.
 
-    Raises UserError for a text that is no date or time, and for a time with a zone.
+    Raises UserError for any other text, such as a time without a date or with a zone.
     """
     try:
         found = datetime.fromisoformat(value) if value is not None else None

@@ -398,9 +398,9 @@ CHECKS = {
 
 
 def kind_of(entry: Entry) -> CheckKind:
-    """Return the kind of check of an exercise.
+    """Return the kind of check that the key `check` of an exercise's table names: a key of CHECKS, or a file.
 
-    `entry` is the table of the exercise in exercises.toml; its key `check` has the name of the kind.
+    A file, such as "checks/x.py" in `entry["folder"]`, is run, and its variable KIND is returned.
     """
     name = entry["check"]
     # The kind may be the variable KIND of a file in the exercises' folder, such as "checks/fewest_moves.py".

@@ -82,9 +82,10 @@ def _send(number: int, processes: list[psutil.Process]) -> None:
 
 
 class OutputPipes:
-    """Two pipes from the process that checks a learner's answer: its report, and the text that the answer prints.
+    """Two pipes from the process that checks an answer: one with its report, one with the text that the answer prints.
 
-    Of each pipe a limited number of bytes is kept: the first bytes of the report, the last bytes of the printed text.
+    The first line of the report becomes `limits`. Of the printed text the last 4,000 bytes are kept. The caller stops reading
+    when `is_too_long`.
     """
 
     def __init__(self) -> None:

@@ -26,9 +26,10 @@ PATIENCE = {
 
 
 class FailureWatch:
-    """Counts the failed handlers and lost ZooKeeper connections of one `Lab.run`, and ends the run after too many.
+    """Counts the failed handlers and lost ZooKeeper connections of one `Lab.run`.
 
-    `repeating` is a broker whose handlers fail repeatedly, None if there is none.
+    The caller passes the records of each step to `watch`, which raises UserError after too many. `repeating` is a broker whose
+    handlers fail repeatedly, None if there is none.
     """
 
     def __init__(self) -> None:

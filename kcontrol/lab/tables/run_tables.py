@@ -221,9 +221,10 @@ class Tables:
         return waiting.operations(self._run.records)
 
     def group_responses(self) -> pd.DataFrame:
-        """Return the responses to the requests of administrators: ListGroups, DescribeGroups, DeleteGroups and OffsetDelete.
+        """Return one row per group or partition (`about`) in each response to an admin request about groups.
 
-        `about` is the group or the partition, and `response` has the other values in words.
+        The requests are ListGroups, DescribeGroups, DeleteGroups and OffsetDelete. A row has `error` and `code`; for the first
+        two requests `response` describes the group in words.
         """
         return responses.responses(self._run.records)
 

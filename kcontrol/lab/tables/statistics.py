@@ -74,7 +74,10 @@ def _without_a_live_leader(m: Memory) -> int:
 
 
 def _imbalanced(m: Memory) -> int:
-    """Count the partitions in a controller's memory whose leader is not their first replica, the preferred leader."""
+    """Count the partitions that their first replica does not lead, without topics in deletion.
+
+    While a reassignment adds this replica, count the partition if the replica is in the ISR.
+    """
     # Topics in deletion do not count.
     assignments, going = m.get("assignments", {}), _being_deleted(m)
     return sum(

@@ -93,7 +93,10 @@ def watched_events(rules: Rules) -> list[WatchedZNode]:
 
 
 def readable(pattern: str) -> str:
-    r"""Return a pattern of paths in readable form: `/brokers/ids/(?P<broker_id>\d+)` as `/brokers/ids/<broker>`."""
+    """Return the pattern of a watched path as a readable path, such as `/brokers/ids/<broker>`.
+
+    Only a named group at the end of the pattern is replaced. A pattern that begins with a group is the path of a state znode.
+    """
     head, group, rest = pattern.partition("(?P<")
     return (f"{head}<{rest.partition('>')[0].removesuffix('_id')}>" if head else STATE_ZNODE) if group else head
 

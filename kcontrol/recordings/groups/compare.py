@@ -26,7 +26,8 @@ FREE_ORDER = "the order of members differs, which Kafka leaves open (docs/omissi
 def differences(theirs: Step, ours: Step) -> Iterator[Difference]:
     """Yield the differences between a recording (`theirs`) and a run in the form of a recording (`ours`).
 
-    Differences in responses come first, then those in the records of `__consumer_offsets`.
+    Responses come first, then the records of `__consumer_offsets`. After the first different request, stop or start nothing more
+    is compared.
     """
     names = member_names(theirs, ours)
     for one, other in zip(theirs["exchange"], ours["exchange"], strict=False):
