@@ -28,6 +28,7 @@ class BrokerWords:
     def __init__(self) -> None:
         self._registered: dict[int, int] = {}  # broker -> zxid of its registration
         self._known: dict[int, dict[int, int]] = defaultdict(dict)  # controller -> broker -> broker epoch
+        self._leaving: dict[int, set[int]] = defaultdict(set)  # controller -> brokers in a controlled shutdown
         self._events: dict[tuple[int, ...], str] = {}  # the begin of a handler -> its event
 
     def lines(self, r: Record) -> Iterator[Line]:
@@ -46,6 +47,10 @@ class BrokerWords:
             yield "brokers", self._changed(r.id.node)
         elif r.kind == "update" and f["context"] == "controller":
             yield from self._update(r)
+
+    def live(self, controller: int, replicas: Iterable[int]) -> list[int]:
+        """Return which of `replicas` are live and do not shut down, as `controller` knows."""
+        return [b for b in replicas if b in self._known[controller] and b not in self._leaving[controller]]
 
     def _is_in(self, r: Record, event: str) -> bool:
         return r.cause is not None and self._events.get(r.cause) == event
@@ -77,6 +82,11 @@ class BrokerWords:
             self._known[r.id.node] = kept | {int(broker): epoch for broker, epoch in (f["put"] or {}).items()}
             if f["clear"] and not self._is_in(r, "BrokerChange"):
                 yield "active", {"live": ", ".join(map(str, sorted(self._known[r.id.node])))}
+        elif f["field"] == "shutting_down_broker_ids":
+            leaving = set() if f["clear"] else self._leaving[r.id.node] - {*f["remove"]}
+            for broker in f["put"] or ():
+                yield "shutting", {"broker": broker}
+            self._leaving[r.id.node] = leaving | {*(f["put"] or ())}
         elif f["field"] == "topics_to_be_deleted" and f["put"] and self._is_in(r, "TopicDeletion"):
             yield "deletion", {"topics": ",".join(f["put"])}
 

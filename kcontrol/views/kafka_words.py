@@ -31,6 +31,7 @@ from kcontrol.journal.journal import Record
 from kcontrol.views import clock
 from kcontrol.views.kafka_broker_words import BrokerWords
 from kcontrol.views.kafka_group_words import GroupWords
+from kcontrol.views.kafka_isr_words import IsrWords, election
 from kcontrol.views.text import clean
 
 NO_LEADERSHIP, NO_LEADERSHIP_LOGGED_SINCE = "it has no leadership", (1, 1)
@@ -94,7 +95,7 @@ class KafkaWords:
         self.epochs: dict[int, int] = {}
         self.controllers: set[int] = set()
         self.assigned: dict[str, ReplicaAssignment] = {}
-        self.groups, self.brokers = GroupWords(), BrokerWords()
+        self.groups, self.brokers, self.isrs = GroupWords(), BrokerWords(), IsrWords()
         self.gone: set[str] = set()  # the topics whose znodes brokers have deleted
 
     def lines(self, record: Record) -> list[LogLine]:
@@ -103,7 +104,8 @@ class KafkaWords:
             self.controllers.discard(r.fields["broker"])
         write = WRITERS.get(r.kind)
         found = list(write(self, r)) if write else []
-        found += [line for kind, facts in self.brokers.lines(r) for line in self._line(r, kind, **facts)]
+        more = [*self.brokers.lines(r), *self.isrs.lines(r)]
+        found += [line for kind, facts in more for line in self._line(r, kind, **facts)]
         return found + [line for kind, facts in self.groups.lines(r) for line in self._group_line(r, kind, facts)]
 
     def _group_line(self, r: Record, kind: str, facts: dict[str, Any]) -> Iterator[LogLine]:
@@ -133,9 +135,12 @@ class KafkaWords:
             "group_manager": f"[Group Metadata Manager on Broker {n}]: " if old else f"[GroupMetadataManager brokerId={n}] ",
             "manager": f"[Topic Deletion Manager {n}]{', ' if numbers(self.release) < (2, 3) else ' '}",
         }  # fmt: skip
-        if "tp" in facts and old:
-            topic, _, number = facts["tp"].rpartition("-")
-            facts["tp"] = f"[{topic},{number}]"
+        if "tp" in facts:
+            facts["dashed"] = facts["tp"]
+            if old:
+                topic, _, number = facts["tp"].rpartition("-")
+                facts["tp"] = f"[{topic},{number}]"
+            facts["leader_log"] = f"Partition {facts['tp']} on broker {n}: " if old else f"[Partition {facts['tp']} broker={n}] "
         level, logger, message = row
         yield LogLine(clock.stamp(r.at_ms, self.clock), level, clean(message.format(**facts), 2_000), logger)
 
@@ -163,6 +168,9 @@ class KafkaWords:
             yield from self._line(r, "replica", **facts)
         elif f["target"] == "OnlinePartition":
             if value:
+                replicas = self.assigned[tp].replicas if tp in self.assigned else ()
+                for kind, found in election(f, self.brokers.live(r.id.node, replicas)):
+                    yield from self._line(r, kind, **found)
                 yield from self._line(r, "partition.online", leader=value["leader"], value=self._value("value", value), **facts)
         elif f["target"] == "NewPartition":
             if (assigned := self.assigned.get(tp)) is not None:

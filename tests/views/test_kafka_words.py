@@ -45,6 +45,9 @@ CALLED = {
     "deleted": "deletion_completed", "epoch": "controller_epoch", "resigning": "controller_resigning",
     "replica.isr_shrunk": "leader_isr_new", "started": "broker_started", "stopped": "broker_stopped",
     "brokers": "brokers_changed", "active": "live_brokers", "deletion": "deletion_requested",
+    "isr.expanded": "isr_expanded", "isr.shrunk": "isr_shrunk", "isr.updated": "isr_updated", "isr.stale": "isr_update_stale",
+    "election.clean": "clean_election", "election.unclean": "unclean_election", "election.selected": "leader_selected",
+    "shutting": "broker_shutting_down",
 }  # fmt: skip
 PARTS = ("value", "cached", "plain", "reason.new", "reason.updated", "reason.leader", "reason.left", "reason.expired",
          "reason.static", "reason.static_protocol")  # fmt: skip
@@ -225,6 +228,12 @@ SPELT = {
     "Set({live})": "{live}",
     "[BrokerChangeListener on Controller {id}]: ": "",
     "[DeleteTopicsListener on {id}]: ": "",
+    "[delete-topics-thread-{id}], ": "",
+    "{leader_log}": "",
+    "from OnlinePartition to OnlinePartition": "from {source} to OnlinePartition",
+    "[OfflinePartitionLeaderSelector]: ": "",
+    '{{"leader":{leader},"leader_epoch":{leader_epoch},"isr":[{isr}]}}': "{leadership}",
+    "{isr}  and": "{isr} {under} and",
 }
 NO_TEMPLATE = ("started", "stopped")
 """The kinds of lines that the list of templates does not have; real lines of them are in the logs."""
@@ -247,6 +256,7 @@ def test_every_message_is_a_template_of_its_release(shared: Path, release: str) 
             continue
         level, logger, message = row
         logger = logger.partition("$")[0]  # a listener's class stands in the file of the outer class
+        logger = logger.replace("OfflinePartitionLeaderSelector", "*LeaderSelector")
         prefix = "Controller {id} epoch {epoch} " if at < (1, 0) else ""  # from 1.0 on it is the logger's own
         message = message.replace("{who}", "").replace("{manager}", "").replace("{controller} ", prefix)
         for mine, theirs in SPELT.items():

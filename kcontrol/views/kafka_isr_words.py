@@ -1,0 +1,68 @@
+"""Computes the values of the lines that leaders log about their changes of ISRs, and controllers about elections up to 1.0.
+
+The lines themselves are rows of `kafka_words.tsv`.
+
+Source: Partition.expandIsr, shrinkIsr and updateIsr (0.8.0 to 3.9), OfflinePartitionLeaderSelector.selectLeader (0.8.0 to 1.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from kcontrol.core.znodes import parse_state_path
+from kcontrol.journal.journal import Record
+
+Line = tuple[str, dict[str, Any]]
+"""The kind of a line in `kafka_words.tsv`, and its values by name."""
+
+
+class IsrWords:
+    """Converts the ISR changes of leaders in a journal into the values of Kafka's log lines about them.
+
+    `lines`, called for each record in order, yields (kind, values) per line; the kind names a row of `kafka_words.tsv`.
+    """
+
+    def __init__(self) -> None:
+        self._pending: dict[tuple[int, str], dict[str, Any]] = {}  # leader, partition -> the leadership before its change
+
+    def lines(self, r: Record) -> Iterator[Line]:
+        """Yield the kind and the values of each line that Kafka logs at record `r`, whose fields have JSON's types."""
+        f = r.fields
+        if r.kind == "start":
+            self._pending = {key: value for key, value in self._pending.items() if key[0] != f["broker"]}
+        elif r.kind == "update" and (f["context"], f["field"]) == ("broker", "hosted"):
+            for tp, held in (f["put"] or {}).items():
+                yield from self._hosted(r.id.node, tp, held)
+        elif r.kind == "write" and f["error"] is not None:
+            for _, path, *_ in f["ops"]:
+                before = self._pending.get((r.id.node, str(parse_state_path(path))))
+                if before is not None:
+                    yield "isr.stale", {"tp": str(parse_state_path(path)), "zk_version": before["zk_version"]}
+
+    def _hosted(self, broker: int, tp: str, held: dict[str, Any]) -> Iterator[Line]:
+        """Yield the line about the beginning or the end of a change of the ISR of `tp` by its leader."""
+        now, asked, key = held["leadership"], held["pending_isr"], (broker, tp)
+        if asked:
+            kind = "isr.expanded" if len(asked) > len(now["isr"]) else "isr.shrunk"
+            self._pending[key] = now
+            yield kind, {"tp": tp, "before": _joined(now["isr"]), "isr": _joined(asked)}
+        elif (before := self._pending.pop(key, None)) is not None and before["zk_version"] != now["zk_version"]:
+            yield "isr.updated", {"tp": tp, "isr": _joined(now["isr"]), "zk_version": now["zk_version"]}
+
+
+def election(f: dict[str, Any], live: Collection[int]) -> Iterator[Line]:
+    """Yield the lines about the election of an offline partition's leader; `live` has the live replicas of the partition.
+
+    `f` has the fields of a `change` record.
+    """
+    chosen, rule = f["leadership"], f.get("rule")
+    if f["source"] != "OfflinePartition" or rule not in ("offline", "unclean"):
+        return
+    found = {"tp": f["subject"], "leader": chosen["leader"], "isr": _joined(chosen["isr"])}
+    yield ("election.clean", found) if rule == "offline" else ("election.unclean", found | {"live": _joined(live)})
+    yield "election.selected", found | {"leader_epoch": chosen["leader_epoch"]}
+
+
+def _joined(brokers: Collection[int]) -> str:
+    return ",".join(map(str, brokers))
