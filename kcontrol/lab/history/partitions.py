@@ -11,8 +11,11 @@ from kcontrol.lab.history.entries import Entries, Entry, Row, StoredState, inter
 from kcontrol.lab.history.topics import deletion_times
 from kcontrol.views import decisions
 
-KINDS = {"preferred": "preferred", "controlled_shutdown": "shutdown", "reassign": "reassignment"}
-"""By the strategy of an election, its kind in the table; the strategy offline is clean or unclean."""
+KINDS = {
+    "preferred": "preferred", "controlled_shutdown": "shutdown", "reassign": "reassignment", "offline": "clean",
+    "unclean": "unclean",
+}  # fmt: skip
+"""By the rule of an election, its kind in the table."""
 
 ELECTING = ("OfflinePartition", "OnlinePartition")
 
@@ -98,7 +101,7 @@ def elections(run: Entries) -> Iterator[Row]:
                     "leader": state.leader,
                     "isr_before": former and former.isr,
                     "isr": state.isr,
-                    # None for the election of an Online partition in a recording, which has no strategies.
+                    # None if no strategy and no ISR before are known, as in a recording for the election of an Online partition.
                     "kind": _kind(state, former),
                 }
             )
@@ -107,7 +110,7 @@ def elections(run: Entries) -> Iterator[Row]:
 def _kind(state: StoredState, former: StoredState | None) -> str | None:
     if state.rule in KINDS:
         return KINDS[state.rule]
-    if state.rule is None and state.source == "OnlinePartition":
+    if state.rule is None and (state.source == "OnlinePartition" or former is None or former.isr is None):
         return None
     return "clean" if former and state.leader in (former.isr or ()) else "unclean"
 

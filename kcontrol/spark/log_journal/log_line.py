@@ -90,6 +90,8 @@ def _keys(line: Line) -> Iterator[tuple[Any, ...]]:
             yield "starts", line.speaker
     if line.kind in MOVES:
         yield "move", line.subject
+        if "leader_epoch" in line.facts:
+            yield "elected", line.subject
     elif line.kind == "leader_and_isr_sent" and "isr" in line.facts:
         yield "state", line.partition
     elif line.kind == "isr_update_stale":

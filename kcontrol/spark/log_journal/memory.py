@@ -99,6 +99,10 @@ class Memory:
         if broker not in self.alive:
             self.register(broker, self.start(broker, RECORD), RECORD)
 
+    def has_ended(self, broker: int) -> bool:
+        """Return whether a broker has run before and does not run now; False for a broker that no line has named."""
+        return broker in self.incarnations and broker not in self.alive
+
     def register(self, broker: int, cause: RecordId | None, inferred: str | None) -> None:
         """Record the registration of a broker, without its host and port; do nothing if the broker is registered.
 

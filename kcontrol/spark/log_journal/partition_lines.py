@@ -16,17 +16,14 @@ from kcontrol.controller.replica_machine import REPLICA_TRANSITIONS
 from kcontrol.core.model import TopicPartition
 from kcontrol.core.znodes import delete_topic_path, state_path
 from kcontrol.journal.journal import RecordId
+from kcontrol.spark.log_journal.election_lines import NEW, OFFLINE, ONLINE, SHUTDOWN, ElectionLines
 from kcontrol.spark.log_journal.log_line import MOVES, Line, state_name
 from kcontrol.spark.log_journal.memory import RECORD, Leadership, Memory
 from kcontrol.spark.log_journal.processes import Processes
+from kcontrol.spark.log_journal.unlogged import GONE_REPLICA, OFFLINE_REPLICA, ONLINE_REPLICA, Unlogged
 
-NEW, ONLINE, OFFLINE, GONE = "NewPartition", "OnlinePartition", "OfflinePartition", "NonExistentPartition"
-ONLINE_REPLICA, OFFLINE_REPLICA, GONE_REPLICA, DELETED = (
-    "OnlineReplica",
-    "OfflineReplica",
-    "NonExistentReplica",
-    "ReplicaDeletionStarted",
-)
+GONE = "NonExistentPartition"
+DELETED = "ReplicaDeletionStarted"
 NOT_KNOWN = "the log does not say why"
 
 
@@ -37,15 +34,14 @@ class PartitionLines:
     """
 
     def __init__(self, memory: Memory, processes: Processes, release: str) -> None:
-        self.memory, self.processes = memory, processes
+        self.memory, self.processes, self.elections = memory, processes, ElectionLines(memory)
         self._legal = {
             "partition": {(str(row.source), str(row.target)) for row in PARTITION_TRANSITIONS.for_(release)},
             "replica": {(str(row.source), str(row.target)) for row in REPLICA_TRANSITIONS.for_(release)},
         }
-        self._release = release
+        self._release, self.unlogged = release, Unlogged(memory, processes, release)
         self._states: dict[tuple[int, int, str], tuple[str, str]] = {}  # controller, epoch, subject -> state, place of its line
         self._smaller: dict[str, deque[Leadership]] = defaultdict(deque)  # partition -> ISRs of transitions still to come
-        self._elected: dict[str, Leadership] = {}  # partition -> the result of an election, by a line before its transition
         self._taken: set[tuple[int, str]] = set()  # file positions of lines that are part of an earlier record
         self._deleting: set[str] = set()
         self._retired: dict[str, set[str]] = defaultdict(set)  # topic -> its replicas that are NonExistentReplica
@@ -58,18 +54,19 @@ class PartitionLines:
             self._taken.discard((line.n, line.file))
             return
         machine, subject = MOVES[line.kind], line.subject
-        source, target = line.facts.get("from_state"), state_name(line.facts["to_state"])
-        controller, epoch = line.facts["controller"], line.facts["epoch"]
+        target, controller, epoch = state_name(line.facts["to_state"]), line.facts["controller"], line.facts["epoch"]
         self.processes.speaks(controller, epoch)
         former = self._states.get((controller, epoch, subject))
-        inferred = [] if source else ["source"]
-        source = state_name(source) if source else former[0] if former else GONE_REPLICA
+        named = self.unlogged.named_source(line, target)
+        inferred = [] if named else ["source"]
+        source = state_name(named) if named else former[0] if former else self.unlogged.first_state(line, target)
         if machine == "partition":
             self._partition(line, source, target, inferred)
-        else:
-            self._replica(
-                line, source, target, inferred, self._smaller_isr(line.partition) if target == OFFLINE_REPLICA else None
-            )
+            return
+        smaller = self._smaller_isr(line.partition) if target == OFFLINE_REPLICA else None
+        if target == OFFLINE_REPLICA and smaller is None and (smaller := self.unlogged.smaller_isr(line)) is not None:
+            inferred += ["write", "leader", "isr", "leader_epoch"]
+        self._replica(line, source, target, inferred, smaller)
 
     def _partition(self, line: Line, source: str, target: str, inferred: list[str]) -> None:
         tp, memory = line.partition, self.memory
@@ -77,12 +74,15 @@ class PartitionLines:
             memory.assign({tp: line.facts.get("replicas") or memory.assigned.get(tp, [])}, RECORD)
         elif target == OFFLINE and source == ONLINE:
             self._lost_leader(line)
-        leadership, write = None, None
+        leadership, write, rule = None, None, None
         if target == ONLINE:
-            leadership, more = self._leadership(line, source)
+            rule = self.elections.rule(line, source)
+            leadership, more = self._leadership(line, source, rule)
+            # The controller elects running brokers only.
+            memory.ensure_running(leadership["leader"])
             inferred = inferred + more
             write = "create" if source == NEW else "set"
-        self._change(line, "partition", (source, target), leadership, write, inferred)
+        self._change(line, "partition", (source, target), leadership, write, inferred, rule=rule)
 
     def _lost_leader(self, line: Line) -> None:
         """Record why a partition becomes OfflinePartition: its topic is being deleted, or its leader has ended."""
@@ -98,6 +98,8 @@ class PartitionLines:
 
     def _replica(self, line: Line, source: str, target: str, inferred: list[str], smaller: Leadership | None) -> None:
         tp, replica = line.partition, line.facts["replica"]
+        if smaller and smaller["leader"] >= 0 and smaller["leader"] not in self.memory.incarnations:
+            self.memory.ensure_running(smaller["leader"])
         after = self.processes.ahead.next(self.processes.position, "move", f"{tp}@{replica}")
         if target == OFFLINE_REPLICA and after and after.facts["to_state"] == DELETED:
             self._delete_topic(self._topic(tp), None, RECORD)
@@ -109,13 +111,13 @@ class PartitionLines:
 
     def _change(
         self, line: Line, machine: str, move: tuple[str, str], leadership: Leadership | None, write: str | None,
-        inferred: list[str], subject: str = "",
+        inferred: list[str], subject: str = "", rule: str | None = None,
     ) -> RecordId:  # fmt: skip
         """Add the `change` record of the transition `move` (from, to) of `subject`, by default the line's; return its id.
 
         With `write`, "create" or "set", the transition writes `leadership`. `inferred` names values without a log line.
         """
-        # A `move` is such as ("NewReplica", "OnlineReplica"); the write is that of the state znode.
+        # A `move` is such as ("NewReplica", "OnlineReplica"); the write is that of the state znode, the rule that of an election.
         memory, controller, epoch = self.memory, line.facts["controller"], line.facts["epoch"]
         subject = subject or line.subject
         written: dict[str, Any] = {}
@@ -128,7 +130,7 @@ class PartitionLines:
         fields = {"machine": machine, "subject": subject, "source": move[0], "target": move[1], "leadership": leadership}
         record = memory.note(
             controller, "change", self.processes.cause(controller), ", ".join(inferred) or None,
-            **fields, write=write, rule=None, **written, **self._mismatch(line, machine, subject, move),
+            **fields, write=write, rule=rule, **written, **self._mismatch(line, machine, subject, move),
         )  # fmt: skip
         self._states[controller, epoch, subject] = move[1], line.place
         self.processes.causes[controller] = record
@@ -166,13 +168,15 @@ class PartitionLines:
 
     # ---------------------------------------------------------------- leaderships
 
-    def _leadership(self, line: Line, source: str) -> tuple[Leadership, list[str]]:
+    def _leadership(self, line: Line, source: str, rule: str | None) -> tuple[Leadership, list[str]]:
         """Return the leadership that a transition to OnlinePartition has written, and the names of inferred values.
 
-        `source` is the state before the transition.
+        `source` is the state before the transition, `rule` the rule of the election.
         """
-        tp, facts = line.partition, line.facts
-        former = self.memory.leaderships.get(tp)
+        tp, facts, memory = line.partition, line.facts, self.memory
+        former = memory.leaderships.get(tp)
+        # The kind of an election without a rule follows from the ISR before, which may have changed without a line.
+        kind = ["kind"] if former and source == OFFLINE and rule is None else []
         version = former["zk_version"] + 1 if former and source != NEW else 0
         found = {
             "controller_epoch": facts["epoch"],
@@ -180,19 +184,20 @@ class PartitionLines:
             "leader": facts.get("leader", -1),
         }
         if "isr" in facts:
-            return found | {"isr": facts["isr"], "leader_epoch": facts["leader_epoch"]}, []
-        for known in (self._elected.pop(tp, None), self._sent_next(tp)):
+            return found | {"isr": facts["isr"], "leader_epoch": facts["leader_epoch"]}, kind
+        for known in (self.elections.selected_for(tp), self._sent_next(tp)):
             if (
                 known
                 and known["leader"] == found["leader"]
                 and known["leader_epoch"] >= (former or {"leader_epoch": -1})["leader_epoch"]
             ):
-                return found | {name: known[name] for name in ("isr", "leader_epoch")}, []
+                return found | {name: known[name] for name in ("isr", "leader_epoch")}, kind
         epoch = former["leader_epoch"] + 1 if former and source != NEW else 0
-        candidates = former["isr"] if former and source != NEW else self.memory.assigned.get(tp, [])
-        isr = [broker for broker in candidates if broker in self.memory.alive]
+        candidates = former["isr"] if former and source != NEW else memory.assigned.get(tp, [])
+        leaving = memory.leaving if rule == SHUTDOWN else ()
+        isr = [broker for broker in candidates if not memory.has_ended(broker) and broker not in leaving]
         leader = found["leader"]
-        return found | {"isr": isr if leader in isr else [leader], "leader_epoch": epoch}, ["isr", "leader_epoch"]
+        return found | {"isr": isr if leader in isr else [leader], "leader_epoch": epoch}, ["isr", "leader_epoch", *kind]
 
     def _sent_next(self, tp: str) -> Leadership | None:
         """Return the leadership in the next LeaderAndIsr line about a partition; None without such a line.
@@ -204,14 +209,6 @@ class PartitionLines:
         if sent is None or (move is not None and (move.at_ms, move.n) < (sent.at_ms, sent.n) and move.file == sent.file):
             return None
         return sent.facts
-
-    def selected(self, line: Line) -> None:
-        """Read a line about an election (up to 1.0), and store its leader, ISR and leader epoch.
-
-        A later line has the transition to which these values belong.
-        """
-        if {"leader", "isr", "leader_epoch", "topic"} <= line.facts.keys():
-            self._elected[line.partition] = {name: line.facts[name] for name in ("leader", "isr", "leader_epoch")}
 
     def isr_removed(self, line: Line) -> None:
         """Read the log line about the removal of an offline replica from the ISR, and record the replica's transition.

@@ -25,7 +25,8 @@ class Processes:
         self.terms: dict[int, int] = {}  # broker -> its controller epoch, while it is controller in its own view
         self.causes: dict[int, RecordId] = {}  # controller -> the record that later records of its have as their cause
         self._started: dict[int, int] = {}  # broker -> its last incarnation that has logged its start
-        self._listed: set[tuple[int, int | None]] = set()  # terms whose failover has logged the live brokers
+        self._listed: dict[tuple[int, int | None], set[int]] = {}  # term -> the live brokers that its failover has logged
+        self._ended: dict[tuple[int, int | None], set[int]] = {}  # term -> the brokers that had ended when it began
 
     # ---------------------------------------------------------------- brokers
 
@@ -72,7 +73,7 @@ class Processes:
         term = controller, self.terms.get(controller)
         if term in self._listed:  # later lists leave out brokers that shut down
             return
-        self._listed.add(term)
+        self._listed[term] = set(live)
         for broker in sorted(self.memory.alive):
             if broker not in live and broker != controller and broker_path(broker) in self.memory.versions:
                 self.fail(broker)
@@ -123,6 +124,11 @@ class Processes:
         if self.terms.get(controller) != epoch:
             self._elect(controller, epoch, RECORD)
 
+    def was_live(self, controller: int, epoch: int, broker: int) -> bool:
+        """Return whether `broker` was live when the term of `controller` with this epoch began, as far as lines show."""
+        term = controller, epoch
+        return broker in self._listed[term] if term in self._listed else broker not in self._ended.get(term, ())
+
     def cause(self, controller: int) -> RecordId | None:
         """Return the id of the record that causes a controller's next record, None if no cause is known.
 
@@ -150,6 +156,7 @@ class Processes:
 
     def _begin_term(self, controller: int, epoch: int, cause: RecordId) -> None:
         self.terms[controller] = epoch
+        self._ended[controller, epoch] = {broker for broker in self.memory.incarnations if broker not in self.memory.alive}
         self.causes[controller] = self.memory.note(
             controller, "update", cause, None, field="controller_epoch", put=epoch, **VALUE
         )

@@ -12,6 +12,7 @@ from kcontrol.core.releases import sort_key
 WORDINGS = (
     ("hanged state of replica ", r"changed state of replica \d+ for partition \S+ to ", "0.8.0", "0.8.0"),
     ("hanged state of replica ", r"hanged state of replica \d+ for partition \S+ from ", "0.8.1", "3.9"),
+    (" state from ", r" state from (?:NonExistent|New|Online|Offline)Partition to ", "0.8.1", "3.9"),
     (" Controller ", r"^\W?[^\]]*\]? *\w+ Controller \d+ epoch \d+ ", "0.8.0", "0.11.0"),
     ("[Controller id=", r"\[Controller id=\d+", "1.0", "3.9"),
     ("LeaderAndIsr request (", r"LeaderAndIsr request \(\S+\) with correlationId \d+ to broker ", "0.8.0", "0.8.2"),
@@ -22,6 +23,7 @@ WORDINGS = (
     ("leaderRecoveryState=", r"leaderRecoveryState=", "3.2", "3.9"),
     ("isr=List(", r"isr=List\([\d, ]*\), zkVersion=\d+\)", "1.1", "3.1"),
     (" successfully elected ", r" successfully elected as leader", "0.8.0", "0.10.2"),
+    (" successfully elected ", r" successfully elected as the controller", "0.11.0", "3.9"),
     (" successfully elected ", r" successfully elected as the controller\. Epoch ", "2.1", "3.9"),
     ("bounced brokers: ", r", bounced brokers: ", "2.2", "3.9"),
     ("Preparing to restabilize group ", r"Preparing to restabilize group ", "0.9", "0.10.2"),

@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any
 
 from kcontrol.journal.journal import JOURNAL_VERSION, OUTSIDE, Record
+from kcontrol.spark.log_journal.election_lines import RULES
 from kcontrol.spark.log_journal.group_lines import GroupLines
 from kcontrol.spark.log_journal.log_line import Ahead, Line
 from kcontrol.spark.log_journal.memory import Memory, Records
@@ -56,7 +57,7 @@ class Replay:
         self.reassignments = ReassignmentLines(self.memory, self.processes, release)
         self.groups = GroupLines(self.memory, self.processes, release)
         self.requests = RequestLines(self.memory, self.processes, release)
-        self._readers = self._table() | self._request_table() | self._group_table()
+        self._readers = self._table() | self._election_table() | self._request_table() | self._group_table()
 
     def read(self, part: list[Line]) -> None:
         self.processes.ahead = Ahead(part)
@@ -87,8 +88,6 @@ class Replay:
             "replica_transition": partitions.moved,
             "partition_transition_failed": partitions.failed,
             "replica_transition_failed": partitions.failed,
-            "leader_selected": partitions.selected,
-            "leader_isr_initialized": partitions.selected,
             "leader_isr_new": partitions.isr_removed,
             "isr_removed_on_offline": partitions.isr_removed,
             "isr_shrunk": partitions.isr_changed,
@@ -102,6 +101,17 @@ class Replay:
             "reassign_removed": moves.removed,
             "deletion_requested": partitions.deletion_requested,
             "deletion_completed": partitions.deletion_completed,
+        }
+
+    def _election_table(self) -> dict[str, Callable[[Line], None]]:
+        """Return the methods that read log lines about elections, by kind of line, such as "unclean_election"."""
+        elections = self.partitions.elections
+        return dict.fromkeys(RULES, elections.ruled) | {
+            "leader_selected": elections.selected,
+            "leader_isr_initialized": elections.selected,
+            "preferred_election_started": elections.preferred,
+            "preferred_election_completed": elections.ended,
+            "preferred_election_failed": elections.ended,
         }
 
     def _request_table(self) -> dict[str, Callable[[Line], None]]:

@@ -1,0 +1,86 @@
+"""Reads the lines about elections, which come before the lines of the transitions: the selected leader, and why it was elected.
+
+Up to 1.0 "No broker in ISR is alive" shows an unclean election, and "Selected new leader and ISR" without this line a clean one.
+From 1.1 on no line does, except that the state RECOVERING (3.2 on) shows an unclean election: else the kind of the election of an
+offline partition is inferred from its ISR before.
+
+Source: the selectors of PartitionLeaderSelector.scala (0.8.0 to 1.0), onPreferredReplicaElection and onReplicaElection of
+KafkaController.scala (0.8.0 to 3.9).
+"""
+
+from __future__ import annotations
+
+from kcontrol.spark.log_journal.log_line import Line, named_partitions
+from kcontrol.spark.log_journal.memory import Leadership, Memory
+
+NEW, ONLINE, OFFLINE = "NewPartition", "OnlinePartition", "OfflinePartition"
+CLEAN, UNCLEAN, PREFERRED, REASSIGN, SHUTDOWN = "offline", "unclean", "preferred", "reassign", "controlled_shutdown"
+"""The rules of elections, as the field `rule` of journal records has them."""
+RULES = {
+    "clean_election": CLEAN,
+    "unclean_election": UNCLEAN,
+    "leader_moved_on_shutdown": SHUTDOWN,
+    "preferred_not_leader": PREFERRED,
+    "reassign_reelect": REASSIGN,
+    "reassign_leader_dead": REASSIGN,
+}
+"""The rule of the partition's next election, by the kind of a line about the partition."""
+RECOVERING = "RECOVERING"
+
+
+class ElectionLines:
+    """The leaders and rules of elections whose transitions come with a later line.
+
+    Each method that reads a line stores its values; no method adds a record.
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        self._rules: dict[str, str] = {}  # partition -> the rule of its next election
+        self._elected: dict[str, Leadership] = {}  # partition -> the leadership of its next transition
+        self._recovering: set[str] = set()
+
+    def selected(self, line: Line) -> None:
+        """Read a line about an election (up to 1.0), and store its leader, ISR and leader epoch."""
+        if {"leader", "isr", "leader_epoch", "topic"} <= line.facts.keys():
+            self._elected[line.partition] = {name: line.facts[name] for name in ("leader", "isr", "leader_epoch")}
+            # An unclean election has logged its warning before this line.
+            if line.kind == "leader_selected" and self._rules.get(line.partition) != UNCLEAN:
+                self._rules[line.partition] = CLEAN
+
+    def ruled(self, line: Line) -> None:
+        """Read a line that shows the rule of its partition's next election."""
+        self._rules[line.partition] = RULES[line.kind]
+
+    def preferred(self, line: Line) -> None:
+        """Read the line with the partitions whose preferred replicas are to be elected."""
+        if line.facts.get("election_type") in (None, "PREFERRED"):
+            self._rules |= dict.fromkeys(named_partitions(line), PREFERRED)
+
+    def ended(self, line: Line) -> None:
+        """Read the line about the end of a preferred replica election, which may have had no transition."""
+        self._rules.pop(line.partition, None)
+
+    def selected_for(self, tp: str) -> Leadership | None:
+        """Return the leader, ISR and leader epoch of the partition's election, and forget them; None without a line."""
+        return self._elected.pop(tp, None)
+
+    def rule(self, line: Line, source: str) -> str | None:
+        """Return the rule of the election that ends with this transition to OnlinePartition; None if no line shows the rule.
+
+        `source` is the state before the transition.
+        """
+        tp, leader, memory = line.partition, line.facts.get("leader", -1), self.memory
+        shown, was_recovering = self._rules.pop(tp, None), tp in self._recovering
+        recovers = line.facts.get("recovery") == RECOVERING
+        (self._recovering.add if recovers else self._recovering.discard)(tp)
+        former = memory.leaderships.get(tp, {}).get("leader", -1)
+        if source == NEW:
+            return None
+        if source == ONLINE and former in memory.leaving and former != leader:
+            return SHUTDOWN
+        if source == OFFLINE and recovers and not was_recovering:
+            return UNCLEAN
+        # The first replica may lead already; then the line about its election belongs to no transition.
+        is_first = memory.assigned.get(tp, [leader])[:1] == [leader]
+        return shown if shown != PREFERRED or is_first else None
