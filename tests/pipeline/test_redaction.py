@@ -153,6 +153,61 @@ def test_a_topic_with_a_word_of_kafkas_is_replaced_in_a_list(tmp_path: Path) -> 
     assert f"Handling deletion for topics {shown} (" in read([file])
 
 
+NEW_TOPICS = "[Controller id=3] New topics: [Set({0})], deleted topics: [Set()], new partition replica assignment [{1}]"
+REPLICAS = "ReplicaAssignment(replicas=0, addingReplicas=, removingReplicas=)"
+
+
+def test_the_words_of_a_list_are_no_topics() -> None:
+    """In "topics: [Set()]" no topic is found; of a topic with the name "Set" only the name is replaced, not the word."""
+    names = names_of("topic")
+    line = f"[{AT}] INFO {NEW_TOPICS.format('', 'Map()')} {KC}"
+    names.learn(line)
+    assert (names.kinds, names.replaced(line)) == ({}, line)
+    line = f"[{AT}] INFO {NEW_TOPICS} {KC}"
+    assigned = f"Set(TopicIdReplicaAssignment({{0}},Some(1IAzqmJlQTO446x8lL33TQ),Map({{0}}-2 -> {REPLICAS})))"
+    names.learn(line.format("Set", assigned.format("Set")))
+    redacted = stable("topic", "Set")
+    shown = line.format(redacted, assigned.format(redacted))
+    assert names.replaced(line.format("Set", assigned.format("Set"))) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Renamed /data/kafka/{}-3.0a1b2c-delete/00000000000000000000.log", "directory {}-3.0a1b2c-future (x)", "{}-3.0a1b-stray",
+        "the log of {}-3. Previous",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("topic", ["fourth.topic", "eu-west-7"])
+def test_a_topic_in_the_name_of_a_folder_is_replaced(text: str, topic: str) -> None:
+    """A topic is found in the name of a partition's folder that is to be deleted or moved, and before the end of a sentence."""
+    names = names_of("topic")
+    names.learn(text.format(topic))
+    assert names.replaced(text.format(topic)) == text.format(stable("topic", topic))
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.shared
+def test_real_lines_give_their_kinds_and_facts_with_stable_names(shared: Path, tmp_path: Path, spark: Any) -> None:
+    """Each line of the published logs has one kind, the same facts, and lists of one length, with and without stable names."""
+    source = shared / "logs" / "kafka"
+    files = [examine(path, tmp_path / "copies") for path in log_files([source])]
+    folders = [source, *(tmp_path / "-".join(kinds) for kinds in (("topic",), ("host",), ("client",), ALL))]
+    for folder in folders[1:]:
+        redaction.redacted(files, [source], names_of(*folder.name.split("-")), folder)
+    log_tables.write_logs(spark, folders, tmp_path / "out")
+    numbers = {str(file.path): str(number) for number, file in enumerate(files)}
+    found: dict[str, dict[tuple[str, int], Any]] = {}
+    for row in rows_of(tmp_path / "out", "records"):
+        file = Path(row["file"])
+        number = numbers.get(row["file"], file.stem.removeprefix("redacted-"))
+        sizes = {name: len(value) if isinstance(value, (list, dict)) else 1 for name, value in row["facts"].items()}
+        found.setdefault(file.parent.name, {})[number, row["n"]] = (row["kind"], sizes)
+    assert len(found) == len(folders) and len(found[source.name]) > 600
+    assert [folder for folder in found if found[folder] != found[source.name]] == []
+
+
 @pytest.mark.spark
 @pytest.mark.slow
 def test_no_name_is_left_in_the_bytes_of_the_tables(logs: Path, tmp_path: Path, spark: Any) -> None:

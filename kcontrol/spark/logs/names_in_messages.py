@@ -33,13 +33,22 @@ class Place(NamedTuple):
     end: int
 
     def names(self, line: str) -> list[str]:
-        """Return the names in the part of `line` from `self.start` to `self.end`, from left to right, such as ["t", "u"]."""
-        text = line[self.start : self.end]
+        """Return the names of topics, or of groups and clients, in one part of a log message, from left to right.
+
+        The part is that of `line` from `self.start` to `self.end`.
+        """
+        return [line[start:end] for start, end in self.spans(line)]
+
+    def spans(self, line: str) -> list[tuple[int, int]]:
+        """Return the start and the end in `line` of each name in this part; the word before a list, such as "Set", is no name."""
         if self.type in PLACES:
-            return TOPIC.findall(text)
+            return [found.span(1) for found in TOPIC.finditer(line, self.start, self.end)]
         if self.type == "names":
-            return TOKEN.findall(text[text.find("(") + 1 :])
-        return [text.removeprefix("Some(").removesuffix(")")]
+            inside = line.find("(", self.start, self.end) + 1 or self.start
+            return [found.span() for found in TOKEN.finditer(line, inside, self.end)]
+        text = line[self.start : self.end]
+        start = self.end - len(text.removeprefix("Some("))
+        return [(start, start + len(text.removeprefix("Some(").removesuffix(")")))]
 
 
 def places(line: str) -> list[Place] | None:

@@ -24,14 +24,17 @@ NAME = r"[A-Za-z0-9_][A-Za-z0-9._-]*"
 UUID = r"[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}"
 WORD = r"[^\s,()\[\]='\"|]+"
 LIST = rf"(?P<list>{NAME}(?:,\s?{NAME})*)"
+# A topic and the number of its partition, also at the end of a sentence.
+PARTITION = r"(?P<name>[A-Za-z0-9_][\w.-]*?)-\d+(?![\w-]|\.\w)"
 # By kind, the places of a name in a line; a word of Kafka's messages is a name in the first places, and none in the others.
 WHERE = {
     "topic": (
         (rf"\[(?P<name>{NAME}),\s?\d+\]", rf"[Tt]opic(?:Name)?[=:]\s?['\"]?(?P<name>{NAME})", rf"/topics/(?P<name>{NAME})",
-         rf"/delete_topics/(?P<name>{NAME})", rf"PartitionAndReplica\((?P<name>{NAME}),", rf"[(\[ ]\((?P<name>{NAME}),\d+,\d+\)",
-         r"\bpartitions? (?P<name>[A-Za-z0-9_][\w.-]*?)-\d+(?![\w.-])"),
-        (rf"\b[Tt]opic (?P<name>{NAME})", rf"\b[Tt]opics? (?:for |of )?{LIST}", rf"[Tt]opics[\w ]*: ?\[?(?:\w*\()?{LIST}",
-         r"(?P<name>[A-Za-z0-9_][\w.-]*?)-\d+(?![\w.-])"),
+         rf"/delete_topics/(?P<name>{NAME})", rf"(?:PartitionAndReplica|TopicIdReplicaAssignment)\((?P<name>{NAME}),",
+         rf"[(\[ ]\((?P<name>{NAME}),\d+,\d+\)",
+         rf"\bpartitions? {PARTITION}", r"(?P<name>[A-Za-z0-9_][\w.-]*?)-\d+\.[0-9a-f]+-(?:delete|future|stray)(?!\w)"),
+        (rf"\b[Tt]opic (?P<name>{NAME})", rf"\b[Tt]opics? (?:for |of )?{LIST}", rf"[Tt]opics[\w ]*: ?\[?+(?:\w*\()?+{LIST}",
+         PARTITION),
     ),
     "host": (
         (r"(?<![\w.])(?P<name>(?!0\.)\d{1,3}(?:\.\d{1,3}){3})(?![\w.])", r"//(?P<name>[A-Za-z0-9_][\w.-]*)",
@@ -54,7 +57,7 @@ NO_TOPIC = re.compile(
     r"|kafka-(?:request-handler|network-thread|scheduler|producer-network-thread|coordinator-heartbeat-thread|log-cleaner-thread)(?:-\d+)*"
     r"|(?:data|control)-plane-.*|ExpirationReaper(?:-\d+)*|group-metadata-manager|executor|main|pool|[Tt]hread|.*-thread|.*@.*"
 )
-NUMBERED = re.compile(r"(?<![\w.-])(?P<name>[A-Za-z0-9_][\w.-]*?)-\d+(?![\w.-])")
+NUMBERED = re.compile(rf"(?<![\w.-]){PARTITION}")
 """The place of a topic before the number of a partition; messages have no word of their own there."""
 STANDARD = re.compile(
     r"(?:server|controller|state-change|kafkaServer|kafka-request|log-cleaner|kafka-authorizer)[\d-]*"
@@ -71,7 +74,8 @@ def words() -> frozenset[str]:
     more = (
         "kafka server log state change logger controller coordinator group replica broker java scala apache org common zookeeper"
     )
-    return frozenset(found | set(more.split()) | {"TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"})
+    collections = "Set HashSet List Vector ArrayBuffer Buffer Map HashMap Some ReplicaAssignment TopicIdReplicaAssignment"
+    return frozenset(found.union(more.split(), collections.split(), ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")))
 
 
 def redacted(found: Sequence[LogFile | NoLog], paths: Sequence[Path], names: Names, copies: Path) -> list[LogFile | NoLog]:
@@ -265,7 +269,7 @@ class Names:
         """
         # A part of the result may also be a word of Kafka's messages.
         message = names_in_messages.places(line)
-        found = [(place.kind, place.start, place.end) for place in message or ()]
+        found = [(place.kind, *span) for place in message or () for span in place.spans(line)]
         for kind, is_sure, pattern in self._where:
             if is_sure or message is None:
                 found += [(kind, *match.span(match.lastgroup or 0)) for match in pattern.finditer(line)]
