@@ -5,6 +5,7 @@ And templates of all releases.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -126,3 +127,15 @@ def test_the_table_of_messages_names_each_kind_of_the_reference(messages: list[F
     """Each kind of the reference has a pattern, and each pattern of a message with facts has its releases."""
     assert {item.kind for item in messages} <= {form.kind for form in forms()}
     assert [form.kind for form in forms() if not form.releases and form.kind != STATE] == []
+
+
+@pytest.mark.shared
+def test_the_table_of_messages_names_each_fact_of_the_reference(shared: Path) -> None:
+    """Each fact that the reference lists for a kind is a fact of a pattern of this kind; `members` has its own name by type."""
+    text = (shared / "reference" / "kafka-logs.md").read_text()
+    ours: dict[str, set[str]] = {}
+    for form in forms():
+        ours.setdefault(form.kind, set()).update(form.facts)
+    listed = {kind: set(re.findall(r"\w+", facts)) for kind, facts in re.findall(r"\*\*`(\w+)`\*\* — facts: ([\w, ]+)", text)}
+    assert len(listed) > 100
+    assert {kind: facts - ours[kind] for kind, facts in listed.items() if not facts <= ours[kind] | {"members"}} == {}
