@@ -15,7 +15,8 @@ from kcontrol import Lab
 from kcontrol.cli import app
 from kcontrol.core.errors import UserError
 from kcontrol.spark import pipeline_report
-from kcontrol.spark.logs.files import LONG, Damaged, LogFile, examine
+from kcontrol.spark.follow.followed_files import look
+from kcontrol.spark.logs.files import LONG, Damaged, LogFile, NoLog, examine, log_files
 from kcontrol.spark.offsets import offset_tables
 from kcontrol.spark.offsets.segments import Segment
 from kcontrol.spark.run_files import Refused, journals_of
@@ -78,6 +79,31 @@ def test_a_journal_without_permission_is_refused_and_the_others_are_read(tmp_pat
     found, refused = journals_of([tmp_path])
     assert refused == [Refused(closed, f"{closed} cannot be read: {CLOSED.strerror}.")]
     assert [journal.run for journal in found] == ["opened"]
+
+
+def test_a_folder_without_permission_is_named_and_the_others_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that the system does not list, and a file whose folder is closed, are no logs with the reason of the system."""
+    folder, file, listed, opened = tmp_path / "closed", tmp_path / "half" / "server.log", os.scandir, Path.open
+    for path in (folder, file.parent, tmp_path / "open"):
+        path.mkdir()
+        (path / "server.log").touch()
+
+    def list_if_permitted(path: Any) -> Any:
+        if Path(path) == folder:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return listed(path)
+
+    def open_if_permitted(path: Path, *arguments: Any, **named: Any) -> Any:
+        if path in (folder, file):
+            raise CLOSED
+        return opened(path, *arguments, **named)
+
+    monkeypatch.setattr(os, "scandir", list_if_permitted)
+    monkeypatch.setattr(Path, "open", open_if_permitted)
+    found = [examine(path, tmp_path / "copies") for path in log_files([tmp_path])]
+    closed = [NoLog(path, f"{path} cannot be read: {CLOSED.strerror}.") for path in (folder, file)]
+    assert found == [*closed, LogFile(tmp_path / "open" / "server.log", tmp_path / "open" / "server.log", 0, [])]
+    assert look([tmp_path], tmp_path / "out", [], 1).refused == closed
 
 
 def test_a_segment_without_permission_is_a_rejected_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,8 @@ AT = "2019-05-06 07:08:09,123"
 READY = "[Controller id=3] Ready to serve as the new controller with epoch 8"
 KC = "kafka.controller.KafkaController"
 LINE = f"[{AT}] INFO {READY} ({KC})"
+# Of another time, because equal lines of two files of a broker are copies.
+LATER, LAST = (LINE.replace(AT, f"2019-05-06 07:08:{second},123") for second in ("11", "12"))
 LAYOUTS = {
     "apache": LINE,
     "strimzi": f"{AT} INFO {READY} ({KC}) [controller-event-thread]",
@@ -34,9 +36,26 @@ LAYOUTS = {
     "linkedin": f"{AT.replace(',', '.').replace('-', '/')} [KafkaController] {READY}",
 }
 WRAPS = {
-    "compose": f"broker-1  | {LINE}", "grep": f"logs/controller.log.2019-05-06-07:{LINE}", "numbered": f" 12. {LINE}",
-    "comment": f"// {LINE}", "indented": f"\t{LINE}", None: f"{LINE},eu-west,7",
+    "compose": f"broker-1  | {LATER}", "grep": f"logs/controller.log.2019-05-06-07:{LATER}", "numbered": f" 12. {LATER}",
+    "comment": f"// {LATER}", "indented": f"\t{LATER}", None: f"{LATER},eu-west,7",
 }  # fmt: skip
+ACME = "com.acme.KafkaController"
+ELECTED = "1 successfully elected as the controller"
+OF_OTHERS = [
+    f"{AT.replace(',', '.')}  INFO 4711 --- [main] o.s.b.SpringApp  : {ELECTED}",
+    f"{AT.replace(',', '.')}  INFO 4711 --- [main] {ACME} : {READY}",
+    f"{AT} INFO  [main] {ACME}:66 - {READY}",
+    f"{AT.replace(',', '.').replace('-', '/')} [{ACME}] {READY}",
+]  # fmt: skip
+SHORTENED = ["kafka.controller.KafkaController", "k.c.KafkaController", "o.a.kafka.controller.Some", "o.a.k.c.Some", "Some"]
+COPIED = [
+    f"my logs/server.log.2019-05-06-07:12:{LAST}",
+    json.dumps({"log": f"{LAST}\n", "stream": "stdout", "time": "2019-05-06T07:08:09.123456789Z"}, separators=(",", ":")),
+    '{"log":"\\tat kafka.Some.thing(Some.scala:7)\\n","stream":"stdout"}',
+    '{"log":"cut off',
+    LAST,
+    "Next check, see the log: 2019-05-06 07:08:10",
+]
 TRACE = ["java.io.IOException: Connection to 2 was disconnected", "\tat kafka.Some.thing(Some.scala:7)", "\t... 3 more"]
 STATE = "[Controller id=3 epoch=8] Changed partition orders-1 state from OnlinePartition to OfflinePartition"
 
@@ -65,6 +84,10 @@ def written(tmp_path_factory: pytest.TempPathFactory, spark: Any) -> tuple[Path,
     (logs / "two brokers").mkdir(parents=True)
     (logs / "layouts.log").write_text("\n".join(LAYOUTS.values()))
     (logs / "wraps.log").write_text("\n".join(WRAPS.values()) + "\n")
+    (logs / "others.log").write_text("\n".join(OF_OTHERS) + "\n")
+    spring = LAYOUTS["spring"].replace("07:08:09", "07:08:10")
+    (logs / "shortened.log").write_text("\n".join(spring.replace("k.c.KafkaController", name) for name in SHORTENED) + "\n")
+    (logs / "copied.log").write_text("\n".join(COPIED) + "\n")
     (logs / "several.log.2019-05-06-07").write_text("\n".join(SEVERAL) + "\n")
     (logs / "windows.log").write_bytes(b"\r\n".join(line.encode() for line in (LINE, *TRACE, moved(2))) + b"\r\n")
     (logs / "nul.log").write_bytes(b"\0" * 1015 + LINE.encode() + b"\nnot \xff UTF-8\n")
@@ -83,12 +106,17 @@ def written(tmp_path_factory: pytest.TempPathFactory, spark: Any) -> tuple[Path,
 
 
 def _brokers(logs: Path) -> None:
-    """Write the logs of the brokers 1 and 2, in the zone +02:00, and a copy of the first."""
+    """Write the logs of the brokers 1 and 2, in the zone +02:00, two copies of the first, and two logs without a broker."""
     elected = f"[{AT}] INFO New leader is 2 (kafka.server.ZookeeperLeaderElector$LeaderChangeListener)"
     one = [f"[{AT}] INFO [KafkaServer id=1] started (kafka.server.KafkaServer)", elected, elected]
     start = f"[{AT}] INFO Kafka startTimeMs: {1557119289123 - 125} (org.apache.kafka.common.utils.AppInfoParser)"
     (logs / "kafkaServer.out").write_text("\n".join(one) + "\n")
     (logs / "server.log").write_text("\n".join([*one, start]) + "\n")
+    (logs / "older").mkdir()
+    (logs / "older" / "server.log.gz").write_bytes(gzip.compress("".join(f"broker-1  | {line}\n" for line in one).encode()))
+    for folder in ("p", "q"):
+        (logs / folder).mkdir()
+        (logs / folder / f"unknown-{folder}.log").write_text(f"{elected}\n")
     (logs / "server-2.log").write_text(f"[{AT}] INFO [KafkaServer id=2] started (kafka.server.KafkaServer)\n{elected}\n")
 
 
@@ -220,6 +248,40 @@ def test_facts_in_two_files_of_a_broker_are_counted_once(records: dict[tuple[str
         assert (Path(row["copy_of"]["file"]).name, row["copy_of"]["n"]) == ("kafkaServer.out", n)
     other = records["server-2.log", 2]
     assert (other["kind"], other["copy_of"], other["broker"]) == ("controller_new_leader_seen", None, 2)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_copy_in_a_folder_below_is_no_second_fact(records: dict[tuple[str, int], Row]) -> None:
+    """A record of a compressed copy with a wrapper in another folder names the first; two logs without a broker are no copies."""
+    for n in (1, 2, 3):
+        row = records["server.log.gz", n]
+        assert (row["wrap"], row["kind"], row["facts"]) == ("compose", "other", {})
+        assert (Path(row["copy_of"]["file"]).name, row["copy_of"]["n"]) == ("kafkaServer.out", n)
+    for folder in ("p", "q"):
+        row = records[f"unknown-{folder}.log", 1]
+        assert (row["kind"], row["copy_of"], row["broker"]) == ("controller_new_leader_seen", None, None)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_lines_of_other_products_give_no_fact(records: dict[tuple[str, int], Row]) -> None:
+    """In a layout with short loggers a logger with a package is Kafka's only if the package, also shortened, is Kafka's."""
+    for n in range(1, len(OF_OTHERS) + 1):
+        row = records["others.log", n]
+        assert (row["kind"], row["facts"], row["broker"]) == ("other", {}, None)
+    assert {records["shortened.log", n]["kind"] for n in range(1, len(SHORTENED) + 1)} == {"controller_ready"}
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_copied_lines_are_records(records: dict[tuple[str, int], Row]) -> None:
+    """A path with spaces before a line, and the JSON of Docker around each line, are left out; a sentence is not."""
+    found = {n: (row["kind"], row["wrap"], row["lines"]) for (file, n), row in records.items() if file == "copied.log"}
+    ready = "controller_ready"
+    assert found == {1: (ready, "grep", 1), 2: (ready, None, 3), 5: (ready, None, 2)}
+    assert records["copied.log", 2]["raw"].split("\n") == [LAST, TRACE[1], '{"log":"cut off']
+    assert records["copied.log", 5]["raw"].split("\n") == [LAST, COPIED[-1]]
 
 
 @pytest.mark.spark

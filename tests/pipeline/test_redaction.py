@@ -186,6 +186,17 @@ def test_a_topic_in_the_name_of_a_folder_is_replaced(text: str, topic: str) -> N
     assert names.replaced(text.format(topic)) == text.format(stable("topic", topic))
 
 
+def test_the_json_of_docker_is_left_out_of_a_copy(tmp_path: Path) -> None:
+    """A copy has the text of a line that Docker has written as JSON, so a topic after an escaped tab is found too."""
+    text = ['{"log":"\\tpayroll-1 is offline\\n","stream":"stdout"}', '{"log":"payroll-1 cut']
+    (tmp_path / "server.log").write_text("\n".join(text) + "\n")
+    names = names_of("topic")
+    (file,) = redaction.redacted([examine(tmp_path / "server.log", tmp_path / "c")], [tmp_path], names, tmp_path / "d")
+    payroll = stable("topic", "payroll")
+    assert isinstance(file, LogFile)
+    assert list(redaction.lines_of(file.read)) == [f"\t{payroll}-1 is offline\n", f'{{"log":"{payroll}-1 cut\n']
+
+
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.shared

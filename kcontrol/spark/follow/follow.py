@@ -21,7 +21,7 @@ from pyspark.sql import functions as sql
 from kcontrol.core.errors import UserError
 from kcontrol.spark.follow.checkpoint import Checkpoint, save
 from kcontrol.spark.follow.followed_files import Followed, Slice, copy_slice, look, size_of_lines
-from kcontrol.spark.logs.files import LogFile, NoLog, counted
+from kcontrol.spark.logs.files import LogFile, NoLog, counted, group_of
 from kcontrol.spark.logs.log_tables import FOLLOW, TABLES, Report, Written, size_of, write_tables
 from kcontrol.spark.logs.records import parsed
 from kcontrol.spark.logs.redaction import Names, any_of, copied, file_without_names, root_of, shown
@@ -292,9 +292,12 @@ def _publish(asked: Following, checkpoint: Checkpoint, refused: list[NoLog], des
     held = {file.id: file.n for file in checkpoint.files if file.unread and not file.is_packed}
     until = {id: (name, held.get(id, ALL_LINES)) for id, name in names.items()}
     files = [
-        LogFile(Path(names[file.id]), Path(), held[file.id] - 1 if file.id in held else file.lines, [])
+        LogFile(
+            Path(names[file.id]), Path(), held[file.id] - 1 if file.id in held else file.lines, [],
+            group_of(Path(file.path), asked.paths),
+        )
         for file in checkpoint.files
-    ]
+    ]  # fmt: skip
     with sentences(asked.out):
         shutil.rmtree(asked.out / NEW, ignore_errors=True)
         rows = _rows(asked, checkpoint, until)

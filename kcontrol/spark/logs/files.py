@@ -6,7 +6,9 @@ If a file has lines that are too long or damaged, Spark reads a copy of the file
 from __future__ import annotations
 
 import gzip
+import os
 import re
+import stat
 import zlib
 from collections.abc import Iterator, Sequence
 from io import BufferedReader
@@ -47,6 +49,8 @@ class LogFile(NamedTuple):
     read: Path
     lines: int
     damaged: list[Damaged]
+    # The number of the folder in which records of two files of a broker can be copies (`group_of`); None: the file's own folder.
+    group: int | None = None
 
 
 class NoLog(NamedTuple):
@@ -57,14 +61,15 @@ class NoLog(NamedTuple):
 
 
 def log_files(paths: Sequence[Path]) -> list[Path]:
-    """Return the files in `paths`, and of folders all files with names such as server.log or state-change.log.gz, sorted.
+    """Return the files in `paths`, and of folders all files with names such as server.log, sorted.
 
-    Raises UserError for a path that does not exist, and for a folder without a log.
+    A folder that cannot be listed is returned too: `examine` gives the reason. Raises UserError for a path that does not
+    exist, and for a folder without a log.
     """
     found: set[Path] = set()
     for path in paths:
         if path.is_dir():
-            inside = {file.resolve() for file in path.rglob("*") if file.is_file() and NAMES.search(file.name)}
+            inside = {file.resolve() for file in _below(path)}
             if not inside:
                 remedy = zip_files.advice(path, "name a folder with files such as server.log or state-change.log.gz")
                 raise UserError(f"There is no log in {path}: {remedy}.")
@@ -74,6 +79,30 @@ def log_files(paths: Sequence[Path]) -> list[Path]:
         else:
             raise UserError(f"There is no file or folder {path}.")
     return sorted(found)
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """Yield the files below a folder whose names are those of logs, and the folders below it that cannot be listed."""
+    closed: list[Path] = []
+    for place, _, names in os.walk(folder, onerror=lambda problem: closed.append(Path(problem.filename))):
+        yield from (path for path in map(Path(place).joinpath, names) if NAMES.search(path.name) and _is_file(path))
+    yield from closed
+
+
+def _is_file(path: Path) -> bool:
+    """Return whether a path is a file, or may be a file because its folder is closed."""
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except PermissionError:
+        return True
+    except OSError:  # a link to a file that is gone
+        return False
+
+
+def group_of(file: Path, paths: Sequence[Path]) -> int | None:
+    """Return the number of the largest folder that has `file`, of the folders in `paths` and of files in `paths`, or None."""
+    folders = sorted({path.resolve() if path.is_dir() else path.resolve().parent for path in paths})
+    return next((number for number, folder in enumerate(folders) if file.is_relative_to(folder)), None)
 
 
 def examine(path: Path, copies: Path) -> LogFile | NoLog:

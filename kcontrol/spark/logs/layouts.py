@@ -24,10 +24,13 @@ WRAPS = {  # What stands before the time of a line, by the name of the wrapper.
     "numbered": r"\s*\d+[.)]\s+",
     "compose": r"[\w.-]+\s*\|\s?",
     "comment": r"\s*(?:#+|\*+|//+|>+)\s*",
-    "grep": r"[^\s:|\[]+:(?:\d+:)?\s?",
+    # A path with spaces has the name of a log, so that a sentence before a time is no wrapper.
+    "grep": r"(?:[^\s:|\[]+|[^\s:|\[][^:|\[]*\.(?:log|out|txt|gz)[^\s:|\[]*):(?:\d+:)?\s?",
     "quoted": r"\s*\"",
     "indented": r"\s+",
 }
+DOCKER = '{"log":"'
+BEFORE_EACH = r"^[\w.-]+\s*\|\s?|^# "
 DATED = r"\[?\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d"
 # The beginning of a line of another log: a time that no layout has.
 DAY, MONTH = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*", r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
@@ -36,6 +39,8 @@ FOREIGN = (
     r"|\W?\d{1,2}[./ -](?:\d\d|[A-Z][a-z]{2})[./ -]\d{2,4}[ :]\d\d:\d\d|\W?\d\d:\d\d:\d\d[.,]\d{3} )"
 )
 KAFKA = r"^(?:kafka\.|org\.apache\.kafka\.|state\.change\.logger)"
+# A logger without its package, or with a package whose parts may be one letter: `o.a.k.c.utils.AppInfoParser`.
+SHORT_KAFKA = r"^(?:[^.]*$|k(?:afka)?\.|o(?:rg)?\.a(?:pache)?\.k(?:afka)?\.|s(?:tate)?\.c(?:hange)?\.logger$)"
 CUT_LOGGER = r"^(?s:(.*)) \((?:kafka\.|state\.c|org\.apache\.)[\w$.]*$"
 BROKEN_COLUMNS = 60
 BETWEEN = "\u0001"
@@ -99,6 +104,15 @@ def clean(raw: Column) -> Column:
     return sql.regexp_replace(raw, UNCLEAN, "")
 
 
+def from_docker(raw: Column) -> Column:
+    """Return the text of a log line that Docker has written as JSON, `{"log":"...","stream":"stdout",...}`.
+
+    Any other line is unchanged.
+    """
+    text = sql.rtrim(sql.get_json_object(raw, "$.log"), sql.lit("\n"))
+    return sql.when(raw.startswith(DOCKER) & (sql.instr(text, "\n") == 0), text).otherwise(raw)
+
+
 def wrap_of(text: Column) -> Column:
     """Return the name of the kind of text before the time of a log line, such as "compose" or "numbered", else NULL.
 
@@ -122,6 +136,15 @@ def unwrapped(text: Column, wrap: Column) -> Column:
     return found
 
 
+def unwrapped_record(raw: Column, wrap: Column) -> Column:
+    """Return all lines of a log record without the text that a wrapper puts before each line.
+
+    `wrap` is the wrapper of the first line; if it is NULL, the record is unchanged.
+    """
+    bare = sql.regexp_replace(unwrapped(raw, wrap), f"(?m){BEFORE_EACH}", "")
+    return sql.when(wrap.isNull(), raw).otherwise(bare)
+
+
 def layout_of(text: Column) -> Column:
     """Return the layout (a name in LAYOUTS) of a line that starts a log record, "foreign" for a line of another log.
 
@@ -139,9 +162,7 @@ def message_lines(lines: Column, wrap: Column, layout: Column) -> Column:
 
     `lines` has the lines of the record; `wrap` and `layout` are the results of `wrap_of` and `layout_of` for the first line.
     """
-    bare = sql.when(wrap.isNull(), lines).otherwise(
-        sql.transform(lines, lambda line: sql.regexp_replace(line, r"^[\w.-]+\s*\|\s?|^# ", ""))
-    )
+    bare = sql.when(wrap.isNull(), lines).otherwise(sql.transform(lines, lambda line: sql.regexp_replace(line, BEFORE_EACH, "")))
     head = unwrapped(lines[0], wrap)
     rest = sql.slice(bare, sql.lit(2), sql.greatest(sql.size(bare) - 1, sql.lit(0)))
     # In a layout with the logger at the end, the text has all lines up to the logger.
@@ -205,5 +226,4 @@ def is_kafka(logger: Column, layout: Column) -> Column:
 
     It may be if the name was cut off (NULL), or if the line format `layout` prints names without their package.
     """
-    # A logger that was cut off, and a short one without a package, may be Kafka's.
-    return logger.isNull() | logger.rlike(KAFKA) | layout.isin(*SHORT)
+    return logger.isNull() | logger.rlike(KAFKA) | (layout.isin(*SHORT) & logger.rlike(SHORT_KAFKA))

@@ -6,7 +6,8 @@ lines of each file are counted by fate, and the sum is compared with the number 
 the kind "other".
 
 Files of one broker may have the same record, such as a log and a copy of the standard output. The facts are counted once: the
-record in a later file has the kind "other" and names the first record in `copy_of`. Records of one file are never copies.
+record in a later file has the kind "other" and names the first record in `copy_of`. Records of one file are never copies. Files
+of one broker may stand anywhere below one folder that the user names; files that name no broker are compared within one folder.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from kcontrol.spark.log_journal.evidence import write_tables as write_run_tables
 from kcontrol.spark.log_journal.fact_lines import logs_of
 from kcontrol.spark.log_journal.to_journal import to_journal
 from kcontrol.spark.logs.chosen_records import is_chosen
-from kcontrol.spark.logs.files import LogFile, NoLog, examine, log_files
+from kcontrol.spark.logs.files import LogFile, NoLog, examine, group_of, log_files
+from kcontrol.spark.logs.layouts import unwrapped_record
 from kcontrol.spark.logs.records import parsed
 from kcontrol.spark.logs.redaction import Names, redacted
 from kcontrol.spark.logs.zones import ZONES, Start, zones
@@ -89,6 +91,7 @@ def write_logs(
     with sentences(out):
         report("counting lines")
         found = [examine(path, out / NEW / "copies") for path in names if not path.is_relative_to(out.resolve())]
+        found = [file._replace(group=group_of(file.path, paths)) if isinstance(file, LogFile) else file for file in found]
         sizes = [size_of(file.path) for file in found if isinstance(file, NoLog)]
         if redact is not None:
             stable = Names(redact)
@@ -141,7 +144,7 @@ def write_tables(
     rows = _with_local_time(parsed_rows)
     report("writing tables")
     with small_partitions(spark, files):
-        _records(spark, rows.where("reason IS NULL"), chosen).write.parquet(str(folder / "records"))
+        _records(spark, rows.where("reason IS NULL"), files, chosen).write.parquet(str(folder / "records"))
     rejected = rows.where("reason IS NOT NULL").select("file", "n", "reason", "length", "raw")
     unread = [(str(file.path), None, file.reason, size, None) for file, size in zip(refused, sizes, strict=True)]
     rejected.unionByName(spark.createDataFrame(unread, REFUSED)).coalesce(1).write.parquet(str(folder / "rejected"))
@@ -161,8 +164,11 @@ def _of_runs(spark: SparkSession, folder: Path, report: Report) -> Sequence[str]
 
 
 def size_of(path: Path) -> int | None:
-    """Return the size of a file in bytes, None if there is no such file."""
-    return path.stat().st_size if path.exists() else None
+    """Return the size of a file in bytes, None if the file is gone or its folder is closed."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return None
 
 
 def _counted(spark: SparkSession, folder: Path, files: Sequence[LogFile], refused: list[NoLog], left_out: DataFrame) -> Written:
@@ -214,16 +220,17 @@ def _with_local_time(rows: DataFrame) -> DataFrame:
     return rows.withColumn("local_time", local)
 
 
-def _records(spark: SparkSession, rows: DataFrame, chosen: Chosen) -> DataFrame:
-    """Return the table `records`: the parsed log records `rows` whose time and topic `chosen` selects.
+def _records(spark: SparkSession, rows: DataFrame, files: Sequence[LogFile], chosen: Chosen) -> DataFrame:
+    """Return the table `records`: the parsed log records `rows` of `files` whose time and topic `chosen` selects.
 
     The table also has the columns `copy_of`, `zone`, `zone_from` and `time_utc`.
     """
     rows = rows.withColumn("folder", sql.regexp_replace("file", r"/[^/]*$", ""))
     speakers = rows.groupBy(sql.col("file").alias("of_file")).agg(sql.array_sort(sql.collect_set("broker")).alias("speakers"))
     rows = rows.join(sql.broadcast(speakers), sql.col("file") == sql.col("of_file"), "left")
-    # A copy is a record that another file of its folder and broker has too; it gets the kind "other" and no facts.
-    copies = _copies(rows)
+    # A copy is a record that another file of its broker has too; it gets the kind "other" and no facts.
+    groups = spark.createDataFrame([(str(file.path), file.group) for file in files], "file STRING, group INT")
+    copies = _copies(rows.join(sql.broadcast(groups), "file"))
     rows = _with_zone(spark, rows).join(copies, ["file", "n"], "left").where(is_chosen(chosen))
     is_copy = sql.col("copy_of").isNotNull()
     # A record that names no broker has the broker of its file, if the other records name only one.
@@ -241,11 +248,12 @@ def _copies(rows: DataFrame) -> DataFrame:
 
     `copy_of` is the file and the line number of the earlier record.
     """
-    facts = rows.where("kind <> 'other'").withColumn("text", sql.xxhash64("raw"))
+    facts = rows.where("kind <> 'other'").withColumn("text", sql.xxhash64(unwrapped_record(sql.col("raw"), sql.col("wrap"))))
     broker = sql.coalesce(sql.col("broker").cast("string"), sql.array_join(sql.col("speakers").cast("array<string>"), ","))
-    facts = facts.select("file", "n", "folder", "time", "logger", "text", broker.alias("whose"))
-    # Only files of one folder are compared.
-    key = ["folder", "time", "logger", "text", "whose"]
+    # Files of one broker are compared within their group, files without a known broker within their folder.
+    where = sql.coalesce(sql.when(broker != "", sql.col("group").cast("string")), sql.col("folder"))
+    facts = facts.select("file", "n", "time", "logger", "text", broker.alias("whose"), where.alias("where"))
+    key = ["where", "time", "logger", "text", "whose"]
     facts = facts.withColumn("nth", sql.row_number().over(Window.partitionBy(*key, "file").orderBy("n")))
     facts = facts.withColumn("copy_of", sql.min(sql.struct("file", "n")).over(Window.partitionBy(*key, "nth")))
     return facts.where(sql.col("copy_of.file") != sql.col("file")).select("file", "n", "copy_of")

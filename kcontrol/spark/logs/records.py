@@ -18,6 +18,7 @@ from kcontrol.spark.logs.files import KEPT_BYTES, LONGEST_LINE_BYTES, LogFile
 from kcontrol.spark.logs.layouts import (
     clean,
     fields_of,
+    from_docker,
     is_kafka,
     is_unclean,
     layout_of,
@@ -106,6 +107,7 @@ def _starts(spark: SparkSession, files: Sequence[LogFile]) -> DataFrame:
         sql.monotonically_increasing_id().alias("place"),
         sql.make_valid_utf8("value").alias("raw"), sql.octet_length("value").cast("bigint").alias("length"),
     )  # fmt: skip
+    valid = valid.withColumn("raw", from_docker(sql.col("raw")))
     raw = sql.when(sql.endswith("raw", sql.lit("\r")), sql.rtrim("raw", sql.lit("\r"))).otherwise(sql.col("raw"))
     # `wrap` is the name of the text before the time, such as "grep", and `layout` that of the log4j pattern.
     placed = valid.withColumn("raw", raw).withColumn("unclean", is_unclean(sql.col("raw")))
@@ -156,7 +158,7 @@ def _with_facts(rows: DataFrame) -> DataFrame:
         "file", "n", "lines", "length", "reason", "raw", "layout", "wrap", "time", "level", "logger",
         sql.when(is_record, sql.coalesce("kind", sql.lit("other"))).alias("kind"),
         sql.when(is_record, sql.coalesce(all_facts(sql.col("own"), sql.col("state")), empty)).alias("facts"),
-        _broker(sql.col("message"), sql.col("logger")).alias("broker"),
+        _broker(known, sql.col("logger")).alias("broker"),
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ messages. Brokers keep their ids, and the topics of Kafka itself keep their name
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from kcontrol.spark.logs import names_in_messages
 from kcontrol.spark.logs.files import LogFile, NoLog, chunks
+from kcontrol.spark.logs.layouts import DOCKER
 from kcontrol.spark.logs.patterns import forms
 from kcontrol.spark.redaction.stable_names import KINDS, OWN, Redaction
 
@@ -118,7 +120,19 @@ def copied(file: LogFile, path: Path, names: Names, copy: Path) -> LogFile:
     copy.parent.mkdir(parents=True, exist_ok=True)
     with copy.open("w", encoding="utf-8", errors="surrogateescape", newline="") as out:
         out.writelines(names.replaced(line) for line in lines_of(file.read))
-    return LogFile(path, copy, file.lines, [line._replace(start=names.replaced(line.start)) for line in file.damaged])
+    damaged = [line._replace(start=names.replaced(line.start)) for line in file.damaged]
+    return file._replace(path=path, read=copy, damaged=damaged)
+
+
+def from_docker(line: str) -> str:
+    """Return the text of a log line that Docker has written as JSON, with its line break; return any other line unchanged."""
+    if not line.startswith(DOCKER):
+        return line
+    try:
+        text = str(json.loads(line)["log"]).rstrip("\n")
+    except ValueError:
+        return line
+    return line if "\n" in text else f"{text}\n"
 
 
 def lines_of(path: Path) -> Iterator[str]:
@@ -129,9 +143,9 @@ def lines_of(path: Path) -> Iterator[str]:
     rest = b""
     for chunk in chunks(path):
         *whole, rest = (rest + (chunk or b"")).split(b"\n")
-        yield from (line.decode("utf-8", "surrogateescape") + "\n" for line in whole)
+        yield from (from_docker(line.decode("utf-8", "surrogateescape") + "\n") for line in whole)
     if rest:
-        yield rest.decode("utf-8", "surrogateescape")
+        yield from_docker(rest.decode("utf-8", "surrogateescape"))
 
 
 def any_of(names: Collection[str]) -> str:
