@@ -3,7 +3,8 @@
 Columns are the moments of `group_moments`, in the order of the journal; the times below say how far apart they are. Above are
 the group's states; a narrow state has its first letter. Each member id has a lane: a bar with the number of the generation,
 hatched while the coordinator has parked its JoinGroup or SyncGroup, dashed while no coordinator has loaded the group. A flag is
-a deadline, a timer of the coordinator that is pending after the last moment; the flag of the timer that fires next is filled.
+a deadline, a timer of the coordinator that is pending at the end of the run, with the time from the run's last record until it
+fires; the flag of the timer that fires next is filled. While the viewer shows an earlier record, it cuts the flags off.
 Below, each partition has a row in the colour and with the letter of its owner, so that colour never stands alone; the row is
 pale while the owner waits for the next generation. The strip of a recording marks what was inferred (`recorded_evidence.py`).
 Strips of several runs stand one below the other.
@@ -25,6 +26,7 @@ from kcontrol.views.still_picture import MARGIN, STYLE, WIDTH, label, shortened
 
 LEFT, FLAG, COLUMN, NARROWEST = 150, 62, 54, 9  # where columns begin; widths of a flag and of columns
 TOP, STATE, LANE, ROW, GAP = 36, 22, 24, 14, 5
+TITLE = 30  # pixels: the height of the title, which is above the flags
 SMALLEST = 9  # pixels: the font of a generation
 FITS = "max-width:100%;height:auto"  # a page that is narrower than the picture shows the picture smaller
 MOST = 60  # columns; the title says how many earlier moments there are
@@ -59,6 +61,8 @@ class GroupStrip:
     def __init__(self, records: Sequence[Record], group_id: str, name: str = "", beside: Sequence[GroupStrip] = ()) -> None:
         self.group_id, self.name, self.beside = group_id, name, beside
         self._release = str(records[0].fields.get("release", "")) if records else ""
+        # The index of the run's last record, and its time, from which the deadlines count.
+        self._last, self._now_ms = len(records) - 1, records[-1].at_ms if records else 0
         every = group_moments.moments(records, group_id, places=self.places)
         self.moments, self.left_out = every[-self.most :], max(0, len(every) - self.most)
         self.lanes = group_moments.lanes(self.moments)
@@ -71,11 +75,12 @@ class GroupStrip:
         return {"image/svg+xml": self.svg(), "text/plain": repr(self)}
 
     def to_json(self) -> dict[str, Any]:
-        """Return the picture of the group for the viewer: {"group": "billing", "svg": text, "text": lines, "marks": pairs}.
+        """Return the picture of the group for the viewer: {"group": "billing", "svg": text, "text": lines, "marks": pairs, ...}.
 
-        `marks` is the result of the method `marks`: a pair for each column of the picture.
+        `marks` is the result of the method `marks`. Before the record with the index `last`, `cut` (CSS) hides the flags.
         """
-        return {"group": self.group_id, "svg": self.svg(), "text": self.lines(), "marks": self.marks()}
+        shown = {"group": self.group_id, "svg": self.svg(), "text": self.lines(), "marks": self.marks()}
+        return shown | {"last": self._last, "cut": self._cut()}
 
     def marks(self) -> list[tuple[int, float]]:
         """Return one pair for each column of the strip: the index of its journal record, and where the column ends.
@@ -83,6 +88,11 @@ class GroupStrip:
         The end is a share of the picture's width, between 0 and 1.
         """
         return [(moment.record, round(self.x(place + 1) / self.width, 4)) for place, moment in enumerate(self.moments)]
+
+    def _cut(self) -> str:
+        """Return, as a value of CSS's `clip-path`, the picture without its flags: the title, and below it the columns."""
+        right, top = (f"{100 * share:.2f}%" for share in (self.x(len(self.moments)) / self.width, TITLE / self._drawn()[1]))
+        return f"polygon(0 0, 100% 0, 100% {top}, {right} {top}, {right} 100%, 0 100%)"
 
     # ---------------------------------------------------------------- text
 
@@ -117,7 +127,9 @@ class GroupStrip:
         return "; ".join(words)
 
     def _after(self, deadline: Deadline) -> str:
-        return f"in {clock.duration(deadline.at_ms - self.moments[-1].at_ms)}"
+        # A learner may fire a later timer first; the times of the timers before it have then come.
+        left_ms = deadline.at_ms - self._now_ms
+        return f"in {clock.duration(left_ms)}" if left_ms > 0 else "due"
 
     # ---------------------------------------------------------------- picture
 

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page
 from kcontrol import Lab
 from kcontrol.journal.fold import fold
 from kcontrol.journal.journal import OUTSIDE, Record, RecordId
-from kcontrol.views import folded_state
+from kcontrol.views import clock, folded_state
 from kcontrol.views.explanations import MEANINGS
 from kcontrol.views.html_page import write_html
 from kcontrol.views.text import short
@@ -463,3 +463,26 @@ def test_recordings_of_two_releases(open_page: Open) -> None:
         assert [one["now"] for one in page.evaluate(STRIPS)] == pytest.approx([100 * mark[0][1] for mark in shown], abs=0.02)
     page.locator('.kc-beside button[data-do="click_compare"]').click()
     assert [one["words"] for one in page.evaluate(STRIPS)] == [strips[0].lines()]
+
+
+CUT = """(img) => {
+    const cut = img.style.clipPath.match(/polygon\\(0px 0px, 100% 0px, 100% ([0-9.]+)%, ([0-9.]+)%/);
+    return cut && [cut[1] / 100 * img.naturalHeight, cut[2] / 100 * img.naturalWidth];
+}"""
+
+
+def test_flags_are_those_of_the_last_record(open_page: Open) -> None:
+    """At the last record the strip has flags with the times of the table of timers; at an earlier one it ends before them."""
+    lab = Lab.play("billing", until="cleo is late")
+    strip, page = lab.group_strip(), open_page(lab.records)
+    picture, times = page.locator(".kc-groups img"), lab.tables.timers().query("event == 'SessionTimedOut'").in_ms
+    assert [f"SessionTimedOut in {clock.duration(ms)}" in str(page.locator(".kc-groups pre").text_content()) for ms in times] == [
+        True
+    ] * 2
+    assert picture.evaluate(CUT) is None
+    for at in (strip.moments[-1].record, len(lab.records) // 2):
+        go(page, at)
+        top, right = picture.evaluate(CUT)
+        assert right == pytest.approx(strip.x(len(strip.moments)), abs=1) and 22 < top < 36
+    go(page, len(lab.records) - 1)
+    assert picture.evaluate(CUT) is None

@@ -14,7 +14,8 @@ from kcontrol import Lab
 from kcontrol.core.errors import UserError
 from kcontrol.journal.fold import fold
 from kcontrol.lab import catalogue
-from kcontrol.views import group_moments
+from kcontrol.lab.run import Run
+from kcontrol.views import clock, group_moments
 from kcontrol.views.group_strip import MOST, STATE, GroupStrip, _bar, strips_of
 from kcontrol.views.html_page import html_page
 from tests.lab.group_runs import RECORDED
@@ -111,6 +112,54 @@ def test_the_next_deadline_is_filled(opened: Opened) -> None:
     pending = list(strip.moments[-1].deadlines)
     assert len(pending) == 3 and pending == sorted(pending, key=lambda deadline: deadline.at_ms)
     assert [css for css, _ in flags] == ["next", "flag", "flag"]
+
+
+def flags(strip: GroupStrip) -> list[tuple[str, str]]:
+    """Return (event, time) of each flag of a picture: ("SessionTimedOut", "in 10 s")."""
+    found = [node for node in ElementTree.fromstring(strip.svg()).iter() if node.tag in (f"{SVG}path", f"{SVG}text")]
+    pairs = ((path, shown) for path, shown in pairwise(found) if str(path.get("d")).endswith("h-12"))
+    return sorted((path[0].text or "", shown.text or "") for path, shown in pairs)
+
+
+def pending(run: Run, group: str) -> list[tuple[str, str]]:
+    """Return (event, time) of each timer of a group in the table of timers, in the words of a flag."""
+    rows = run.tables.timers().query("group == @group")
+    return sorted((row.event, f"in {clock.duration(row.in_ms)}" if row.in_ms > 0 else "due") for row in rows.itertuples())
+
+
+@pytest.mark.parametrize("release", ["0.9", "2.8"])
+@pytest.mark.parametrize("step", ["three members", "dora joins", "cleo is late", "four members"])
+def test_a_flag_counts_from_the_end_of_the_run(release: str, step: str) -> None:
+    """The flags and the text have the times of the table of timers, in the middle of a run and 40 s after its last column."""
+    lab = Lab.play("billing", release, until=step)
+    for later in (lab.branch(at=len(lab.records) * 3 // 4), lab, lab.run("40 s", alive=True)):
+        assert flags(later.group_strip()) == pending(later, "billing")
+        said = re.findall(r"(\w+TimedOut) (in \d[\d.]* \w+)", "\n".join(later.group_strip().lines()))
+        assert sorted(said) == pending(later, "billing")
+    assert said
+
+
+def test_a_timer_whose_time_has_come_is_due(opened: Opened) -> None:
+    """A timer that a fired timer has overtaken has no negative time: its flag and its line say that it is due."""
+    lab = stable(opened)
+    fire(lab, "session billing bert")
+    assert lab.tables.timers().query("client == 'anna'").in_ms.iloc[0] <= 0
+    assert "; SessionTimedOut due" in lab.group_strip().lines()[1]
+    assert flags(lab.group_strip()) == pending(lab, "billing") and ("SessionTimedOut", "due") in flags(lab.group_strip())
+
+
+def test_each_strip_counts_from_the_end_of_its_own_run() -> None:
+    """In a picture of two runs each strip has the times of the table of timers of its own run."""
+    old, new = (Lab.play("billing", release, until=step) for release, step in (("0.9", "dora joins"), ("2.8", "cleo is late")))
+    both = old.group_strip(beside={"2.8": new})
+    assert flags(both) == sorted(pending(old, "billing") + pending(new, "billing"))
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_a_flag_of_a_recording_counts_from_its_last_record(name: str) -> None:
+    """The flags of a recorded group have the times of the table of timers of the recording."""
+    strip = Lab.open(name).group_strip()
+    assert flags(strip) == pending(Lab.open(name), strip.group_id)
 
 
 def test_each_state_has_a_word_or_its_first_letter(opened: Opened) -> None:

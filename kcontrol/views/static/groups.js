@@ -28,6 +28,7 @@ function show(node, { strip, run, index }) {
     setText(node.words, strip.text.join("\n"));
   }
   const at = lastNotAbove(strip.marks.map(([record]) => record), index);
+  node.picture.style.clipPath = index < strip.last ? strip.cut : ""; // the flags are those of the last record
   node.now.hidden = at < 0;
   node.now.style.left = `${100 * (strip.marks[at]?.[1] ?? 0)}%`;
 }
@@ -41,6 +42,5 @@ export function groupsPanel() {
     node.hidden = !own.length && !others.length;
     keyed(list, [...own, ...others], ({ key }) => key, figure, show);
   }
-  const settle = () => [...list.children].forEach(follow);
-  return { node, draw, settle };
+  return { node, draw, settle: () => [...list.children].forEach(follow) };
 }
