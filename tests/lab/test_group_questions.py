@@ -82,6 +82,16 @@ def test_a_question_about_what_has_gone() -> None:
     assert "takes billing out of offsets" in last_of(lab, "offset of billing in t-0")
 
 
+def test_a_question_about_a_group_whose_name_has_two_lines() -> None:
+    """Each form of a question finds a group whose name has a line break, as Kafka allows it."""
+    forms = ("generation of {}", "leader of group {}", "owner of t-0 in {}", "offset of {} in t-0")
+    ends = []
+    for group in ("billing", "g\nh"):
+        lab = opened("2.8", {"anna": group}).run(alive=True).commit("anna", "t-0", 7).run()
+        ends.append([lab.why(form.format(group)).said[-1] for form in forms])
+    assert ends[0] == ends[1]
+
+
 @pytest.mark.parametrize(
     "what", ["generation of nope", "owner of t-9 in billing", "offset of billing in t-2", "owner of billing"]
 )

@@ -54,7 +54,7 @@ def is_question(what: str) -> bool:
 
     Examples are "leader of group g", "generation of g", "owner of t-0 in g" and "offset of g in t-0".
     """
-    return any(re.fullmatch(form, what) for form, _, _ in QUESTIONS)
+    return any(_matches(what))
 
 
 def last_change(records: Iterable[Record], what: str) -> Record | None:
@@ -75,7 +75,7 @@ def last_change(records: Iterable[Record], what: str) -> Record | None:
 
 def _matches(what: str) -> Iterator[tuple[re.Match[str], str, Callable[[dict[str, str]], Fact]]]:
     for form, field, ask in QUESTIONS:
-        if match := re.fullmatch(form, what):
+        if match := re.fullmatch(form, what, re.DOTALL):
             yield match, field, ask
 
 
