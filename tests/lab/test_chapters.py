@@ -1,4 +1,4 @@
-"""What the questions of chapters 3 and 5 to 11 say will happen does happen; and every chapter asks what it has."""
+"""What questions of chapters 3 and 5 to 11, and forms of 12 and 14, say will happen does happen; each chapter asks its own."""
 
 from __future__ import annotations
 
@@ -21,6 +21,19 @@ Opened = Callable[..., Lab]
 
 def code(path: Path) -> str:
     return "\n".join(cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code")
+
+
+def played(chapter: int, last: str, **chosen: Any) -> dict[str, Any]:
+    """Run the code cells of a chapter up to the cell `last`, with these values of its widgets; return the names that they set."""
+    room: dict[str, Any] = {"display": lambda shown: None}
+    for cell in nbformat.read(CHAPTERS[chapter], as_version=4).cells:
+        if cell.cell_type == "code":
+            exec(compile(cell.source, cell.id, "exec"), room)
+        for name in chosen.keys() & room.keys():
+            room[name].value = chosen[name]
+        if cell.id == last:
+            break
+    return room
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
@@ -456,3 +469,36 @@ def test_a_new_broker_is_told_what_is_outdated_and_nobody_decides_by_it(opened: 
         [1, 2, 3],
     ]
     assert lab.kill(1).run().tables.leadership_views("t-0").isr[["ZooKeeper", "4 controls", "5 metadata"]].tolist() == [[2]] * 3
+
+
+# ---------------------------------------------------------------- chapters 12 and 14
+
+
+@pytest.mark.parametrize("who", ["anna", "bert", "cleo"])
+@pytest.mark.parametrize(
+    ("how", "reason"), [("it sends LeaveGroup", "a member leaves"), ("it only stops sending", "session timeout")]
+)
+def test_a_stopped_consumer_leaves_two_members_that_live(who: str, how: str, reason: str) -> None:
+    """Chapter 12: with each choice of the form, the other two have deadlines in the future, and end alone in generation 2."""
+    stopped = played(12, "stop", who=who, how=how)["lab"]
+    assert stopped.group_strip().title == "Group billing: PreparingRebalance, generation 1, coordinator broker 2."
+    found = {lane.split()[1]: lane for lane in stopped.group_strip().lines()[1:4]}
+    assert found[f"{who}:"].endswith("not in the group") and len(found) == 3
+    others = [lane for name, lane in found.items() if name != f"{who}:"]
+    assert all(re.search(r"in generation 1; .*; SessionTimedOut in (9|10) s$", lane) for lane in others)
+    agreed = played(12, "agree-again", who=who, how=how)["lab"]
+    lines = agreed.group_strip().lines()
+    assert lines[0] == "Group billing: Stable, generation 2, coordinator broker 2." and len(lines) == 4
+    assert sum("in generation 2; " in lane for lane in lines) == 2 and [who] == [
+        lane.split()[1][:-1] for lane in lines if lane.endswith("not in the group")
+    ]
+    assert agreed.tables.rebalances().reason.tolist() == ["a new member", reason]
+
+
+@pytest.mark.parametrize(("seconds", "gone"), [(0.0, False), (9.0, False), (9.5, False), (12.0, True)])
+def test_a_silence_ends_at_the_deadline(seconds: float, gone: bool) -> None:
+    """Chapter 14: bert is removed if its silence is longer than its session timeout, and else no rebalance begins."""
+    lab = played(14, "silent", silence=seconds)["lab"]
+    assert ("bert: not in the group" in repr(lab.group_strip())) is gone
+    assert lab.tables.rebalances().to_generation.max() == (3 if gone else 2)
+    assert all(0 < ms <= 10_000 for ms in lab.tables.timers().query("event == 'SessionTimedOut'").in_ms)
