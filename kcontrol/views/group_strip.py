@@ -90,9 +90,11 @@ class GroupStrip:
         return [(moment.record, round(self.x(place + 1) / self.width, 4)) for place, moment in enumerate(self.moments)]
 
     def _cut(self) -> str:
-        """Return, as a value of CSS's `clip-path`, the picture without its flags: the title, and below it the columns."""
-        right, top = (f"{100 * share:.2f}%" for share in (self.x(len(self.moments)) / self.width, TITLE / self._drawn()[1]))
-        return f"polygon(0 0, 100% 0, 100% {top}, {right} {top}, {right} 100%, 0 100%)"
+        """Return, as a value of CSS's `clip-path`, the picture without the flags, which are right of the columns and lanes."""
+        end, height = self.x(len(self.moments)) / self.width, self._drawn()[1]
+        top, bottom = TITLE / height, (TOP + STATE + GAP + len(self.lanes) * (LANE + GAP)) / height
+        hole = f"100% {top:.2%}, {end:.2%} {top:.2%}, {end:.2%} {bottom:.2%}, 100% {bottom:.2%}"
+        return f"polygon(0 0, 100% 0, {hole}, 100% 100%, 0 100%)"
 
     # ---------------------------------------------------------------- text
 

@@ -16,6 +16,7 @@ from kcontrol.journal.fold import fold
 from kcontrol.journal.journal import OUTSIDE, Record, RecordId
 from kcontrol.views import clock, folded_state
 from kcontrol.views.explanations import MEANINGS
+from kcontrol.views.group_strip import GAP, LANE, STATE, TOP
 from kcontrol.views.html_page import write_html
 from kcontrol.views.text import short
 from kcontrol.views.viewer import Viewer
@@ -466,8 +467,8 @@ def test_recordings_of_two_releases(open_page: Open) -> None:
 
 
 CUT = """(img) => {
-    const cut = img.style.clipPath.match(/polygon\\(0px 0px, 100% 0px, 100% ([0-9.]+)%, ([0-9.]+)%/);
-    return cut && [cut[1] / 100 * img.naturalHeight, cut[2] / 100 * img.naturalWidth];
+    const [, top, right, , , bottom] = img.style.clipPath.match(/[0-9.]+%/g)?.slice(1).map(parseFloat) ?? [];
+    return top ? [top / 100 * img.naturalHeight, right / 100 * img.naturalWidth, bottom / 100 * img.naturalHeight] : null;
 }"""
 
 
@@ -482,7 +483,9 @@ def test_flags_are_those_of_the_last_record(open_page: Open) -> None:
     assert picture.evaluate(CUT) is None
     for at in (strip.moments[-1].record, len(lab.records) // 2):
         go(page, at)
-        top, right = picture.evaluate(CUT)
-        assert right == pytest.approx(strip.x(len(strip.moments)), abs=1) and 22 < top < 36
+        top, right, bottom = picture.evaluate(CUT)
+        assert right == pytest.approx(strip.x(len(strip.moments)), abs=1)
+        # The flag of the group stands beside its state, that of dora beside the last lane; the times of the columns are below.
+        assert 22 < top < TOP < bottom == pytest.approx(TOP + STATE + GAP + 4 * (LANE + GAP), abs=1)
     go(page, len(lab.records) - 1)
     assert picture.evaluate(CUT) is None
