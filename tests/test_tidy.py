@@ -39,7 +39,7 @@ ROOM_LINES = {
     "lab/history": 737,  # kinds of elections by rule
     "lab/pictures": 216,
     "lab/searches": 200,
-    "lab/support": 577,  # arguments that must be True or False, or a session of Spark, and releases before 0.8.0
+    "lab/support": 587,  # a learner's leader must be an assigned broker
     "lab/tables": 1_652,  # a broker that does not lead is one sentence
     "lab/sweeps": 590,  # a sweep prints why runs have failed
     "recordings": 1_636,

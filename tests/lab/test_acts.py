@@ -11,6 +11,7 @@ import pytest
 
 from kcontrol import Lab, exercises
 from kcontrol.cluster.actions import ACTIONS
+from kcontrol.controller.leader_election import Elected, ElectionInput
 from kcontrol.core.errors import UserError
 from kcontrol.core.model import PartitionState, ReplicaState
 from kcontrol.lab.operations import Operations
@@ -366,6 +367,38 @@ def test_an_answer_that_is_no_broker_stops_the_run(opened: Callable[..., Lab], a
         lab.kill(1).run()
     assert "the election offline" in refusal(problem)
     assert lab.journal("handler_error").error.tolist() == ["RuleFailed"]
+
+
+def answers_by_id(c: ElectionInput) -> int:
+    return 2
+
+
+def elects_outside(c: ElectionInput) -> Elected:
+    return Elected(9, (9,))
+
+
+def spread(*given: Any) -> int:
+    return 9
+
+
+RETURN_ELECTED = "which is an int; a function of one parameter returns Elected(leader, isr), or None"
+RETURN_ASSIGNED = "which is not in the assignment [1, 2, 3]; return the id of one of these brokers, or None"
+
+
+@pytest.mark.parametrize(
+    ("rule", "reason"),
+    [
+        (answers_by_id, f"it returned 2, {RETURN_ELECTED}"),
+        (elects_outside, f"it returned 9, {RETURN_ASSIGNED}"),
+        (spread, f"it returned 9, {RETURN_ASSIGNED}"),
+    ],
+)
+def test_a_leader_outside_the_assignment_stops_the_run(opened: Callable[..., Lab], rule: Callable[..., Any], reason: str) -> None:
+    """A rule that elects no assigned broker stops the lab at once, with one sentence that says what to return."""
+    lab = opened(topics={"t": [[1, 2, 3]]}, strategies={"offline": rule})
+    with pytest.raises(UserError) as problem:
+        lab.kill(1).run()
+    assert str(problem.value) == f"The lab has stopped: your function for the election offline failed: {reason}."
 
 
 def test_a_rule_that_raises_stops_the_run(opened: Callable[..., Lab]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import sys
 import threading
@@ -60,7 +61,7 @@ def ending(assignment: list[int], isr: list[int], live: list[int]) -> int | None
 
 
 def printing(assignment: list[int], isr: list[int], live: list[int]) -> int | None:
-    os.write(1, b'"ready"\n[5, 5, 5, 5, null]\n')
+    os.write(1, b'"ready"\n[5, 5, 5, 5, 5, null]\n')
     return kafkas(assignment, isr, live)
 
 
@@ -169,20 +170,14 @@ def test_failed_runs_are_in_no_share() -> None:
     """A cell counts its failed runs, and its shares are those of the other runs."""
     cell = Cell(3, True, 6_000)
     made = [
-        Outcome(Task(cell, 1), 1, 0, 5, 4),
-        Outcome(Task(cell, 2), 0, 2, None, 9),
+        Outcome(Task(cell, 1), 1, 7, 0, 5, 4),
+        Outcome(Task(cell, 2), 0, None, 2, None, 9),
         Outcome(Task(cell, 3), failed="it was slow"),
     ]
     found = Sweep(Job(DEATHS, "2.8", 1), made)
     (row,) = found.cells.to_dict("records")
-    assert (row["runs"], row["failed"], row["offline"], row["lost"], row["rebalance_ms"], row["moved"]) == (
-        3,
-        1,
-        0.5,
-        0.5,
-        5,
-        6.5,
-    )
+    names = ("runs", "failed", "offline", "offline_ms", "lost", "rebalance_ms", "moved")
+    assert [row[name] for name in names] == [3, 1, 0.5, 7, 0.5, 5, 6.5]
     assert found.failures() == ["Run 3 of replication=3 unclean=true session=6000 failed: it was slow."]
     assert found.runs.number.tolist() == [1, 2] and found.failed.reason.tolist() == ["it was slow"]
 
@@ -195,12 +190,39 @@ def test_the_measures_of_a_run_are_those_of_its_tables(scenario: str, number: in
     run = Sweep(job, [found]).open(number, *task.cell)
     begin_ms = play(job, task)[1]
     assert len(run.tables.run_table("records_lost")) == found.lost
-    led = run.tables.run_table("leaderships").sort_values(["partition", "n"])
-    lengths = led.groupby("partition").time_ms.shift(-1).fillna(run.records[-1].at_ms) - led.time_ms
-    assert ((led.leader == -1) & (lengths >= 1_000)).sum() == found.offline
+    windows = run.tables.run_table("offline_windows")
+    assert windows.begin_ms.ge(begin_ms).all() and len(windows) == found.offline
+    lengths = windows.end_ms.fillna(run.records[-1].at_ms) - windows.begin_ms
+    assert (None if windows.empty else lengths.max()) == found.offline_ms
     rebalances = run.tables.run_table("rebalances").query(f"begin_ms >= {begin_ms}")
     assert (None if rebalances.empty else rebalances.duration_ms.max()) == found.rebalance_ms
     assert len(moves(run.records)) == found.moved
+
+
+def test_a_shorter_session_makes_the_longest_offline_window_shorter() -> None:
+    """The longest offline window of runs with three replicas is shorter for a session of 6 s than for one of 18 s."""
+    short, long = Lab.sweep(DEATHS, session=[6_000, 18_000], runs=6).cells.offline_ms
+    assert 4_000 <= short < 12_000 <= long
+
+
+def outside(assignment: list[int], isr: list[int], live: list[int]) -> int:
+    return 42
+
+
+def spread(*given: list[int]) -> object:
+    return given[2]
+
+
+OUTSIDE = "it returned 42, which is not in the assignment [{}]; return the id of one of these brokers, or None"
+NO_ID = "it returned [{}], which is a list; return a broker's id, such as 2, or None"
+
+
+@pytest.mark.parametrize(("rule", "reason"), [(outside, OUTSIDE), (spread, NO_ID)])
+def test_a_rule_that_elects_no_assigned_broker_fails_its_run(rule: Callable[..., Any], reason: str) -> None:
+    """A rule that returns a broker outside the assignment, or no id, fails the run with a sentence about its result."""
+    (found,) = outcomes(1, range(1, 2), rule)
+    before, after = (re.escape(part) for part in reason.split("{}"))
+    assert re.fullmatch(f"your function for the election offline failed: {before}[0-9, ]*{after}", found.failed or "")
 
 
 def stable(records: Sequence[Record]) -> Iterator[Group]:

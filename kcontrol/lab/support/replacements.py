@@ -32,7 +32,7 @@ OLD_ARGUMENT = (
 
 
 class WrongAnswer(TypeError):
-    """The error if a learner's election function has returned neither a broker id nor None."""
+    """The error if a learner's election function has returned neither an assigned broker nor None."""
 
 
 class RuleFailed(Exception):
@@ -173,7 +173,8 @@ def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return function(*arguments)
         except Exception as error:
-            raise RuleFailed(f"your function for {name} failed: {learner_errors.with_line(error)}") from error
+            reason = str(error) if isinstance(error, WrongAnswer) else learner_errors.with_line(error)
+            raise RuleFailed(f"your function for {name} failed: {reason}") from error
 
     return guarded
 
@@ -181,18 +182,33 @@ def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 def _as_rule(function: Callable[..., Any]) -> Callable[[ElectionInput], Elected | None]:
     """Return a function that takes an ElectionInput and calls the learner's function with `(assignment, isr, live)`.
 
-    A learner's function with one parameter is returned unchanged.
+    A learner's function with one parameter is called with the ElectionInput. The result is checked.
     """
-    # Such a function takes the ElectionInput itself and returns Elected or None. A function of three parameters returns a
-    # leader's id, or None for no leader.
-    if arity(function) == 1:
-        return function
+    # A function with one parameter returns Elected or None. A function of three parameters, or of `*given`, returns a leader's
+    # id, or None for no leader.
+    takes_input = arity(function) == 1 and not inspect.getfullargspec(function).varargs
 
     @wraps(function)
     def rule(c: ElectionInput) -> Elected | None:
-        return elected(c, ask(function, c))
+        return _assigned(c, function(c) if takes_input else elected(c, ask(function, c)))
 
     return rule
+
+
+def _assigned(c: ElectionInput, answer: Any) -> Elected | None:
+    """Return `answer`, the result of an election with the input `c`, whose leader is a broker of the assignment; or None.
+
+    Raises WrongAnswer for any other value.
+    """
+    if answer is None:
+        return None
+    if not isinstance(answer, Elected):
+        remedy = "a function of one parameter returns Elected(leader, isr), or None"
+        raise WrongAnswer(f"it returned {answer!r:.60}, which is {_kind(answer)}; {remedy}")
+    if answer.leader not in (*c.assignment, *c.target_replicas):
+        where = f"which is not in the assignment {list(c.assignment)}"
+        raise WrongAnswer(f"it returned {answer.leader!r:.60}, {where}; return the id of one of these brokers, or None")
+    return answer
 
 
 def arity(function: Callable[..., Any]) -> int:

@@ -35,10 +35,11 @@ SECONDS = 20.0
 CELL = {"replication": "int64", "unclean": "bool", "session": "int64"}
 # The number of all runs of a cell, and the number of its runs without measures.
 COUNTS = {"runs": "int64", "failed": "int64"}
+ESTIMATED = ("offline", "offline_ms", "lost", "rebalance_ms", "moved")
 # Each value of a cell (a share of runs for `offline` and `lost`, else a median) with the ends of its 95 % interval.
-ESTIMATES = {f"{name}{end}": "Float64" for name in ("offline", "lost", "rebalance_ms", "moved") for end in ("", "_low", "_high")}
+ESTIMATES = {f"{name}{end}": "Float64" for name in ESTIMATED for end in ("", "_low", "_high")}
 # The measures of one run: fields of `timed_run.Outcome`.
-MEASURES = {"offline": "Int64", "lost": "Int64", "rebalance_ms": "Int64", "moved": "Int64"}
+MEASURES = {"offline": "Int64", "offline_ms": "Int64", "lost": "Int64", "rebalance_ms": "Int64", "moved": "Int64"}
 TABLES = {
     "cells": CELL | COUNTS | ESTIMATES,
     "runs": CELL | {"number": "int64"} | MEASURES,
@@ -52,8 +53,9 @@ Report = Callable[[int, int], None]
 class Sweep:
     """The outcome of a sweep, shown as a table with one row per cell; a cell is a combination of the sweep's settings.
 
-    cells   per cell: the number of runs, and four values with the ends of 95 % intervals
+    cells   per cell: the number of runs, and five values with the ends of 95 % intervals
             offline       the share of runs in which a partition was offline
+            offline_ms    the median of the longest offline windows of the runs
             lost          the share of runs that lost an acknowledged record
             rebalance_ms  the median of the longest rebalances of the runs
             moved         the median of the moves of partitions between consumers
@@ -73,8 +75,9 @@ class Sweep:
     def cells(self) -> pd.DataFrame:
         """One row per cell: shares of runs with an offline partition (`offline`), with a lost record (`lost`).
 
-        `rebalance_ms`, `moved`: medians of the longest rebalance, of partitions' moves. `_low`, `_high`: ends of 95 % intervals.
+        `offline_ms`, `rebalance_ms`, `moved`: medians. `_low`, `_high`: ends of 95 % intervals.
         """
+        # The medians are those of the longest offline window of a run, of its longest rebalance, and of the moves of partitions.
         # A cell is a combination of the settings. `runs` counts all runs of the cell, `failed` the runs without measures; the
         # shares and the medians are those of the other runs.
         by_cell: dict[Cell, list[Outcome]] = {}
@@ -86,10 +89,10 @@ class Sweep:
     def runs(self) -> pd.DataFrame:
         """One row per successful run: its settings, its number with these settings, its measures.
 
-        `offline` counts outages of 1 s or more, `lost` lost records, `moved` moves of partitions; `rebalance_ms` is the longest
-        rebalance.
+        `offline` counts offline windows, `lost` lost records, `moved` moves of partitions; `offline_ms` and `rebalance_ms` are
+        the longest ones.
         """
-        # An outage is a time in which a partition has no leader in ZooKeeper; `lost` counts acknowledged records.
+        # The offline windows are the rows of the run's table `offline_windows`; `lost` counts acknowledged records.
         kept = (outcome for outcome in self._outcomes if outcome.failed is None)
         rows = (_task_row(o.task) | {name: getattr(o, name) for name in MEASURES} for o in kept)
         return journal_tables.table(rows, TABLES["runs"])
@@ -257,11 +260,11 @@ def _task_row(task: Task) -> dict[str, Any]:
 
 def _cell_row(cell: Cell, outcomes: Sequence[Outcome]) -> dict[str, Any]:
     kept = [outcome for outcome in outcomes if outcome.failed is None]
-    lengths = [outcome.rebalance_ms for outcome in kept if outcome.rebalance_ms is not None]
     estimates = {
         "offline": proportion(sum(outcome.offline > 0 for outcome in kept), len(kept)),
+        "offline_ms": middle_value([outcome.offline_ms for outcome in kept if outcome.offline_ms is not None]),
         "lost": proportion(sum(outcome.lost > 0 for outcome in kept), len(kept)),
-        "rebalance_ms": middle_value(lengths),
+        "rebalance_ms": middle_value([outcome.rebalance_ms for outcome in kept if outcome.rebalance_ms is not None]),
         "moved": middle_value([outcome.moved for outcome in kept]),
     }
     counts = {"runs": len(outcomes), "failed": len(outcomes) - len(kept)}

@@ -18,7 +18,7 @@ from kcontrol.cluster import actions, consumer_life
 from kcontrol.cluster.consumer_configs import GROUP_ID, SESSION_MS, STRATEGY, TOPICS
 from kcontrol.cluster.world import Action, World
 from kcontrol.core.errors import UserError
-from kcontrol.core.model import NO_LEADER, TopicPartition
+from kcontrol.core.model import TopicPartition
 from kcontrol.journal.journal import Record
 from kcontrol.lab.history import history_tables
 from kcontrol.lab.history.entries import Row, entries_of
@@ -33,8 +33,6 @@ MOST_STEPS = 100_000
 SETTLE_MS = 10_000
 SUPERVISOR_MS = 5_000
 """The time after which a supervisor starts a broker again whose start has failed."""
-OFFLINE_MS = 1_000
-"""Shorter times without a leader are steps of a failover: the new controller first writes that a dead leader is none."""
 
 
 class Cell(NamedTuple):
@@ -79,8 +77,10 @@ class Outcome(NamedTuple):
     """The measures of one run; `failed` is the reason why the run has failed, None for a run with measures."""
 
     task: Task
-    # The number of times of OFFLINE_MS or more in which a partition had no leader in ZooKeeper, as in OfflinePartitionsCount.
+    # The number of rows of the table `offline_windows`: times in which no running broker led a partition.
     offline: int = 0
+    # The length of the longest of these times, None without one.
+    offline_ms: int | None = None
     # The number of acknowledged records that no replica has any more.
     lost: int = 0
     # The length of the longest rebalance, None without a rebalance.
@@ -95,7 +95,7 @@ class RunFailed(Exception):
 
 
 def outcome(job: Job, task: Task) -> Outcome:
-    """Play the run `task` of the sweep `job`; return its outages, lost records, longest rebalance, and moved partitions.
+    """Play the run `task` of the sweep `job`; return its offline windows, lost records, rebalances and moved partitions.
 
     If the run or a learner's function fails, `failed` has the reason.
     """
@@ -152,31 +152,22 @@ def _started(job: Job, cell: Cell, seed: int, consumers: tuple[str, ...]) -> Wor
     return world
 
 
-def _measured(records: list[Record], begin_ms: int, end_ms: int) -> tuple[int, int, int | None, int]:
-    """Return (number of outages of 1 s or longer, number of lost records, longest rebalance in ms, number of moved partitions).
+def _measured(records: list[Record], begin_ms: int, end_ms: int) -> tuple[int, int | None, int, int | None, int]:
+    """Return the measures of a run as in Outcome: from `offline` to `moved`.
 
-    Only moves are counted before `begin_ms`; a rebalance without an end lasts until `end_ms`.
+    They count from `begin_ms` on, but for `moved`; an offline window or a rebalance without an end lasts until `end_ms`.
     """
     entries = entries_of(records)
 
     def rows(name: str, column: str) -> list[Row]:
         return [row for row in history_tables.TABLES[name].rows(entries) if row[column] >= begin_ms]
 
-    lengths = [(row["end_ms"] or end_ms) - row["begin_ms"] for row in rows("rebalances", "begin_ms")]
-    offline = [length_ms for length_ms in _without_leader(rows("leaderships", "time_ms"), end_ms) if length_ms >= OFFLINE_MS]
+    def lengths(name: str) -> list[int]:
+        return [(row["end_ms"] or end_ms) - row["begin_ms"] for row in rows(name, "begin_ms")]
+
+    offline, lost, rebalances = lengths("offline_windows"), len(rows("records_lost", "time_ms")), lengths("rebalances")
     moved = sum(assignment_matrix.matrix(records, GROUP).moved.values())  # the start has one assignment, so no moves
-    return len(offline), len(rows("records_lost", "time_ms")), max(lengths, default=None), moved
-
-
-def _without_leader(leaderships: list[Row], end_ms: int) -> Iterator[int]:
-    """Yield the length in ms of each time in which a partition had no leader; a time without an end lasts until `end_ms`."""
-    since_ms: dict[str, int] = {}
-    for row in leaderships:
-        if row["leader"] == NO_LEADER:
-            since_ms.setdefault(row["partition"], row["time_ms"])
-        elif row["partition"] in since_ms:
-            yield row["time_ms"] - since_ms.pop(row["partition"])
-    yield from (end_ms - begin_ms for begin_ms in since_ms.values())
+    return len(offline), max(offline, default=None), lost, max(rebalances, default=None), moved
 
 
 class TimedRun:
