@@ -48,6 +48,8 @@ class SearchResult:
     actions: tuple[Action, ...] = ()
     # One of ENDS: the violation, the bound that was reached, or that every state is known.
     ended_by: str = NOTHING_LEFT
+    # If the states or the seconds ended the search: the number of actions up to which all runs were searched.
+    depth: int = 0
 
     def scenario(self) -> str:
         """Return Python code that makes the world and performs `past` and `actions`, with the violation as its last comment.
@@ -135,7 +137,8 @@ def explore(world: World, root: World, budget: Budget, expand: Expand) -> Search
         following = deque[FrontierState]()
         for node, found in expand(level):
             if len(seen) >= budget.states or time.monotonic() >= ends_s:
-                return SearchResult(len(seen), world.settings, ended_by=STATES if len(seen) >= budget.states else SECONDS)
+                end = STATES if len(seen) >= budget.states else SECONDS
+                return SearchResult(len(seen), world.settings, ended_by=end, depth=len(node.path))
             for action, cost, broken, mark, successor in found:
                 path, faults = (*node.path, action), node.faults + cost
                 if broken:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 from xml.etree import ElementTree
@@ -62,6 +63,18 @@ def test_the_release_keeps_the_promise(opened: Opened) -> None:
     assert isinstance(result, NotFound) and result.ended_by == "steps" and len(lab.records) == before
     text = repr(result)
     assert "all runs of up to 16 steps" in text and "faults of other kinds (kill" in text and "larger clusters" in text
+
+
+@pytest.mark.parametrize("bounds", [{"states": 40}, {"seconds": 0}])
+def test_a_search_that_ends_early_names_its_last_whole_depth(opened: Opened, bounds: dict[str, Any]) -> None:
+    """A search that the bound on states or seconds ends leaves out all runs that are longer than its last whole level."""
+    lab = opened(3, topics={"t": [[2, 3]]})
+    result = lab.search("one controller", {"steps": 40, **bounds}, ["kill"])
+    named = re.match(r"runs of more than (\d+) steps?, except some of (\d+) steps?; ", result.left_out)
+    assert named and int(named[2]) == int(named[1]) + 1
+    # The states after the last step that a search may take are not counted.
+    before, after = (lab.search("one controller", {"steps": int(steps) + 1}, ["kill"]).states for steps in named.groups())
+    assert result.ended_by == next(iter(bounds)) and before <= result.states < after
 
 
 def test_a_search_runs_under_the_learners_election(opened: Opened) -> None:

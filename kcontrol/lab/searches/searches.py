@@ -20,7 +20,7 @@ from kcontrol.lab.searches import spark_search
 from kcontrol.lab.support import arguments
 from kcontrol.search import memo_world, promises
 from kcontrol.search.promises import Promise
-from kcontrol.search.search import FOUND, NOTHING_LEFT, Budget, SearchResult, search_within
+from kcontrol.search.search import FOUND, NOTHING_LEFT, SECONDS, STATES, Budget, SearchResult, search_within
 from kcontrol.views import text
 from kcontrol.views.search_strip import OUTSIDE, SearchStrip, StripStep
 
@@ -49,6 +49,7 @@ class SearchOutcome:
 
     def __init__(self, result: SearchResult, promise: Promise, budget: Budget, world: World, place: str, seconds: float) -> None:
         self.states, self.ended_by, self.budget, self.seconds = result.states, result.ended_by, budget, seconds
+        self._depth = result.depth
         self.promise, self._faults = str(promise), world.settings.faults
         why = memo_world.why_plain(world)
         self.engine = f"plain engine{place}, because {why}" if why else f"quick engine{place}"
@@ -61,6 +62,8 @@ class SearchOutcome:
             return "longer runs, and other runs that are not shorter"
         others = [kind for kind in FAULTS if kind not in self._faults]
         said = [] if self.ended_by == NOTHING_LEFT else [f"runs of more than {self.budget.steps} steps"]
+        if self.ended_by in (STATES, SECONDS):
+            said = [f"runs of more than {text.counted(self._depth, 'step')}, except some of {text.counted(self._depth + 1, 'step')}"]
         said += [f"runs with more than {self._most_faults}, and faults of other kinds ({', '.join(others)})"]
         said += ["requests that arrive late"] if self._is_instant else []
         said += ["followers that fetch"] if not self._has_followers else []
