@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -57,13 +58,13 @@ class _First(msgspec.Struct):
 
 
 def journal_files(path: Path) -> list[Path]:
-    """Return [path] for a file, and for a folder the absolute paths of its files `*.jsonl`, sorted.
+    """Return [path] for a file, and for a folder the absolute paths of all files `*.jsonl` in it and below it, sorted.
 
     Raises UserError if the path does not exist, or the folder has no such file.
     """
     if path.is_file():
         return [path.resolve()]
-    found = sorted(path.resolve().glob(f"*{SUFFIX}")) if path.is_dir() else []
+    found = sorted(file for file in path.resolve().rglob(f"*{SUFFIX}") if file.is_file()) if path.is_dir() else []
     if not found:
         remedy = zip_files.advice(path, "a lab keeps one in the folder runs, beside the notebook")
         raise UserError(f"There is no journal in {path}: {remedy}.")
@@ -75,14 +76,19 @@ def journals_of(paths: Sequence[Path]) -> tuple[list[JournalOfRun], list[Refused
 
     Raises UserError for a path without a journal.
     """
-    files = sorted({file for path in paths for file in journal_files(path)})
-    found = [_opened(file) for file in files]
+    # The name of a run is the path of its file from the folder in `paths`, such as "anna/runs/20260131-093000-simulated".
+    names: dict[Path, str] = {}
+    for path in paths:
+        for file in journal_files(path):
+            root = path.resolve() if path.is_dir() else file.parent
+            names.setdefault(file, file.relative_to(root).as_posix().removesuffix(SUFFIX))
+    found = [_opened(file, names[file]) for file in sorted(names)]
     journals = _named([j for j in found if isinstance(j, JournalOfRun)])
     return sorted(journals, key=lambda j: j.run), [r for r in found if isinstance(r, Refused)]
 
 
-def _opened(path: Path) -> JournalOfRun | Refused:
-    """Return the journal that the first line of the file describes; a Refused if the file is unreadable or no journal.
+def _opened(path: Path, run: str) -> JournalOfRun | Refused:
+    """Return the journal of `run` that the file's first line describes; a Refused if the file is unreadable or no journal.
 
     A journal of a later version than this kcontrol is refused too.
     """
@@ -101,7 +107,7 @@ def _opened(path: Path) -> JournalOfRun | Refused:
     if not 1 <= version <= JOURNAL_VERSION:
         return Refused(path, f"{path} has journal version {version}; this kcontrol reads versions 1 to {JOURNAL_VERSION}.")
     measured = clock.of_world(str(first.fields.get("world", "simulated")))
-    return JournalOfRun(path, path.name.removesuffix(SUFFIX), version, measured, _began(path, measured, first.at_ms))
+    return JournalOfRun(path, run, version, measured, _began(path, measured, first.at_ms))
 
 
 def _began(path: Path, measured: clock.Clock, at_ms: int) -> datetime | None:
@@ -120,11 +126,11 @@ def in_time(journals: Sequence[JournalOfRun], since: datetime | None, until: dat
     return [j for j, began in known if (since is None or began >= since) and (until is None or began < until)]
 
 
-# Files with one name in several folders are one run if each is a copy or the beginning of the longest file.
+# Files with one name in several folders of a call are one run if each is a copy or the beginning of the longest file.
 def _named(journals: Iterable[JournalOfRun]) -> Iterable[JournalOfRun]:
     """Yield one journal per run; files with equal names are one run if each is the beginning of the longest.
 
-    Otherwise each different file is a run, named by its folder and file.
+    Otherwise each different file is a run, named by its folders and file.
     """
     by_name: dict[str, list[JournalOfRun]] = defaultdict(list)
     for journal in journals:
@@ -134,8 +140,12 @@ def _named(journals: Iterable[JournalOfRun]) -> Iterable[JournalOfRun]:
         if all(is_beginning(j.path, longest.path) for j in found):
             yield longest
         else:
-            # Otherwise the files are several runs, named by folder and file.
-            yield from (j._replace(run=f"{j.path.parent.name}/{j.run}") for j in _different(found))
+            # Otherwise the files are several runs, named by their paths from the innermost folder that holds all of them.
+            different = _different(found)
+            root = Path(os.path.commonpath([j.path.parent for j in different]))
+            for j in different:
+                folder = j.path.parent.relative_to(root).as_posix() if j.path.parent != root else root.name
+                yield j._replace(run=f"{folder}/{j.path.name.removesuffix(SUFFIX)}")
 
 
 def _different(found: Sequence[JournalOfRun]) -> list[JournalOfRun]:

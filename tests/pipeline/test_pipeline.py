@@ -135,6 +135,24 @@ def test_different_runs_of_one_name_have_their_folders_names(tmp_path: Path) -> 
     assert [journal.run for journal in found] == ["class 1/run", "class 2/run"]
 
 
+def test_runs_in_folders_of_a_class_have_the_names_of_their_learners(tmp_path: Path) -> None:
+    """The journals below a folder are read, and each run has the path from this folder, also a run that a neighbour has too."""
+    for number, place in enumerate(("anna/runs", "bert/runs", "cleo/runs/old", "."), 1):
+        (tmp_path / "class" / place).mkdir(parents=True, exist_ok=True)
+        Lab(min(number, 2), runs=None).save(tmp_path / "class" / place / "run.jsonl")
+    found, refused = journals_of([tmp_path / "class"])
+    assert [journal.run for journal in found] == ["anna/runs/run", "bert/runs/run", "cleo/runs/old/run", "run"] and refused == []
+
+
+def test_classes_with_learners_of_one_name_have_the_names_of_the_classes(tmp_path: Path) -> None:
+    """Two different runs with one path below two folders are named by these folders too."""
+    for number in (1, 2):
+        (tmp_path / f"class {number}" / "anna").mkdir(parents=True)
+        Lab(number, runs=None).save(tmp_path / f"class {number}" / "anna" / "run.jsonl")
+    found, _ = journals_of([tmp_path / "class 1", tmp_path / "class 2"])
+    assert [journal.run for journal in found] == ["class 1/anna/run", "class 2/anna/run"]
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [(b"\x00\xff", "not a journal"), (b"", "not a journal"), (b'{"kind":"act","at_ms":0,"fields":{}}\n', "not a journal"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import re
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,10 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+from kcontrol import Lab
 from kcontrol.cli import app
 from kcontrol.core.errors import UserError
-from kcontrol.spark import pipeline_report
+from kcontrol.spark import pipeline, pipeline_report
 from kcontrol.spark.logs import log_tables
 from kcontrol.spark.pipeline import MARK
 from kcontrol.spark.report.page import html_report
@@ -197,6 +199,32 @@ def test_tables_of_logs_give_a_report(tmp_path: Path, spark: Any) -> None:
             file, _, n = row["line"].rpartition(":")
             assert len((tmp_path / "logs" / file).read_text().splitlines()) >= int(n) >= 1
     assert found["offline"].inferred == len(found["offline"].rows)  # no line shows when a killed broker ended
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_the_report_of_a_class_tells_its_learners_apart(spark: Any, tmp_path: Path) -> None:
+    """Of twenty learners' folders with files of one name the page has a row per learner, and its numbers link to their rows."""
+    lab = Lab(brokers=2, topics={"t": [[1, 2]]}, runs=None).run().kill(1).run()
+    lab.save(tmp_path / "killed.jsonl")
+    Lab(brokers=2, topics={"t": [[1, 2]]}, runs=None).run().save(tmp_path / "quiet.jsonl")
+    names = [f"learner-{number:02}" for number in range(20)]
+    for number, name in enumerate(names):
+        (tmp_path / "class" / name / "runs").mkdir(parents=True)
+        shutil.copy(
+            tmp_path / ("quiet.jsonl" if number % 2 else "killed.jsonl"), tmp_path / "class" / name / "runs" / "run.jsonl"
+        )
+    assert pipeline.write_runs(spark, [tmp_path / "class"], tmp_path / "tables").runs == 20
+    pipeline_report.report(tmp_path / "tables", tmp_path / "page.html", Console(file=io.StringIO(), width=200))
+    text = (tmp_path / "page.html").read_text()
+    assert all(text.count(f"{name}/runs/run</th>") >= 1 for name in names)
+    expected = len(lab.tables.run_table("offline_windows"))
+    found = dict(counted(tmp_path / "tables")["offline"].counts())
+    assert {run: count for (run, _), count in found.items()} == {f"{name}/runs/run": expected for name in names[::2]}
+    page = Page(text)
+    assert {target for target, _ in page.links} <= {f"#{id}" for id in page.ids}
+    captions = {id: int(count) for id, count in re.findall(r'<span id="([^"]+)">[^<]*: (\d+)</span>', text)}
+    assert {target[1:]: int(words) for target, words in page.links if re.search(r"-r\d+-k\d+$", target)} == captions
 
 
 def test_many_runs_are_cut_in_the_terminal_only(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ class Runs:
         found: list[JournalOfRun] = []
         for place in filter(None, (self._examples, self._folder)):
             if place == self._examples or self._examples is None or _files(place):
-                journals, refused = journals_of([place])
+                journals, refused = journals_of(_files(place) or [place])  # not of folders below it
                 found += journals
                 for one in refused:
                     say(one.reason)
