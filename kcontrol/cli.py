@@ -184,7 +184,7 @@ def pipeline_runs(
     from kcontrol.spark import pipeline, pipeline_report
     from kcontrol.spark.redaction.stable_names import redaction_of
 
-    times = pipeline_report.time_of("--from", since), pipeline_report.time_of("--to", until)
+    times = pipeline_report.times_of(since, until)
     if not pipeline_report.runs(paths, out, typer.echo, pipeline.Chosen(*times, topic), master, redaction_of(redact)):
         raise typer.Exit(1)
 
@@ -238,7 +238,7 @@ def pipeline_logs(
     from kcontrol.spark import pipeline, pipeline_report
     from kcontrol.spark.redaction.stable_names import redaction_of
 
-    times = pipeline_report.time_of("--from", since), pipeline_report.time_of("--to", until)
+    times = pipeline_report.times_of(since, until)
     chosen = pipeline.Chosen(*times, topic)
     if available_now and not follow:
         raise UserError("--available-now belongs to --follow: write both.")
@@ -268,7 +268,7 @@ def pipeline_offsets(
     from kcontrol.spark import pipeline, pipeline_report
     from kcontrol.spark.redaction.stable_names import redaction_of
 
-    times = pipeline_report.time_of("--from", since), pipeline_report.time_of("--to", until)
+    times = pipeline_report.times_of(since, until)
     if not pipeline_report.offsets(paths, out, typer.echo, pipeline.Chosen(*times, topic), redaction_of(redact)):
         raise typer.Exit(1)
 

@@ -38,14 +38,14 @@ ROOM_LINES = {
     "lab/groups": 1_173,  # settings refused together or misspelt; codec and size of each batch of the offsets topic
     "lab/history": 737,  # kinds of elections by rule
     "lab/pictures": 216,
-    "lab/searches": 203,  # runs that the bound on states or seconds leaves out
+    "lab/searches": 205,  # runs that the bound on states or seconds leaves out
     "lab/support": 587,  # a learner's leader must be an assigned broker
     "lab/tables": 1_652,  # a broker that does not lead is one sentence
     "lab/sweeps": 590,  # a sweep prints why runs have failed
     "recordings": 1_636,
     "recordings/groups": 1_003,
     "search": 1_325,  # the depth that a search has searched whole
-    "spark": 924,  # an interrupted cell cancels Spark's jobs; ZIP files and the memory of executors are one sentence each
+    "spark": 979,  # refused topics, times and masters; folders that a refused call has created; journals of a class
     "spark/follow": 460,  # stable names in each round
     "spark/log_journal": 1_445,  # lines about elections, and what each release leaves out
     "spark/logs": 1_042,  # copies in other folders, closed folders, JSON of Docker; words of lists are no names

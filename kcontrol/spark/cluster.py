@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import time
 import zipfile
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 STANDALONE = "spark://"
+LOCAL = re.compile(r"local(\[([1-9][0-9]{0,3}|\*)\])?")
 LOOPBACK = "127.0.0.1"
 ANSWER_TIMEOUT_S, EXECUTOR_TIMEOUT_S, POLL_S = 5.0, 60.0, 0.02
 
@@ -22,13 +24,19 @@ class SparkProblem(UserError):
     """Spark is missing or does not start, or a Spark cluster cannot be used."""
 
 
-def check_master(master: str) -> None:
-    """Raise SparkProblem if `master` is not the address of a standalone master, or if no process accepts connections there."""
+def check_master(master: str, *, is_local_legal: bool = False) -> None:
+    """Raise SparkProblem if `master` is not the address of a standalone master, or if no process accepts connections there.
+
+    With `is_local_legal` Spark on this machine, such as "local[2]", is legal too.
+    """
+    if is_local_legal and LOCAL.fullmatch(master):
+        return
+    more = ", or local[N] for N cores of this machine, such as local[2]" if is_local_legal else ""
     host, _, port = master.removeprefix(STANDALONE).rpartition(":")
     if not master.startswith(STANDALONE) or not host or not port.isdecimal():
         raise SparkProblem(
-            f"{master!r} is not the address of a Spark master: write spark://HOST:PORT; for YARN and Kubernetes read "
-            "docs/spark-cluster.md."
+            f"{master!r} is not the address of a Spark master: write spark://HOST:PORT{more}; for YARN and Kubernetes "
+            "read docs/spark-cluster.md."
         )
     try:
         socket.create_connection((host.strip("[]"), int(port)), ANSWER_TIMEOUT_S).close()

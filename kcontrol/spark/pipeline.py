@@ -15,12 +15,12 @@ import errno
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kcontrol.core.errors import UserError
+from kcontrol.core.errors import UserError, listed
 from kcontrol.spark import spark_views
 from kcontrol.spark.gateway import loss
 from kcontrol.spark.redaction.journals import redacted, run_name
@@ -36,6 +36,20 @@ MARK, UNFINISHED, NEW, OLD = "_kcontrol.json", "_kcontrol.json.new", "_new", "_o
 REDACTED = "redacted"
 """The key of the redaction's mark in the file MARK: later runs must get stable names by the same kinds and key."""
 FORMAT = {"kcontrol": "tables of runs", "version": 1}
+
+TOPICS = """
+SELECT DISTINCT topic FROM (
+    SELECT explode(regexp_extract_all(fields, '/(?:brokers/topics|admin/delete_topics)/([A-Za-z0-9._-]+)', 1)) AS topic
+    FROM journal
+    UNION ALL
+    SELECT regexp_extract(get_json_object(fields, '$.subject'), '^(.+)-[0-9]+(?:@[0-9]+)?$', 1) FROM journal WHERE kind = 'change'
+    UNION ALL
+    SELECT explode(transform(map_keys(from_json(fields, 'completion_event STRUCT<offsets: MAP<STRING, STRING>>')
+           .completion_event.offsets), partition -> regexp_extract(partition, '^(.+)-[0-9]+$', 1)))
+    FROM journal WHERE kind = 'append'
+) WHERE topic <> ''
+"""
+"""The SQL query of the topics in the table `journal`: in paths of znodes, in transitions, and in committed offsets."""
 
 DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
 NO_FOLDER = "Mkdirs failed to create"
@@ -158,11 +172,12 @@ def _refusal(out: Path, reason: str) -> UserError:
 def claim(out: Path, tables: Sequence[str] = spark_views.TABLES, content: Mapping[str, Any] = FORMAT) -> None:
     """Create the folder `out` for `tables`; if it exists, undo the unfinished work of a killed process there.
 
-    A new folder gets `_kcontrol.json` with `content`. Raises UserError if `out` is a file or has other files.
+    A new folder gets `_kcontrol.json` with `content`. Raises UserError if `out` is a file, is below a file or has other files.
     """
-    if out.exists() and not out.is_dir():
-        raise UserError(f"{out} is a file: name a new or empty folder for the tables.")
     with sentences(out):
+        nearest = next(path for path in (out, *out.parents) if path.exists())
+        if not nearest.is_dir():
+            raise UserError(f"{nearest} is a file: name a new or empty folder for the tables.")
         out.mkdir(parents=True, exist_ok=True)
         held = sorted(path.name for path in out.iterdir() if path.name != UNFINISHED)
     if held and MARK not in held:
@@ -175,6 +190,27 @@ def claim(out: Path, tables: Sequence[str] = spark_views.TABLES, content: Mappin
         if MARK not in held:
             _write_mark(out, content)
         _repair(out, tables[0])
+
+
+@contextlib.contextmanager
+def claimed(out: Path, tables: Sequence[str] = spark_views.TABLES, content: Mapping[str, Any] = FORMAT) -> Iterator[None]:
+    """Claim the folder `out` for the `with` block; if the block raises before `out` has a table, remove what `claim` created."""
+    created = [path for path in (out, *out.parents) if not path.exists()]
+    with contextlib.ExitStack() as undo:
+        if not (out / MARK).exists():
+            undo.callback(_remove_created, out, created)
+        claim(out, tables, content)
+        yield
+        undo.pop_all()
+
+
+def _remove_created(out: Path, created: Sequence[Path]) -> None:
+    """Delete `_kcontrol.json` in `out` if the folder has nothing else, then the folders `created`, innermost first."""
+    with contextlib.suppress(OSError):
+        if [path.name for path in out.iterdir()] == [MARK]:
+            (out / MARK).unlink()
+        for path in created:
+            path.rmdir()
 
 
 def _mark(out: Path) -> dict[str, Any]:
@@ -242,7 +278,17 @@ def _write(
             table = table.unionByName(kept.drop("day"))
             days = days.unionByName(kept.selectExpr("run", "CAST(day AS STRING) AS day").distinct())  # Spark reads dates as DATE
         rows[name] = _write_table(spark, of_topic(table, topic).join(days, "run"), out / NEW / name, name)
+        if name == "journal" and topic is not None:
+            check_topic(topic, (row["topic"] for row in spark.sql(TOPICS).collect()), "No run")
     return rows
+
+
+def check_topic(topic: str, found: Iterable[str], none: str) -> None:
+    """Raise UserError, which lists the topics `found`, if `topic` is not among them; `none` is the subject, such as "No run"."""
+    names = sorted(found)
+    if topic not in names:
+        remedy = f"the topics found are {listed(names, 9)}" if names else "no topic was found, so leave out --topic"
+        raise UserError(f"{none} names the topic of --topic: {remedy}.")
 
 
 def of_topic(table: DataFrame, topic: str | None) -> DataFrame:

@@ -56,6 +56,17 @@ def time_of(option: str, value: str | None) -> datetime | None:
     return found
 
 
+def times_of(since: str | None, until: str | None) -> tuple[datetime | None, datetime | None]:
+    """Return the times in the values of --from and --to; None for an option without a value.
+
+    Raises UserError for a text that is no time, and for a --from that is not before --to.
+    """
+    begin, end = time_of("--from", since), time_of("--to", until)
+    if begin is not None and end is not None and begin >= end:
+        raise UserError(f"--from {since} is not before --to {until}: choose a --from before --to.")
+    return begin, end
+
+
 def runs(
     paths: Sequence[Path],
     out: Path,
@@ -71,14 +82,14 @@ def runs(
     _check(master)
     for path in paths:
         journal_files(path)
-    pipeline.claim(out)
-    pipeline.check_redaction(out, redact)
     begin = time.monotonic()
-    spark = spark_session(master or LOCAL)
-    try:
-        written = pipeline.write_runs(spark, paths, out, _progress(say, begin), chosen, redact)
-    finally:
-        stop_spark()
+    with pipeline.claimed(out):
+        pipeline.check_redaction(out, redact)
+        spark = spark_session(master or LOCAL)
+        try:
+            written = pipeline.write_runs(spark, paths, out, _progress(say, begin), chosen, redact)
+        finally:
+            stop_spark()
     for refused in written.refused:
         say(refused.reason)
     records = written.rows["journal"]
@@ -104,13 +115,13 @@ def logs(
     _check(master)
     if (out / log_tables.FOLLOW).exists():
         raise UserError(f"{out} has tables of --follow: add --follow, or name another folder.")
-    pipeline.claim(out, log_tables.ALL_TABLES, log_tables.FORMAT)
     begin = time.monotonic()
-    spark = spark_session(master or LOCAL)
-    try:
-        written = log_tables.write_logs(spark, paths, out, _steps(say, begin), chosen, of_runs=True, redact=redact)
-    finally:
-        stop_spark()
+    with pipeline.claimed(out, log_tables.ALL_TABLES, log_tables.FORMAT):
+        spark = spark_session(master or LOCAL)
+        try:
+            written = log_tables.write_logs(spark, paths, out, _steps(say, begin), chosen, of_runs=True, redact=redact)
+        finally:
+            stop_spark()
     for refused in written.refused:
         say(refused.reason)
     say(_lines_of(written, chosen) + per_second(written.lines, time.monotonic() - begin, "lines") + ".")
@@ -162,13 +173,13 @@ def offsets(paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen,
     `chosen` limits rows, `redact` replaces names, `say` prints a line. Raises UserError for wrong arguments.
     """
     segments(paths)
-    pipeline.claim(out, offset_tables.TABLES, offset_tables.FORMAT)
     begin = time.monotonic()
-    spark = spark_session()
-    try:
-        written = offset_tables.write_offsets(spark, paths, out, _steps(say, begin), chosen, redact)
-    finally:
-        stop_spark()
+    with pipeline.claimed(out, offset_tables.TABLES, offset_tables.FORMAT):
+        spark = spark_session()
+        try:
+            written = offset_tables.write_offsets(spark, paths, out, _steps(say, begin), chosen, redact)
+        finally:
+            stop_spark()
     for reason in written.refused:
         say(reason)
     rows = ", ".join(f"{count:,} in {name}" for name, count in written.rows.items())

@@ -30,6 +30,7 @@ from kcontrol.lab.sweeps import processes, scenarios
 from kcontrol.lab.sweeps.intervals import lower_rank, middle_value, proportion
 from kcontrol.lab.sweeps.sweep import Sweep
 from kcontrol.lab.sweeps.timed_run import Cell, Job, Outcome, Task, play
+from kcontrol.spark import cluster
 from kcontrol.views.group_state import partitions
 
 DEATHS, COMING = "random deaths", "consumers come and go"
@@ -57,6 +58,12 @@ def raising(assignment: list[int], isr: list[int], live: list[int]) -> int | Non
 def ending(assignment: list[int], isr: list[int], live: list[int]) -> int | None:
     if isr == [4] and not live:
         os.kill(os.getpid(), signal.SIGKILL)
+    return kafkas(assignment, isr, live)
+
+
+def leaving(assignment: list[int], isr: list[int], live: list[int]) -> int | None:
+    if isr == [4] and not live:
+        sys.exit(3)
     return kafkas(assignment, isr, live)
 
 
@@ -362,3 +369,28 @@ def test_the_command_refuses_an_illegal_value(option: str, value: str, sentence:
     with pytest.raises(UserError) as raised:
         CliRunner().invoke(app, ["sweep", DEATHS, option, value], catch_exceptions=False)
     assert str(raised.value) == sentence
+
+
+@pytest.mark.parametrize("master", ["foo", "yarn", "k8s://x", "local[x]", "local[2", "local[0]", "local[]", "", "spark://host"])
+def test_a_master_that_is_no_address_is_refused_before_the_folder_is_made(tmp_path: Path, master: str) -> None:
+    """A value of --master that is no address of Spark gives one sentence with the legal values, and no folder."""
+    done = CliRunner().invoke(app, ["sweep", DEATHS, "--runs", "1", "--master", master, "--out", str(tmp_path / "out")])
+    assert done.exit_code == 1 and isinstance(done.exception, UserError)
+    assert str(done.exception) == (
+        f"{master!r} is not the address of a Spark master: write spark://HOST:PORT, or local[N] for N cores of this machine, "
+        "such as local[2]; for YARN and Kubernetes read docs/spark-cluster.md."
+    )
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("master", ["local", "local[1]", "local[16]", "local[*]"])
+def test_spark_on_this_machine_is_a_legal_master(master: str) -> None:
+    """A sweep accepts Spark on this machine with a number of cores, or with all cores."""
+    cluster.check_master(master, is_local_legal=True)
+
+
+def test_a_rule_that_exits_fails_its_run_with_its_name() -> None:
+    """A rule that calls sys.exit fails the run with the name SystemExit; the other runs go on."""
+    found = outcomes(1, AROUND, leaving)
+    assert [outcome.task.number for outcome in found if outcome.failed] == [LOOPS_IN]
+    assert (found[1].failed or "").startswith("your function for the election offline failed: SystemExit: 3")

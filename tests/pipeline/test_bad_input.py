@@ -14,9 +14,8 @@ from typer.testing import CliRunner
 from kcontrol import Lab
 from kcontrol.cli import app
 from kcontrol.core.errors import UserError
-from kcontrol.spark import pipeline_report
-from kcontrol.spark.follow.followed_files import look
-from kcontrol.spark.logs.files import LONG, Damaged, LogFile, NoLog, examine, log_files
+from kcontrol.spark import pipeline, pipeline_report
+from kcontrol.spark.logs.files import LONG, Damaged, LogFile, examine
 from kcontrol.spark.offsets import offset_tables
 from kcontrol.spark.offsets.segments import Segment
 from kcontrol.spark.run_files import Refused, journals_of
@@ -47,6 +46,47 @@ def test_a_folder_of_zip_files_is_refused_with_the_remedy(tmp_path: Path, name: 
         (tmp_path / f"{number}.zip").write_bytes(b"PK\x03\x04rest")
     done = CliRunner().invoke(app, ["pipeline", name, str(tmp_path), "--out", str(tmp_path / "out")])
     assert str(done.exception) == f"{words} {tmp_path}: unpack the ZIP files 1.zip and 2.zip first."
+
+
+def test_a_folder_below_a_file_is_refused(tmp_path: Path) -> None:
+    """A value of --out below a file names this file and says that a folder is needed."""
+    (tmp_path / "x.jsonl").touch()
+    (tmp_path / "file").touch()
+    done = CliRunner().invoke(app, ["pipeline", "runs", str(tmp_path / "x.jsonl"), "--out", str(tmp_path / "file" / "out")])
+    assert str(done.exception) == f"{tmp_path / 'file'} is a file: name a new or empty folder for the tables."
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("name", "file"), [("runs", "x.jsonl"), ("logs", "x.log")])
+def test_a_refused_call_leaves_no_folder(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, file: str
+) -> None:
+    """A foreign journal and a binary log are refused, and the folders that the call has created are removed."""
+    monkeypatch.setattr(pipeline_report, "stop_spark", lambda: None)
+    (tmp_path / file).write_bytes(bytes(range(8)) * 99)
+    done = CliRunner().invoke(app, ["pipeline", name, str(tmp_path / file), "--out", str(tmp_path / "new" / "out")])
+    assert done.exit_code == 1 and isinstance(done.exception, UserError)
+    assert [path.name for path in tmp_path.iterdir()] == [file]
+
+
+def test_a_refused_call_leaves_what_was_there(tmp_path: Path) -> None:
+    """A folder that existed before a refused call stays, with its mark if an earlier call has written the mark."""
+    with pytest.raises(UserError), pipeline.claimed(tmp_path):
+        raise UserError("No.")
+    assert list(tmp_path.iterdir()) == []
+    pipeline.claim(tmp_path)
+    with pytest.raises(UserError), pipeline.claimed(tmp_path):
+        raise UserError("No.")
+    assert [path.name for path in tmp_path.iterdir()] == [pipeline.MARK]
+
+
+@pytest.mark.parametrize("name", ["runs", "logs", "offsets"])
+def test_limits_that_no_time_meets_are_refused(tmp_path: Path, name: str) -> None:
+    """A --from that is not before --to gives one sentence with both values, before a file is read."""
+    limits = "--from", "2026-02-01", "--to", "2026-02-01"
+    done = CliRunner().invoke(app, ["pipeline", name, str(tmp_path), "--out", str(tmp_path / "out"), *limits])
+    assert done.exit_code == 1 and isinstance(done.exception, UserError)
+    assert str(done.exception) == "--from 2026-02-01 is not before --to 2026-02-01: choose a --from before --to."
 
 
 def test_a_segment_that_is_a_zip_file_is_refused(tmp_path: Path) -> None:

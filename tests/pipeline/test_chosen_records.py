@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from kcontrol import Lab
 from kcontrol.cli import app
 from kcontrol.core.errors import UserError
-from kcontrol.spark import pipeline_report
+from kcontrol.spark import pipeline, pipeline_report
 from kcontrol.spark.logs import log_tables
 from kcontrol.spark.logs.chosen_records import is_chosen
 from kcontrol.spark.pipeline import ALL, MARK, Chosen
@@ -96,3 +98,39 @@ def test_the_command_passes_time_and_topic_on(tmp_path: Path, monkeypatch: pytes
     assert given[0][3] == Chosen(EIGHT, NINE, "orders")
     refused = CliRunner().invoke(app, [*command, "--to", "noon"])
     assert refused.exit_code == 1 and "--to 'noon' is not a time" in str(refused.exception) and len(given) == 1
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("topic", ["order", "no such topic!", ""])
+def test_a_topic_that_no_line_names_is_refused(spark: Any, tmp_path: Path, topic: str) -> None:
+    """If no line names the topic, the sentence lists the topics of the lines, also those outside of the chosen time."""
+    log, out = tmp_path / "server.log", tmp_path / "out"
+    log.write_text("\n".join(LINES) + "\n")
+    with pytest.raises(UserError) as raised:
+        log_tables.write_logs(spark, [log], out, chosen=Chosen(EIGHT, None, topic))
+    assert str(raised.value) == "No line names the topic of --topic: the topics found are orders and payments."
+    assert [path.name for path in out.iterdir()] == [MARK]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_topic_that_no_run_names_is_refused(spark: Any, tmp_path: Path) -> None:
+    """If no run names the topic, the sentence lists the topics of the runs, and the tables of an earlier call stay."""
+    journal, out = tmp_path / "run.jsonl", tmp_path / "out"
+    Lab(topics={"t.x-1": [[1, 2]], "u": [[1]]}, runs=None).run().save(journal)
+    with pytest.raises(UserError) as raised:
+        pipeline.write_runs(spark, [journal], out, chosen=Chosen(topic="t.x"))
+    assert str(raised.value) == "No run names the topic of --topic: the topics found are t.x-1 and u."
+    assert [path.name for path in out.iterdir()] == [MARK]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_committed_topic_without_a_znode_is_found(spark: Any) -> None:
+    """The topics of runs include those of committed offsets and of transitions, with dots and dashes in their names."""
+    offsets = {"event": "OffsetsStored", "offsets": {"pay-1.x-0": {"offset": 7, "metadata": ""}}}
+    fields = {"append": {"completion_event": offsets}, "change": {"subject": "a-b-12@3"}, "group": {"subject": "no-1"}}
+    rows = [(kind, json.dumps(values)) for kind, values in fields.items()]
+    spark.createDataFrame(rows, "kind STRING, fields STRING").createOrReplaceTempView("journal")
+    assert sorted(row["topic"] for row in spark.sql(pipeline.TOPICS).collect()) == ["a-b", "pay-1.x"]

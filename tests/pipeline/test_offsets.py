@@ -16,7 +16,7 @@ from kcontrol.spark import pipeline_report
 from kcontrol.spark.offsets import offset_tables
 from kcontrol.spark.offsets.offset_tables import write_offsets
 from kcontrol.spark.offsets.segments import Segment, rows
-from kcontrol.spark.pipeline import Chosen
+from kcontrol.spark.pipeline import MARK, Chosen
 from tests.pipeline.log_rows import Row, rows_of
 from tests.pipeline.segment_files import batch, commit, group, marker
 
@@ -139,6 +139,16 @@ def test_times_and_a_topic_choose_rows(logs: Path, spark: Any, tmp_path: Path) -
         written = write_offsets(spark, [logs], tmp_path / "out", chosen=chosen)
         assert (written.rows["commits"], written.rows["group_metadata"], written.rows["rejected"]) == (*counts, 1)
         assert [len(rows_of(tmp_path / "out", name)) for name in offset_tables.TABLES] == list(written.rows.values())
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_topic_that_no_record_names_is_refused(logs: Path, spark: Any, tmp_path: Path) -> None:
+    """If no committed offset is of the topic, the sentence lists the topics of the offsets, and no table is written."""
+    with pytest.raises(UserError) as raised:
+        write_offsets(spark, [logs], tmp_path / "out", chosen=Chosen(topic="u"))
+    assert str(raised.value) == "No record names the topic of --topic: the topics found are t and u-1."
+    assert [path.name for path in (tmp_path / "out").iterdir()] == [MARK]
 
 
 @pytest.mark.spark

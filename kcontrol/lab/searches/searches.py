@@ -63,7 +63,9 @@ class SearchOutcome:
         others = [kind for kind in FAULTS if kind not in self._faults]
         said = [] if self.ended_by == NOTHING_LEFT else [f"runs of more than {self.budget.steps} steps"]
         if self.ended_by in (STATES, SECONDS):
-            said = [f"runs of more than {text.counted(self._depth, 'step')}, except some of {text.counted(self._depth + 1, 'step')}"]
+            said = [
+                f"runs of more than {text.counted(self._depth, 'step')}, except some of {text.counted(self._depth + 1, 'step')}"
+            ]
         said += [f"runs with more than {self._most_faults}, and faults of other kinds ({', '.join(others)})"]
         said += ["requests that arrive late"] if self._is_instant else []
         said += ["followers that fetch"] if not self._has_followers else []

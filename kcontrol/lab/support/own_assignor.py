@@ -46,7 +46,7 @@ def called(name: str, assignor: Assignor, *given: Any) -> Any:
     """
     try:
         return assignor(*given)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UserError(f"The assignor {name!r} raised {learner_errors.with_line(error)}.") from None
 
 

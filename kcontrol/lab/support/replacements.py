@@ -172,7 +172,7 @@ def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def guarded(*arguments: Any) -> Any:
         try:
             return function(*arguments)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             reason = str(error) if isinstance(error, WrongAnswer) else learner_errors.with_line(error)
             raise RuleFailed(f"your function for {name} failed: {reason}") from error
 

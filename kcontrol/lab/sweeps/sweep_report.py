@@ -5,6 +5,7 @@ The command reports its progress. With --out it writes the printed table and the
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import time
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from kcontrol.core.errors import UserError
 from kcontrol.lab.sweeps import sweep
 from kcontrol.lab.sweeps.timed_run import Job
 from kcontrol.spark import pipeline
+from kcontrol.spark.cluster import check_master
 from kcontrol.spark.gateway import spark_session, stop_spark
 from kcontrol.views.text import counted
 
@@ -53,21 +55,22 @@ def run(asked: Asked, out: Path | None, master: str | None, say: Say) -> bool:
     cells = sweep.cells(*(_values(name, getattr(asked, name)) for name in SETTINGS))
     job = Job(asked.scenario, asked.release, asked.seed, assignor=asked.assignor)
     sweep.check(job, cells, asked.runs, sweep.SECONDS)
-    if out is not None:
-        # A folder that holds other files is an error.
-        _claim(out)
-    begin_s = time.monotonic()
-    spark = spark_session(master) if master is not None else None
-    try:
-        found = sweep.play(job, cells, asked.runs, sweep.SECONDS, spark, _progress(say, begin_s))
-    finally:
-        if spark is not None:
-            stop_spark()
-    say(found.cells.to_string(index=False, float_format="{:.4g}".format))
-    for sentence in found.failures():
-        say(sentence)
-    if out is not None:
-        _write(found, out)
+    if master is not None:
+        check_master(master, is_local_legal=True)
+    # A folder that holds other files is an error.
+    with _claimed(out) if out is not None else contextlib.nullcontext():
+        begin_s = time.monotonic()
+        spark = spark_session(master) if master is not None else None
+        try:
+            found = sweep.play(job, cells, asked.runs, sweep.SECONDS, spark, _progress(say, begin_s))
+        finally:
+            if spark is not None:
+                stop_spark()
+        say(found.cells.to_string(index=False, float_format="{:.4g}".format))
+        for sentence in found.failures():
+            say(sentence)
+        if out is not None:
+            _write(found, out)
     return found.failed.empty
 
 
@@ -96,14 +99,14 @@ def _progress(say: Say, begin_s: float) -> sweep.Report:
     return report
 
 
-def _claim(out: Path) -> None:
-    """Create the folder `out` if it is missing, and mark it as a folder for the tables of a sweep.
+def _claimed(out: Path) -> contextlib.AbstractContextManager[None]:
+    """Mark the folder `out`, created if missing, as a folder for the tables of a sweep, unless the `with` block raises.
 
     Raises UserError if `out` has files of another kind, or if pyarrow is not installed.
     """
     if importlib.util.find_spec("pyarrow") is None:
         raise UserError("--out writes Parquet files with pyarrow, which is not installed: run ./run lab without --light.")
-    pipeline.claim(out, list(sweep.TABLES), FORMAT)
+    return pipeline.claimed(out, list(sweep.TABLES), FORMAT)
 
 
 def _write(found: sweep.Sweep, out: Path) -> None:

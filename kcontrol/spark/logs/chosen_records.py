@@ -28,13 +28,18 @@ def is_chosen(chosen: Chosen) -> Column:
     if chosen.until is not None:
         found &= sql.coalesce(local < _time(chosen.until), sql.lit(False))
     if chosen.topic is not None:
-        topics = sql.concat(*_topics())
+        topics = topics_of_record()
         found &= (sql.size(topics) == 0) | sql.array_contains(topics, chosen.topic)
     return found
 
 
 def _time(time: datetime) -> Column:
     return sql.lit(time.isoformat()).cast("timestamp_ntz")
+
+
+def topics_of_record() -> Column:
+    """Return a column with the array of the topics that the facts of a log record name."""
+    return sql.concat(*_topics())
 
 
 def _topics() -> Iterator[Column]:

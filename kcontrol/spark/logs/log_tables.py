@@ -26,13 +26,12 @@ from kcontrol.spark.log_journal.evidence import PUBLIC
 from kcontrol.spark.log_journal.evidence import write_tables as write_run_tables
 from kcontrol.spark.log_journal.fact_lines import logs_of
 from kcontrol.spark.log_journal.to_journal import to_journal
-from kcontrol.spark.logs.chosen_records import is_chosen
-from kcontrol.spark.logs.files import LogFile, NoLog, examine, group_of, log_files
-from kcontrol.spark.logs.layouts import unwrapped_record
+from kcontrol.spark.logs.chosen_records import is_chosen, topics_of_record
+from kcontrol.spark.logs.files import LogFile, NoLog, examine, log_files
 from kcontrol.spark.logs.records import parsed
 from kcontrol.spark.logs.redaction import Names, redacted
 from kcontrol.spark.logs.zones import ZONES, Start, zones
-from kcontrol.spark.pipeline import ALL, NEW, Chosen, claim, publish, sentences
+from kcontrol.spark.pipeline import ALL, NEW, Chosen, check_topic, claim, publish, sentences
 from kcontrol.spark.redaction.stable_names import Redaction
 from kcontrol.spark.sources import literal
 
@@ -107,6 +106,9 @@ def write_logs(
         with small_partitions(spark, files):
             parsed(spark, files).write.parquet(str(out / NEW / "parsed"))
         rows = spark.read.parquet(literal(out / NEW / "parsed"))
+        if chosen.topic is not None:
+            topics = rows.select(sql.explode(topics_of_record()).alias("topic")).distinct().collect()
+            check_topic(chosen.topic, (row["topic"] for row in topics), "No line")
         written, names_of_runs = write_tables(spark, rows, files, refused, sizes, out / NEW, report, chosen, of_runs=of_runs)
         publish(out, (*TABLES, *names_of_runs))
     return written

@@ -23,7 +23,7 @@ from kcontrol.core.errors import UserError
 from kcontrol.spark.logs.redaction import root_of
 from kcontrol.spark.offsets.redacted_rows import redacted, shown_path
 from kcontrol.spark.offsets.segments import Row, Segment, rows, segments
-from kcontrol.spark.pipeline import ALL, NEW, Chosen, claim, of_topic, publish, sentences
+from kcontrol.spark.pipeline import ALL, NEW, Chosen, check_topic, claim, of_topic, publish, sentences
 from kcontrol.spark.redaction.stable_names import Redaction
 from kcontrol.spark.run_files import UNKNOWN_DAY
 from kcontrol.spark.sources import literal
@@ -112,6 +112,9 @@ def write_offsets(
         spark.createDataFrame(parsed, PARSED, verifySchema=False).write.parquet(str(out / NEW / "parsed"))
         table = spark.read.parquet(literal(out / NEW / "parsed"))
         records, markers, refused = _checked(table, pairs)
+        if chosen.topic is not None:
+            topics = table.select(sql.regexp_extract("fields.partition", "^(.+)-[0-9]+$", 1).alias("topic")).where("topic <> ''")
+            check_topic(chosen.topic, (row["topic"] for row in topics.distinct().collect()), "No record")
         report("writing tables")
         placed = _with_time(_with_transactions(table))
         counts = {name: _write_table(spark, placed, name, out / NEW / name, chosen) for name in TABLES}
