@@ -4,11 +4,28 @@ import errno
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
+from typer.exceptions import TyperException
 
 from kcontrol.core.errors import UserError
+
+
+class OneSentence(TyperCommand):
+    """A command whose errors about arguments are a UserError: one sentence and the exit status 1."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments into `ctx`. Raises UserError for missing, unknown and illegal arguments."""
+        try:
+            return super().parse_args(ctx, args)
+        except TyperException as problem:
+            # The name of an option with an illegal value is in the longer text only.
+            words = problem.format_message() if isinstance(problem, typer.BadParameter) else str(problem)
+            remedy = f"run {ctx.command_path} --help for its arguments, its options and their values"
+            raise UserError(f"{' '.join(words.split()).rstrip('.')}: {remedy}.") from None
+
 
 app = typer.Typer(
     help="Open, pause, rewind, branch and break Kafka's control plane.",
@@ -167,7 +184,7 @@ def _require_address(zookeeper: str) -> None:
         raise UserError("The address of a ZooKeeper is missing: add --zookeeper host:port, or set KCONTROL_ZOOKEEPER.")
 
 
-@pipeline.command("runs")
+@pipeline.command("runs", cls=OneSentence)
 def pipeline_runs(
     paths: Annotated[list[Path], typer.Argument(help="Journals, or folders of journals.", show_default=False)],
     out: Annotated[Path, typer.Option("--out", help="A new folder, or the folder of an earlier call.", show_default=False)],
@@ -189,7 +206,7 @@ def pipeline_runs(
         raise typer.Exit(1)
 
 
-@app.command("sweep")
+@app.command("sweep", cls=OneSentence)
 def play_sweep(
     scenario: Annotated[
         str, typer.Argument(help="rolling restart, random deaths, or consumers come and go.", show_default=False)
@@ -217,7 +234,7 @@ def play_sweep(
         raise typer.Exit(1)
 
 
-@pipeline.command("logs")
+@pipeline.command("logs", cls=OneSentence)
 def pipeline_logs(
     paths: Annotated[list[Path], typer.Argument(help="Broker logs, or folders of logs.", show_default=False)],
     out: Annotated[Path, typer.Option("--out", help="A new folder, or the folder of an earlier call.", show_default=False)],
@@ -251,7 +268,7 @@ def pipeline_logs(
         raise typer.Exit(1)
 
 
-@pipeline.command("offsets")
+@pipeline.command("offsets", cls=OneSentence)
 def pipeline_offsets(
     paths: Annotated[list[Path], typer.Argument(help="Segments of __consumer_offsets, or folders of them.", show_default=False)],
     out: Annotated[Path, typer.Option("--out", help="A new folder, or the folder of an earlier call.", show_default=False)],
@@ -273,7 +290,7 @@ def pipeline_offsets(
         raise typer.Exit(1)
 
 
-@pipeline.command("report")
+@pipeline.command("report", cls=OneSentence)
 def pipeline_report_page(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of tables of runs or logs.", show_default=False)],
     out: Annotated[Path, typer.Option("--out", metavar="PAGE", help="The page, such as report.html.", show_default=False)],

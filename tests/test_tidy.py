@@ -32,7 +32,7 @@ ROOM_LINES = {
     "group": 2_456,
     "install": 762,
     "journal": 951,  # longer names of parameters
-    "kcontrol": 350,  # the option --redact of three commands
+    "kcontrol": 360,  # wrong arguments of the pipeline and of sweep are one sentence
     "lab": 1_807,  # the source of a replaceable rule; wrong runs, pictures, commits and arguments are one sentence
     "lab/exercises": 1_243,  # a slow or busy machine gives an answer more time, and its scenarios are played before this time
     "lab/groups": 1_173,  # settings refused together or misspelt; codec and size of each batch of the offsets topic

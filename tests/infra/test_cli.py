@@ -90,6 +90,27 @@ def test_an_unknown_command() -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("command", "arguments", "words"),
+    [
+        ("pipeline runs", ["x"], "Missing option '--out'"),
+        ("pipeline logs", ["--out", "x"], "Missing argument 'paths'"),
+        ("pipeline offsets", ["x", "--out", "x", "--foo"], "No such option: --foo"),
+        ("pipeline report", ["x", "y", "--out", "x"], "Got unexpected extra argument(s) (y)"),
+        (
+            "sweep",
+            ["random deaths", "--seed", "x"],
+            "Invalid value for '--seed': Input should be a valid integer, unable to parse string as an integer",
+        ),
+    ],
+)
+def test_a_wrong_use_of_the_pipeline_or_of_sweep(command: str, arguments: list[str], words: str) -> None:
+    """Missing, unknown and illegal arguments are one sentence that names the help of the command."""
+    done = kcontrol(*command.split(), *arguments)
+    assert_one_sentence(done)
+    assert done.stderr == f"kcontrol: {words}: run kcontrol {command} --help for its arguments, its options and their values.\n"
+
+
 @pytest.mark.zookeeper
 def test_start_and_get() -> None:
     """`zk start` prints where it serves, `zk get -s` reads there, and Ctrl-C ends it in order."""
