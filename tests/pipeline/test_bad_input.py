@@ -15,7 +15,8 @@ from kcontrol import Lab
 from kcontrol.cli import app
 from kcontrol.core.errors import UserError
 from kcontrol.spark import pipeline, pipeline_report
-from kcontrol.spark.logs.files import LONG, Damaged, LogFile, examine
+from kcontrol.spark.follow.followed_files import look
+from kcontrol.spark.logs.files import LONG, Damaged, LogFile, NoLog, examine, log_files
 from kcontrol.spark.offsets import offset_tables
 from kcontrol.spark.offsets.segments import Segment
 from kcontrol.spark.run_files import Refused, journals_of

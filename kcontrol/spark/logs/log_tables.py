@@ -27,7 +27,8 @@ from kcontrol.spark.log_journal.evidence import write_tables as write_run_tables
 from kcontrol.spark.log_journal.fact_lines import logs_of
 from kcontrol.spark.log_journal.to_journal import to_journal
 from kcontrol.spark.logs.chosen_records import is_chosen, topics_of_record
-from kcontrol.spark.logs.files import LogFile, NoLog, examine, log_files
+from kcontrol.spark.logs.files import LogFile, NoLog, examine, group_of, log_files
+from kcontrol.spark.logs.layouts import unwrapped_record
 from kcontrol.spark.logs.records import parsed
 from kcontrol.spark.logs.redaction import Names, redacted
 from kcontrol.spark.logs.zones import ZONES, Start, zones
