@@ -11,7 +11,7 @@ from kcontrol.views.group_strip import COLOURS, STRIP_STYLE, on_bar
 from kcontrol.views.still_picture import MARGIN, STYLE, label, shortened
 
 NAME, BOX, STEP, HEIGHT, ROW, TOP, MOST = 132, 54, 60, 28, 78, 64, 12
-SIGNS = {"tombstone": "\u2715"}
+SIGNS, NO_KEY = {"tombstone": "\u2715"}, "no key"
 
 
 class Square(NamedTuple):
@@ -21,7 +21,7 @@ class Square(NamedTuple):
     value: str
     # The offset of the record in the log, as text.
     offset: str
-    # True: a later record of the log has this key, so compaction drops this record, and the square is pale.
+    # True: a later record of the log has this key, or there is no key, so compaction drops this record, and the square is pale.
     is_faded: bool = False
     # The words after the value, such as ", in a gzip batch of 130 bytes"; "" for a record that is in no compressed batch.
     batch: str = ""
@@ -72,7 +72,7 @@ class OffsetsTopicPicture:
         """
         # The last records, and the first keys.
         shown, keys = self.squares[-MOST:], self.keys[:MOST]
-        width = MARGIN + NAME + max(5, len(shown), len(keys)) * STEP + MARGIN
+        width = max(560, MARGIN + NAME + max(5, len(shown), len(keys)) * STEP + MARGIN)
         parts = [label(MARGIN, 24, self.title, "ink", 14)]
         earlier = f", {len(self.squares) - len(shown)} earlier" if len(shown) < len(self.squares) else ""
         parts += _names(TOP, f"log{self._at}", text.counted(len(self.squares), "record") + earlier)
@@ -85,10 +85,10 @@ class OffsetsTopicPicture:
             parts += _names(top, name, text.counted(len(held), "key"))
             for place, key in enumerate(keys):
                 parts += self._square(MARGIN + NAME + place * STEP, top, key, held.get(key))
-        legend = "pale: a later record has its key, so compaction drops it \u00b7 \u2715: tombstone \u00b7 dashed: absent"
+        why = "a later record has its key" + ", or it has no key" * any(square.key == NO_KEY for square in self.squares)
+        legend = f"pale: {why}, so compaction drops it \u00b7 \u2715: tombstone \u00b7 dashed: absent"
         height = TOP + 3 * ROW + 10
         parts.append(label(MARGIN, height - 10, legend, "dim", 11))
-        width = max(width, 560)
         size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
         name = escape(text.clean(" ".join(repr(self).split()), 900), quote=True)
         return (

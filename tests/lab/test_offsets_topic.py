@@ -261,3 +261,44 @@ def test_a_commit_that_timed_out_is_in_the_log() -> None:
     cache, load = rows(lab)
     assert lab.state["consumers"]["anna"]["error"] == "REQUEST_TIMED_OUT"
     assert (cache["billing t-0"], load["billing t-0"]) == ("offset 4200", "offset 4300")
+
+
+def damaged(opened: Opened, release: str, **more: Any) -> Lab:
+    """A log with a group's offset, and after it a record without a key, which a producer has sent."""
+    return billing(opened, release, **more).produce("__consumer_offsets-0", "odd").run()
+
+
+@pytest.mark.parametrize(("release", "found"), [("0.9", "billing t-0: offset 7"), ("2.8", "nothing")])
+def test_a_record_without_a_key_is_shown(opened: Opened, release: str, found: str) -> None:
+    """Table and picture have the record's text, that the cleaner drops the record, and what a load finds, which ends there."""
+    lab = damaged(opened, release)
+    last = lab.tables.offsets_topic().iloc[-1]
+    assert last[["kind", "value", "value_bytes", "compaction"]].tolist() == ["no key", "text 'odd'", 3, "drops: no key"]
+    assert last[["key_version", "value_version", "group", "partition", "key_bytes"]].isna().all()
+    *_, record, cache, load = repr(lab.offsets_topic()).splitlines()
+    assert record.endswith(" no key: text 'odd', which compaction drops") and "billing t-0: offset 7" in cache
+    assert load == f"a load now finds: {found}" and "or it has no key" in lab.offsets_topic().svg()
+    with pytest.raises(UserError, match="has no key and no fields; its value is the text 'odd'"):
+        lab.tables.offsets_topic(offset=last.name)
+    # The load of the next coordinator finds what the picture has said.
+    lab.kill(2).run()
+    assert repr(lab.offsets_topic()).splitlines()[-2] == f"cache of broker 1: {found}"
+
+
+def test_the_cleaner_drops_what_the_table_says(opened: Opened) -> None:
+    """A cleaning of the closed segments removes each record whose row says that compaction drops the record."""
+    lab = opened(1, topics={"__consumer_offsets": [[1]]}, consumers={"a": "g"}, config={"offsets.topic.segment.bytes": 400})
+    lab.run(alive=True)
+    for offset in range(4):
+        lab.produce("__consumer_offsets-0", f"odd {offset}").run().commit("a", "t-0", offset).run()
+    before = lab.tables.offsets_topic()
+    kept = set(lab.disks.clean(1).tables.offsets_topic().index)
+    assert set(before.index[before.compaction == "keeps"]) <= kept
+    *closed, active = before.index[before.compaction == "drops: no key"]
+    assert set(closed).isdisjoint(kept) and active in kept
+
+
+def test_a_recording_is_compared_with_a_damaged_log() -> None:
+    """A record without a key is no entry of the log that a recording of coordinators has."""
+    lab = Lab.play("2.8.2/group/leader-leaves", runs=None).produce("__consumer_offsets-0", "odd").run()
+    assert repr(lab.compare(Lab.open("2.8.2/group/leader-leaves"))).startswith("No difference")

@@ -1,5 +1,7 @@
 """The records of a partition of `__consumer_offsets`: as a table, field by field, and what compaction keeps of them.
 
+A record without a key comes from a producer, never from a coordinator: the cleaner drops the record, and a load fails at it.
+
 Read next: `group_loading.read_batch`, which reads these records at an election.
 
 Source: Cleaner.cleanInto, shouldRetainRecord of LogCleaner.scala (0.9, 2.8).
@@ -15,9 +17,10 @@ import pandas as pd
 
 from kcontrol.batches.record_batch import CODECS
 from kcontrol.broker import log_segments
+from kcontrol.broker.log_segments import StoredRecord, base_offset_of, data_of, key_of
 from kcontrol.core.effects import LogBatch
 from kcontrol.core.errors import UserError
-from kcontrol.core.model import TopicPartition
+from kcontrol.core.model import LogRecord, TopicPartition
 from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
 from kcontrol.group.group_loading import Loaded, read_batch
 from kcontrol.group.group_rules import group_rules
@@ -27,12 +30,12 @@ from kcontrol.lab.groups import decoded_bytes
 from kcontrol.lab.support import arguments
 from kcontrol.lab.tables import journal_tables
 from kcontrol.views import group_state, text
-from kcontrol.views.offsets_topic_picture import OffsetsTopicPicture, Square
+from kcontrol.views.offsets_topic_picture import NO_KEY, OffsetsTopicPicture, Square
 
 State = Mapping[str, Any]
 GROUP_VERSION = 2
-RECORDS = {"kind": "string", "key_version": "int64", "value_version": "Int64", "group": "string", "partition": "string",
-           "value": "string", "key_bytes": "int64", "value_bytes": "Int64", "codec": "string", "batch": "int64",
+RECORDS = {"kind": "string", "key_version": "Int64", "value_version": "Int64", "group": "string", "partition": "string",
+           "value": "string", "key_bytes": "Int64", "value_bytes": "Int64", "codec": "string", "batch": "int64",
            "batch_bytes": "int64", "compaction": "string"}  # fmt: skip
 KEEPS, KEEPS_FOR_A_WHILE = "keeps", "keeps for delete.retention.ms"
 
@@ -45,7 +48,7 @@ class PartitionLog(NamedTuple):
 
     partition: str
     broker: int | None
-    records: tuple[OffsetsTopicRecord, ...]
+    records: tuple[StoredRecord, ...]
     high_watermark: int
     end_offset: int
 
@@ -88,7 +91,10 @@ def _logs(state: State) -> list[PartitionLog]:
     return of_brokers + [PartitionLog(name, None, records, len(records), len(records)) for name, records in recorded.items()]
 
 
-def _record(held: Mapping[str, Any]) -> OffsetsTopicRecord:
+def _record(held: Mapping[str, Any]) -> StoredRecord:
+    # The journal has a record that a producer sent without a key as its value alone.
+    if "key" not in held:
+        return LogRecord(held["offset"], held["leader_epoch"], held["value"])
     data = None if held["data"] is None else bytes.fromhex(held["data"])
     key, codec = bytes.fromhex(held["key"]), held.get("codec", 0)
     return OffsetsTopicRecord(held["offset"], held["leader_epoch"], key, data, held["base_offset"], codec=codec)
@@ -127,28 +133,35 @@ def table(state: State, release: str, partition: str | None, offset: int | None)
         raise UserError(
             f"{found.partition} has no record {arguments.shown(offset)}; it has {text.listed(map(str, records), 50)}."
         )
-    record, kind = records[offset], _kind(records[offset].key)
-    parts = {"key": decoded_bytes.decode(f"{kind}_key", record.key)}
-    if record.data is not None:
-        parts["value"] = decoded_bytes.decode(f"{kind}_value", record.data)
+    record = records[offset]
+    kind, key, data = _kind(record), key_of(record), data_of(record)
+    if key is None:
+        raise UserError(f"Record {offset} of {found.partition} has no key and no fields; its value is the {_value(record)}.")
+    parts = {"key": decoded_bytes.decode(f"{kind}_key", key)}
+    if data is not None:
+        parts["value"] = decoded_bytes.decode(f"{kind}_value", data)
     return pd.concat(parts, names=["part", "field"])
 
 
-def _kind(key: bytes) -> str:
+def _kind(record: StoredRecord) -> str:
+    key = key_of(record)
+    if key is None:
+        return NO_KEY
     return "group" if int.from_bytes(key[:2], "big", signed=True) == GROUP_VERSION else "offset"
 
 
-def _row(record: OffsetsTopicRecord) -> dict[str, Any]:
-    kind = _kind(record.key)
-    version, key = decode(f"{kind}_key", record.key)
-    row = {"kind": kind, "key_version": version, "group": key["group"], "key_bytes": len(record.key), "value": _value(record)}
-    row["partition"] = str(TopicPartition(key["topic"], key["partition"])) if kind == "offset" else None
-    if record.data is None:
-        return row | {"value_version": None, "value_bytes": None}
-    return row | {"value_version": int.from_bytes(record.data[:2], "big"), "value_bytes": len(record.data)}
+def _row(record: StoredRecord) -> dict[str, Any]:
+    kind, key, data = _kind(record), key_of(record), data_of(record)
+    row: dict[str, Any] = {"kind": kind, "value": _value(record), "value_bytes": None if data is None else len(data)}
+    if key is None:
+        return row
+    version, fields = decode(f"{kind}_key", key)
+    row |= {"key_version": version, "group": fields["group"], "key_bytes": len(key)}
+    row["partition"] = str(TopicPartition(fields["topic"], fields["partition"])) if kind == "offset" else None
+    return row | {"value_version": None if data is None else int.from_bytes(data[:2], "big")}
 
 
-def _batches(records: Sequence[OffsetsTopicRecord], release: str) -> dict[int, dict[str, Any]]:
+def _batches(records: Sequence[StoredRecord], release: str) -> dict[int, dict[str, Any]]:
     """Return the columns `codec`, `batch` (its first offset) and `batch_bytes` of each record by offset.
 
     Up to 0.10.2 each record that is not compressed is a message of its own, and so its own batch.
@@ -164,10 +177,13 @@ def _batches(records: Sequence[OffsetsTopicRecord], release: str) -> dict[int, d
     return found
 
 
-def _value(record: OffsetsTopicRecord) -> str:
-    if record.data is None:
+def _value(record: StoredRecord) -> str:
+    kind, data = _kind(record), data_of(record)
+    if data is None:
         return "tombstone"
-    fields = decode(f"{_kind(record.key)}_value", record.data)[1]
+    if kind == NO_KEY:
+        return f"text {text.clean(repr(record.value), 100)}"
+    fields = decode(f"{kind}_value", data)[1]
     return f"offset {fields['offset']}" if "offset" in fields else _group(fields["generation"], len(fields["members"]))
 
 
@@ -178,17 +194,23 @@ def _group(generation: int, members: int) -> str:
 # ---------------------------------------------------------------- compaction
 
 
-def compact(records: Sequence[OffsetsTopicRecord], *, keeps_tombstones: bool = True) -> tuple[OffsetsTopicRecord, ...]:
+def compact(records: Sequence[StoredRecord], *, keeps_tombstones: bool = True) -> tuple[StoredRecord, ...]:
     """Return the last record of each key, in the order of the log; tombstones only if `keeps_tombstones`.
 
     Source: shouldRetainRecord of LogCleaner.scala (2.8).
     """
-    last = {record.key: record.offset for record in records}
-    kept = (record for record in records if last[record.key] == record.offset)
-    return tuple(record for record in kept if keeps_tombstones or record.data is not None)
+    last = _last(records)
+    kept = (record for record in records if last[record.offset] == record.offset)
+    return tuple(record for record in kept if keeps_tombstones or data_of(record) is not None)
 
 
-def _compaction(records: Sequence[OffsetsTopicRecord]) -> dict[int, str]:
+def _last(records: Sequence[StoredRecord]) -> dict[int, int | None]:
+    """Return the offset of the last record with the key of each record, by the record's offset; None without a key."""
+    last = {key_of(record): record.offset for record in records}
+    return {record.offset: None if (key := key_of(record)) is None else last[key] for record in records}
+
+
+def _compaction(records: Sequence[StoredRecord]) -> dict[int, str]:
     """Return the effect of compaction on each record, by the record's offset: "keeps", or "drops: 7 has its key".
 
     Here 7 is the offset of the last record with this key.
@@ -196,14 +218,14 @@ def _compaction(records: Sequence[OffsetsTopicRecord]) -> dict[int, str]:
     # This is what the cleaner would keep of a log whose segments are all closed; the cleaner itself (`broker/log_cleaner.py`)
     # never cleans the active segment. It removes a last tombstone once it is older than `delete.retention.ms` (24 h), so that a
     # reader of the log has this time to see the tombstone.
-    last = {record.key: record.offset for record in records}
-    return {record.offset: _fate(record, last[record.key]) for record in records}
+    last = _last(records)
+    return {record.offset: _fate(record, last[record.offset]) for record in records}
 
 
-def _fate(record: OffsetsTopicRecord, last: int) -> str:
+def _fate(record: StoredRecord, last: int | None) -> str:
     if record.offset != last:
-        return f"drops: {last} has its key"
-    return KEEPS if record.data is not None else KEEPS_FOR_A_WHILE
+        return f"drops: {NO_KEY if last is None else f'{last} has its key'}"
+    return KEEPS if data_of(record) is not None else KEEPS_FOR_A_WHILE
 
 
 # ---------------------------------------------------------------- the picture: log, cache, load
@@ -216,11 +238,9 @@ def picture(state: State, release: str, partition: str | None, now_ms: int) -> O
     """
     # Without `partition` it is the first partition with a record. The release decides how far a load reads the log.
     found = log(state, partition)
-    last = {record.key: record.offset for record in found.records}
-    names = {record.key: _name(record.key) for record in found.records}
-    batches = _batches(found.records, release)
+    last, batches = _last(found.records), _batches(found.records, release)
     squares = [
-        Square(names[r.key], _value(r), str(r.offset), is_faded=last[r.key] != r.offset, batch=_compressed(batches[r.offset]))
+        Square(_name(r), _value(r), str(r.offset), is_faded=last[r.offset] != r.offset, batch=_compressed(batches[r.offset]))
         for r in found.records
     ]
     title = f"{found.partition} at {now_ms:,} ms, Kafka {release}"
@@ -234,8 +254,11 @@ def _compressed(batch: Mapping[str, Any]) -> str:
     return "" if batch["codec"] == CODECS[0] else f", in a {batch['codec']} batch of {batch['batch_bytes']} bytes"
 
 
-def _name(key: bytes) -> str:
-    fields = decode(f"{_kind(key)}_key", key)[1]
+def _name(record: StoredRecord) -> str:
+    key = key_of(record)
+    if key is None:
+        return NO_KEY
+    fields = decode(f"{_kind(record)}_key", key)[1]
     if "topic" not in fields:
         return str(fields["group"])
     return f"{fields['group']} {TopicPartition(fields['topic'], fields['partition'])}"
@@ -263,8 +286,13 @@ def _load(found: PartitionLog, release: str) -> dict[str, str]:
     loaded, rules = Loaded(), group_rules(release)
     # The release decides whether a load reads the log to its end or to the high watermark.
     end = found.high_watermark if rules.loads_up_to == "high watermark" else found.end_offset
-    for record in (record for record in found.records if record.offset < end):
-        read_batch(loaded, LogBatch(record.base_offset, ((record.key, record.data),), record.producer_id))
+    try:
+        for record in (record for record in found.records if record.offset < end):
+            pair, producer_id = (key_of(record), data_of(record)), getattr(record, "producer_id", None)
+            read_batch(loaded, LogBatch(base_offset_of(record), (pair,), producer_id))
+    # A record that cannot be read ends the load; before 0.10.1 the offsets before it stay (`partition_elected`).
+    except ValueError:
+        loaded = Loaded(offsets={} if rules.offsets_need_group else loaded.offsets)
     groups = {name: _group(group.generation, len(group.members)) for name, group in loaded.groups.items() if group is not None}
     offsets = {
         f"{name} {tp}": f"offset {stored.value.offset}"

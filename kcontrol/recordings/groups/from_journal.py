@@ -140,7 +140,8 @@ def _appended(record: Record) -> Iterator[tuple[bytes, bytes | None]]:
         for key, value in record.fields["batch"]["records"]:
             yield bytes_of(key), None if value is None else bytes_of(value)
     elif record.kind == "log_append" and record.fields["partition"].startswith(f"{OFFSETS_TOPIC}-"):
-        for entry in record.fields["records"]:
+        # A record without a key, which a producer has sent, is no entry: no coordinator writes one.
+        for entry in (each for each in record.fields["records"] if "key" in each):
             yield bytes.fromhex(entry["key"]), None if entry["data"] is None else bytes.fromhex(entry["data"])
 
 
