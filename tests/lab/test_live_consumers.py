@@ -331,6 +331,8 @@ def test_the_offsets_topic_is_named_where_it_is_missing(opened: Opened) -> None:
         ({"consumers": THREE}, {"until": "12 s"}, "alive=True"),
         ({"consumers": THREE}, {"until": "12 hours", "alive": True}, "12 hours"),
         ({"consumers": THREE}, {"until": "12 hours", "alive": True}, "a duration such as '12 s'"),
+        ({"consumers": THREE}, {"until": "99999999999999999999 s", "alive": True}, "at most 2147483 s"),
+        ({"consumers": THREE}, {"until": f"{'9' * 5_000} ms", "alive": True}, "at most 2147483647 ms"),
     ],
 )
 def test_runs_that_are_none(opened: Opened, settings: Mapping[str, Any], arguments: Mapping[str, Any], says: str) -> None:
@@ -339,6 +341,35 @@ def test_runs_that_are_none(opened: Opened, settings: Mapping[str, Any], argumen
     with pytest.raises(UserError) as problem:
         lab.run(**arguments)
     assert says in refusal(problem)
+
+
+@pytest.mark.parametrize("release", ["0.9", "2.8"])
+def test_a_group_that_cannot_be_stored_ends_the_run(opened: Opened, release: str) -> None:
+    """The store fails as long as a replica is frozen: one sentence names the group and a duration, and the records stay."""
+    lab = opened(release=release, consumers=THREE, topics=TOPICS).run(alive=True)
+    lab.freeze(3).group.leave("anna").run()
+    before = len(lab.records)
+    with pytest.raises(UserError) as problem:
+        lab.run(alive=True)
+    assert refusal(problem).startswith("Group billing has not come to rest") and 'lab.run("60 s", alive=True)' in refusal(problem)
+    assert len(lab.records) > before + 100 and len(lab.tables.rebalances()) > 5
+    agrees(lab)
+
+
+def test_a_group_whose_records_are_too_large_ends_the_run(opened: Opened) -> None:
+    """A store that fails at once, because it is larger than a segment, ends the run after a number of rebalances."""
+    lab = opened(1, consumers=THREE, topics={"__consumer_offsets": [[1]]}, config={"offsets.topic.segment.bytes": 100})
+    with pytest.raises(UserError) as problem:
+        lab.run(alive=True)
+    assert "131 rebalances have begun" in refusal(problem)
+
+
+def test_a_long_pause_is_waited_for(opened: Opened) -> None:
+    """A run without a duration goes on until a consumer resumes, also after the time in which a group must come to rest."""
+    times = {"session.timeout.ms": 6_000, "max.poll.interval.ms": 10_000}
+    lab = opened(consumers={name: {"group.id": "g"} | times for name in THREE}, topics=TOPICS).run(alive=True)
+    lab.group.freeze("bert", 60_000).run(alive=True)
+    assert lab._world.now_ms > 60_000 and lab.state["consumers"]["bert"]["condition"] == "polling"
 
 
 # ---------------------------------------------------------------- coordinators

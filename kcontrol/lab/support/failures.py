@@ -12,6 +12,7 @@ from kcontrol.core.effects import SessionExpired
 from kcontrol.core.errors import UserError
 from kcontrol.journal.journal import Record
 from kcontrol.lab.support import replacements
+from kcontrol.lab.support.unrest import UnrestWatch
 from kcontrol.zookeeper.port import ConnectionLoss
 
 if TYPE_CHECKING:
@@ -32,7 +33,9 @@ class FailureWatch:
     handlers fail repeatedly, None if there is none.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, unrest: UnrestWatch | None = None) -> None:
+        # Ends a run of consumers in which a group does not come to rest; None for other runs.
+        self._unrest = unrest
         # None until the handler of one kind of event has failed twice on one broker, in any two steps; then the broker of the
         # last failure of any handler.
         self.repeating: int | None = None
@@ -43,6 +46,8 @@ class FailureWatch:
 
         Raises UserError if a learner's function raised, after 20 handler errors, or after 3 lost connections in successive steps.
         """
+        if self._unrest is not None:
+            self._unrest.watch(step)
         if not any(record.kind == "connection_loss" for record in step):
             self._seen["connection_loss"] = 0
         # Failures of handlers count in the whole run, lost connections in successive steps.

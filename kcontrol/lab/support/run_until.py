@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from kcontrol.broker import events as broker_events
+from kcontrol.broker.broker_configs import LARGEST_INT
 from kcontrol.cluster.world import World
 from kcontrol.core import events
 from kcontrol.core.errors import UserError
@@ -19,6 +20,7 @@ from kcontrol.journal.journal import Record
 from kcontrol.views import folded_state, text
 
 QUIET = "quiet"
+DIGITS = 20  # of a duration
 ELECTED = "a controller is elected"
 _NAMED = vars(broker_events) | vars(events) | {event.__name__: event for event in THREADS}
 _CLASSES = {name: value for name, value in _NAMED.items() if isinstance(value, type) and issubclass(value, events.Event)}
@@ -87,13 +89,14 @@ def _controller(state: folded_state.State) -> int | None:
     return ruler[0] if ruler and str(ruler[0]) in state["nodes"] else None
 
 
-DURATION = re.compile(r"(\d+) ?(ms|s)")
+DURATION = re.compile(r"([0-9]+) ?(ms|s)")
 
 
 def end_ms(world: World, until: object, alive: bool) -> int | None:
     """Return the virtual time, in ms, after the duration `until`, such as "12 s", from now; None for any other `until`.
 
-    Raises UserError for `alive` (consumers act by themselves) without simulated consumers, and for a duration without `alive`.
+    Raises UserError for `alive` (consumers act by themselves) without simulated consumers, and for a duration without `alive` or
+    above LARGEST_INT ms.
     """
     said = DURATION.fullmatch(until) if isinstance(until, str) else None
     # Consumers that are alive send requests by themselves.
@@ -103,7 +106,17 @@ def end_ms(world: World, until: object, alive: bool) -> int | None:
         )
     if said and not alive:
         raise UserError(f"A lab runs for a duration only with its consumers: use lab.run({until!r}, alive=True).")
-    return world.now_ms + int(said[1]) * (1000 if said[2] == "s" else 1) if said else None
+    return world.now_ms + _duration_ms(*said.groups()) if said else None
+
+
+def _duration_ms(number: str, unit: str) -> int:
+    """Return a duration in ms; `unit` is "s" or "ms". Raises UserError for a duration above LARGEST_INT ms."""
+    per_unit = 1000 if unit == "s" else 1
+    # A text with more digits is too large, and no number for Python either.
+    if len(number) > DIGITS or int(number) * per_unit > LARGEST_INT:
+        shown = text.clean(number, 30)
+        raise UserError(f"A lab cannot run for {shown} {unit}: a duration is at most {LARGEST_INT // per_unit} {unit}.")
+    return int(number) * per_unit
 
 
 def goal(until: str | Callable[[Any], object]) -> Goal:
