@@ -14,7 +14,7 @@ from kcontrol.cluster.consumer_state import FROZEN
 from kcontrol.cluster.sessions import OPEN
 from kcontrol.core.errors import listed
 from kcontrol.core.model import TopicPartition
-from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
+from kcontrol.group.coordinator_partition import OFFSETS_TOPIC, partition_for
 
 if TYPE_CHECKING:
     from kcontrol.cluster.world import World
@@ -151,10 +151,15 @@ def ask(world: World, name: str, *request: object) -> str:
 
 def no_coordinator(world: World, group: str) -> str:
     """Return why no reachable broker is the coordinator of the group. Call it only if this is so."""
-    known = {tp.topic for process in world.processes.values() for tp in process.driver.broker.metadata}
-    if world.processes and OFFSETS_TOPIC not in known:
+    known = {tp for p in world.processes.values() for tp in p.driver.broker.metadata if tp.topic == OFFSETS_TOPIC}
+    many = consumer_clients.config(world.settings).partitions
+    own = TopicPartition(OFFSETS_TOPIC, partition_for(group, many))
+    if world.processes and not known:
         remedy = "let a consumer send FindCoordinator to one, which creates the topic"
         return f"Group {group} has no coordinator, because no broker knows a topic {OFFSETS_TOPIC}: {remedy}"
+    if world.processes and own not in known:
+        reason = f"no broker knows a partition {own}; the brokers count with offsets.topic.num.partitions {many}"
+        return f"Group {group} has no coordinator, because {reason}: create {OFFSETS_TOPIC} with {many} partitions"
     return f"Group {group} has no coordinator that can be reached: start or resume a broker, then run the cluster"
 
 

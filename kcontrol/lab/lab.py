@@ -136,7 +136,7 @@ class Lab(Operations):
         runs = None if runs is None else arguments.path(runs, "runs")
         data, purgatory = arguments.flag(data, "data"), arguments.flag(purgatory, "purgatory")
         settings = requested_settings.settings(
-            brokers, release, seed, {} if config is None else config, changed, data, consumers, purgatory
+            brokers, release, seed, {} if config is None else config, changed, data, consumers, purgatory, assigned
         )
         opened = open_world.open_world(settings, "zookeeper" if zookeeper else world, zookeeper, otherwise)
         self._take(opened.world, opened.world.kind, opened.closing, runs)

@@ -394,3 +394,50 @@ def test_a_consumer_finds_its_coordinator(opened: Opened) -> None:
     early = opened(consumers=THREE).group.find_coordinator("anna", 3)
     assert early.state["consumers"]["anna"]["error"] == "COORDINATOR_NOT_AVAILABLE"
     agrees(lab)
+
+
+# ---------------------------------------------------------------- the offsets topic of a lab
+
+
+def of_offsets(partitions: int) -> dict[str, Any]:
+    """Return the topics of a lab whose offsets topic has this number of partitions."""
+    return {"t": [[1]], "__consumer_offsets": [[1]] * partitions}
+
+
+def test_groups_are_spread_over_the_topics_partitions(opened: Opened) -> None:
+    """Without the setting a lab counts the partitions that `topics` gives the offsets topic, also after a restart."""
+    groups = {name: name for name in ("g1", "g2", "g3", "g4")}
+    lab = opened(1, topics=of_offsets(5), consumers=groups).run(alive=True)
+    logs, found = lab.state["logs"]["1"], lab.tables.coordinators()["groups"].to_dict()
+    assert {tp: len(groups) for tp, groups in found.items()} == {tp: min(1, len(logs[tp]["records"])) for tp in found}
+    lab.kill(1).run().start(1).run()
+    assert lab.tables.coordinators()["groups"].to_dict() == found
+
+
+@pytest.mark.parametrize("asked", [1, 3])
+def test_two_numbers_of_partitions_are_refused(opened: Opened, asked: int) -> None:
+    """A setting that contradicts `topics` is refused with both numbers; an equal number is legal."""
+    with pytest.raises(UserError) as problem:
+        opened(1, topics=of_offsets(5), consumers=THREE, config={"offsets.topic.num.partitions": asked})
+    assert f"offsets.topic.num.partitions is {asked}, but topics has 5" in refusal(problem)
+    opened(1, topics=of_offsets(asked), consumers=THREE, config={"offsets.topic.num.partitions": asked})
+
+
+def test_a_missing_partition_of_the_offsets_topic_is_named(opened: Opened) -> None:
+    """If a group's partition does not exist, the sentence names the partition and the setting."""
+    lab = opened(1, consumers={"a": "g1"}, config={"offsets.topic.num.partitions": 7})
+    lab.create_topic("__consumer_offsets", [[1]]).run()
+    with pytest.raises(UserError) as problem:
+        lab.group.join("a")
+    assert "__consumer_offsets-1" in refusal(problem) and "num.partitions 7" in refusal(problem)
+
+
+@pytest.mark.parametrize("release", ["0.9", "2.8"])
+def test_a_segment_that_no_topic_can_have(opened: Opened, release: str) -> None:
+    """Kafka's brokers take a segment of 1 byte, but its topics take 14 at least, so a lab takes 14 at least."""
+    with pytest.raises(UserError) as problem:
+        opened(1, release, consumers=THREE, config={"offsets.topic.segment.bytes": 13})
+    assert "whole numbers from 14 to 2147483647" in refusal(problem) and "a broker of Kafka also takes 1 to 13" in refusal(
+        problem
+    )
+    opened(3, release, topics=TOPICS, consumers=THREE, config={"offsets.topic.segment.bytes": 14})

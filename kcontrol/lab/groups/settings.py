@@ -17,6 +17,7 @@ from kcontrol.cluster.run_settings import Settings
 from kcontrol.core.errors import UserError
 from kcontrol.core.releases import is_since, value_in_force
 from kcontrol.group.context import CONFIGS, MINUTE_MS, GroupConfig
+from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
 from kcontrol.lab.support import arguments
 from kcontrol.lab.tables import journal_tables
 
@@ -47,7 +48,7 @@ USED = {
     "metadata_max": Used("how long the metadata text of a committed offset may be, in characters"),
     "retention_ms": Used("how long a committed offset is kept", least=1, unit=MINUTE_MS),
     "check_interval_ms": Used("how often the coordinator looks for expired offsets", "as the timer of each coordinator", least=1),
-    "partitions": Used("how many partitions the offsets topic has", "yes; 1 in a lab with consumers, unless set",
+    "partitions": Used("how many partitions the offsets topic has", "yes; in a lab with consumers as in topics, else 1",
                        least=1),
     "replication_factor": Used("how many replicas the offsets topic gets", "where FindCoordinator creates the topic", least=1,
                                most=LARGEST_SHORT),
@@ -55,7 +56,8 @@ USED = {
     "required_acks": Used("which acks a write of the coordinator asks for; -1 is the whole ISR", least=-1,
                           most=LARGEST_SHORT),
     "load_buffer_size": Used("how many bytes a load reads at once", "yes; a batch is read whole", least=1),
-    "segment_bytes": Used("how large a segment of the offsets topic becomes", "as the topic's segment.bytes, if set", least=1),
+    "segment_bytes": Used("how large a segment of the offsets topic becomes", "as the topic's segment.bytes, if set", least=14,
+                          beyond="; a broker of Kafka also takes 1 to 13, but then it cannot create the topic"),
     "min_session_timeout_ms": Used("the least session timeout that a member may ask for"),
     "max_session_timeout_ms": Used("the greatest session timeout that a member may ask for"),
     "initial_delay_ms": Used("how long the first rebalance of an Empty group waits for more members", since="0.11.0"),
@@ -110,6 +112,22 @@ def group_config(release: str, config: Mapping[str, Any]) -> dict[str, int]:
     if found:
         _check_acks(GroupConfig.of(release, **found))
     return found
+
+
+def with_topics(config: dict[str, int], topics: Mapping[str, Any]) -> dict[str, int]:
+    """Return the settings `config` with the number of partitions that `topics` gives the offsets topic.
+
+    Raises UserError if `config` has another number.
+    """
+    replicas = topics.get(OFFSETS_TOPIC)
+    many = len(replicas) if isinstance(replicas, list | tuple | Mapping) else 0
+    chosen, name = config.get("partitions", many or 1), CONFIGS["partitions"][0]
+    if many and chosen != many:
+        raise UserError(
+            f"{name} is {chosen}, but topics has {many} for {OFFSETS_TOPIC}: leave out {name}, or list {chosen} partitions."
+        )
+    # The lab's default, 1, is in no dict.
+    return config if many <= 1 else config | {"partitions": many}
 
 
 def _check_acks(config: GroupConfig) -> None:

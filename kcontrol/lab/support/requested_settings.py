@@ -96,6 +96,7 @@ def settings(
     data: bool = False,
     consumers: Mapping[str, Any] | None = None,
     purgatory: bool = False,
+    topics: Mapping[str, Any] = {},
 ) -> Settings:
     """Return the settings of a run from the arguments of Lab with these names.
 
@@ -115,6 +116,8 @@ def settings(
             chosen = chosen.with_setting(key, value, release)
         faults = (*FAULTS, "consumer") if groups else FAULTS
         ids, coordinators = _ids(brokers), group_settings.group_config(release, of_groups)
+        if groups:
+            coordinators = group_settings.with_topics(coordinators, topics)
         found = Settings(
             release,
             ids,
