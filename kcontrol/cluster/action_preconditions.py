@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from kcontrol.broker.broker_configs import LARGEST_INT
 from kcontrol.cluster import admin_actions, consumer_clients, data_plane, delivery
 from kcontrol.cluster.consumer_state import FROZEN
 from kcontrol.cluster.sessions import OPEN
@@ -176,8 +177,8 @@ def find_coordinator(world: World, name: str, broker: int) -> str:
 
 
 def freeze_consumer(world: World, name: str, *ms: object) -> str:
-    if ms and ms[0] is not None and not consumer_clients.is_number(ms[0], 1):
-        return f"A consumer can be frozen for a whole number of milliseconds from 1 on, not for {ms[0]!r}"
+    if ms and ms[0] is not None and not consumer_clients.is_number(ms[0], 1, LARGEST_INT):
+        return f"A consumer can be frozen for a whole number of milliseconds from 1 on, at most {LARGEST_INT}, not for {ms[0]!r}"
     return _consumer(world, name) or f"Consumer {name} is frozen already: resume it with ('resume_consumer', {name!r})"
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kcontrol.broker.broker_configs import LARGEST_INT
 from kcontrol.broker.context import BrokerContext
 from kcontrol.cluster import admin_actions, consumer_protocol
 from kcontrol.cluster.consumer_configs import INSTANCE_ID, SESSION_MS, ConsumerConfig
@@ -33,7 +34,7 @@ RESTART, POLL_TIMEOUT = "restart", "poll timeout"
 
 
 NOT_AVAILABLE = "COORDINATOR_NOT_AVAILABLE"
-LARGEST_LONG = 2**63 - 1
+LARGEST_SHORT, LARGEST_LONG = 2**15 - 1, 2**63 - 1
 
 
 class FindCoordinatorResult(NamedTuple):
@@ -131,9 +132,14 @@ def can_ask(world: World, name: Any, request: object, broker: object = None) -> 
     return can_send(world, consumer, broker)
 
 
-def is_number(value: object, minimum: int = 0) -> bool:
-    """Return whether an argument of an action is an int (no bool) that is not below `minimum`."""
-    return isinstance(value, int) and not isinstance(value, bool) and value >= minimum
+def is_number(value: object, minimum: int = 0, maximum: int = LARGEST_LONG) -> bool:
+    """Return whether an argument of an action is an int (no bool) from `minimum` to `maximum`."""
+    return isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= maximum
+
+
+def is_string(value: object) -> bool:
+    """Return whether a value can be a string of Kafka's protocol: text of at most LARGEST_SHORT bytes of UTF-8."""
+    return isinstance(value, str) and len(value.encode()) <= LARGEST_SHORT
 
 
 def can_send(world: World, consumer: Consumer, broker: Any = None) -> bool:
@@ -159,10 +165,11 @@ def can_commit(world: World, name: str, partition: str, offset: Any, metadata: A
     """Return whether the consumer `name` exists and can send a request now (`can_send`).
 
     Raises ValueError if `partition` is not written as "t-0", if `offset` is no int from 0 to LARGEST_LONG, or if `metadata` is
-    not text.
+    not text. Topic and metadata have at most LARGEST_SHORT bytes, and the partition's number is at most LARGEST_INT.
     """
-    TopicPartition.parse(partition)
-    if not isinstance(metadata, str) or not is_number(offset) or offset > LARGEST_LONG:
+    tp = TopicPartition.parse(partition)
+    is_written = str(tp) == partition and is_string(tp.topic) and 0 <= tp.partition <= LARGEST_INT
+    if not is_written or not is_string(metadata) or not is_number(offset):
         raise ValueError
     return can_ask(world, name, "join")
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kcontrol.broker.broker_configs import LARGEST_INT
 from kcontrol.cluster.consumer_clients import POLL_TIMEOUT, can_send, consumer_config, has_poll_timeout, is_number
 from kcontrol.cluster.consumer_configs import HEARTBEAT_MS, POLL_MS
 from kcontrol.cluster.consumer_state import CLOSED, COMPLETING, FROZEN, STABLE, STUCK, UNREADABLE, Consumer
@@ -58,9 +59,9 @@ class Due(NamedTuple):
 def can_wait(world: World, ms: object) -> bool:
     """Return whether the action "wait" is possible: it needs an in-memory ZooKeeper, with which time is virtual.
 
-    Raises ValueError if `ms` is no int from 1 on.
+    Raises ValueError if `ms` is no int from 1 to LARGEST_INT.
     """
-    if not is_number(ms, 1):
+    if not is_number(ms, 1, LARGEST_INT):
         raise ValueError
     return world.is_simulated
 

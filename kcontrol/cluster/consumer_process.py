@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kcontrol.broker.broker_configs import LARGEST_INT
 from kcontrol.cluster.consumer_clients import is_consumer, is_number, note
 from kcontrol.cluster.consumer_state import FROZEN, POLLING, STUCK
 
@@ -14,9 +15,10 @@ if TYPE_CHECKING:
 def can_freeze(world: World, name: str, for_ms: object = None) -> bool:
     """Return whether there is a consumer `name`, its process is not frozen, and `for_ms` is legal.
 
-    `for_ms` is the length of the freeze, an int from 1 on, or None for a freeze without a given end.
+    `for_ms` is the length of the freeze, an int from 1 to LARGEST_INT, or None for a freeze without a given end.
     """
-    return (for_ms is None or is_number(for_ms, 1)) and is_consumer(world, name) and world.consumers[name].condition != FROZEN
+    is_legal = for_ms is None or is_number(for_ms, 1, LARGEST_INT)
+    return is_legal and is_consumer(world, name) and world.consumers[name].condition != FROZEN
 
 
 def freeze(world: World, name: str, for_ms: int | None = None) -> None:

@@ -5,7 +5,6 @@ Each command but `zk.get` returns the lab, and raises UserError for an action th
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from kcontrol.cluster.consumer_clients import POLL_TIMEOUT, RESTART, coordinator
@@ -304,8 +303,7 @@ class Group(Namespace[LabT]):
         if not partitions:
             raise UserError('Name the partitions to delete the offsets of, as in lab.group.delete_offsets("billing", "t-0").')
         for partition in partitions:
-            if not re.fullmatch(r".+-\d+", arguments.words(partition, "A partition", "t-0")):
-                raise UserError(f"{arguments.shown(partition)} is no partition: name it as in 't-0'.")
+            arguments.partition(partition)
         # The errors in the response are GROUP_SUBSCRIBED_TO_TOPIC for each partition of a topic that a member subscribes to,
         # GROUP_ID_NOT_FOUND, UNKNOWN_TOPIC_OR_PARTITION, and NON_EMPTY_GROUP for a group with members that is no consumer
         # group.
@@ -316,6 +314,6 @@ class Group(Namespace[LabT]):
 
         `about` has the group, and for OffsetDelete the partitions too.
         """
-        arguments.words(group, "A group", "billing")
+        arguments.string(group, "A group", "billing")
         chosen = coordinator(self._lab._world, group) if broker is None else broker
         return self._lab._act("group_request", chosen, api, about)

@@ -5,7 +5,6 @@ No time passes during an operation; `Lab.run` lets time pass.
 
 from __future__ import annotations
 
-import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
@@ -114,13 +113,11 @@ class Operations(Run):
 
         `offset`, from 0 to 2**63 - 1, is the next offset that the consumer reads.
         """
-        if not re.fullmatch(r".+-\d+", arguments.words(partition, "A partition", "t-0")):
-            raise UserError(f"{arguments.shown(partition)} is no partition: name it as in 't-0'.")
+        arguments.partition(partition)
         # Consumers of Kafka refuse a negative offset too. Source: OffsetAndMetadata.java (2.8).
         if not 0 <= arguments.whole(offset, "An offset") <= LARGEST_LONG:
             raise UserError(f"An offset is a whole number from 0 to {LARGEST_LONG}, not {offset}.")
-        if not isinstance(metadata, str):
-            raise UserError(f"The metadata of an offset must be text, such as 'batch 7', not {arguments.shown(metadata)}.")
+        arguments.string(metadata, "The metadata of an offset", "batch 7")
         return self._act("commit", name, partition, offset, *((metadata,) if metadata else ()))
 
     # ---------------------------------------------------------------- commands of an operator

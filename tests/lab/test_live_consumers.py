@@ -291,7 +291,12 @@ NOT_POSSIBLE: list[tuple[tuple[Any, ...], str]] = [
     (("freeze_consumer", "dora"), "anna, bert and cleo"),
     (("freeze_consumer", "anna", 0), "from 1 on"),
     (("resume_consumer", "anna"), "freeze it first"),
+    (("freeze_consumer", "anna", 2**31), "at most 2147483647"),
     (("wait", -1), "does not have the form"),
+    (("wait", 2**31), "does not have the form"),
+    (("commit", "anna", "t-00", 5), "does not have the form"),
+    (("commit", "anna", "t-2147483648", 5), "does not have the form"),
+    (("commit", "anna", "t-0", 5, "é" * 16_384), "does not have the form"),
 ]
 
 
@@ -441,3 +446,38 @@ def test_a_segment_that_no_topic_can_have(opened: Opened, release: str) -> None:
         problem
     )
     opened(3, release, topics=TOPICS, consumers=THREE, config={"offsets.topic.segment.bytes": 14})
+
+
+# ---------------------------------------------------------------- values that do not fit the fields of Kafka's protocol
+
+
+TOO_LARGE: list[tuple[Callable[[Lab], Any], str]] = [
+    (lambda lab: lab.commit("anna", "t-99999999999", 5), "a number from 0 to 2147483647"),
+    (lambda lab: lab.commit("anna", f"t-{'9' * 5_000}", 5), "a number from 0 to 2147483647"),
+    (lambda lab: lab.commit("anna", "t-00", 5), "without leading zeros"),
+    (lambda lab: lab.commit("anna", f"{'t' * 32_766}-0", 5), "at most 32,767 bytes of UTF-8, not 32,768"),
+    (lambda lab: lab.commit("anna", "t-0", 5, "é" * 16_384), "at most 32,767 bytes of UTF-8, not 32,768"),
+    (lambda lab: lab.group.describe("g" * 32_768), "at most 32,767 bytes of UTF-8"),
+    (lambda lab: lab.group.delete_offsets("billing", "t-00"), "without leading zeros"),
+]
+
+
+@pytest.mark.parametrize(("command", "says"), TOO_LARGE)
+def test_a_value_that_fits_no_field_is_refused(opened: Opened, command: Callable[[Lab], Any], says: str) -> None:
+    """A number of a partition and a text that are too large are refused where they come in, and nothing changes."""
+    lab = opened(1, topics=of_offsets(1), consumers=THREE, config={"offset.metadata.max.bytes": 100_000}).run(alive=True)
+    before = len(lab.records)
+    with pytest.raises(UserError) as problem:
+        command(lab)
+    assert says in refusal(problem) and len(lab.records) == before
+
+
+@pytest.mark.parametrize(("name", "group", "most"), [("a", "g" * 32_768, "32,767"), ("a" * 32_731, "g", "32,730")])
+def test_an_identity_that_fits_no_field_is_refused(opened: Opened, name: str, group: str, most: str) -> None:
+    """A group id has 32,767 bytes at most, and a name 32,730, since the member id has 37 more; the longest ones work."""
+    with pytest.raises(UserError) as problem:
+        opened(1, consumers={name: group})
+    assert f"at most {most} bytes" in refusal(problem) and len(refusal(problem)) < 300
+    lab = opened(1, topics=of_offsets(1), consumers={name[:32_730]: group[:32_767]}).run(alive=True)
+    lab.commit(name[:32_730], "t-0", 5).run()
+    assert set(lab.tables.members().state) == {"Stable"} and not [r for r in lab.records if r.kind == "handler_error"]

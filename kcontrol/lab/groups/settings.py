@@ -19,10 +19,10 @@ from kcontrol.core.releases import is_since, value_in_force
 from kcontrol.group.context import CONFIGS, MINUTE_MS, GroupConfig
 from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
 from kcontrol.lab.support import arguments
+from kcontrol.lab.support.arguments import LARGEST_SHORT
 from kcontrol.lab.tables import journal_tables
 
 FIRST = "0.9.0"
-LARGEST_SHORT = 32_767
 
 
 class Used(NamedTuple):

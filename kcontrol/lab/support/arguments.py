@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from kcontrol.broker.broker_configs import LARGEST_INT
 from kcontrol.core.errors import UserError
 from kcontrol.views import text
+
+LARGEST_SHORT = 32_767
+DIGITS = 10  # of LARGEST_INT
 
 
 def shown(value: object) -> str:
@@ -25,6 +30,32 @@ def words(value: object, what: str, example: str) -> str:
         raise UserError(f"{what} must be text, such as {example!r}, not {shown(value)}.")
     storable(value)
     return value
+
+
+def string(value: object, what: str, example: str, longest: int = LARGEST_SHORT) -> str:
+    """Return the argument `value` if it is text of at most `longest` bytes of UTF-8; Kafka's protocol has 2 bytes for a length.
+
+    Raises UserError for any other value; its text has the argument's name `what` and a legal `example`.
+    """
+    found = words(value, what, example)
+    if (size := len(found.encode())) > longest:
+        raise UserError(f"{what} must have at most {longest:,} bytes of UTF-8, not {size:,}: choose a shorter text.")
+    return found
+
+
+def partition(value: object) -> str:
+    """Return the argument `value` if it names a partition, such as "t-0", as Kafka writes its name.
+
+    Raises UserError for other texts, and for a number that no partition can have.
+    """
+    name = string(value, "A partition", "t-0")
+    if not (said := re.fullmatch(r".+-([0-9]+)", name, re.DOTALL)):
+        raise UserError(f"{shown(value)} is no partition: name it as in 't-0'.")
+    if len(said[1]) > 1 and said[1][0] == "0":
+        raise UserError(f"{shown(value)} is no partition: write its number without leading zeros, as in 't-0'.")
+    if len(said[1]) > DIGITS or int(said[1]) > LARGEST_INT:
+        raise UserError(f"{shown(value)} is no partition: a partition has a number from 0 to {LARGEST_INT}.")
+    return name
 
 
 def storable(value: object) -> None:

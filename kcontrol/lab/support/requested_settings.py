@@ -19,6 +19,8 @@ from kcontrol.recordings import player
 from kcontrol.recordings.groups import player as group_player
 from kcontrol.views import text
 
+# A member id is the consumer's name with 37 characters more, a dash and a UUID, and has at most LARGEST_SHORT bytes.
+LONGEST_NAME = arguments.LARGEST_SHORT - 37
 EXAMPLE = '{"unclean.leader.election.enable": True}'
 
 
@@ -61,10 +63,10 @@ def _consumers(release: str, consumers: Any) -> dict[str, dict[str, Any]]:
     if given and not is_since(group_settings.FIRST, release):
         raise UserError(f"Brokers of Kafka {release} coordinate no groups: choose a release from 0.9 on, such as '2.8'.")
     for name, said in given.items():
-        if not arguments.words(name, "A consumer's name", "a"):
+        if not arguments.string(name, "A consumer's name", "a", LONGEST_NAME):
             raise UserError("A consumer's name cannot be empty: choose a text such as 'a'.")
         settings = said if isinstance(said, Mapping) else {GROUP_ID: said}
-        arguments.words(settings.get(GROUP_ID), f"The {GROUP_ID} of consumer {name}", "g")
+        arguments.string(settings.get(GROUP_ID), f"The {GROUP_ID} of consumer {arguments.shown(name)[1:-1]}", "g")
         arguments.storable(settings)
         if INSTANCE_ID in settings and not is_since("2.3", release):
             raise UserError(f"Kafka {release} has no static members: {INSTANCE_ID} came in 2.3 (KIP-345).")
