@@ -55,11 +55,12 @@ def source(name: str) -> Shown:
     # names those of the controller. A function may be private. A rule that a learner can replace needs no module.
     if name in GROUP_STRATEGIES:
         return Shown(inspect.getsource(GROUP_STRATEGIES[name]).rstrip())
-    of_group = name.startswith("group.")
+    of_group = f"{name}.".startswith("group.")
     modules, owner = (_group_modules(), "group coordinator") if of_group else (_modules(), "controller")
     module, _, function = name.removeprefix("group.").partition(".")
     if module not in modules:
-        raise UserError(f"The {owner} has no module {module!r}; its modules are {', '.join(modules)}.")
+        form = f"name a function as {'group.' * of_group}<module>.<function>"
+        raise UserError(f"The {owner} has no module {module!r}; its modules are {', '.join(modules)}: {form}.")
     found = dict(_functions(importlib.import_module(modules[module])))
     public = [name for name in found if not name.startswith("_")]
     if function not in found:

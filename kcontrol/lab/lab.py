@@ -199,7 +199,8 @@ class Lab(Operations):
         until  "quiet", "a controller is elected", a sentence such as "t-0 has a leader", an event that a broker
                begins to handle, such as "BrokerChange", or a function of the lab
         alive  whether consumers join, send heartbeats and poll by themselves in virtual time, and deadlines fire;
-               `until` can be a duration then, such as "12 s", and "quiet" means that only heartbeats are left
+               `until` can be a duration then, such as "12 s", and "quiet" means that only heartbeats are left; the
+               controller's check of preferred leaders fires by lab.timers.fire alone
 
         Raises UserError if no action is left before the condition is true, and if a group does not come to rest.
         """

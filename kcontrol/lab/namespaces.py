@@ -5,13 +5,14 @@ Each command but `zk.get` returns the lab, and raises UserError for an action th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from kcontrol.cluster.consumer_clients import POLL_TIMEOUT, RESTART, coordinator
 from kcontrol.cluster.delivery import is_reachable
 from kcontrol.core.errors import UserError
 from kcontrol.core.znodes import parent
 from kcontrol.lab.groups import responses
+from kcontrol.lab.old_names import NoSuchCommand
 from kcontrol.lab.support import arguments
 from kcontrol.lab.support.output import Shown
 from kcontrol.views import text, zkcli
@@ -28,6 +29,15 @@ class Namespace(Generic[LabT]):
 
     def __init__(self, lab: LabT) -> None:
         self._lab = lab
+
+    if not TYPE_CHECKING:  # with it mypy would accept every name as an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            # Python, IPython and copy test for names with an underscore to find the abilities of an object.
+            if name.startswith("_"):
+                raise AttributeError(name)
+            owner = f"lab.{type(self).__name__.lower()}"
+            raise NoSuchCommand(f"{owner} has no command {arguments.shown(name)}; it has {text.listed(dir(self), ALL)}.")
 
     def __dir__(self) -> list[str]:
         return [name for name in super().__dir__() if not name.startswith("_")]

@@ -50,6 +50,10 @@ def absent(owner: str, name: str) -> AttributeError:
     return OldName(f"lab.{name} has another name now: use {new}{how}.")
 
 
+class NoSuchCommand(UserError, AttributeError):
+    """The error for an unknown name in a namespace such as `lab.group`; its text lists the names that the namespace has."""
+
+
 class Named(type):
     """The metaclass of `Run` and `Lab`: a former attribute of these classes, such as `Lab.source`, raises OldName."""
 

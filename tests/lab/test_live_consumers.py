@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
+from copy import copy
 from itertools import cycle
 from typing import Any
 
 import pytest
 
+from kcontrol import rules
 from kcontrol.cluster.snapshot import without_defaults
 from kcontrol.core.errors import UserError
 from kcontrol.core.model import TopicPartition
@@ -481,3 +483,48 @@ def test_an_identity_that_fits_no_field_is_refused(opened: Opened, name: str, gr
     lab = opened(1, topics=of_offsets(1), consumers={name[:32_730]: group[:32_767]}).run(alive=True)
     lab.commit(name[:32_730], "t-0", 5).run()
     assert set(lab.tables.members().state) == {"Stable"} and not [r for r in lab.records if r.kind == "handler_error"]
+
+
+# ---------------------------------------------------------------- timers and names
+
+
+def test_the_timer_that_no_run_fires_stands_last(opened: Opened) -> None:
+    """The first row of the timers fires next; the controller's check of preferred leaders is last and has no time left."""
+    lab = opened(1, topics=of_offsets(1), consumers={"a": "g"}).run("60 s", alive=True)
+    found = lab.tables.timers()
+    assert (found.in_ms.dropna() >= 0).all() and found.in_ms.dropna().is_monotonic_increasing
+    assert found.timer.iloc[-1] == "auto-leader-rebalance" and found.in_ms.isna().tolist() == [False] * (len(found) - 1) + [True]
+    assert "auto-leader-rebalance" in lab.timers.fire(1, "auto-leader-rebalance").run().tables.timers().timer.tolist()
+
+
+def test_a_command_that_is_none_is_one_sentence(opened: Opened) -> None:
+    """An unknown name in a namespace lists the commands; completion and copies work as before."""
+    lab = opened(1, consumers={"a": "g"})
+    with pytest.raises(UserError) as problem:
+        lab.group.dance("a")  # type: ignore[attr-defined]
+    assert refusal(problem).startswith("lab.group has no command 'dance'; it has delete, delete_offsets, describe,")
+    assert not hasattr(lab.zk, "dance") and not hasattr(lab.zk, "_repr_html_") and "join" in dir(copy(lab.group))
+
+
+@pytest.mark.parametrize("strategy", ["range", "roundrobin", "sticky", "cooperative-sticky"])
+def test_a_member_without_topics_gets_no_partition(opened: Opened, strategy: str) -> None:
+    """A consumer that subscribes to no topic is a member without partitions, as with a pattern that no topic matches."""
+    settings = {"group.id": "g", "partition.assignment.strategy": strategy}
+    lab = opened(consumers={"a": settings | {"topics": []}, "b": settings}, topics=TOPICS).run(alive=True)
+    assert {name: len(partitions) for name, partitions in group_of(lab).items()} == {"a": 0, "b": 6}
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: rules.source("group"), "name a function as group.<module>.<function>"),
+        (lambda: rules.trials({"mine": None}, runs=0), "a whole number from 1 on, not 0"),
+        (lambda: rules.trials(assignors={}), "name at least one rule or assignor"),
+        (lambda: rules.trials({}), "name at least one rule or assignor"),
+    ],
+)
+def test_nothing_to_show_is_one_sentence(call: Callable[[], Any], says: str) -> None:
+    """A module without a function, no run, and no rule to try are refused with the legal form."""
+    with pytest.raises(UserError) as problem:
+        call()
+    assert says in refusal(problem)

@@ -23,11 +23,17 @@ PARKED = {"broker": "int64", "request": "string", "since": journal_tables.TIME, 
 OPERATIONS = {"broker": "int64", "purgatory": "string", "operation": "string", "key": "string", "begun": journal_tables.TIME,
               "steps": "string", "rings": "string", "fires": journal_tables.TIME, "completed": journal_tables.TIME,
               "completed_by": "string"}  # fmt: skip
+# The check of preferred leaders. A run does not fire it, also if its time has come: a run would never be quiet, and elections
+# would move coordinators in the middle of what a user looks at.
+CHECK = "auto-leader-rebalance"
 REQUESTS = {"join": "JoinGroup", "sync": "SyncGroup", "append": "OffsetCommit"}
 
 
 def timers(records: Sequence[Record], state: State) -> pd.DataFrame:
-    """Return one row per timer that a broker has set and that has not fired, in the order of firing."""
+    """Return one row per timer that a broker has set and that has not fired, in the order of firing.
+
+    The timer of the controller fires by `lab.timers.fire` alone: it stands last, and its `in_ms` is <NA>.
+    """
     now_ms, armed = records[-1].at_ms, []
     for broker, node in state["nodes"].items():
         for name, timer in node["timers"].items():
@@ -37,8 +43,9 @@ def timers(records: Sequence[Record], state: State) -> pd.DataFrame:
             about = {"group": event.get("group_id"), "member": event.get("member_id")}
             row = {"broker": int(broker), "timer": name, "event": event["event"], **about}
             fires_ms = timer["at_ms"]
-            armed.append(row | {"fires_ms": fires_ms, "in_ms": fires_ms - now_ms, "client": _client(state, **about)})
-    armed.sort(key=lambda row: (row["fires_ms"], row["broker"], row["timer"]))
+            in_ms = None if name == CHECK else fires_ms - now_ms
+            armed.append(row | {"fires_ms": fires_ms, "in_ms": in_ms, "client": _client(state, **about)})
+    armed.sort(key=lambda row: (row["in_ms"] is None, row["fires_ms"], row["broker"], row["timer"]))
     return journal_tables.table(armed, journal_tables.timed(TIMERS, records))
 
 

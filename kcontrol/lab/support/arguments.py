@@ -86,6 +86,13 @@ def whole(value: Any, what: str) -> int:
     return value
 
 
+def count(value: Any, what: str) -> int:
+    """Return the argument `value` if it is an int from 1 on. Raises UserError, with the argument's name `what`, if not."""
+    if whole(value, what) < 1:
+        raise UserError(f"{what} must be a whole number from 1 on, not {shown(value)}.")
+    return value  # type: ignore[no-any-return]
+
+
 def flag(value: Any, name: str) -> bool:
     """Return the argument `value` if it is a bool. Raises UserError, with the name of the argument, for any other value."""
     if not isinstance(value, bool):
