@@ -164,9 +164,9 @@ def is_consumer(world: World, name: object) -> bool:
 def can_commit(world: World, name: str, partition: str, offset: Any, metadata: Any = "") -> bool:
     """Return whether the consumer `name` exists and can send a request now (`can_send`).
 
-    Raises ValueError if `partition` is not written as "t-0", if `offset` is no int from 0 to LARGEST_LONG, or if `metadata` is
-    not text. Topic and metadata have at most LARGEST_SHORT bytes, and the partition's number is at most LARGEST_INT.
+    Raises ValueError if `partition` is not written as "t-0", and for a text or number that does not fit its field.
     """
+    # An offset is at most LARGEST_LONG, a partition's number LARGEST_INT, and a text has at most LARGEST_SHORT bytes.
     tp = TopicPartition.parse(partition)
     is_written = str(tp) == partition and is_string(tp.topic) and 0 <= tp.partition <= LARGEST_INT
     if not is_written or not is_string(metadata) or not is_number(offset):

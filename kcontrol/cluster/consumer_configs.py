@@ -158,7 +158,7 @@ def _value(name: str, key: str, value: Any) -> Any:
             return value.encode() if isinstance(value, str) else value
         case "strategies" | "topics" as form:
             words = [word.strip() for word in value.split(",")] if isinstance(value, str) else value
-            # With a pattern that no topic matches a client joins without topics. Source: KafkaConsumer.java: subscribe (0.9, 2.8).
+            # With a pattern that no topic matches a client joins without topics. Source: KafkaConsumer.subscribe (0.9, 2.8).
             is_empty = not words and form == "strategies"
             if isinstance(words, list | tuple) and not is_empty and all(isinstance(word, str) and word for word in words):
                 named: list[str] = [CLASSES.get(word, word) if form == "strategies" else word for word in map(str, words)]
