@@ -138,7 +138,7 @@ HARM: list[tuple[Rule, str]] = [
     (raises, "IndexError"),
     (of_the_wrong_type, "a str"),
     (leaves, "ended its process"),
-    (exits, "ended its process"),
+    (exits, "raised SystemExit"),
     (greedy, "1024 MB"),
     (recursive, "calls itself"),
     (takes_nothing, "TypeError"),

@@ -131,8 +131,9 @@ def _compare_in_machine(
 
         problem: UserError | None = None
         try:
-            mine = {entry["replaces"]: _recording_errors(compare_and_return_ours, problems)}
-            play(scenario, place, **{argument: mine}).close()
+            mine = _recording_errors(compare_and_return_ours, problems)
+            own = {entry["replaces"]: _of_one_input(mine) if argument == "strategies" else mine}
+            play(scenario, place, **{argument: own}).close()
         except UserError as error:
             problem = error
         if problems:
@@ -141,6 +142,15 @@ def _compare_in_machine(
         if problem:
             raise problem
     return CheckedAnswer(cases)
+
+
+def _of_one_input(function: Callable[..., Any]) -> Callable[[Any], Any]:
+    """Return a function of one parameter, to which a lab passes the ElectionInput, that calls `function` with this input."""
+
+    def strategy(c: Any) -> Any:
+        return function(c)
+
+    return strategy
 
 
 def _recording_errors(function: Callable[..., Any], problems: list[UnusableAnswer]) -> Callable[..., Any]:

@@ -146,7 +146,7 @@ def ask(function: Callable[..., Any], *arguments: Any, about: str = "") -> Any:
         raise UnusableAnswer(f"Your function needs more than {MEMORY_MB} MB of memory: store less.") from None
     except RecursionError:
         raise UnusableAnswer("Your function calls itself without end: add the case that stops the recursion.") from None
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UnusableAnswer(f"Your function raised {learner_errors.with_line(error)}{about}.") from None
 
 
