@@ -32,7 +32,7 @@ def journals_of(spark: Any, place: Path, labs: Mapping[str, Lab], releases: Mapp
     for name, lab in labs.items():
         lab.save_logs(place / "logs" / name)
     # Spark parses the files of all labs at once.
-    log_tables.write_logs(spark, [place / "logs"], place / "out")
+    log_tables.write_logs(spark, sorted((place / "logs").iterdir()), place / "out")
     table = spark.read.parquet(str(place / "out" / "records"))
     found = {}
     for name, lab in labs.items():

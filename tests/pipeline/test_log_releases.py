@@ -69,7 +69,7 @@ def journals(tmp_path_factory: pytest.TempPathFactory, spark: Any) -> Journals:
     labs = {release: varied(release) for release in RELEASES}
     for release, lab in labs.items():
         lab.save_logs(place / "logs" / release)
-    log_tables.write_logs(spark, [place / "logs"], place / "out")
+    log_tables.write_logs(spark, sorted((place / "logs").iterdir()), place / "out")
     records = rows_of(place / "out", "records")
     return {
         release: (lab, run_of_lines(lines_of(records, place / "logs" / release), release, BROKERS))
