@@ -81,9 +81,9 @@ def has_deliverable(world: World, broker: int) -> bool:
 
 
 def deliver_response(world: World, broker: int) -> None:
-    """Send the LeaderAndIsr response that `broker` delayed for a fetch from a leader that was frozen and has resumed.
+    """Send the LeaderAndIsr response that `broker` has delayed.
 
-    To be called only if `has_deliverable` is true.
+    The broker waited for a fetch from a frozen leader, which has resumed. To be called only if `has_deliverable` is true.
     """
     _deliver(world, next(key for b, key in deliverable(world) if b == broker), timed_out=False)
 

@@ -86,8 +86,8 @@ class Outcome(NamedTuple):
     # The state after the call. None if the call must be run each time: the broker sends a request to itself, and the handler goes
     # on after the response.
     next: DriverState | None
-    # The event that the call has queued, or None. The key of the call can contain the id() of a dict in this event: no other
-    # object gets this id() as long as the event is stored here.
+    # The event that the call has put into the driver's queue, or None. The key under which a later call is stored can contain the
+    # id() of a dict in this event. No other object gets this id() as long as the event is stored here.
     kept: Any
 
 

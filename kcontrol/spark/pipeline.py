@@ -194,7 +194,10 @@ def claim(out: Path, tables: Sequence[str] = spark_views.TABLES, content: Mappin
 
 @contextlib.contextmanager
 def claimed(out: Path, tables: Sequence[str] = spark_views.TABLES, content: Mapping[str, Any] = FORMAT) -> Iterator[None]:
-    """Claim the folder `out` for the `with` block; if the block raises before `out` has a table, remove what `claim` created."""
+    """Claim the folder `out` as `claim` does, for the `with` block.
+
+    If the block raises before `out` has a table, remove the folders and the file that `claim` created.
+    """
     created = [path for path in (out, *out.parents) if not path.exists()]
     with contextlib.ExitStack() as undo:
         if not (out / MARK).exists():

@@ -23,7 +23,10 @@ CHECK = "offsets.retention.check.interval.ms"
 
 
 class GroupPlayer:
-    """One run in which kcontrol's coordinator receives the requests of a recording; `play` sends them and returns the world."""
+    """One run in which kcontrol's coordinator receives the requests of a recording.
+
+    `play` sends the requests and returns the simulated cluster.
+    """
 
     def __init__(self, recording: Step, settings: Settings) -> None:
         self.recording, self.world = recording, World(settings)

@@ -76,9 +76,10 @@ class Group:
         self.last_ms, self.partitions, self.is_closed = 0, set[str](), False
 
     def takes(self, line: Line, about: tuple[object, ...], cause: RecordId | None) -> bool:
-        """Return whether this request has the log line `line`.
+        """Return whether the log line `line` is about this request.
 
-        `about` has the API, the epoch and the receivers of the line's request, `cause` the controller's last transition.
+        `about` has the API, the epoch and the receivers of the request that the line states. `cause` is the controller's last
+        state transition, a record of the journal.
         """
         if self.is_closed or about != self.about or line.at_ms - self.last_ms > BREAK_MS:
             return False

@@ -158,9 +158,10 @@ def layout_of(text: Column) -> Column:
 
 
 def message_lines(lines: Column, wrap: Column, layout: Column) -> Column:
-    """Return the text of a log record without its stack trace: normally its first line.
+    """Return the text of a log record without its stack trace: normally the record's first line.
 
-    `lines` has the lines of the record; `wrap` and `layout` are the results of `wrap_of` and `layout_of` for the first line.
+    `lines` has the lines of the record. For the first line, `wrap` names the text before its time (`wrap_of`), `layout` the order
+    of its fields (`layout_of`).
     """
     bare = sql.when(wrap.isNull(), lines).otherwise(sql.transform(lines, lambda line: sql.regexp_replace(line, BEFORE_EACH, "")))
     head = unwrapped(lines[0], wrap)

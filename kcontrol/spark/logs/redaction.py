@@ -110,7 +110,10 @@ def shown(path: Path, root: Path, names: Names) -> Path:
 
 
 def file_without_names(file: NoLog, root: Path, names: Names) -> NoLog:
-    """Return `file`, which is no log, with stable names in place of the names in its path, from `root` on, and in its reason."""
+    """Return `file` with stable names, such as "topic-bdfghjkmnp", in its path and in its reason.
+
+    `file` is a file that is no log, with the reason why. The path begins at `root`.
+    """
     path = shown(file.path, root, names)
     return NoLog(path, names.replaced(file.reason.replace(str(file.path), str(path))))
 
