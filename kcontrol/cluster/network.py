@@ -77,15 +77,16 @@ class Network:
     # Broker -> its requests to the controller that have no response yet.
     to_controller: dict[int, list[BrokerToControllerRequest]] = field(default_factory=dict)
     in_flight: dict[str, tuple[int, int]] = field(default_factory=dict)  # correlation id -> sender and receiver
-    fetching_from: dict[str, tuple[RecordId, tuple[int, ...]]] = field(
-        default_factory=dict
-    )  # correlation id -> the `receive` record, and the frozen leaders from which the receiver then fetched: delayed_responses.py
+    # Correlation id of a LeaderAndIsr -> the record of its receipt, and the frozen leaders from which the receiver fetched at
+    # that time. The response waits for these fetches (delayed_responses.py).
+    fetching_from: dict[str, tuple[RecordId, tuple[int, ...]]] = field(default_factory=dict)
     # Correlation id of a LeaderAndIsr -> its response.
     delayed_responses: dict[str, DelayedResponse] = field(default_factory=dict)
     known_controllers: dict[int, int] = field(
         default_factory=dict
     )  # broker -> the controller to which it sends AlterIsr (2.7 on)
-    thawed: set[tuple[int, int]] = field(default_factory=set)  # channels whose closing waits for the response of a thawed broker
+    # The channels that the sender closes only after the receiver, which was frozen and is thawed, has sent its response.
+    thawed: set[tuple[int, int]] = field(default_factory=set)
 
     def copy(self) -> Network:
         if not (self.channels or self.to_controller or self.in_flight or self.delayed_responses):

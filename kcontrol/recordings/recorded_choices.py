@@ -71,9 +71,10 @@ class RecordedChoices:
             )
 
     def next(self, routine: Sequence[Action]) -> Action | None:
-        """Return the next action of `routine`, chosen so that elections have the order of the recording.
+        """Return the action of `routine` that gives elections the order that they have in the recording.
 
-        `routine` are the possible actions that the cluster performs by itself. Return None if the step has at most one election.
+        `routine` are the possible actions that the cluster performs by itself. Return None, for any order, if the step has at
+        most one election.
         """
         if not self.repeats:
             return None

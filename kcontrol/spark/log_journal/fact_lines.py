@@ -38,7 +38,7 @@ class Logs(NamedTuple):
     release: str
     brokers: list[int]
     is_utc: bool
-    # The rows of the table `records` with facts, the values in a message that matches a row of `patterns.tsv`.
+    # The rows of the table `records` whose message matches a row of `patterns.tsv`; the column `facts` has the values in it.
     facts: DataFrame
     # The folder that has all files.
     root: str
