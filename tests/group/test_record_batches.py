@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
-import subprocess
 import zlib
-from pathlib import Path
 
 import pytest
 from kafka.record import MemoryRecords
@@ -21,12 +19,11 @@ from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
 from kcontrol.group.model import OffsetAndMetadata
 from kcontrol.group.offset_expiration import EXPIRY_TIMER
 from kcontrol.group.offsets_topic_records import OffsetsTopicRecord, offset_key, offset_value
+from tests.group.kafka_batches import kafka_batches
 from tests.group.test_group_world import agrees, started
-from tests.kafka_jars import jars, jdk_tool
 
 T = TopicPartition(OFFSETS_TOPIC, 0)
 GZIP = 1
-JAVA = Path(__file__).parent / "batch_bytes" / "Batches.java"
 GZIP_HEAD = 10
 """The bytes of the head of gzip's format; the last names the operating system."""
 
@@ -80,18 +77,12 @@ def test_a_compressed_batch_has_the_bytes_of_kafkas_classes() -> None:
     """Random gzip batches of formats 1 and 2 have, after the head of gzip's format, the bytes that Kafka 2.8.2 writes."""
     chance = random.Random(7)
     batches = [drawn(chance) for _ in range(40)]
-    lines = (" ".join(f"{r.key.hex()}:{'-' if r.value is None else r.value.hex()}" for r in b.records if r.key) for b in batches)
-    command = [jdk_tool("java"), "-cp", f"{jars('2.8.2')}/*", str(JAVA)]
-    said = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, timeout=120, check=True).stdout.split()
-    kafka = [bytes.fromhex(text) for text in said]
-    assert len(kafka) == 2 * len(batches)
+    kafka = kafka_batches([[(r.key, r.value) for r in batch.records if r.key] for batch in batches], "GZIP", "12")
     for message_format, overhead in ((1, MESSAGE_OVERHEAD[1]), (2, BATCH_OVERHEAD)):
+        written = kafka[str(message_format)]
         ours = [records_section(batch, message_format) for batch in batches]
-        theirs = [data[overhead:] for data in kafka[message_format - 1 :: 2]]
-        assert [data[GZIP_HEAD:] for data in ours] == [data[GZIP_HEAD:] for data in theirs]
-        assert [size_in_bytes(batch, message_format) for batch in batches] == [
-            len(data) for data in kafka[message_format - 1 :: 2]
-        ]
+        assert [data[GZIP_HEAD:] for data in ours] == [data[overhead:][GZIP_HEAD:] for data in written]
+        assert [size_in_bytes(batch, message_format) for batch in batches] == [len(data) for data in written]
 
 
 # ---------------------------------------------------------------- a cluster

@@ -421,7 +421,7 @@ def test_a_setting_is_in_force() -> None:
         ("2.8", {"group.max.size": 0}, "whole numbers from 1"),
         ("2.8", {"group.max.size": "x"}, "whole numbers from 1"),
         ("2.8", {"offsets.topic.compression.codec": 2}, "whole numbers from 0 to 1"),
-        ("2.8", {"offsets_topic_compression_codec": 4}, "but a lab has no library for these codecs"),
+        ("2.8", {"offsets_topic_compression_codec": 4}, "but a lab does not compress with these codecs"),
         ("2.8", {"offsets.topic.compression.codec": "gzip"}, "Kafka also takes 2 (snappy), 3 (lz4) and, since 2.1, 4 (zstd)"),
         ("2.8", {"offsets.topic.replication.factor": 0}, "whole numbers from 1"),
         ("0.8.2", {"group.max.size": 2}, "none"),

@@ -64,8 +64,8 @@ USED = {
     "max_size": Used("how many members a group may have", since="2.2.0", least=1),
     "compression_codec": Used("how a batch of the offsets topic is compressed: 0 is not at all, 1 is gzip",
                               "yes; releases before 0.10.0.1 never compress the offsets topic",
-                              most=1, beyond="; Kafka also takes 2 (snappy), 3 (lz4) and, since 2.1, 4 (zstd), but a lab has no "
-                              "library for these codecs"),
+                              most=1, beyond="; Kafka also takes 2 (snappy), 3 (lz4) and, since 2.1, 4 (zstd), but a lab does "
+                              "not compress with these codecs"),
 }
 # fmt: on
 FIELDS = {CONFIGS[field][0]: field for field in USED}

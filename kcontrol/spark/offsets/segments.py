@@ -23,8 +23,9 @@ from kafka.errors import CorruptRecordError, UnsupportedCodecError
 from kafka.record import MemoryRecords
 from kafka.record.default_records import DefaultRecordBatch
 from kafka.record.legacy_records import LegacyRecordBatch
+from snappy import UncompressError
+from zstandard import ZstdError
 
-from kcontrol.batches.record_batch import CODECS
 from kcontrol.core.errors import UserError
 from kcontrol.core.model import TopicPartition
 from kcontrol.group.offsets_topic_records import LAYOUTS, decode, topics_of
@@ -46,7 +47,10 @@ SHORTEST = {
 }
 """The smallest length of a batch after its length field, by format."""
 KEYS = {version: name for name in ("offset_key", "group_key") for version in LAYOUTS[name]}
-DAMAGE = (CorruptRecordError, AssertionError, struct.error, ValueError, IndexError, EOFError, OSError, zlib.error, RuntimeError)
+DAMAGE = (
+    CorruptRecordError, AssertionError, struct.error, ValueError, IndexError, EOFError, OSError, zlib.error, RuntimeError,
+    UncompressError, ZstdError,
+)  # fmt: skip
 """The errors that kafka-python and the codecs raise for damaged bytes."""
 
 CUT = "The file ends in the middle of a batch."
@@ -56,7 +60,7 @@ LONG = "The batch is longer than 64 MB."
 CRC = "The CRC of the batch does not fit its bytes."
 RECORD_CRC = "The CRC of the record does not fit its bytes."
 DAMAGED = "The batch is damaged: its records cannot be read."
-NO_CODEC = "The batch is compressed with {}, for which no library is installed."
+NO_CODEC = "The batch is compressed with codec {}, which Kafka does not have in this format."
 NO_KEY = "The record has no key."
 NO_SHORT = "The key is shorter than its version."
 OTHER_KEY = "A key of version {} is neither of an offset nor of a group: coordinators since 3.6 write such records."
@@ -192,10 +196,9 @@ def _records(data: bytes, position: int) -> Iterator[Row]:
         problem = None if batch.validate_crc() else CRC
         records = [] if problem else list(batch)
     except UnsupportedCodecError:
-        problem = NO_CODEC.format(CODECS.get(batch.compression_type, f"codec {batch.compression_type}"))
-    except DAMAGE as error:
-        # In format 0 the head of lz4 has another checksum (KAFKA-3160), for which kafka-python needs xxhash too.
-        problem = NO_CODEC.format("lz4 of format 0") if "install xxhash" in str(error) else DAMAGED
+        problem = NO_CODEC.format(batch.compression_type)
+    except DAMAGE:
+        problem = DAMAGED
     if problem:
         yield Row(position, 0, "rejected", HEAD.unpack_from(data)[0], reason=problem)
         return

@@ -7,9 +7,12 @@ import org.apache.kafka.common.record.MemoryRecords;
 import org.apache.kafka.common.record.SimpleRecord;
 import org.apache.kafka.common.record.TimestampType;
 
-/** Prints for each line of records, "key:value key:-" in hexadecimal digits, the gzip batch of Kafka's own classes in formats 1 and 2. */
+/** Prints for each line of records, "key:value key:-" in hexadecimal digits, the batch of Kafka's own classes in each format.
+ *
+ * Arguments: the name of the codec (CompressionType), then the formats. */
 public class Batches {
     public static void main(String[] args) {
+        CompressionType codec = CompressionType.valueOf(args[0]);
         Scanner lines = new Scanner(System.in);
         while (lines.hasNextLine()) {
             List<SimpleRecord> records = new ArrayList<>();
@@ -17,9 +20,10 @@ public class Batches {
                 String[] pair = text.split(":");
                 records.add(new SimpleRecord(0L, bytes(pair[0]), pair[1].equals("-") ? null : bytes(pair[1])));
             }
-            for (byte magic = 1; magic < 3; magic++) {
+            for (int i = 1; i < args.length; i++) {
+                byte magic = Byte.parseByte(args[i]);
                 SimpleRecord[] all = records.toArray(new SimpleRecord[0]);
-                ByteBuffer batch = MemoryRecords.withRecords(magic, 0L, CompressionType.GZIP, TimestampType.CREATE_TIME, all).buffer();
+                ByteBuffer batch = MemoryRecords.withRecords(magic, 0L, codec, TimestampType.CREATE_TIME, all).buffer();
                 StringBuilder text = new StringBuilder();
                 while (batch.hasRemaining()) text.append(String.format("%02x", batch.get()));
                 System.out.println(text);
