@@ -15,10 +15,11 @@ __all__ = ["Lab", "exercises", "journal", "rules"]
 
 
 def __getattr__(name: str) -> Any:
-    """Return a public name (Lab, exercises, journal or rules), imported at its first use: the command line works without pandas.
+    """Return the public object `name` (Lab, exercises, journal or rules), and import its module at this first use.
 
     Raises AttributeError for any other name.
     """
+    # The import is late, so that the command line works without pandas.
     if name == "Lab":
         from kcontrol.lab.lab import Lab
 

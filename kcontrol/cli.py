@@ -14,7 +14,7 @@ from kcontrol.core.errors import UserError
 
 
 class OneSentence(TyperCommand):
-    """A command whose errors about arguments are a UserError: one sentence and the exit status 1."""
+    """A command that raises UserError for wrong arguments; `main` then prints one sentence and returns 1."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments into `ctx`. Raises UserError for missing, unknown and illegal arguments."""
@@ -107,9 +107,9 @@ def open_run(
     beside: Annotated[Path | None, typer.Option("--beside", metavar="FILE", help="Another run, shown on the page too.")] = None,
     log: Annotated[bool, typer.Option("--log", help="Print the lines that Kafka writes to its log files.")] = False,
 ) -> None:
-    """Print the actions of a run's user, such as a kill, and the cluster at its end; or the lines of Kafka's log files (--log).
+    """Print the actions of a run, such as a kill, and the cluster's state at the end of the run.
 
-    With --html print neither: write the run as a page.
+    With --log print the lines that Kafka would log instead; with --html write the run as a page instead.
     """
     from kcontrol.lab import opened_logs, text_report
 
@@ -194,7 +194,7 @@ def pipeline_runs(
     master: Master = None,
     redact: Redact = None,
 ) -> None:
-    """Write the journals of runs, and tables such as `elections` made of them, as Parquet, partitioned by the day of the run.
+    """Write journals, and tables computed from them, such as `elections`, as Parquet, partitioned by the day of the run.
 
     The exit status is 1 if a file is no journal, or has damaged lines, which the tables leave out.
     """
@@ -248,9 +248,9 @@ def pipeline_logs(
         bool, typer.Option("--available-now", help="With --follow: end as soon as all lines of now are read.")
     ] = False,
 ) -> None:
-    """Write text logs of brokers (Kafka 0.8 to 2.8) as Parquet tables: log records, other lines, and tables of runs.
+    """Write text logs of brokers (Kafka 0.8 to 2.8) as Parquet tables: log records, other lines, tables such as `leaderships`.
 
-    A record is a line with a time and the lines that continue it. The exit status is 1 if a file is no log or cannot be read.
+    A log record is a line with a time and its continuation lines. The exit status is 1 if a file is no readable log.
     """
     from kcontrol.spark import pipeline, pipeline_report
     from kcontrol.spark.redaction.stable_names import redaction_of
@@ -279,8 +279,7 @@ def pipeline_offsets(
 ) -> None:
     """Write segments of __consumer_offsets as Parquet tables: commits, group_metadata, tombstones and rejected.
 
-    The table tombstones has tombstones of offsets and of groups, rejected has records and bytes that cannot be read. The exit
-    status is 1 if a file cannot be read or has no record.
+    The table rejected has records and bytes that cannot be read. The exit status is 1 if a file cannot be read or has no record.
     """
     from kcontrol.spark import pipeline, pipeline_report
     from kcontrol.spark.redaction.stable_names import redaction_of

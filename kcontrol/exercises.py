@@ -37,7 +37,7 @@ def __dir__() -> Any:
 def list() -> pd.DataFrame:
     """Return one row per exercise, indexed by the id for `check`: chapter, verb, minutes, standing, hints and title.
 
-    `standing` is the learner's result, such as "open" or "tried once", `hints` the number of hints shown.
+    `verb` is the kind of task ("Fill"), `standing` the result ("tried once"), and `hints` counts the hints shown.
     """
     return catalogue.exercise_table()
 
@@ -72,9 +72,9 @@ def questions() -> pd.DataFrame:
 
 
 def predict(id: str, lab: Lab) -> predictions.PredictionQuestion:
-    """Return a question about a lab as a form with one button per option; the viewer's Step button waits for the answer.
+    """Return a question about the next run of `lab`, as a form with one button per option.
 
-    Raises UserError, which lists the ids, for an unknown question.
+    The viewer's Step button waits for the answer. Raises UserError, which lists the ids, for an unknown question.
     """
     from kcontrol.lab.lab import Lab
 
@@ -84,9 +84,9 @@ def predict(id: str, lab: Lab) -> predictions.PredictionQuestion:
 
 
 def outcome(id: str) -> None:
-    """Show the outcome (facts, rule, source) of the prediction question `id` below the notebook cell that runs.
+    """Show the outcome of the question `id` below the notebook cell, with Kafka's rule and its source.
 
-    Before the learner's answer show a sentence instead. Raises UserError, which lists the ids, for an unknown question.
+    Without an answer, show only that the answer is missing. Raises UserError, which lists the ids, for an unknown question.
     """
     predictions.show_outcome(id)
 

@@ -42,10 +42,9 @@ def __dir__() -> Any:
 
 
 def table(*names: str) -> pd.DataFrame:
-    """Return one row per rule in `names`, such as "fenced_writes", and one column per release that changed a rule.
+    """Return one row per rule in `names`, such as "fenced_writes", and one column per release that changed these rules.
 
-    A rule is a difference between releases; a cell is "" without a change. Raises UserError, which lists the rules, for an
-    unknown name.
+    A cell has the rule's new value, else "". Raises UserError for an unknown name.
     """
     return release_differences.generations(names)
 

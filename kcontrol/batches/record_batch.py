@@ -80,10 +80,9 @@ def _gzip(plain: bytes) -> bytes:
 
 
 def _record(record: Record, base_offset: int) -> bytes:
-    """Return a record of format 2: length, attributes, differences of time and offset, key, value, number of headers.
-
-    `base_offset` is the first offset of the batch.
-    """
+    """Return the bytes of a record in message format 2; `base_offset` is the first offset of the record's batch."""
+    # The length, then attributes (0), time minus the batch's time (0), offset minus `base_offset`, key, value, and the number
+    # of headers (0).
     body = b"\0\0" + _varint(record.offset - base_offset) + _field(record.key) + _field(record.value) + b"\0"
     return _varint(len(body)) + body
 

@@ -80,7 +80,7 @@ def names(scope: str, release: str) -> list[str]:
 
 
 def read(scope: str, name: str, value: object, release: str) -> bool | int:
-    """Return a setting's value as a bool or an int; a str is parsed as Kafka's `release` parses it.
+    """Return `value` as the bool or int of the setting `name`; a str is parsed as in `release`.
 
     `scope` is "broker" or "topic". Raises ValueError for an unknown setting or an illegal value.
     """
@@ -113,9 +113,9 @@ def _unknown(scope: str, name: str, release: str) -> str:
 
 
 def closest_to(name: str, known_names: Iterable[str]) -> str | None:
-    """Return the name in `known_names`, such as Kafka's settings, that is spelled most like `name`.
+    """Return the name in `known_names` that is spelled most like the unknown setting `name`.
 
-    Return None if no known name is similar. An error proposes the found name.
+    Return None if no known name is similar.
     """
     return next(iter(get_close_matches(name, list(known_names), n=1, cutoff=0.75)), None)
 

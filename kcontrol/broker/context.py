@@ -104,9 +104,10 @@ class BrokerContext(Context):
 
 
 def adopted(effect: ApplyRequest, request: Any) -> UpdateContext:
-    """Return the effect that stores the entries of a LeaderAndIsr or UpdateMetadata request.
+    """Return an UpdateContext that stores the entries of `request`, LeaderAndIsr or UpdateMetadata.
 
-    `effect` names the context's field ("hosted" or "metadata") and the partitions (None: all).
+    `effect.field` is the changed field, "hosted" or "metadata"; `effect.partitions` are the
+    partitions whose entries are stored (None: all).
     """
     chosen = request.partitions
     if effect.partitions is not None:

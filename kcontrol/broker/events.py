@@ -77,7 +77,8 @@ class PropagateIsrChanges(Event):
 class ReplicaCaughtUp(Event):
     """A fetch shows the leader that a follower has all records of the leader.
 
-    If brokers store records, the event FollowerFetch has the follower's offset instead.
+    Only a simulation in which brokers store no records has this event; otherwise a fetch is the
+    event FollowerFetch.
     """
 
     partition: TopicPartition

@@ -115,7 +115,8 @@ def leader_and_isr(ctx: BrokerContext, event: events.LeaderAndIsrRequest) -> Han
 def _partition_error(ctx: BrokerContext, tp: TopicPartition, entry: Any) -> str | None:
     """Return None if the broker accepts `entry`, the entry of `tp` in LeaderAndIsr, else the error.
 
-    The error "" means that the response has no error for this partition (0.8.0, old leader epoch).
+    The result "" means that the broker refuses `entry`, and its response has no error for `tp`
+    (0.8.0, old leader epoch).
     """
     if tp in ctx.offline_partitions:
         return "KAFKA_STORAGE_ERROR"
@@ -247,7 +248,7 @@ def _submit_isr_change(
 
 
 def _write_isr(ctx: BrokerContext, tp: TopicPartition, value: LeaderAndIsr) -> Handler:
-    """Write `value`, which has the new ISR, over the version `value.zk_version` of the state znode.
+    """Write `value`, with the new ISR, to the state znode if its version is `value.zk_version`.
 
     After a version conflict the leader keeps the old ISR as its ISR.
 
@@ -302,11 +303,11 @@ RETRIED_ERRORS = {"NOT_CONTROLLER": "always", "UNKNOWN_SERVER_ERROR": "is retrie
 
 
 def _refused_replicas(ctx: BrokerContext, tp: TopicPartition) -> tuple[int, ...]:
-    """Return the followers, sorted by broker id, that the leader no longer proposes for the ISR.
+    """Return the followers that the controller has refused as ISR members, sorted by broker id.
 
-    These are the followers of `ineligible_replicas` and of the pending ISR that are not in the ISR.
+    They are outside the ISR, and are in `ineligible_replicas` or in the pending ISR, which has just
+    been refused.
     """
-    # The controller has refused this pending ISR.
     held = ctx.hosted[tp]
     return tuple(
         sorted({*ctx.ineligible_replicas.get(tp, ()), *held.pending_isr} - set(held.leadership.isr))

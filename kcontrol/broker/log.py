@@ -95,7 +95,7 @@ class ReplicaLog(NamedTuple):
     # Pairs of a batch's first offset and the time from which its tombstones may be removed (3.1
     # on).
     delete_horizons: tuple[tuple[int, int], ...] = ()
-    # The log end offset if the record before it is missing, else 0.
+    # The log end offset if the cleaner has removed the record directly before this offset, else 0.
     empty_until: int = 0
     # The topic's settings for segments and cleaner; None without `segment.bytes`: one segment.
     compaction: Compaction | None = None
@@ -144,7 +144,10 @@ class ReplicaLog(NamedTuple):
         return tuple(record for record in self.records if record.offset not in kept)
 
     def without_times(self) -> ReplicaLog:
-        """Return the log with 0 for the times of its segments and tombstones, to compare runs."""
+        """Return the log with 0 for all times in `segments` and `delete_horizons`.
+
+        Logs that differ only in these times are then equal.
+        """
         segments = tuple(segment._replace(modified_ms=0) for segment in self.segments)
         horizons = tuple((base_offset, 0) for base_offset, _ in self.delete_horizons)
         return self._replace(segments=segments, delete_horizons=horizons)
@@ -177,13 +180,13 @@ def _end_of(records: Records) -> int:
 
 
 class AppendRecords(NamedTuple):
-    """Append records; `waiting` is the delayed produce or append, None if no request waits.
-
-    `now_ms` is the time of the append, which the driver adds.
-    """
+    """Append records to the log."""
 
     records: Records
+    # The produce request or the coordinator's append that waits until the high watermark has passed
+    # the records; None if nothing waits.
     waiting: DelayedProduce | DelayedAppend | None = None
+    # The time of the append. A handler leaves it 0; `driver/log_changes.py` sets it.
     now_ms: int = 0
 
 
@@ -191,8 +194,8 @@ class Truncate(NamedTuple):
     """Remove the records from `offset` on, and the leader epochs that begin there or later."""
 
     offset: int
-    # The rule `truncate_to` by which the follower found the offset, or "" if the machine of a
-    # stopped broker lost power before the records were flushed.
+    # How the follower found the offset, such as "leader_epoch" (the release's value of the rule
+    # `truncate_to`); "" if a stopped broker's machine lost power before the records were flushed.
     rule: Truncation | Literal[""]
 
 
@@ -432,8 +435,8 @@ DIVERGENCE_CHECKS: dict[Truncation, Callable[[ReplicaLog, int, int], EpochEnd | 
 def truncation_offset(log: ReplicaLog, diverging_epoch: EpochEnd) -> int:
     """Return the offset from which on the follower with this log removes its records.
 
-    `diverging_epoch` is the leader's response: an epoch, and its end in the leader's log (-1:
-    unknown).
+    `diverging_epoch` is from the leader's response: an epoch and its end in the leader's log, each
+    -1 if unknown.
 
     Source: AbstractFetcherThread.getOffsetTruncationState (2.8).
     """

@@ -144,10 +144,10 @@ def clean(log: ReplicaLog, release: str, now_ms: int) -> ReplaceSegments:
 def _should_retain(
     record: StoredRecord, latest_offsets: Mapping[bytes, int], *, retains_tombstones: bool
 ) -> bool:
-    """Return whether a record of a closed segment stays in the log.
+    """Return whether the cleaner keeps a record: the dirty part has no later record of its key.
 
-    `latest_offsets` has the last offset of each key. A record without a key, an earlier record of a
-    key, and a tombstone (unless `retains_tombstones`) are removed.
+    `latest_offsets` maps each key of the dirty part to its last offset. Records without a key and,
+    unless `retains_tombstones`, tombstones are removed.
 
     Source: shouldRetainRecord (2.8).
     """

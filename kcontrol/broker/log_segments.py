@@ -29,10 +29,13 @@ COMPRESSED_SINCE = "0.10.0.1"
 
 
 class StoredRecord(Protocol):
-    """A log record as a replica reads it: offset, leader epoch, and `value`, its value as text."""
+    """A record in a replica's log; `value` is the value that a producer sent, as text.
 
-    # `OffsetsTopicRecord`, a record of the offsets topic, also has `key`, `data`, `base_offset` and
-    # `codec`; its `value` is a description, such as "offset 5 of t-0 in my-group".
+    In the offsets topic `value` is a description, such as "offset 5 of t-0 in my-group".
+    """
+
+    # The record of the offsets topic, `OffsetsTopicRecord`, also has the bytes `key` and `data`,
+    # and the `base_offset` and `codec` of its batch.
     @property
     def offset(self) -> int: ...
 
@@ -114,7 +117,7 @@ def size_in_bytes(records: Sequence[StoredRecord], message_format: int) -> int:
 
 
 def as_batch(records: Sequence[StoredRecord]) -> Batch:
-    """Return the records of one batch, at least one, as a Batch, which can be written as bytes."""
+    """Return a Batch of `records`, which are all records of one batch in a log, at least one."""
     codec = getattr(records[0], "codec", 0)
     found = tuple(Record(each.offset, key_of(each), data_of(each)) for each in records)
     return Batch(base_offset_of(records[0]), found, codec)

@@ -245,10 +245,10 @@ def is_follower_in_sync(
 
 
 def fetch_response(ctx: BrokerContext, event: FetchResponse) -> Handler:
-    """Truncate the follower's log if it diverges; else append the records of the response.
+    """Append the response's records to the follower's log, and store the leader's high watermark.
 
-    After the append store the leader's high watermark. Do nothing if this broker does not follow
-    the partition.
+    If the response says that the logs diverge, only truncate the follower's log. Do nothing on a
+    broker that does not follow.
 
     Source: ReplicaFetcherThread.processPartitionData and
     AbstractFetcherThread.truncateToEpochEndOffsets (2.8).
@@ -446,10 +446,10 @@ def _configure(ctx: BrokerContext, partitions: Iterable[TopicPartition]) -> Hand
 
 
 def _topic_config(ctx: BrokerContext, znode: Znode | None) -> UpdateConfig:
-    """Return the settings of a topic that its logs depend on, from their znode (None: missing).
+    """Return the settings in a topic's settings znode that its logs need; None is a missing znode.
 
-    The broker's default replaces a missing `min.insync.replicas`; without `segment.bytes`
-    `compaction` is None.
+    The broker's default replaces a missing `min.insync.replicas`; without `segment.bytes`, the
+    result has `compaction` None.
     """
     try:
         texts = decode_topic_config(znode.data) if znode else {}

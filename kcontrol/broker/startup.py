@@ -28,9 +28,10 @@ PRODUCER_IDS_PER_BLOCK = 1_000
 
 
 def startup(ctx: BrokerContext, event: BrokerStartup) -> Handler:
-    """Create root paths, cluster id and registration; queue the start of the controller module.
+    """Create root paths and cluster id, register the broker, and queue the controller's Startup.
 
-    Before 1.1 the registration is the last step: the controller election can begin before it.
+    Before 1.1 the registration is the last step, so the broker can compete for `/controller` before
+    it is registered.
     """
     for path in ctx.rules.root_paths:
         create = make_sure_path_exists if ctx.rules.pipelined else make_sure_path_exists_after_read

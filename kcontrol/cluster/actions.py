@@ -148,7 +148,7 @@ def _is_armed(world: World, n: int, timer: str) -> bool:
 def _can_shrink_isr(world: World, leader: int, partition: str, follower: int) -> bool:
     """Return whether broker `leader` runs, leads the partition in its own view, and can remove the follower from the ISR now.
 
-    In a world with `data` the leader can only remove a follower that lags (`is_lagging`).
+    If the brokers store records (`Settings.data`), the follower must lag (`is_lagging`).
     """
     tp = TopicPartition.parse(partition)
     held = world.processes[leader].driver.broker.hosted.get(tp) if delivery.is_reachable(world, leader) else None

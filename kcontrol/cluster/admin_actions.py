@@ -115,10 +115,11 @@ def _of_brokers(world: World, topic: str) -> dict[str, int]:
 
 
 def can_alter_topic(world: World, topic: str, config: Mapping[str, Any]) -> bool:
-    """Return whether an administrator can alter the topic's settings: the topic and its znodes of settings exist.
+    """Return whether an administrator can alter a topic's settings: the topic and the znodes for its settings exist.
 
     Raises ValueError for an illegal name or setting, AttributeError if `config` is no mapping.
     """
+    # The znodes are /config/topics/<topic>, with the settings, and /config/changes, for the notification.
     topic_settings(world.settings.release, config)
     if not topic or "/" in topic:
         raise ValueError
@@ -196,9 +197,9 @@ def create(world: World, path: str, text: str) -> None:
 
 
 def is_step(world: World, number: Any, step_actions: Any) -> bool:
-    """Return whether the action ("scenario", number, do), which marks the begin of a scenario's step, is legal.
+    """Return whether ("scenario", number, step_actions) is a legal action: an int and a mapping such as {"kill": 1}.
 
-    `number` must be an int, and `step_actions` a mapping with the step's actions, such as {"kill": 1}.
+    The action marks the beginning of a scenario's step in the journal (`note_step`).
     """
     return isinstance(number, int) and isinstance(step_actions, Mapping)
 

@@ -26,9 +26,9 @@ NOT_CONTROLLER = "NOT_CONTROLLER"
 
 
 def record_known_controller(world: World, driver: Driver) -> None:
-    """Make the controller in a broker's metadata the receiver of the broker's AlterIsr requests.
+    """Make the controller that the broker of `driver` knows the receiver of this broker's AlterIsr requests.
 
-    If these requests have a receiver already, keep it.
+    Do nothing if these requests have a receiver already, if the broker knows no controller, and before 2.7.
     """
     if driver.broker.rules.alter_isr and driver.broker.controller_id >= 0:
         world.network.known_controllers.setdefault(driver.node, driver.broker.controller_id)
@@ -61,7 +61,8 @@ def receiver_of(world: World, n: int, request: BrokerToControllerRequest) -> int
 def refusal_key(world: World, n: int, target: int) -> tuple[Any, ...]:
     """Return the values that decide whether broker `target` refuses the requests of broker `n`.
 
-    They are (target, controller epoch that `n` knows, whether `target` is controller, whether it knows the broker epoch of `n`).
+    They are `target`, the controller epoch that `n` knows, whether `target` is controller, and whether `target` knows the broker
+    epoch of `n`.
     """
     driver, asked = world.processes[n].driver, world.processes[target].driver
     known = asked.controller.live_broker_epochs.get(n) == driver.broker.broker_epoch
@@ -70,9 +71,9 @@ def refusal_key(world: World, n: int, target: int) -> tuple[Any, ...]:
 
 
 def reaches_before_renewal(world: World, n: int, receiver: int) -> bool:
-    """Return whether broker `n` can send its oldest request before `receiver` renews its expired session.
+    """Return whether `World.run` sends the oldest pending request of broker `n` before it renews `receiver`'s expired session.
 
-    `receiver` gets at most one such request before the renewal. A request to any other broker can be sent.
+    False for a second request to `receiver` since the session expired, and if `n` is `receiver`.
     """
     target = receiver_of(world, n, world.network.pending(n)[0])
     # The first request to the receiver fails in its first call to ZooKeeper; a second one is sent only after the renewal.
@@ -120,10 +121,10 @@ def send_requests(world: World, n: int) -> None:
 
 
 def deliver_response(world: World, controller_driver: Driver, correlation_id: str, body: Any, record: RecordId) -> None:
-    """Deliver the response of the controller with the driver `controller_driver` to the broker that sent the request.
+    """Deliver the controller's response `body` to the broker that sent the request with this correlation id.
 
-    `correlation_id` names the request, and `record` is the id of the journal record about the response. `body` is None if a
-    resigned controller has dropped the request.
+    `record` is the response's journal record. A `body` of None means that a resigned controller has dropped the request, which
+    then becomes pending again.
     """
     for n, requests in world.network.to_controller.items():
         asked = [q for q in requests if q.correlation_id == correlation_id]
@@ -204,7 +205,7 @@ def frozen_controller(world: World, n: int) -> int | None:
 
 
 def first_alter_isr_record(world: World, n: int) -> RecordId:
-    """Return the journal record that queued the first AlterIsr of broker `n` that has no response.
+    """Return the id of the journal record that queued the first AlterIsr of broker `n` that has no response.
 
     Raises StopIteration if there is no such request.
     """
@@ -212,6 +213,6 @@ def first_alter_isr_record(world: World, n: int) -> RecordId:
 
 
 def abandon_connection(world: World, n: int, target: int) -> None:
-    """End the connection of leader `n` to the frozen controller `target`; its AlterIsr requests become pending again."""
+    """End the connection of leader `n` to the frozen controller `target`; the AlterIsr requests of `n` become pending again."""
     _requeue([request for request in world.network.to_controller[n] if request.api == "AlterIsr"])
     refresh_controller(world, n, target)

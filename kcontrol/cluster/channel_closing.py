@@ -16,20 +16,23 @@ if TYPE_CHECKING:
 
 
 def awaited_brokers(world: World, n: int, thread: str) -> list[int]:
-    """Return the brokers whose responses broker `n`, a controller, awaits in `thread` before it closes its channels to them."""
+    """Return the brokers whose responses the thread `thread` of a controller, broker `n`, awaits before it closes channels.
+
+    Return [] if the thread awaits no responses. A broker that was never frozen is left out.
+    """
     waits_for = world.processes[n].driver.threads[thread].waits_for
     if waits_for is None or not isinstance(waits_for.effect, AwaitInFlightRequests):
         return []
     brokers = [b for b in waits_for.effect.brokers if b in world.processes]
-    # A broker that was never frozen is not awaited: its response arrives in any case.
+    # The response of a broker that was never frozen arrives in any case.
     frozen = [b for b in brokers if world.processes[b].frozen and world.network.awaits_response(n, b)]
     return frozen + [b for b in brokers if (n, b) in world.network.thawed]
 
 
 def record_thaw(world: World, receiver: int) -> None:
-    """Add (broker, `receiver`) to `network.thawed` for each broker that waits to close its channel until `receiver` responds.
+    """Store in `network.thawed` the channels to `receiver` whose senders wait for its response before they close the channel.
 
-    Call it while `receiver`, which is thawed now, is still marked as frozen.
+    Call it when the frozen broker `receiver` is thawed, before its field `frozen` becomes False.
     """
     waiting = [
         n for n, p in world.processes.items() if any(receiver in awaited_brokers(world, n, thread) for thread in p.driver.threads)
@@ -38,8 +41,8 @@ def record_thaw(world: World, receiver: int) -> None:
 
 
 def is_blocked(world: World, n: int, thread: str) -> bool:
-    """Return whether this thread of broker `n` waits to close a channel until the channel's other broker has responded.
+    """Return whether the thread `thread` of a controller, broker `n`, awaits a response before it closes a channel.
 
-    That broker is frozen, or it has thawed and has not responded yet.
+    The channel's other broker is frozen, or was frozen and has not responded yet.
     """
     return bool(awaited_brokers(world, n, thread))

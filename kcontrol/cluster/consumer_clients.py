@@ -78,11 +78,11 @@ def consumers(settings: Settings) -> dict[str, Consumer]:
 
 
 def coordinator(world: World, group: str) -> int | None:
-    """Return the coordinator that the metadata of living brokers name for the group.
+    """Return the id of a reachable broker that the metadata of a running broker name as the group's coordinator.
 
-    Return None if no metadata name a coordinator that runs and is not frozen.
+    A reachable broker runs and is not frozen. Return None if no metadata name such a broker.
     """
-    # The metadata of living brokers, in the order of the broker ids.
+    # The metadata of the running brokers, in the order of the broker ids; the first reachable coordinator is used.
     known = [broker for n in sorted(world.processes) if (broker := named_by(world, n, group)) is not None]
     return next((leader for leader in known if is_reachable(world, leader)), None)
 
@@ -98,9 +98,9 @@ def named_by(world: World, broker: int, group: str) -> int | None:
 
 
 def receiver(world: World, consumer: Consumer) -> int | None:
-    """Return the id of the broker for the consumer's next request: its last coordinator, if this process runs unfrozen.
+    """Return the id of the broker for the consumer's next request: its last coordinator, if that process runs unfrozen.
 
-    Otherwise return the group's coordinator in the brokers' metadata, None without a coordinator there.
+    If not, return the result of `coordinator`, which is None without a coordinator that can be reached.
     """
     if consumer.coordinator is not None and is_connected(world, consumer.coordinator):
         return consumer.coordinator[0]
@@ -342,9 +342,9 @@ def find_coordinator(world: World, name: str, broker: int) -> None:
 
 
 def update_coordinators(world: World) -> None:
-    """Queue PartitionElected or PartitionResigned at each broker that begins or ceases to lead a partition of the offsets topic.
+    """Queue PartitionElected at each new leader of a partition of the offsets topic, PartitionResigned at its former leader.
 
-    A consumer whose coordinator's process has ended without a response gets the error "disconnected".
+    Store the error "disconnected" in consumers that wait for a response of an ended process.
     """
     for n, p in sorted(world.processes.items()):
         if p.driver.group is None:

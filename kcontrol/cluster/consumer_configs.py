@@ -77,7 +77,7 @@ def known(release: str) -> list[str]:
 
 
 class ConsumerConfig:
-    """The settings of one consumer; a setting that is not `given` has the default of the client's release."""
+    """The settings of one consumer; a setting that is not in the mapping `given` has the default of the client's `release`."""
 
     __slots__ = ("given", "release")
 
@@ -108,9 +108,10 @@ class ConsumerConfig:
 
 
 def checked(release: str, name: str, settings: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the `settings` of the consumer `name` without None and with converted values: "range,sticky" becomes a tuple.
+    """Return `settings`, those of the consumer `name`, with converted values, such as a tuple for "range,sticky".
 
-    `release` is that of the brokers. Raises UserError for an unknown setting and for illegal values.
+    Settings with the value None are left out; `release` is that of the brokers. Raises UserError for unknown settings and illegal
+    values.
     """
     client = settings.get(CLIENT, release)
     if not isinstance(client, str) or not _is_client_release(client):

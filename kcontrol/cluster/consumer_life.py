@@ -51,8 +51,8 @@ class Due(NamedTuple):
     at_ms: int
     # Such as ("consumer", "anna", "heartbeat"), or ("fire", broker, timer).
     action: Action
-    # True for an action that changes no group while consumers send heartbeats, such as a heartbeat or the session timeout of a
-    # member with heartbeats.
+    # True: the action leaves all groups unchanged as long as consumers send heartbeats, so a run can end before the action. Such
+    # actions are a heartbeat and the session timeout of a member that sends heartbeats.
     keeps: bool = False
 
 
@@ -67,18 +67,18 @@ def can_wait(world: World, ms: object) -> bool:
 
 
 def wait(world: World, ms: int) -> None:
-    """Advance the clock by `ms` milliseconds; no timer fires in this step."""
+    """Advance the clock by `ms` milliseconds; a timer that becomes due fires in a later step."""
     world.log("act", None, action=["wait", ms])
     # The step itself advances the clock by 1 ms.
     world.now_ms += ms - 1
 
 
 def next_action(world: World, end_ms: int | None = None) -> Action | None:
-    """Return the earliest action of a consumer or timer, or ("wait", ms) if a consumer's action is not due yet.
+    """Return the next action of a consumer or of a coordinator's timer, or ("wait", ms) until it is due.
 
-    Return None at the virtual time `end_ms`; if `end_ms` is None, when no action changes a group.
+    Return None at the time `end_ms`; if this is None, when only actions such as heartbeats are left.
     """
-    # Heartbeats, and timers that change no group, can go on without end.
+    # Heartbeats, and timers that change no group (`Due.keeps`), can go on without end.
     due = sorted((*_requests(world), *_deadlines(world)), key=lambda item: item.at_ms)
     if end_ms is None and all(item.keeps for item in due):
         return None

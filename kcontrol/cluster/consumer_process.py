@@ -24,7 +24,7 @@ def can_freeze(world: World, name: str, for_ms: object = None) -> bool:
 def freeze(world: World, name: str, for_ms: int | None = None) -> None:
     """Stop a consumer's process, as SIGSTOP does: it sends nothing, also no heartbeat, until `resume`.
 
-    With `for_ms` the process resumes by itself after this time, if the consumers run by themselves (`consumer_life.py`).
+    With `for_ms`, `consumer_life.next_action` proposes to resume the process after this time.
     """
     ends = None if for_ms is None else world.clock() + for_ms
     words = [] if for_ms is None else [for_ms]

@@ -42,9 +42,9 @@ class Acknowledged(NamedTuple):
 
 
 def can_produce(world: World, leader: int, partition: str, value: str, acks: str) -> bool:
-    """Return whether a producer can send a record to the broker `leader`, in a world with `data=True`.
+    """Return whether a producer can send a record to the broker `leader`, which must run unfrozen and store records.
 
-    Raises ValueError for a `partition` not like "t-0", a `value` that is no text, and `acks` other than "1" and "all".
+    Raises ValueError for a `partition` not like "t-0", a `value` that is no str, and wrong `acks`.
     """
     if acks not in ACKS or not isinstance(value, str):
         raise ValueError
@@ -95,10 +95,13 @@ def record_response(world: World, driver: Driver, correlation_id: str, body: dic
 
 
 class Fetch(NamedTuple):
-    """The next fetch of a follower: the leader, the request `asked` (partition and fetch offset), and the `answer`."""
+    """The next fetch of a follower, with the response that the leader would send now."""
 
+    # The broker id of the leader.
     leader: int
+    # The request, with the partition and the fetch offset.
     asked: FollowerFetch
+    # The response.
     answer: FetchResponse
 
 
@@ -266,7 +269,7 @@ def replicas(world: World) -> dict[int, dict[TopicPartition, ReplicaLog]]:
 
 
 def log_lost_records(world: World, before: int) -> None:
-    """Add a journal record for each acknowledged record that no replica has any more, and forget the acknowledgement.
+    """Add a journal record for each acknowledged record that no replica has any more; remove it from `world.acknowledged`.
 
     `before` is the length of the journal before this step.
     """

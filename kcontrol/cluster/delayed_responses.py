@@ -23,10 +23,11 @@ LOCKED = ("LeaderAndIsr", "StopReplica")
 
 
 def record_fetches(world: World, driver: Driver, correlation_id: str, receive_record: RecordId) -> None:
-    """Store in `network.fetching_from` the frozen leaders from which the broker of `driver` fetches when a LeaderAndIsr arrives.
+    """Store in `network.fetching_from` the frozen leaders from which the broker of `driver` fetches when LeaderAndIsr arrives.
 
-    `correlation_id` is that of this request, and `receive_record` its journal record `receive`.
+    `correlation_id` is that of LeaderAndIsr, and `receive_record` is the journal record of its arrival.
     """
+    # The broker may have to end these fetches before it responds (`delay_if_fetching`).
     frozen = {n for n, p in world.processes.items() if p.frozen}
     if frozen and driver.controller.rules.response_waits_for_fetch and (leaders := frozen & _followed_leaders(driver)):
         world.network.fetching_from[correlation_id] = (receive_record, tuple(sorted(leaders)))
@@ -83,7 +84,7 @@ def has_deliverable(world: World, broker: int) -> bool:
 def deliver_response(world: World, broker: int) -> None:
     """Send the LeaderAndIsr response that `broker` has delayed.
 
-    The broker waited for a fetch from a frozen leader, which has resumed. To be called only if `has_deliverable` is true.
+    The broker waited for a fetch from a frozen leader, which has resumed. Raises StopIteration unless `has_deliverable`.
     """
     _deliver(world, next(key for b, key in deliverable(world) if b == broker), timed_out=False)
 

@@ -48,7 +48,7 @@ EPOCHS = {"broker_epoch", "broker_epochs", "live_broker_epochs"}
 class Text(NamedTuple):
     """A part of the simulated cluster's state as text, with each zxid replaced by its rank among the part's zxids."""
 
-    # The text; a search stores a hash of the text here (`memo_driver.digest_text`).
+    # The text. A search replaces the text by its hash (`memo_driver.digest_text`), which is shorter.
     words: str
     # The replaced zxids, ascending, from which `digest` computes their ranks in the whole state.
     zxids: tuple[int, ...]
@@ -143,9 +143,9 @@ def process_state(n: int, p: Process) -> str:
 
 
 def driver(d: Driver, state: str | None = None, text_of: Callable[[Any], str] | None = None) -> str:
-    """Return the fingerprint text of a broker's driver: its threads, watches, timers, parked requests and memory.
+    """Return the fingerprint text of a broker's driver: its threads, watches, timers, delayed responses and memory.
 
-    `state` is the text of the memory, if the caller has it; `text_of` returns the text of an immutable value.
+    `state` is the text of the memory, if the caller has it. `text_of`, by default `canonical`, converts a value into text.
     """
     threads = [_thread(d, thread, text_of or canonical) for thread in d.threads.values()]
     timers = sorted((name, canonical(timer.event)) for name, timer in d.timers.items())

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 def replay_handler(
     thread: Thread, copy: Thread, context_name: str, *, pipelined: bool, handler: fx.Handler | None = None
 ) -> None:
-    """Copy the suspended handler of `thread` to `copy`: take `handler` or, if None, a new handler with the recorded results.
+    """Let the thread `copy` continue the suspended handler of `thread`: `handler` or, if None, a repeated run of this handler.
 
-    `context_name` is "controller", "broker" or "group"; `pipelined` is the release's rule. Raises ValueError if impossible.
+    `context_name` is such as "broker", `pipelined` the value of this rule. Raises ValueError if the handler cannot be repeated.
     """
-    # A handler cannot be copied if it has no replay log, waits for nothing, or has released its lock.
+    # A handler cannot be repeated if it has no replay log, waits for nothing, or has released its lock.
     if thread.replay_log is None or thread.waits_for is None or thread.has_yielded_lock:
         raise ValueError(f"the handler of thread {thread.name} cannot be copied: it has no replay log, or yielded its lock")
     copy.handler, copy.event, copy.begin_record = (
@@ -41,9 +41,9 @@ def replay_handler(
 
 
 def _replay_results(thread: Thread, copy: Thread, context_name: str) -> fx.Handler:
-    """Run the suspended handler of `thread` again by its replay log, and return it for `copy`, the copy of the thread.
+    """Run the handler of `thread` again with the stored results of its effects; return the new, suspended handler.
 
-    The context of `copy` is unchanged at the end. `context_name` is such as "controller".
+    The handler runs on the context of `copy`, which has its earlier values at the end.
     """
     assert thread.replay_log is not None
     context, now = copy.context, copy.context.copy()

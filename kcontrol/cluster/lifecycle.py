@@ -165,9 +165,9 @@ def outage(world: World, brokers: Sequence[int]) -> None:
 
 
 def overdue(world: World) -> tuple[str, tuple[int, ...]] | None:
-    """Return the action that journals the sessions which a real ZooKeeper has ended, such as ("outage", (1, 3)).
+    """Return an action such as ("outage", (1, 3)) if a real ZooKeeper has ended sessions of brokers, here 1 and 3, else None.
 
-    Return None without such a session, and in a simulated world. Raises ConnectionLoss if no server responds.
+    The action writes journal records about these ends. Raises ConnectionLoss if no server responds.
     """
     if world.is_simulated:
         return None
@@ -201,10 +201,8 @@ def _log_close(world: World, n: int, client: Client, closed_session: ClosedSessi
 
 
 def exit_process(world: World, n: int) -> None:
-    """End the process of broker `n` after a failed start-up or a controlled shutdown, and close its ZooKeeper session.
-
-    `World.run` first delivers all requests of the process that can be delivered.
-    """
+    """End the process of broker `n` after a failed start-up or a controlled shutdown, and close its session if this is open."""
+    # `World.run` performs this action only when all requests of the process that can be delivered are delivered.
     p = world.processes.pop(n)
     log_changes.checkpoint(p.driver)
     cause = _log_stop(world, n, p.driver.exit_cause, p.driver.exit_code)

@@ -76,15 +76,15 @@ class Network:
     channels: dict[tuple[int, int], deque[QueuedRequest]] = field(default_factory=dict)
     # Broker -> its requests to the controller that have no response yet.
     to_controller: dict[int, list[BrokerToControllerRequest]] = field(default_factory=dict)
-    in_flight: dict[str, tuple[int, int]] = field(default_factory=dict)  # correlation id -> sender and receiver
+    # Correlation id of a request in flight -> the sender and receiver of its channel.
+    in_flight: dict[str, tuple[int, int]] = field(default_factory=dict)
     # Correlation id of a LeaderAndIsr -> the record of its receipt, and the frozen leaders from which the receiver fetched at
     # that time. The response waits for these fetches (delayed_responses.py).
     fetching_from: dict[str, tuple[RecordId, tuple[int, ...]]] = field(default_factory=dict)
     # Correlation id of a LeaderAndIsr -> its response.
     delayed_responses: dict[str, DelayedResponse] = field(default_factory=dict)
-    known_controllers: dict[int, int] = field(
-        default_factory=dict
-    )  # broker -> the controller to which it sends AlterIsr (2.7 on)
+    # Broker -> the controller to which the broker sends AlterIsr (2.7 on).
+    known_controllers: dict[int, int] = field(default_factory=dict)
     # The channels that the sender closes only after the receiver, which was frozen and is thawed, has sent its response.
     thawed: set[tuple[int, int]] = field(default_factory=set)
 
@@ -108,8 +108,8 @@ class Network:
     def close(self, sender: int, receivers: Collection[int], unread_receivers: Sequence[int]) -> list[int]:
         """Drop the requests of `sender` to `receivers`, and return the receivers for which there was a request.
 
-        Requests that are in a receiver's socket stay, marked `is_orphaned`; for each of them `unread_receivers` has the
-        receiver's id once.
+        `unread_receivers` has a receiver's id once for each request in the receiver's socket: these requests stay, marked
+        `is_orphaned`.
         """
         closed = [r for r in receivers if any(not queued.is_orphaned for queued in self.channels.get((sender, r), ()))]
         for receiver in closed:
@@ -168,7 +168,10 @@ class Network:
             request.receiver, request.correlation_id = -1, ""
 
     def deliverable(self) -> list[tuple[int, int]]:
-        """Return the channels, as pairs of sender and receiver, whose oldest request has not been delivered yet."""
+        """Return the channels, as pairs of sender and receiver, whose oldest request is not in flight.
+
+        A delivered request is in flight, and stays the oldest of its channel, until its response comes.
+        """
         if not self.channels:
             return []
         busy = set(self.in_flight.values())
@@ -222,7 +225,7 @@ class Network:
 def response_event(queued_request: QueuedRequest, receiver: int, body: Any, controller: ControllerContext) -> events.Event | None:
     """Return the event by which a controller handles `body`, the response of the broker `receiver` to `queued_request`.
 
-    Return None if the controller ignores the response.
+    `controller` is the controller's memory. Return None if the controller ignores the response.
     """
     if queued_request.api == "LeaderAndIsr":
         if not controller.rules.outlives_log_dir:

@@ -27,9 +27,9 @@ NO_ACKS = 0
 
 
 def append(driver: Driver, effect: Append, record: RecordId) -> None:
-    """Append the records of `effect` as one batch to the log of the broker of `driver`, and queue its `completion_event`.
+    """Append the records of `effect` as one batch to the log of the broker of `driver`.
 
-    This event has the outcome of the append; `record` is the `append` record of the journal.
+    Then queue `effect.completion_event`, if not None, with the result. `record` is the append's journal record.
 
     Source: compressionType, appendForGroup, cleanupGroupMetadata (2.8).
     """

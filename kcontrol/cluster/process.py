@@ -36,9 +36,9 @@ HANDLE: dict[str, Handle] = {"controller": handle_controller_event, "broker": ha
 def threads(
     rules: Rules, controller: ControllerContext, broker: BrokerContext, group: GroupContext | None = None
 ) -> list[Thread]:
-    """Return the threads of a broker of this release, in the order of `controller/design.py`.
+    """Return the threads of a broker of the release of `rules`, each with the context that its handlers change.
 
-    Each thread gets the context that its handlers change. With `group`, the two threads of a group coordinator follow.
+    With `group`, the memory of a group coordinator, the last two threads are those of the coordinator.
     """
     contexts = {"controller": controller, "broker": broker}
     found = [
@@ -82,10 +82,10 @@ class Process:
     notifications: deque[QueuedNotification] = field(default_factory=deque)
     # The `session_lost` record, or the later `renew` record; None before the first loss of a session.
     session_loss_record: RecordId | None = None
-    coordinated_partitions: frozenset[TopicPartition] = (
-        frozenset()
-    )  # the partitions of the offsets topic whose leadership the coordinator has got as events
-    # True: a request of another broker has arrived since the session ended.
+    # The partitions of the offsets topic for which PartitionElected was queued, while the broker leads them, or keeps the log of
+    # a replica that it hosts no more.
+    coordinated_partitions: frozenset[TopicPartition] = frozenset()
+    # True: another broker has sent AlterIsr or ControlledShutdown to this process since the process's session expired.
     was_sent_request: bool = False
 
 
@@ -102,10 +102,9 @@ def contexts(settings: Settings, broker_id: int) -> tuple[ControllerContext, Bro
 def copy_driver(
     driver: Driver, client: Client, journal: Journal, clock: Callable[[], int], outbox: Outbox, *, moves_handlers: bool = False
 ) -> Driver:
-    """Return a copy of a broker's driver that uses this client, journal, clock and outbox.
+    """Return a copy of a broker's driver with another client, journal, clock and outbox (its interface to the cluster).
 
-    With `moves_handlers` only the copy can continue the suspended handlers. Raises ValueError if a suspended handler cannot be
-    copied.
+    With `moves_handlers` only the copy can continue suspended handlers. Raises ValueError if one of these cannot be copied.
     """
     copies = driver.controller.copy(), driver.broker.copy()
     # With `moves_handlers` the copy takes over the suspended handlers with their contexts; the original can still be read and

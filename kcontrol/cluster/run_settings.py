@@ -31,33 +31,32 @@ class Settings:
     brokers: tuple[int, ...] = (1, 2, 3)
     # Decides everything that Kafka draws at random, such as the replicas of a new topic.
     seed: int = 0
-    # The settings of the brokers under Kafka's names.
+    # The settings of the brokers under Kafka's names; UNSPECIFIED stands for the defaults of the release.
     config: BrokerConfig = UNSPECIFIED
     # Topics that `actions()` may offer to create, with the replicas of their partitions.
     topics: Mapping[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
     # The kinds of faults that `actions()` lists; `step` performs every fault in any run.
     faults: tuple[str, ...] = ()
-    # Requests arrive in the step in which they are sent.
+    # True: requests of a controller to brokers arrive in the step in which they are sent.
     instant_requests: bool = False
-    # Without followers no replica catches up.
+    # False: `World.run` performs no fetches, so no replica catches up.
     followers: bool = True
-    # Every replica has a log, so the ISR follows from the offsets of fetches.
+    # True: brokers store records, each replica has a log, and the ISR follows from the offsets of fetches.
     data: bool = False
-    # Consumer's name to its group. With consumers, brokers have logs and group coordinators.
+    # Consumer's name to its group. With consumers, brokers have group coordinators, and `data` becomes True.
     consumers: Mapping[str, str] = field(default_factory=dict)
     # Consumer's name to its settings under Kafka's names.
     consumer_configs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     # Settings of the group coordinators that differ from the release's defaults, by field of GroupConfig: {"partitions": 3}.
     group_config: Mapping[str, int] = field(default_factory=dict)
-    # Coordinators write journal records about the delayed operations in their purgatories.
+    # True: coordinators write journal records about the delayed operations in their purgatories.
     purgatory: bool = False
     # Rules with another value than in the release, by name: {"fenced_writes": False}.
     rule_changes: Mapping[str, Any] = field(default_factory=dict)
     # Functions of a learner that replace functions of kcontrol.
     changes: Changes = NO_CHANGES
-    _rules: Rules | None = field(
-        default=None, init=False, repr=False, compare=False
-    )  # kept, since a search needs it at every step
+    # The result of `rules()`, None before the first call; stored, since a search needs it at every step.
+    _rules: Rules | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.config is UNSPECIFIED:

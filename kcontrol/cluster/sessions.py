@@ -34,10 +34,12 @@ if TYPE_CHECKING:
 
 
 class SessionState(StrEnum):
-    """The states of a living broker's session: open, expired (unknown to the broker), and expiring (Expire is in its queue)."""
+    """The states of the ZooKeeper session of a broker whose process runs."""
 
     OPEN = "open"
+    # ZooKeeper has ended the session, and the broker has not been notified of this.
     EXPIRED = "expired"
+    # The broker's client library has reported the end: the event Expire is in the queue of the controller's thread (since 1.1).
     EXPIRING = "expiring"
 
 
@@ -51,7 +53,7 @@ def cut_off(p: Process) -> None:
 
 
 def mark(p: Process) -> None:
-    """Do nothing: the transition from EXPIRED to EXPIRING changes only the session's state, which `move` sets."""
+    """Do nothing: this is the action of the transition from EXPIRED to EXPIRING, which changes only the session's state."""
 
 
 def connect(p: Process) -> None:

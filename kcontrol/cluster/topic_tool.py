@@ -23,10 +23,9 @@ class TopicRefused(ValueError):
 
 
 def check_name(name: object, existing_names: Iterable[str], release: str) -> str:
-    """Return `name` if a new topic may have this name beside topics with the `existing_names`.
+    """Return `name` if a new topic may have this name beside the topics `existing_names`.
 
-    Raises TopicRefused for a name with a wrong length or character, or (since 0.9) that differs from another only in "." and
-    "_".
+    Raises TopicRefused for a wrong length or character and, since 0.9, for a name that differs from another only in "." and "_".
 
     Source: Topic.validate (0.8.0 on), AdminUtils.createOrUpdateTopicPartitionAssignmentPathInZK (0.9.0), AdminZkClient (2.8).
     """

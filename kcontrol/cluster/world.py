@@ -142,7 +142,10 @@ class World:
         self.now_ms += 1
 
     def _perform(self, perform: Callable[..., None], action: Action) -> None:
-        """Call `perform` with the action's arguments, deliver the effects of this step, and add the action to `done`."""
+        """Perform one step: call `perform` with the action's arguments, and queue the watch events of the step's writes.
+
+        Also add the action to the list `done`.
+        """
         self._journal_length_before = before = len(self.journal)
         with without_collection():  # a step may create hundreds of thousands of objects and hardly a cycle
             perform(self, *action[1:])
@@ -320,9 +323,9 @@ class World:
             broker_to_controller.deliver_response(self, driver, correlation_id, body, record)
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the state of znodes, brokers, requests and logs as a dict in JSON's types; its keys are those of `Fold`.
+        """Return the state of znodes, brokers, requests and logs as a dict in JSON's types; `journal.fold.Fold` lists the keys.
 
-        After every step the dict equals `fold(journal.records)`, except for fields that have never changed.
+        The dict equals `fold(journal.records)`, except for fields that have never changed.
         """
         # `snapshot.without_defaults` leaves these fields out.
         return snapshot(self)
@@ -347,10 +350,11 @@ class World:
         return [stat is not None for stat in retry_read(lambda: self.tool.exists(paths, False))]
 
     def write(self, transactions: list[tuple[Op, ...]], action: list[Any]) -> RecordId:
-        """Perform these transactions as a client that is no broker; return the journal record of the last transaction.
+        """Perform these transactions as a client that is no broker; return the id of the last journal record.
 
-        The cause is an `act` record with `action`, such as ["delete", "/t"]. Raises UserError if the first transaction fails.
+        Its cause is an `act` record with `action`, such as ["delete", "/t"]. Raises UserError if the first transaction fails.
         """
+        # An error of a later transaction is only written to the journal.
         written = self.tool.write(transactions)
         if written[0].error:
             raise UserError(f"ZooKeeper refuses the write to {transactions[0][0].path}: {written[0].error}.")

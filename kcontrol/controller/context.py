@@ -81,44 +81,49 @@ class ControllerContext(Context):
     controller_epoch: int = 0
     # The data version of `/controller_epoch`, which fenced writes check.
     controller_epoch_zk_version: int = 0
-    # The registered brokers, also those that shut down: their endpoints, and their broker epochs
-    # (-1 before 2.2), by broker id.
+    # By broker id: the endpoints of the registered brokers, also of brokers that shut down.
     live_brokers: Mapping[int, BrokerEndpoint] = field(default_factory=dict)
+    # By broker id: the broker epochs of the registered brokers, -1 before 2.2.
     live_broker_epochs: Mapping[int, int] = field(default_factory=dict)
     # Brokers whose ControlledShutdown the controller has accepted, until they fail.
     shutting_down_broker_ids: AbstractSet[int] = field(default_factory=set)
     # By broker id: the partitions whose log directory on this broker has failed.
     offline_dirs: Mapping[int, frozenset[TopicPartition]] = field(default_factory=dict)
-    # The topics in `/brokers/topics`, and their ids by name (2.8 on).
+    # The topics in `/brokers/topics`.
     all_topics: AbstractSet[str] = field(default_factory=set)
+    # Topic ids by the names of topics (2.8 on).
     topic_ids: Mapping[str, str] = field(default_factory=dict)
-    # The assignments in the topic znodes, and the leadership in the state znodes.
+    # The assignments in the topic znodes.
     assignments: Mapping[TopicPartition, ReplicaAssignment] = field(default_factory=dict)
+    # The leadership in the state znodes.
     leadership: Mapping[TopicPartition, LeaderAndIsr] = field(default_factory=dict)
     # A NonExistent partition or replica has no entry.
     partition_states: Mapping[TopicPartition, PartitionState] = field(default_factory=dict)
     replica_states: ReplicaStates = field(default_factory=ReplicaStates)
-    # The queued topic deletions; those that have started (2.1 on); those that must not start.
+    # The topics whose deletion is queued or has started.
     topics_to_be_deleted: AbstractSet[str] = field(default_factory=set)
+    # The topics whose deletion has started (2.1 on).
     topics_with_deletion_started: AbstractSet[str] = field(default_factory=set)
+    # The topics whose deletion must wait, for example until a dead broker runs again.
     topics_ineligible_for_deletion: AbstractSet[str] = field(default_factory=set)
-    # Where listeners share one lock (up to 0.10.2): "waiting" or "signalled" while the deletion
-    # thread runs.
+    # Up to 0.10.2: the state of the delete-topics thread, "waiting" or "signalled"; "" if the
+    # thread does not run.
     topic_deletion_thread: str = ""
     # The target replicas of each partition that is being reassigned.
     partitions_being_reassigned: Mapping[TopicPartition, Brokers] = field(default_factory=dict)
-    # The next four fields are used where listeners share one lock. Whether the scheduler of the
-    # automatic rebalance runs.
+    # Up to 0.10.2: whether the scheduler of the automatic leader rebalance runs.
     scheduler_is_running: bool = False
-    # True: this broker is controller, whatever `/controller` says.
+    # Up to 0.10.2: whether channels to the brokers are open. A broker with channels is controller,
+    # whatever `/controller` says.
     has_channels: bool = False
-    # Whether the partition and replica state machines accept transitions.
+    # Up to 0.10.2: whether the partition and replica state machines accept transitions.
     machines_started: bool = False
-    # The partitions whose preferred election is in progress.
+    # Up to 0.10.2: the partitions whose preferred election is in progress.
     preferred_elections: AbstractSet[TopicPartition] = field(default_factory=set)
-    # How many partitions are Offline, and how many another replica than the preferred replica leads
-    # (`is_imbalanced`). `apply_update` and `apply_state_change` update both numbers.
+    # How many partitions are Offline; `apply_update` and `apply_state_change` update this number
+    # and the next one.
     offline_partition_count: int = 0
+    # How many partitions are led by another replica than the preferred replica (`is_imbalanced`).
     preferred_replica_imbalance_count: int = 0
 
     # ---- brokers
@@ -218,9 +223,9 @@ class ControllerContext(Context):
         return self.rules.deletes_topics if configured is None else configured
 
     def is_deletion_in_progress(self, tp: TopicPartition, broker_id: int) -> bool:
-        """Return whether a StopReplica response for this replica belongs to a topic deletion.
+        """Return whether a StopReplica response of `broker_id` for `tp` is due to a topic deletion.
 
-        The replica is that of the partition `tp` on the broker `broker_id`.
+        If not, the request had another reason, such as a reassignment that removed the replica.
 
         Source: ControllerBrokerRequestBatch.sendStopReplicaRequests, responseCallback (2.8).
         """
@@ -329,7 +334,7 @@ Counts = tuple[int, int]
 def _counted(ctx: ControllerContext, update: UpdateContext) -> Collection[TopicPartition]:
     """Return the partitions for which `update` may change whether they are Offline or imbalanced.
 
-    `update` must be an update of a field in COUNTED, such as the leaderships.
+    `update` must change one of the context's fields in COUNTED, such as `leadership`.
     """
     held = getattr(ctx, update.field)
     named = dict.fromkeys((*(held if update.clear else ()), *update.remove, *(update.put or ())))

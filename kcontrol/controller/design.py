@@ -111,22 +111,23 @@ class ReassignmentProtocol(NamedTuple):
 class MachineDecisions(NamedTuple):
     """The functions of the partition and replica state machines that differ before 1.1."""
 
-    # Reads what the context needs before the partitions become New.
+    # Called before these partitions become New; before 0.9 the function reads their assignments
+    # into the context again.
     before_new: Callable[[ControllerContext, Sequence[TopicPartition]], Handler]
-    # Whether a preferred election of the partition is not needed; gets the leadership in the state
-    # znode, None without the znode.
+    # Returns whether a requested preferred election of the partition is left out, since the
+    # preferred replica leads; gets the leadership in the state znode, None without the znode.
     is_led_as_wanted: Callable[[ControllerContext, TopicPartition, LeaderAndIsr | None], bool]
     # Returns for each of these topics whether it allows unclean elections.
     unclean_allowed: Callable[[ControllerContext, Iterable[str]], Handler]
     # Returns a mapping from partition to leadership, for the LeaderAndIsr of these new replicas.
     leadership_for_new: Callable[[ControllerContext, Sequence[PartitionReplica]], Handler]
-    # Moves replicas of partitions without leadership to the state, or refuses to; gets the
-    # RequestBatch too.
+    # Moves replicas, whose partitions have no leadership, to the given state, or refuses the moves;
+    # the second argument is the RequestBatch.
     retire_unled: Callable[[ControllerContext, Any, list[PartitionReplica], ReplicaState], Handler]
     # Whether a replica without a state znode keeps its state without a journal record.
     is_passed_over: Callable[[ControllerContext, PartitionReplica], bool]
-    # Returns the topics whose last ISR member may leave the ISR; gets the replicas that leave, and
-    # the state znode of each.
+    # Returns the topics whose partitions may lose their last ISR member; gets the replicas that
+    # leave the ISR, and the state znode of each replica's partition (None: missing).
     may_lose_isr: Callable[
         [ControllerContext, Sequence[PartitionReplica], Sequence[Znode | None]], Handler
     ]
@@ -157,7 +158,8 @@ class Design:
     watches: tuple[WatchRow, ...]
     # Returns the event that a notification of this type and path queues; None for no event.
     event_for_notification: Callable[[str, str], Event | None]
-    # By type of notification: whether handlers of children (True) or of data (False) are called.
+    # By type of notification, such as "NodeCreated": the handlers that it calls. False stands for
+    # the handler of the path's data, True for the handler of the path's children.
     called: Mapping[str, tuple[bool, ...]]
     failover: tuple[Step, ...]
     resignation: tuple[Step, ...]
@@ -182,8 +184,9 @@ class Design:
     # Raises an error if the broker has no channels to brokers any more; does nothing since 1.1.
     require_channels: Step
     machines: MachineDecisions
-    # Returns the replicas in groups, in the order in which the replica state machine moves these;
-    # gets the replicas by broker, the order of the brokers, and the size of Kafka's Set.
+    # Returns groups of replicas, which the replica state machine moves one group after the other;
+    # gets the replicas by broker id, the broker ids in the order of Kafka's Set of replicas (() if
+    # ascending), and the size of this Set (0: the number of replicas).
     in_groups: InGroups
     # Returns the partitions that an UpdateMetadata contains; gets the partitions that its caller
     # names.
@@ -218,8 +221,8 @@ def column(
 ) -> tuple[Step, ...]:
     """Return the steps of `release`, in the order of their execution.
 
-    A row of `table` has a step and its place in each of `releases` (0: none). Raises IndexError for
-    a release before the first.
+    A row of `table` has a step and, for each of `releases`, its place in the order (0: no step
+    there). Raises IndexError for a release before the first.
     """
     # A release that is not in `releases` has the steps of the latest release before it.
     place = value_in_force([(since, at) for at, since in enumerate(releases, 1)], release)

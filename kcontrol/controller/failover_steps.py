@@ -92,7 +92,7 @@ def delete_children(path: str) -> Handler:
 
 
 def delete_all(paths: tuple[str, ...]) -> Handler:
-    """Delete the znodes `paths`, each in a transaction that the controller epoch fences."""
+    """Delete each znode of `paths` in a transaction that checks the controller epoch (2.1 on)."""
     yield effects.fenced(*(effects.Op("delete", path) for path in paths))
 
 
@@ -255,7 +255,8 @@ def start_replica_machine(ctx: ControllerContext) -> Handler:
 def initialize_replica_states(ctx: ControllerContext, offline_state: ReplicaState) -> Handler:
     """Set each replica on a live broker Online and every other replica to `offline_state`.
 
-    No transition is checked. Return two lists: the Online replicas and the other replicas.
+    The table of legal transitions does not apply. Return two lists: the Online replicas and the
+    other replicas.
 
     Source: ReplicaStateMachine.initializeReplicaState (2.8).
     """
@@ -327,9 +328,10 @@ CLEARED_AT_RESIGNATION = (
 
 
 def unregister_handler(path: str, *, children: bool = False) -> Step:
-    """Return a step that unregisters a path's data handler or, with `children`, child handler.
+    """Return a step of the resignation that unregisters the handler of a path's data.
 
-    ZooKeeper keeps the watch of the path until the watch fires.
+    With `children` the step unregisters the handler of the path's children. ZooKeeper keeps the
+    path's watch until the watch fires.
     """
 
     def step(ctx: ControllerContext) -> Handler:

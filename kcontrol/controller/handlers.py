@@ -30,9 +30,9 @@ PAGES: dict[str, Callable[[Rules], Design]] = {
 
 @cache
 def design_of(rules: Rules) -> Design:
-    """Return the design of a release's controller: its tables, such as events and handlers.
+    """Return the controller of a release: its threads, handlers, watches, and steps of a failover.
 
-    It also has the functions that differ between releases; `rules` are the release's rules.
+    `rules` are the rules of the release: its differences from other releases.
     """
     # A release from 1.1 to 2.5 has the tables of 2.8, with functions of its own.
     return PAGES[rules.design](rules)
@@ -41,7 +41,8 @@ def design_of(rules: Rules) -> Design:
 def event_for_notification(notification: str, path: str, design: Design) -> e.Event | None:
     """Return the event of a ZooKeeper notification, None if Kafka ignores this notification.
 
-    `notification` is the type, such as "NodeCreated", and `design` the controller of a release.
+    `notification` is the type, such as "NodeCreated"; `design` has the table of the watches of the
+    release's controller.
     """
     return design.event_for_notification(notification, path)
 
@@ -49,18 +50,19 @@ def event_for_notification(notification: str, path: str, design: Design) -> e.Ev
 def has_handler(
     notification: str, path: str, design: Design, znode_handlers: Collection[tuple[str, bool]]
 ) -> bool:
-    """Return whether a registered handler matches a notification of this type and path.
+    """Return whether a registered handler matches a notification.
 
-    A type is, for example, "NodeCreated". `znode_handlers` has one pair per handler: `(path, True)`
-    for children, `(path, False)` for data.
+    `znode_handlers` has `(path, True)` for a handler of children, `(path, False)` for a handler of
+    data; `design` says which of these a type, such as "NodeCreated", calls.
     """
     return any((path, children) in znode_handlers for children in design.called[notification])
 
 
 def every_event(listeners: Collection[tuple[str, bool]], design: Design) -> list[e.Event]:
-    """Return one event for each of `listeners`; ZkClient calls all listeners after a new session.
+    """Return the events of all `listeners`, which ZkClient calls after a new session.
 
-    `listeners` has one pair per listener: `(path, True)` for children, `(path, False)` for data.
+    `listeners` has `(path, True)` for a listener of children, `(path, False)` for a listener of
+    data; `design` has each path's event.
 
     Source: ZkClient.fireAllEvents (0.3).
     """
@@ -99,7 +101,7 @@ def preempted_response(rules: Rules, event: e.Event) -> dict[str, Any] | None:
 def handle(ctx: ControllerContext, event: e.Event) -> Handler:
     """Call the handler of `event`, and resign if the handler raises ControllerMoved.
 
-    If this broker is not controller, ignore an event with `only_if_active`, but answer a request
+    If this broker is not controller, ignore events for the controller alone, and answer requests
     with NOT_CONTROLLER. Raises NotImplementedError without a handler.
 
     Source: KafkaController.process (2.8), which catches ControllerMovedException.

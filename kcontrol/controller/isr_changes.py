@@ -49,7 +49,7 @@ def alter_isr_received(ctx: ControllerContext, event: AlterIsrReceived) -> Handl
 
 
 def _alter_isr(ctx: ControllerContext, event: AlterIsrReceived) -> Handler:
-    """Write each requested ISR that is neither refused nor in force; then send UpdateMetadata.
+    """Write each requested ISR that is neither refused nor stored already; send UpdateMetadata.
 
     Return the response by partition: its leadership after the request, or the name of the error
     that refuses the new ISR.

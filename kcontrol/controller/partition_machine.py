@@ -85,12 +85,13 @@ class Call(NamedTuple):
     """The values of one call of `handle_state_changes`, such as its target state and batch."""
 
     target: PartitionState
-    # The rows of PARTITION_TRANSITIONS that lead to `target`, by source state.
+    # The legal transitions to `target` (rows of PARTITION_TRANSITIONS), by source state.
     rows: dict[PartitionState, Transition]
-    # The election strategy and `unclean`; `stored` is still empty here.
+    # The election strategy and `unclean`, which hold for all partitions; `stored` is None.
     question: TransitionInput
+    # The requests that are sent after the transitions.
     batch: RequestBatch
-    # The new leadership so far.
+    # The new leadership of each partition that is elected so far.
     moved: TransitionResult
 
 
@@ -280,7 +281,7 @@ def _decide(
 def elects_in_any_case(
     ctx: ControllerContext, tp: TopicPartition, stored: LeaderAndIsr | None
 ) -> bool:
-    """Return False for all input: a preferred leader is elected even if it leads already."""
+    """Return False: an election is needed even if the preferred replica leads already."""
     # Since 1.1 Kafka elects the preferred replica even if this replica leads already.
     return False
 

@@ -51,8 +51,8 @@ def on_partition_reassignment(
 ) -> Handler:
     """Write the topic znode (phase U); start the added replicas (A) or remove the old ones (B).
 
-    Phase B is run if all target replicas are in the ISR. Raises StateChangeFailedException or
-    IllegalStateException between any two steps; the steps before stay done.
+    Phase B needs every target replica in the ISR. A raised error, such as
+    StateChangeFailedException, undoes no step.
 
     Source: KafkaController.onPartitionReassignment (2.8).
     """
@@ -209,10 +209,10 @@ def update_leader_epoch_and_send_request(
     assignment: ReplicaAssignment,
     recipients: Iterable[int] = (),
 ) -> Handler:
-    """Write a new leader epoch, and send LeaderAndIsr, which has `assignment`, to `recipients`.
+    """Write a new leader epoch, and send LeaderAndIsr with `assignment` to `recipients`.
 
-    Added replicas receive LeaderAndIsr too; `recipients` () are the replicas before the
-    reassignment. Raises NullPointerException before 1.1 if the broker has resigned.
+    By default `recipients` are the replicas before the reassignment; the added replicas always
+    receive LeaderAndIsr too.
 
     Source: KafkaController.updateLeaderEpochAndSendRequest (0.8.1, 2.8).
     """
@@ -220,6 +220,7 @@ def update_leader_epoch_and_send_request(
     value = yield from _update_leader_epoch(ctx, tp)
     if ctx.rules.bumped_epoch_is_cached:
         yield effects.UpdateContext("leadership", {tp: value})
+    # Raises NullPointerException before 1.1 if the broker has resigned.
     yield from ctx.design.require_channels(ctx)
     batch = RequestBatch()
     batch.add_leader_and_isr(ctx, recipients or assignment.origin, tp, value, assignment)
@@ -263,8 +264,8 @@ def move_reassigned_leader_if_required(
 ) -> Handler:
     """Give the leader a new epoch if it is an online target replica; otherwise elect a new leader.
 
-    `done` has the target replicas. If the leader stays, `recipients` (if empty, all of `done`)
-    receive LeaderAndIsr.
+    `done` is the assignment after the reassignment. After a new epoch `recipients`, by default
+    `done.replicas`, receive LeaderAndIsr.
 
     Source: KafkaController.moveReassignedPartitionLeaderIfRequired (0.8.1, 2.8).
     """
@@ -310,8 +311,8 @@ def _remove_from_reassigning_partitions(
 ) -> Handler:
     """Remove a partition's reassignment from the context and from `/admin/reassign_partitions`.
 
-    `done` is the reached assignment. The znode keeps the partition if its target there is not
-    `done.replicas`.
+    `done` is the assignment after the reassignment. The znode keeps a request for this partition
+    with other target replicas.
 
     Source: KafkaController.removePartitionFromReassigningPartitions (2.8).
     """

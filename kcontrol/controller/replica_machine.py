@@ -185,7 +185,7 @@ def stop_and_leave_isr(
 ) -> Steps:
     """Move replicas to `target` (Offline), and take them out of the ISRs in their state znodes.
 
-    Add StopReplica for their brokers, and LeaderAndIsr for the other replicas, to `batch`.
+    Add StopReplica for their broker, and LeaderAndIsr for the other replicas, to `batch`.
 
     Source: ZkReplicaStateMachine.doHandleStateChanges, OfflineReplica (2.8).
     """
@@ -322,10 +322,10 @@ def handle_state_changes(
     broker_order: Iterable[int] = (),
     set_size: int = 0,
 ) -> Steps:
-    """Move replicas to `target`, broker by broker; send the requests in one batch.
+    """Move replicas to `target` in Kafka's order; send one batch of requests.
 
-    `broker_order` is Kafka's order of broker ids, () if ascending; `set_size` is the size of the
-    larger Set that had the replicas.
+    Up to 2.5 Kafka's order follows from its caller's Set: the order of the Set's broker ids
+    (`broker_order`, () if ascending) and `set_size`.
 
     Source: ZkReplicaStateMachine.handleStateChanges (2.8).
     """
@@ -352,10 +352,10 @@ def handle_state_changes(
 def _by_action(
     ctx: ControllerContext, replicas: Replicas, target: ReplicaState
 ) -> dict[Callable[..., Steps] | None, Replicas]:
-    """Return one broker's replicas by the action that moves them to `target`.
+    """Return replicas, all on one broker, by the action that moves each of them to `target`.
 
-    The action is that of the transition's row; the key None has the replicas without a row, whose
-    transition is illegal.
+    The key None has the replicas whose transition to `target` is illegal: REPLICA_TRANSITIONS has
+    no such row.
     """
     table = REPLICA_TRANSITIONS.for_(ctx.rules.release, ctx.changes)
     actions = {
@@ -371,10 +371,9 @@ def _by_action(
 def _remove_replicas_from_isr(
     ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState
 ) -> Steps:
-    """Move one broker's replicas to `target`, and out of the ISRs.
+    """Move one broker's replicas to `target`, and remove them from the ISRs in the state znodes.
 
-    Since 1.1 a last ISR member stays, without a leader. Add LeaderAndIsr for the other replicas to
-    `batch`, without topics in deletion.
+    Add LeaderAndIsr for the other replicas to `batch`, unless the topic is being deleted.
 
     Source: ZkReplicaStateMachine.removeReplicasFromIsr and doRemoveReplicasFromIsr (2.8).
     """

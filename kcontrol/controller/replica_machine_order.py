@@ -56,7 +56,7 @@ def in_order_of_champ(brokers: Iterable[int], level: int = 0) -> list[int]:
 def trie_slots(hashed: int) -> tuple[int, ...]:
     """Return seven numbers from 0 to 31: the slot of `hashed` at each level of a Scala hash trie.
 
-    A level takes five bits of the improved hash, the lowest bits first.
+    `hashed` is a hash code; Scala mixes its bits, and each level takes the next five.
 
     Source: scala.collection.immutable.HashMap.improve, HashSet.improve (2.8 to 2.12);
     collection.Hashing.improve (2.13).

@@ -182,10 +182,12 @@ def schedule_auto_leader_rebalance(ctx: ControllerContext, delay_ms: int) -> Han
 def auto_preferred_replica_leader_election(
     ctx: ControllerContext, event: events.AutoPreferredReplicaLeaderElection
 ) -> Handler:
-    """Elect preferred leaders of imbalanced brokers, and set the timer again, even after an error.
+    """Elect preferred leaders of the partitions of imbalanced brokers, then set the timer again.
 
-    `imbalanced_by_broker` says which brokers are imbalanced. Source:
-    KafkaController.processAutoPreferredReplicaLeaderElection (2.8).
+    Imbalanced: above `leader.imbalance.per.broker.percentage`. The timer, set even after an error,
+    queues the next event of this type.
+
+    Source: KafkaController.processAutoPreferredReplicaLeaderElection (2.8).
     """
     interval_ms = ctx.config.leader_imbalance_check_interval_seconds * 1_000
     yield from try_finally(_rebalance(ctx), schedule_auto_leader_rebalance(ctx, interval_ms))

@@ -108,7 +108,7 @@ def init_topic_deletions(
 ) -> Handler:
     """Store two sets in the context: the queued `topics`, and the `ineligible` topics among them.
 
-    A set that the context already has is not stored again.
+    A set is written only if the context has another value.
     """
     halted = {topic for topic in topics if topic in ineligible}
     for name, wanted in (

@@ -20,10 +20,10 @@ from kcontrol.core.znodes import decode_topic_config, topic_config_path
 def partitions_for_unclean_election(
     ctx: ControllerContext, stored: dict[TopicPartition, LeaderAndIsr], *, is_requested: bool
 ) -> Generator[Effect, Any, frozenset[TopicPartition]]:
-    """Return the partitions that may elect a leader outside the ISR: no ISR member is online.
+    """Return the partitions without an online ISR member whose topic allows unclean elections.
 
-    `stored` has the leadership in the state znodes. With `is_requested` (by an admin client) the
-    topic's setting is ignored.
+    `stored` has the leadership in the state znodes. If an admin client requests the election
+    (`is_requested`), the topic's setting is ignored.
 
     Source: ZkPartitionStateMachine.collectUncleanLeaderElectionState (2.8).
     """

@@ -82,7 +82,7 @@ class Op(NamedTuple):
 
 
 class ControllerMoved(Exception):
-    """Another broker has become controller: ZooKeeper refuses every fenced write of this broker.
+    """Another broker has become controller: a check of `/controller_epoch` in a write has failed.
 
     Source: ControllerMovedException (2.8).
     """
@@ -335,11 +335,10 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class ApplyRequest:
-    """Store entries of the handled LeaderAndIsr or UpdateMetadata request in the context."""
+    """Store entries of the handled LeaderAndIsr or UpdateMetadata request in the broker context."""
 
-    # "hosted" gets leadership and replicas from LeaderAndIsr, "metadata" the entries of
-    # UpdateMetadata unchanged. The journal record has the id of the request in place of the
-    # entries.
+    # The changed field of the context: "hosted" gets the leadership and the replicas in each entry
+    # of LeaderAndIsr, "metadata" each entry of UpdateMetadata unchanged.
     field: Literal["hosted", "metadata"]
     # The partitions whose entries are stored; None means all.
     partitions: tuple[TopicPartition, ...] | None = None
@@ -435,19 +434,18 @@ class SetTimer:
     event: Any
     # True means that the handler of the event sets the timer again.
     periodic: bool = False
-    # True starts no timer and cancels the timer of this name: the delayed operation of Kafka behind
-    # the timer is complete already.
+    # True: Kafka's delayed operation behind this timer is complete at once. No timer starts then,
+    # and a timer of this name that is set is cancelled.
     is_complete: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class CancelTimer:
-    """Cancel a timer if it is set; do nothing if it is not set."""
+    """Cancel a timer if the timer is set; with `is_complete` False cancel nothing."""
 
     timer: str
-    # False leaves the timer set: a checkAndComplete has found Kafka's delayed operation behind the
-    # timer not complete. The driver writes this checkAndComplete to the journal if the run's
-    # Settings have `purgatory`.
+    # False: a check (checkAndComplete) has found that Kafka's delayed operation behind the timer is
+    # not complete. The check goes to the journal if the run's Settings have `purgatory`.
     is_complete: bool = True
 
 
@@ -479,10 +477,10 @@ class Sleep:
 
 @dataclass(frozen=True, slots=True)
 class AwaitInFlightRequests:
-    """Suspend the thread until the frozen brokers of `brokers` have responded to this broker.
+    """Suspend the thread until `brokers` have responded to this broker's requests in flight.
 
-    A broker is frozen if its process is stopped, as by SIGSTOP. Brokers without a request in flight
-    are ignored.
+    Only brokers that are frozen (their process is stopped, as by SIGSTOP) are awaited: the other
+    brokers respond in any case.
     """
 
     brokers: tuple[int, ...]

@@ -259,8 +259,9 @@ class ReplicaLeaderElection(Event):
 
     # "" if the request came through the znode.
     correlation_id: str = ""
-    # With ZkTriggered the handler reads the partitions from the znode, except in 0.11 and 1.0. With
-    # AdminClientTriggered None means all partitions.
+    # With ZkTriggered: None, as the handler reads the znode; in 0.11 and 1.0 the partitions that
+    # ZkClient's listener has read from the znode. With AdminClientTriggered: None means all
+    # partitions.
     partitions: tuple[TopicPartition, ...] | None = None
     # PREFERRED or UNCLEAN.
     election_type: str = "PREFERRED"

@@ -97,7 +97,7 @@ class LeaderAndIsr(NamedTuple):
     leader_epoch: int = 0
     # The version of the state znode at the last read or write.
     zk_version: int = -1
-    # The epoch of the controller that decided.
+    # The epoch of the controller that made the last decision about the leader or the ISR.
     controller_epoch: int = 0
     # 1 (recovering) from an unclean election until the leader changes the ISR, in releases with
     # KIP-704.

@@ -94,7 +94,8 @@ class Driver:
     def log_batch(self, factory: RecordFactory, *columns: Sequence[Any]) -> None:
         """Write one journal record per row: row i has the i-th value of each of `columns`.
 
-        The call `factory(*row)` returns the record's RecordParts when this record is read.
+        The journal calls `factory(*row)` when the record is read; the result, RecordParts, is the record's kind, cause and
+        fields.
         """
         self.journal.add_batch(self.node, self.incarnation, self.clock(), factory, columns)
 
@@ -132,7 +133,7 @@ class Driver:
         return thread.handler is None and bool(thread.queue) and (thread.lock is None or thread.lock not in self.locks)
 
     def can_advance(self, thread: Thread) -> bool:
-        """Return whether the thread has a suspended handler that can perform its round trip.
+        """Return whether the thread has a suspended handler that can continue now.
 
         Return False while the handler sleeps or waits for a new session, and while another thread holds the lock of `thread`.
         """
@@ -155,7 +156,10 @@ class Driver:
         return all(thread.handler is None for thread in self.threads.values())
 
     def begin(self, name: str) -> None:
-        """Take the next event of the thread `name`, and run the event's handler to the handler's first round trip."""
+        """Take the next event of the thread `name`, and run its handler to the first round trip.
+
+        A round trip is an effect for which the handler waits, such as a read of ZooKeeper.
+        """
         thread = self.threads[name]
         item = thread.queue.take(self.clock())
         thread.event = item.event
@@ -168,9 +172,9 @@ class Driver:
         self._resume(thread, thread.handler.send, None)
 
     def advance(self, name: str) -> None:
-        """Perform the round trip for which the handler of the thread `name` waits.
+        """Perform the round trip, such as a read of ZooKeeper, for which the handler of the thread `name` waits.
 
-        Then run the handler to its next round trip.
+        If the round trip is complete, run the handler to its next round trip.
         """
         thread = self.threads[name]
         assert thread.handler is not None and thread.waits_for is not None
@@ -230,7 +234,7 @@ class Driver:
             self.locks.pop(thread.lock, None)
 
     def respond(self, correlation_id: str, body: Any, cause: RecordId | None) -> None:
-        """Write the journal record `respond`; pass `body`, the response to the request `correlation_id`, to the outbox.
+        """Write the journal record `respond`, and send `body`, the response to the request `correlation_id`.
 
         `cause` is the id of the journal record that caused the response.
         """

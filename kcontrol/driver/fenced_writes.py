@@ -42,8 +42,8 @@ def write(
 ) -> FencedResults:
     """Perform the transactions; each checks that `/controller_epoch` has the expected version (-1: no check).
 
-    `answered` has the results of the first transactions, which are not sent again. Raises ConnectionLoss, with new results
-    added to `answered`.
+    A call that raises ConnectionLoss adds the received results to `answered`; the next call with `answered` sends only the
+    other transactions.
     """
     if expected_epoch_zk_version < UNFENCED:
         raise ValueError(

@@ -60,7 +60,7 @@ def transition_group(driver: Driver, thread: Thread, effect: fx.TransitionGroup)
 
 
 def append(driver: Driver, thread: Thread, effect: fx.Append) -> None:
-    """Write a journal record `append`, and pass the records for the offsets topic to the driver's outbox."""
+    """Write a journal record `append`, and start the append of the effect's records to the offsets topic."""
     records = [list(record) for record in effect.records]
     fields = {"partition": effect.partition, "records": records, "completion_event": effect.completion_event}
     record = driver.log("append", thread.begin_record, **fields)
@@ -100,13 +100,13 @@ def watch(driver: Driver, thread: Thread, effect: fx.RegisterZNodeHandler | fx.U
 
 
 def send(driver: Driver, thread: Thread, effect: fx.Send) -> None:
-    """Write a journal record `send`, and pass requests to brokers to the outbox, which puts them into channels."""
+    """Write a journal record `send`, and put the effect's requests into the channels to the brokers."""
     record = driver.log("send", latest_record(thread), requests=effect.requests)
     driver.outbox.send(driver, effect.requests, record)
 
 
 def send_to_controller(driver: Driver, thread: Thread, effect: fx.SendToController) -> None:
-    """Write a journal record `to_controller`, and pass the request to the outbox, which sends it to the controller."""
+    """Write a journal record `to_controller`, and send the effect's request to the controller."""
     record = driver.log("to_controller", thread.begin_record, api=effect.api, body=effect.body)
     driver.outbox.send_to_controller(driver, effect, record)
 
@@ -118,7 +118,10 @@ def park(driver: Driver, thread: Thread, effect: fx.Park) -> None:
 
 
 def set_timer(driver: Driver, thread: Thread, effect: fx.SetTimer) -> None:
-    """Set a timer and write a journal record `set_timer`; cancel it instead if the effect's `is_complete` is True."""
+    """Set a timer, and write a journal record `set_timer`.
+
+    If `effect.is_complete` is True, set no timer, and cancel the timer of this name if one is set.
+    """
     if effect.is_complete:
         cancel_timer(driver, thread, fx.CancelTimer(effect.timer))
     _log_steps(driver, thread, effect)
@@ -131,9 +134,9 @@ def set_timer(driver: Driver, thread: Thread, effect: fx.SetTimer) -> None:
 
 
 def cancel_timer(driver: Driver, thread: Thread, effect: fx.CancelTimer) -> None:
-    """Cancel the timer of the effect and write a journal record `cancel_timer`, if the timer is set.
+    """Cancel the timer of the effect, and write a journal record `cancel_timer`, if the timer is set.
 
-    Cancel nothing if `effect.is_complete` is False.
+    If `effect.is_complete` is False, the timer stays set.
     """
     # The journal gets the steps of a delayed operation even if the timer stays set.
     _log_steps(driver, thread, effect)

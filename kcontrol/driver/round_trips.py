@@ -31,13 +31,15 @@ ROUND_TRIPS = (*get_args(fx.RoundTripEffect), fx.YieldLock, fx.Sleep)
 
 
 class RoundTrip:
-    """The effect that a handler waits for, its parts (before 1.1 such as one path each), and the results of the parts so far."""
+    """The effect that a handler waits for, its parts, and the results of the parts so far.
+
+    Since 1.1 the only part is the whole effect; before, each path, transaction or transition is a part.
+    """
 
     __slots__ = ("answered", "effect", "partial_results", "parts")
 
     def __init__(self, effect: Any, *, pipelined: bool) -> None:
         self.effect = effect
-        # Since 1.1 the only part is the whole effect; before, each path, transaction or transition is a part.
         self.parts = [effect] if pipelined else _split(effect)
         self.partial_results: list[Any] = []
         # The results that arrived before the connection was lost during a part.

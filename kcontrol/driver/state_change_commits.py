@@ -143,11 +143,11 @@ def _parts_of_change(
 ) -> RecordParts:
     """Return the kind, the cause and the fields of a transition's journal record.
 
-    The kind is `change`, `conflict` or `failed_change`. `result` is the result of the write, None without a write.
+    The cause is the record with sequence number `after`, or `begun` if `after` is None; `checked` is the checked version of
+    `/controller_epoch`.
     """
-    # `checked` is the version of `/controller_epoch` that the write has checked (-1: no check); `after` is the sequence number
-    # of the record that caused the transition.
-    # If `after` is None, the record `begin` of the handler (`begun`) is the cause.
+    # The kind is `change`, `conflict` or `failed_change`. `begun` is the record `begin` of the handler. `checked` is -1 without
+    # a check, and `result` None without a write.
     fields = _fields(subject, source, target)
     if result is None or result.is_ok:
         written = {} if result is None else {"zxid": result.zxid, "epoch_zk_version": checked}

@@ -45,7 +45,8 @@ class ReplayLog:
 
     # A copy of the context when the handler began.
     context: Any
-    # A pair for the start (result None) and for each round trip, in order: ("send", result) or ("throw", exception).
+    # The calls of the generator, in order: ("send", None) starts the handler, then each round trip has ("send", result) or
+    # ("throw", exception).
     results: list[tuple[str, Any]]
 
     def copy(self) -> ReplayLog:
@@ -72,7 +73,7 @@ class Thread:
     # The id of the journal record `begin` of the latest handler.
     begin_record: RecordId | None = None
     waits_for: RoundTrip | None = None
-    # None unless the driver has `keeps_replay_logs`.
+    # The inputs of the suspended handler; None unless the driver keeps them (`keeps_replay_logs`).
     replay_log: ReplayLog | None = None
     has_yielded_lock: bool = False  # other threads may have changed the context since the handler began
     # For each partition the sequence number of the journal record of its last transition in this handler; the key None has the
@@ -91,10 +92,11 @@ class Timer:
     `record` is the id of the journal record `set_timer`.
     """
 
+    # `periodic`: the handler of the event sets the timer again.
+    # `is_routine`: `World.run` fires the timer when nothing else is left to do.
     __slots__ = ("at_ms", "event", "is_routine", "periodic", "record", "thread")
 
     def __init__(self, at_ms: int, thread: str, event: Any, record: RecordId, *, periodic: bool) -> None:
         self.at_ms, self.thread, self.event, self.record, self.periodic = at_ms, thread, event, record, periodic
-        # `World.run` fires a timer only if this is true and nothing else is left to do. A timer of a group coordinator would
-        # remove members.
+        # `World.run` fires no timer of a group coordinator: such a timer would remove members.
         self.is_routine = not periodic and thread != REQUESTS

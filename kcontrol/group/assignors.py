@@ -62,8 +62,8 @@ def code_units(name: str | None) -> bytes:
 def assign_range(partitions: Partitions, members: Members) -> Assignment:
     """Return the assignment that divides each topic's partitions into ranges, one per subscriber.
 
-    `partitions` is, for example, `{"t": 3}`; `members` and the result are by member id: `{"a":
-    [t-0, t-1], "b": [t-2]}`.
+    `partitions` is, for example, `{"t": 3}`, `members` maps member ids to subscriptions, and the
+    result is `{"a": [t-0, t-1], "b": [t-2]}`.
 
     Source: RangeAssignor.assign (0.9, 2.8).
     """
@@ -80,10 +80,10 @@ def assign_range(partitions: Partitions, members: Members) -> Assignment:
 
 
 def assign_round_robin(partitions: Partitions, members: Members) -> Assignment:
-    """Return the assignment that gives each partition in turn to the next member in a circle.
+    """Return the assignment that gives each partition to the next member in a circle.
 
-    `partitions` is, for example, `{"t": 3}`; `members` and the result are by member id: `{"a":
-    [t-0, t-2], "b": [t-1]}`.
+    `partitions` is, for example, `{"t": 3}`, `members` maps member ids to subscriptions, and the
+    result is `{"a": [t-0, t-2], "b": [t-1]}`.
 
     Source: RoundRobinAssignor.assign (0.9, 2.8).
     """

@@ -105,8 +105,8 @@ class GroupContext(Context):
     offsets: Mapping[str, Offsets] = field(default_factory=dict)
     # By group id: how many groups with this id have left the cache.
     ended: Mapping[str, int] = field(default_factory=dict)
-    # Groups that have left the cache while a log record of one of their static members is being
-    # written, by `unloaded_name`.
+    # Groups that left the cache while the record of a static member's new id was being written to
+    # the log; a key is a group's `unloaded_name`, such as "my-group 0".
     unloaded: Mapping[str, Group] = field(default_factory=dict)
     # The functions with which a user of the lab replaces functions of Kafka, by name or by
     # transition.
@@ -123,8 +123,8 @@ class GroupContext(Context):
     def replicas_of_new_topic(self, live_brokers: int) -> int | None:
         """Return the replication factor of a new offsets topic.
 
-        With fewer live brokers than the configured factor, return None, as no topic may be created;
-        up to 0.10.2 return the number of live brokers.
+        With fewer live brokers than the configured factor return None: no topic may be created. Up
+        to 0.10.2 return their number instead.
 
         Source: getTopicMetadata (0.9.0.1), createGroupMetadataTopic (0.10.2.2) and
         createInternalTopic (0.11.0, 2.7.2) of KafkaApis.scala, ZkAdminManager.createTopics (2.8.2).

@@ -49,10 +49,10 @@ OPERATIONS: dict[type, tuple[str, str, str]] = {
 def steps(
     ctx: GroupContext | None, effect: SetTimer | CancelTimer, timer: Any
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (kind, fields) of the journal records about a timer's delayed operation.
+    """Yield (kind, fields) of each journal record about the delayed operation behind a timer.
 
-    The kinds are "try_complete", "watch_operation" and "check_and_complete"; `timer` (or None) is
-    the timer that `effect` replaces or cancels; `ctx` is None without coordinator.
+    `timer` is the timer that `effect` replaces or cancels, or None. Without a group coordinator
+    (`ctx` is None) yield nothing.
 
     Source: tryCompleteElseWatch, checkAndComplete (0.9, 2.8).
     """

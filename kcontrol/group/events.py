@@ -262,17 +262,13 @@ class AssignmentStored(Appended):
 
 @dataclass(frozen=True, slots=True)
 class StaticMemberStored(Appended):
-    """The write of a static member's new id, `member_id`, has ended.
-
-    After an error the member gets `old_member_id` again, but keeps `protocols`, the new ones of the
-    JoinGroup, as in Kafka.
-    """
+    """The write of a static member's new id, `member_id`, to the log has ended."""
 
     # The correlation id of the JoinGroup that requested the new id.
     correlation_id: str
     member_id: str
-    # After an error the member gets this id again, with the `protocols` of the JoinGroup that
-    # requested the new id.
+    # After an error the member gets this id again, but keeps the `protocols` of the JoinGroup that
+    # requested the new id, as in Kafka.
     old_member_id: str
     # The leader before the write, which the response to the JoinGroup names.
     leader: str | None

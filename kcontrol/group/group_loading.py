@@ -120,8 +120,8 @@ def next_offset(batch: LogBatch) -> int:
 def read_batch(loaded: Loaded, batch: LogBatch, retention_ms: int | None = None) -> None:
     """Add one batch to `loaded`; a record replaces an earlier record with its key.
 
-    An offset without an expiry time expires `retention_ms` after its commit, unless that is None.
-    Raises ValueError for an unreadable record.
+    With `retention_ms` an offset without an expiry time expires that time after its commit. Raises
+    ValueError for an unreadable record.
 
     Source: doLoadGroupsAndOffsets (2.8).
     """
@@ -154,10 +154,10 @@ def _with_offset(
     batch: LogBatch,
     retention_ms: int | None,
 ) -> Offsets:
-    """Return a group's offsets after a record of `batch` with the key `tp` and the value `value`.
+    """Return `held`, a group's offsets, after the record (`tp`, `value`) of `batch`.
 
-    A `value` of None is a tombstone. `held` are the offsets before the record; for `retention_ms`
-    see `read_batch`.
+    The value None is a tombstone. With `retention_ms` an offset without an expiry time expires that
+    time after its commit.
     """
     entries = held.by_producer.get(batch.producer_id, {}) if batch.producer_id is not None else {}
     if value is None and batch.producer_id is None:
@@ -260,9 +260,10 @@ def _unload(ctx: GroupContext, group: Group, now_ms: int) -> Handler:
 
 
 def _without_parked_request(source: GroupState, member: Member) -> Member:
-    """Return a member without the parked request that was refused in a group of the state `source`.
+    """Return a member without its parked request, which the unloading of the group has refused.
 
-    In PreparingRebalance that is a JoinGroup, else a SyncGroup.
+    The request is a JoinGroup if `source`, the state of the group, is PreparingRebalance, else a
+    SyncGroup.
     """
     if source is PREPARING:
         return replace(member, awaiting_join=None)

@@ -66,7 +66,8 @@ def unchanged(group: Group) -> Group:
 def reset_assignments(group: Group) -> Group:
     """Return the group with an empty `pending_sync`: no member has to send SyncGroup.
 
-    In CompletingRebalance the assignments of the members are dropped too.
+    If the group is in CompletingRebalance before the transition, the members' assignments are
+    dropped too.
     """
     if group.state is COMPLETING:
         group = group.with_each_member(assignment=b"")

@@ -100,9 +100,9 @@ def expired(offset: ExpiringOffset, group: ExpiringGroup, now: int) -> bool:
 
 
 def unloaded(state: str, parked: str) -> str | None:
-    """Return the error of a parked request when its group is unloaded in this state, else None.
+    """Return the error of a parked request when its group is unloaded; None means no response yet.
 
-    `parked` is "JoinGroup" or "SyncGroup".
+    `state` is the group's state, such as "Stable"; `parked` is "JoinGroup" or "SyncGroup".
 
     Source: onGroupUnloaded of GroupCoordinator.scala (0.9, 2.8).
     """

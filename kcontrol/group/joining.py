@@ -25,9 +25,10 @@ from kcontrol.group.request_reactions import react
 
 
 def join_group(ctx: GroupContext, event: e.JoinGroup) -> Handler:
-    """Answer a JoinGroup, or park it until the join phase ends, as its row in GROUP_REACTIONS says.
+    """Answer a JoinGroup or park it; then end the join phase if all members have joined.
 
-    Then end the join phase if all members have joined.
+    The table GROUP_REACTIONS (by request and group state) decides; a parked JoinGroup gets its
+    response later.
 
     Source: handleJoinGroup (0.9, 2.8).
     """
@@ -148,10 +149,10 @@ def _rejoin(ctx: GroupContext, event: e.JoinGroup, group: Group) -> Handler:
 
 
 def _update_static_member(ctx: GroupContext, event: e.JoinGroup, group: Group) -> Handler:
-    """Replace the id of a static member, which joins without a member id, by a new id.
+    """Replace the id of a static member that joins without a member id.
 
-    Then answer, rebalance, or park the JoinGroup until the log has the new id: release and state
-    decide.
+    Since 2.6 the response waits for a rebalance or, without a rebalance, for the write of the new
+    id to the log.
 
     Source: updateStaticMemberAndRebalance (2.8), KIP-345, KAFKA-9801.
     """

@@ -24,8 +24,8 @@ from kcontrol.group.request_reactions import react
 def sync_group(ctx: GroupContext, event: e.SyncGroup) -> Handler:
     """Answer with the assignment or an error, or park the request until the assignment is stored.
 
-    The request's row in GROUP_REACTIONS decides this. The leader's SyncGroup begins the write of
-    all assignments.
+    The table GROUP_REACTIONS (by request and group state) decides. The leader's SyncGroup begins
+    the write of all assignments.
 
     Source: handleSyncGroup, doSyncGroup (0.9, 2.8).
     """
@@ -62,7 +62,7 @@ WHILE_LOADING = {e.SyncGroup: "REBALANCE_IN_PROGRESS", e.Heartbeat: "NONE"}
 
 
 def refused_here(ctx: GroupContext, event: e.SyncGroup | e.Heartbeat) -> str | None:
-    """Return the error of a response that does not depend on the group's state, else None.
+    """Return the error, such as NOT_COORDINATOR, that does not depend on a group's state, or None.
 
     While the group is being loaded, a Heartbeat gets "NONE" and, since 2.0, a SyncGroup
     REBALANCE_IN_PROGRESS.
@@ -81,9 +81,9 @@ def refused_here(ctx: GroupContext, event: e.SyncGroup | e.Heartbeat) -> str | N
 
 
 def heartbeat(ctx: GroupContext, event: e.Heartbeat) -> Handler:
-    """Answer with the error, or NONE, that GROUP_REACTIONS has for this request and group state.
+    """Answer with the error, or NONE, that the table GROUP_REACTIONS has for the group's state.
 
-    If the table also says so (`restarts_session`), restart the member's session. Source:
+    A row of the table with `restarts_session` also restarts the member's session. Source:
     handleHeartbeat (0.9, 2.8).
     """
     group = ctx.groups.get(event.group_id)
@@ -125,7 +125,8 @@ def leave_group(ctx: GroupContext, event: e.LeaveGroup) -> Handler:
 def _leave_member(ctx: GroupContext, event: e.LeaveGroup, identity: e.MemberIdentity) -> Handler:
     """Remove the member `identity`, or its member id if that is pending, and return "NONE".
 
-    If the row of GROUP_REACTIONS has an error, return the error and remove nothing.
+    If the table GROUP_REACTIONS has an error for the request in this group state, return the error
+    and remove nothing.
     """
     group, now_ms = ctx.groups.get(event.group_id), event.timestamp_ms
     row = react(ctx, group, event, identity)

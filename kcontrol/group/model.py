@@ -71,9 +71,8 @@ class Member:
     is_new: bool = False
     # The new ids of a static member that are not in the log yet.
     unwritten: tuple[str, ...] = ()
-    # The correlation id of a JoinGroup that arrived while the member's earlier new id was being
-    # written. That write failed, so the JoinGroup gets a response only if the write of its own new
-    # id fails too.
+    # The correlation id of a JoinGroup that was parked when the write of an earlier new id of the
+    # member failed. This JoinGroup gets a response only if the write of its own new id fails too.
     dropped: str | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -137,13 +136,13 @@ class Group:
     members: Mapping[str, Member] = field(default_factory=dict)
     # Member ids that the coordinator has assigned and no member uses yet.
     pending_members: tuple[str, ...] = ()
-    # The ids of members that have not sent SyncGroup.
+    # The ids of members that have not sent SyncGroup since the join phase ended (2.8 on).
     pending_sync: tuple[str, ...] = ()
     # True during group.initial.rebalance.delay.ms, a wait that does not end early.
     is_delayed: bool = False
     # Whether a member has joined in the wait, which extends the wait.
     has_newcomer: bool = False
-    # None if the topics are unknown.
+    # The topics to which the members subscribe; None if the topics are unknown.
     subscribed_topics: frozenset[str] | None = None
 
     def with_changes(self, **changes: Any) -> Group:
@@ -317,13 +316,13 @@ class Offsets:
         return tp in self.pending or any(tp in entries for entries in self.by_producer.values())
 
     def committing(self, new: Entries) -> Offsets:
-        """Return these offsets after the commit of `new`, a mapping from partition to offset.
+        """Return these offsets with `new`, by partition, among the committed ones; `pending` stays.
+
+        A committed offset stays if its batch is known to be later in the log.
 
         Source: onOffsetCommitAppend, completePendingTxnOffsetCommit of GroupMetadata.scala (2.8).
         """
         old = self.committed
-        # A committed offset stays if its batch is known to be later in the log than the batch of
-        # the new offset.
         newer = {tp: stored for tp, stored in new.items() if _is_newer(stored, old.get(tp))}
         return replace(self, committed={**old, **newer})
 

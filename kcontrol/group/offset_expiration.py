@@ -84,9 +84,10 @@ def _is_unsubscribed(ctx: GroupContext, group: Group, tp: TopicPartition) -> boo
 def remove_offsets(
     ctx: GroupContext, group_id: str, gone: Collection[TopicPartition], after: Offsets, now_ms: int
 ) -> Handler:
-    """Replace the group's offsets by `after`, and write a tombstone for each partition in `gone`.
+    """Set the group's offsets to `after`, and write tombstones for the partitions in `gone`.
 
-    If the group is Empty and `after` is empty, remove the group too, at `now_ms`, with a tombstone.
+    If the group is Empty and `after` is empty, remove the group too. `now_ms` is the time in ms
+    since 1970.
 
     Source: cleanupGroupMetadata of GroupMetadataManager.scala, hasOffsets of GroupMetadata.scala
     (2.8).

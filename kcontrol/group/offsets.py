@@ -64,10 +64,9 @@ def _refuse(event: e.OffsetCommit, error: str) -> Respond:
 def with_timestamps(
     ctx: GroupContext, event: e.OffsetCommit, offset: e.CommittedOffset
 ) -> OffsetAndMetadata:
-    """Return `offset`, an offset of the request `event`, with its times of commit and expiry.
+    """Return `offset`, which the request `event` commits, with its commit time and expiry time.
 
-    Times are in ms since 1970. The time of expiry is None since 2.1, unless the request has a
-    retention.
+    Times are in ms since 1970; since 2.1 the expiry time is None if the request has no retention.
 
     Source: handleOffsetCommitRequest of KafkaApis.scala.
     """
@@ -150,9 +149,10 @@ def _placed(event: e.OffsetsStored) -> dict[TopicPartition, CommitRecordMetadata
 
 
 def _after_append(offsets: Offsets, event: e.OffsetsStored) -> Offsets:
-    """Return a group's offsets after the append of a commit; `offsets` are the offsets before.
+    """Return a group's new offsets after the log write of a commit; `offsets` are the present ones.
 
-    The offsets of the commit are committed if the append succeeded, else they are dropped.
+    If the write succeeded, the commit's pending offsets become committed offsets; otherwise they
+    are no longer pending.
 
     Source: onOffsetCommitAppend, failPendingOffsetWrite of GroupMetadata.scala (2.8).
     """
@@ -167,10 +167,10 @@ def _after_append(offsets: Offsets, event: e.OffsetsStored) -> Offsets:
 
 
 def _after_transactional_append(offsets: Offsets, event: e.OffsetsStored, producer: int) -> Offsets:
-    """Return the group's offsets after the append of a TxnOffsetCommit of this producer id.
+    """Return a group's new offsets after the log write of a TxnOffsetCommit of producer `producer`.
 
-    `offsets` are the offsets before. After a success the commit's offsets get their
-    `base_offset`; after an error they are dropped.
+    After a success the commit's offsets stay pending, and get their batch's position in the log;
+    otherwise they are removed.
 
     Source: onTxnOffsetCommitAppend, failPendingTxnOffsetCommit of GroupMetadata.scala (2.8).
     """
@@ -204,10 +204,10 @@ def transaction_completed(ctx: GroupContext, event: e.TransactionCompleted) -> H
 
 
 def after_transaction(offsets: Offsets, producer: int, *, is_commit: bool) -> Offsets:
-    """Return a group's offsets after the end of a transaction; `offsets` are the offsets before.
+    """Return a group's new offsets after the end of the transaction of producer id `producer`.
 
-    `producer` is the producer id of the transaction. If `is_commit`, its offsets are committed,
-    else they are dropped.
+    `offsets` are the present offsets. If `is_commit`, the transaction's pending offsets become
+    committed offsets, else they are removed.
     """
     entries = offsets.by_producer.get(producer, {})
     return (offsets.committing(entries) if is_commit else offsets).without_producer(producer)
@@ -219,7 +219,8 @@ def after_transaction(offsets: Offsets, producer: int, *, is_commit: bool) -> Of
 def offset_fetch(ctx: GroupContext, event: e.OffsetFetch) -> Handler:
     """Answer with the committed offset of each requested partition, -1 if none is committed.
 
-    If the group is not coordinated here or is being loaded, answer with the error.
+    If this broker is not the group's coordinator or is still loading the group, answer with an
+    error instead.
 
     Source: handleFetchOffsets of GroupCoordinator.scala, getOffsets of GroupMetadataManager.scala
     (0.9, 2.8).

@@ -140,9 +140,10 @@ def encode(record: str, version: int, fields: Mapping[str, Any]) -> bytes:
 
 
 def sorted_subscription(version: int, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a subscription's fields with sorted topics and sorted owned partitions.
+    """Return a subscription's fields: in version 1 with sorted topics and sorted owned partitions.
 
-    Clients since 2.8.1 write version 1 in this order; for version 0 return `fields` unchanged.
+    Clients since 2.8.1 write version 1 in this order. For version 0, return `fields` unchanged.
+
     Source: serializeSubscription of ConsumerProtocol.java (2.8.1).
     """
     # Each topic has one entry in `owned`, such as {"topic": "t", "partitions": [1, 0]}.

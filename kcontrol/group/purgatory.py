@@ -14,10 +14,10 @@ Check = Callable[[], bool]
 
 
 class Operation:
-    """A delayed operation: its purgatory calls `complete` once, in a check or at the deadline.
+    """A delayed operation, which a purgatory completes once: when it is ready, or at a deadline.
 
-    A check calls `complete` if `is_ready()` is True. At the deadline the purgatory calls
-    `complete`, then `expire`.
+    The purgatory calls `complete` if `is_ready()` is True; at the deadline it calls `complete`,
+    then `expire`.
     """
 
     def __init__(self, name: str, is_ready: Check, complete: Callback, expire: Callback) -> None:
@@ -26,7 +26,10 @@ class Operation:
 
 
 class Purgatory:
-    """Delayed operations by the keys under which they are checked, and a timer for deadlines."""
+    """A store of delayed operations by key, such as a group id, with a timer for their deadlines.
+
+    `check_and_complete` of a key completes the key's operations that are ready.
+    """
 
     def __init__(self, start_ms: int = 0) -> None:
         self.timer = Timer(start_ms=start_ms)
@@ -49,9 +52,10 @@ class Purgatory:
     def try_complete_else_watch(
         self, operation: Operation, deadline_ms: int, keys: Iterable[str]
     ) -> bool:
-        """If the operation is ready, complete it and return True; else watch it and return False.
+        """If the operation is ready, complete it and return True; else store it and return False.
 
-        Until the deadline `check_and_complete` of one of `keys` can complete the operation.
+        A stored operation is completed at `deadline_ms`, or earlier by `check_and_complete` of one
+        of its `keys`.
         """
         # The condition is checked before and after the operation is put under its keys, since in
         # Kafka another thread may fulfil it meanwhile.

@@ -67,9 +67,9 @@ def keeps_alive(ctx: GroupContext, member: Member) -> bool:
 
 
 def restart_session(ctx: GroupContext, group_id: str, member: Member, ms: int = 0) -> SetTimer:
-    """Return the effect that restarts the timer of a member's session.
+    """Return the effect SetTimer that starts the timer of a member's session again.
 
-    The session lasts `ms`, or the member's session timeout if that is 0.
+    The timer fires after `ms` or, if `ms` is 0, after the member's session timeout.
 
     Source: completeAndScheduleNextHeartbeatExpiration of GroupCoordinator.scala (0.9, 2.8),
     hasSatisfiedHeartbeat of MemberMetadata.scala (2.8).
@@ -108,7 +108,7 @@ def pending_member_timed_out(ctx: GroupContext, event: e.PendingMemberTimedOut) 
 
 
 def remove_pending_member(ctx: GroupContext, group_id: str, member_id: str, now_ms: int) -> Handler:
-    """Remove a pending member id, then end the join phase if no other member is awaited.
+    """Remove a pending member id, and end the join phase if the group waits for no other JoinGroup.
 
     Source: removePendingMemberAndUpdateGroup (2.8).
     """
@@ -142,8 +142,8 @@ def remove_member(
 def after_removal(ctx: GroupContext, group: Group, now_ms: int, rule: str) -> Handler:
     """Begin a rebalance after a member's removal, if the group is Stable or CompletingRebalance.
 
-    In PreparingRebalance, end the join phase if all remaining members have joined. `rule`, such as
-    "session timeout", is the journal's reason.
+    In PreparingRebalance, end the join phase if all remaining members have joined. `rule` is the
+    journal's reason, such as "session timeout".
 
     Source: onMemberFailure (0.9), removeMemberAndUpdateGroup (2.8).
     """
@@ -162,9 +162,10 @@ def join_error_result(ctx: GroupContext, member_id: str, error: str) -> e.JoinRe
 
 
 def current_generation_result(ctx: GroupContext, group: Group, member_id: str) -> e.JoinResult:
-    """Return the response to the JoinGroup of `member_id`: the group's current generation.
+    """Return the response to the JoinGroup of `member_id`: generation, protocol and leader.
 
-    The leader's response also has all members with their metadata for the chosen protocol.
+    If `member_id` is the leader, the response also has each member's id and metadata for the chosen
+    protocol.
     """
     members: tuple[tuple[str, bytes], ...] = ()
     if member_id == group.leader:
@@ -216,10 +217,10 @@ def prepare_rebalance(ctx: GroupContext, group_id: str, now_ms: int, rule: str) 
 def propagate_assignment(
     ctx: GroupContext, group_id: str, assignment: dict[str, bytes], error: str = "NONE"
 ) -> Handler:
-    """Answer each parked SyncGroup with the assignment or `error`; restart the member's session.
+    """Answer all parked SyncGroups: with `error` or, if `error` is "NONE", with the assignments.
 
-    `assignment` maps member ids to bytes. Raises KeyError if `error` is "NONE" and a member has no
-    assignment.
+    `assignment` maps member ids to bytes; KeyError is raised if an answered member is missing.
+    Restart the answered members' sessions.
 
     Source: propagateAssignment, resetAndPropagateAssignmentError (2.8).
     """
@@ -258,9 +259,9 @@ def join_timed_out(ctx: GroupContext, event: e.JoinTimedOut) -> Handler:
 
 
 def initial_join_timed_out(ctx: GroupContext, event: e.InitialJoinTimedOut) -> Handler:
-    """Wait again in the first join phase if a member has joined during the wait.
+    """Start a new initial rebalance delay if a member has joined during the delay that is over.
 
-    End the join phase if no member has joined, or if the rebalance timeout is over.
+    If no member has joined, or if the rebalance timeout is over too, end the join phase.
 
     Source: InitialDelayedJoin of DelayedJoin.scala (0.11, 2.8).
     """
@@ -350,9 +351,9 @@ def _begin_generation(ctx: GroupContext, group: Group, now_ms: int, rule: str) -
 
 
 def remove_pending_sync_member(ctx: GroupContext, group_id: str, member_id: str) -> Handler:
-    """Record that this member has sent SyncGroup.
+    """Record that this member has sent the SyncGroup of the present generation.
 
-    If no other SyncGroup is missing, cancel the timer of the sync phase.
+    If every member has now sent SyncGroup, cancel the timer of the sync phase.
 
     Source: removePendingSyncMember (2.8).
     """
@@ -390,10 +391,10 @@ def sync_timed_out(ctx: GroupContext, event: e.SyncTimedOut) -> Handler:
 def store_group(
     ctx: GroupContext, group: Group, assignment: dict[str, bytes], then: e.Appended | None
 ) -> Append:
-    """Return the effect that writes a group's log record with these assignments.
+    """Return the effect Append that writes the group's record to the log of the offsets topic.
 
-    `assignment` has the bytes by member id; `then` is the event that the coordinator handles after
-    the write, or None.
+    `assignment` maps member ids to bytes. After the write the coordinator handles the event `then`,
+    unless it is None.
 
     Source: storeGroup of GroupMetadataManager.scala (2.8).
     """

@@ -68,7 +68,10 @@ from kcontrol.group.model import CONSUMER, NO_MEMBER_ID, Group, GroupState, Memb
 
 
 class Request(Enum):
-    """The requests whose response depends on a group's state, and their methods in Kafka."""
+    """A request whose response depends on a group's state.
+
+    Each value is (title of the request, the methods of Kafka that handle the request, by release).
+    """
 
     JOIN_NEW = "JoinGroup without a member id", "doJoinGroup; since 2.2 doUnknownJoinGroup"
     JOIN = "JoinGroup with a member id", "doJoinGroup"
@@ -258,22 +261,23 @@ Condition = Callable[[ReactionInput], bool]
 class Reaction(NamedTuple):
     """One row of GROUP_REACTIONS: the coordinator's reaction to a request, such as an error.
 
-    The row has the states of the group, the requests, and a condition for which the row holds.
+    The row applies to the requests in `requests` about a group in one of `states`, if `condition`
+    returns True.
     """
 
-    # ABSENT (None) stands for no group.
+    # ABSENT (None) means that the group does not exist.
     states: tuple[State, ...]
     requests: tuple[Request, ...]
-    # The row is taken only if this function returns True.
+    # A function such as `is_pending`; `always` if the row has no condition.
     condition: Condition
-    # The error of the response, in capitals, or else the name of a handler's function.
+    # An error code, such as "UNKNOWN_MEMBER_ID", or words, such as "store" or "add the member".
     reaction: str
     # Releases from `since` on and before `until` (None: all later releases) have the row.
     since: str = "0.9.0"
     until: str | None = None
     # The KIP or JIRA issue of the row.
     source: str = ""
-    # Words about the reaction, such as "until the assignment is stored".
+    # More about the reaction for readers of the table, such as "until the assignment is stored".
     note: str = ""
     # Whether the reaction also restarts the session of the member.
     restarts_session: bool = False
@@ -407,9 +411,9 @@ def reactions_of(
 
 
 def request_of(event: Any) -> Request:
-    """Return the `Request` of an event, such as JOIN or COMMIT; GROUP_REACTIONS has rows for it.
+    """Return the kind of the request `event`, such as HEARTBEAT for a Heartbeat.
 
-    A JoinGroup without a member id is JOIN_NEW. Raises KeyError for an event without rows.
+    A JoinGroup without a member id is JOIN_NEW. Raises KeyError for an event that is no `Request`.
     """
     if isinstance(event, e.JoinGroup):
         return JOIN_NEW if event.member_id == NO_MEMBER_ID else JOIN
@@ -434,10 +438,10 @@ def row_of(asked: ReactionInput, state: State, release: str) -> Reaction:
 def react(
     ctx: GroupContext, group: Group | None, event: Any, identity: e.MemberIdentity | None = None
 ) -> Reaction:
-    """Return the row of GROUP_REACTIONS (what happens, or which error) for `event` to `group`.
+    """Return the row of GROUP_REACTIONS that applies to the request `event` about `group`.
 
-    `event` is a request; `group` is None without a group. `identity` is one member of a
-    LeaveGroup. Raises IllegalStateError where Kafka throws IllegalStateException.
+    `group` None means no group. For LeaveGroup, `identity` is one of the leaving members. Raises
+    IllegalStateError where Kafka throws IllegalStateException.
     """
     member_id = getattr(event, "member_id", NO_MEMBER_ID)
     named = identity or e.MemberIdentity(member_id, getattr(event, "instance_id", None))
@@ -452,6 +456,6 @@ def react(
 def has_reaction(release: str, reaction: str) -> bool:
     """Return whether GROUP_REACTIONS has a row of the release with this reaction.
 
-    `reaction` is the error of a response or the name of a function, as in the table.
+    `reaction` is an error code, such as "UNKNOWN_MEMBER_ID", or words, such as "add the member".
     """
     return any(row.reaction == reaction for row in reactions_of(release))

@@ -38,18 +38,18 @@ class Claims(NamedTuple):
     owned: Assignment
     # Partitions that several of these members own; no list of `owned` has them.
     contested: set[TopicPartition]
-    # The ids of the members that were read: all, or those before the first member with other
-    # topics.
+    # The ids of the members that `claims` has read: all members if `are_equal`, else the members
+    # before the first one whose topics differ.
     asked: list[str]
     # Whether all members subscribe to equal topics.
     are_equal: bool
 
 
 def claims(partitions: Partitions, members: Members) -> Claims:
-    """Return the partitions that each member owns, as its subscription states.
+    """Return the partitions that members own, as their subscriptions state.
 
-    Stop before the first member whose topics differ from those of the first member. `partitions`
-    maps a topic to its number of partitions.
+    If a member's topics differ from the first member's, only the members before it are read.
+    `partitions` has the number of partitions by topic.
 
     Source: allSubscriptionsEqual of AbstractStickyAssignor.java (2.8).
     """
@@ -101,8 +101,8 @@ def constrained(
 ) -> tuple[Assignment, dict[TopicPartition, str]]:
     """Return (assignment, moves) for members that subscribe to equal topics.
 
-    `partitions` maps a topic to its partition count. `found` has the present owners, `moves` the
-    new owner of each given-up or contested partition.
+    `partitions` has the number of partitions by topic, `found` the present owners, and `moves` the
+    new owner of each partition that a present owner loses.
 
     Source: constrainedAssign of AbstractStickyAssignor.java (2.8).
     """
@@ -111,6 +111,7 @@ def constrained(
     least, left_over = divmod(len(free), len(found.owned))
     most = least + (left_over > 0)
     assigned: Assignment = {}
+    # `moving` also has each contested partition, which several members claim.
     moving, revoked = dict[TopicPartition, str](), set(found.contested)
     unfilled, at_least, at_most = list[str](), deque[str](), deque[str]()
     for id, owned in found.owned.items():
@@ -284,10 +285,10 @@ class GeneralAssignment:
         return has_moved
 
     def move(self, tp: TopicPartition, source: str, target: str) -> None:
-        """Move `tp` from `source` to `target`, or a partition of the same topic in its place.
+        """Move `tp` from `source` to `target`, or undo an opposite move of the topic instead.
 
-        If a partition of the topic has moved from `target` to the first owner of `tp`, that
-        partition moves back to `target`, and `tp` stays.
+        An opposite move took another partition of the topic from `target` to the member that owned
+        `tp` before all moves.
 
         Source: reassignPartition, getTheActualPartitionToBeMoved of AbstractStickyAssignor.java
         (2.8).
@@ -325,7 +326,8 @@ class GeneralAssignment:
 def _by_generation(members: Members) -> dict[TopicPartition, list[str]]:
     """Return, by partition, the ids of the members that own it, the newest generation first.
 
-    If several members of one generation own a partition, only one of them is in the list.
+    Of several owners in one generation only the first in `members` is listed, or the last if they
+    have no generation.
 
     Source: prepopulateCurrentAssignments (2.8).
     """

@@ -42,9 +42,10 @@ def poll(buckets: list[Bucket]) -> Bucket:
 
 
 class Wheel:
-    """A wheel of `size` buckets of `tick_ms` each, for deadlines from `now_ms` on.
+    """A timing wheel of `size` buckets of `tick_ms` each, which begins at the time `now_ms`.
 
-    Later deadlines go to the wheel `above`, whose ticks are as long as this whole wheel.
+    Deadlines after its end belong to the next wheel, `above`, whose tick is as long as this whole
+    wheel.
     """
 
     def __init__(self, level: int, tick_ms: int, size: int, start_ms: int) -> None:
@@ -55,9 +56,9 @@ class Wheel:
         self.above: Wheel | None = None
 
     def slot(self, deadline_ms: int) -> tuple[Bucket, int] | None:
-        """Return a deadline's bucket and the bucket's expiration in ms; None for a due deadline.
+        """Return (bucket, the bucket's expiration in ms) for a deadline, None for a due deadline.
 
-        A deadline less than one tick ahead is due.
+        A deadline is due if it is less than one tick ahead. The bucket can belong to a wheel above.
         """
         if deadline_ms < self.now_ms + self.tick_ms:
             return None
@@ -76,9 +77,9 @@ class Wheel:
 
 
 class Move(NamedTuple):
-    """The move of a timer task from a bucket of the wheel `level` to a lower wheel, or to its run.
+    """A timer task that leaves an expired bucket: it moves to a lower wheel, or runs if it is due.
 
-    The lowest wheel has the level 1.
+    `level` is the level of the bucket's wheel; the lowest wheel has level 1.
     """
 
     task: str
@@ -128,9 +129,9 @@ class Timer:
             del bucket.tasks[task]
 
     def advance(self, now_ms: int) -> list[Move]:
-        """Empty the first bucket due at `now_ms` into lower wheels; return one Move for each task.
+        """Empty the first bucket if it is due at `now_ms`; return a Move for each task, else [].
 
-        The caller runs the tasks that are due. Return [] if no bucket is due.
+        The caller runs the due tasks, and calls again for the next bucket.
         """
         if self.next_ms is None or self.next_ms > now_ms:
             return []

@@ -277,7 +277,7 @@ def install(uv: Path, level: str, env: dict[str, str]) -> None:
 def alone() -> Iterator[None]:
     """Lock the file `.venv.lock` for the `with` block, and wait if another process has the lock.
 
-    Commands that `run` starts in the block inherit the lock.
+    Commands that `run` starts in the block keep the lock until they end, even if this process ends before.
     """
     with (ROOT / ".venv.lock").open("w") as lock:
         os.set_inheritable(lock.fileno(), True)
@@ -322,10 +322,12 @@ def make(level: str) -> None:
 
 
 def split(arguments: list[str]) -> tuple[str, str, list[str]]:
-    """Return the command of `./run`, the level of packages that it needs (light, lab, full, or "any"), and its arguments.
+    """Return (command of `./run`, level of packages that the command needs, arguments of the command).
+
+    The level is "light", "lab" or "full"; "any" means that every level is enough.
 
     Raises:
-        SetupFailed: the command is unknown, or `--light` is given for the tests.
+        SetupFailed: the command is unknown, or `--light` is given for the command `test`.
     """
     light = arguments[:1] == ["--light"]
     command, *rest = arguments[1:] if light else arguments

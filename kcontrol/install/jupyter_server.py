@@ -136,9 +136,9 @@ def report(changes: workspace.Changes, folder: Path, console: Console) -> None:
 
 
 def clear_old_runs(runs: Path, console: Console) -> None:
-    """Delete the oldest journals in the folder `runs` if it has more than 200 journals or 50 MB; print how many.
+    """Delete the oldest journals in the folder `runs` if it has more than 200 journals or 50 MB; print how many were deleted.
 
-    At most 100 journals and 25 MB are left, and journals still being written.
+    At most 100 journals and 25 MB remain; journals still being written stay.
     """
     try:
         message = run_cleanup.clear(runs)

@@ -24,9 +24,9 @@ LIMIT_S = 8.0
 
 
 def start(mark: str, remove: Path) -> "subprocess.Popen[bytes]":
-    """Start and return a process that waits for the end of this process, then ends each process with KCONTROL_LAB_RUN=`mark`.
+    """Start and return a guard process: after the end of this process, it ends all processes with KCONTROL_LAB_RUN=`mark`.
 
-    KCONTROL_LAB_RUN (MARK) is an environment variable. At last the started process deletes the folder `remove`.
+    KCONTROL_LAB_RUN is an environment variable. At last the guard deletes the folder `remove`.
     """
     # The caller sets the variable for itself; its child processes inherit the value.
     env = {key: value for key, value in os.environ.items() if key != MARK}
@@ -70,9 +70,9 @@ def await_end(processes: "list[psutil.Process]", seconds: float) -> None:
 
 
 def sweep(mark: str, remove: Path) -> None:
-    """Wait for the end of JupyterLab's server and of all processes with KCONTROL_LAB_RUN=`mark`, then delete the folder `remove`.
+    """Wait until JupyterLab's server and all processes with KCONTROL_LAB_RUN=`mark` have ended, then delete the folder `remove`.
 
-    A marked process that still runs two seconds after the end of the server is killed.
+    The server's end is the end of the standard input. Processes that still run two seconds later are killed.
     """
     # The server holds the other end of the pipe that is the standard input.
     while os.read(0, 512):

@@ -90,7 +90,10 @@ def replace(path: Path, content: bytes) -> None:
 
 
 def read_state(folder: Path) -> dict[str, str]:
-    """Return the hash of each file at its last copy into the folder, by name; an empty mapping if nothing is stored."""
+    """Return, by file name, the hash that each file had when it was last copied into the learner's folder `folder`.
+
+    Return {} if the folder has no readable file with these hashes.
+    """
     try:
         state = json.loads((folder / STATE).read_text())
     except (OSError, ValueError):
@@ -167,9 +170,9 @@ def chapter_file(chapter: str, source: Path = PROJECT / "notebooks") -> str:
 
 
 def reset(folder: Path, chapter: str, source: Path = PROJECT / "notebooks") -> tuple[Path, Path | None]:
-    """Copy a chapter (`0`, `A1` or its file name) to the learner's `folder` again; return its path and that of the kept version.
+    """Copy a chapter to the learner's `folder` again; return (its path, the path of the learner's changed version or None).
 
-    A different version is kept under another name; without one, the second path is None.
+    A changed version gets a name such as `<chapter>.kept-1.ipynb`. `chapter` is such as `0` or `A1`.
 
     Raises:
         WorkspaceProblem: the chapter does not exist, or the folder cannot be written.
@@ -178,9 +181,9 @@ def reset(folder: Path, chapter: str, source: Path = PROJECT / "notebooks") -> t
 
 
 def restore(folder: Path, name: str, source: Path = PROJECT / "notebooks") -> tuple[Path, Path | None]:
-    """Copy the shipped file `name` to the learner's `folder` again; return its path and that of the kept version.
+    """Copy the shipped file `name` to the learner's `folder` again; return (its path, the path of the changed version or None).
 
-    A different version is kept under another name; without one, the second path is None.
+    A changed version gets another name, such as `<name>.kept-1.ipynb`.
 
     Raises:
         WorkspaceProblem: the folder cannot be written.

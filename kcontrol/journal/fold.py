@@ -64,7 +64,7 @@ def end_offset(log: Mapping[str, Any]) -> int:
 
 
 class Fold(Changes):
-    """The state after the records that were added; `noted` lists the changes of the last record.
+    """The state of a cluster after the journal records that were added; `noted` lists the changes of the last record.
 
     `state` has these parts:
 
@@ -78,7 +78,7 @@ class Fold(Changes):
     * If the run has brokers that store records (`data`), `logs`: broker id to partition to log, an object as EMPTY_LOG, including
       dead brokers; and `acknowledged`: partition to acknowledged records.
     * If there are consumers, `consumers`: name to the consumer's state. Journals of versions up to 3 may have `offsets_logs`:
-      partition of the offsets topic to its log, once for all replicas.
+      partition of the offsets topic to its log, one log for all replicas of the partition.
     """
 
     def __init__(self) -> None:

@@ -26,9 +26,9 @@ Source: Request.OrdinaryConsumerId (0.8.0 to 2.8), Kafka's id of a client that i
 
 
 class RecordId(NamedTuple):
-    """The id of a journal record: a broker's id, the number of the start of its process from 1 on, and a sequence number.
+    """The id of a journal record: a broker's id, the incarnation of its process, and a sequence number.
 
-    For a record of a client, of ZooKeeper or of the simulation, `node` is OUTSIDE (-1) and `incarnation` is 0.
+    `incarnation` counts the process's starts, from 1. Without a broker, `node` is OUTSIDE and `incarnation` 0.
     """
 
     node: int
@@ -160,7 +160,7 @@ class Journal:
             self._later.append(LazyBatch(self._number(node, incarnation, len(columns[0])), at_ms, factory, columns))
 
     def next_seq(self, node: int, incarnation: int) -> int:
-        """Return the sequence number of the next record of a node, such as a broker, in its process `incarnation`."""
+        """Return the sequence number of the next record with this node and this incarnation (the count of the node's starts)."""
         return self._seq.get((node, incarnation), 0) + 1
 
     def extend(self, records: Sequence[Record]) -> None:
@@ -246,7 +246,10 @@ def _structure_to_json(value: Any) -> Any:
 
 
 def _is_journaled(f: Field[Any], event: Any) -> bool:
-    """Return whether the journal stores the field `f` of an event, as its metadata entry "journal" says."""
+    """Return whether the journal stores the field `f` of `event`.
+
+    The metadata entry "journal" of a dataclass field can exclude the field, or exclude the default value of the field.
+    """
     # False: never. "if not default": only with another value than its default. No entry: always.
     how = f.metadata.get("journal", True)
     return bool(how) and (how != "if not default" or getattr(event, f.name) != f.default)

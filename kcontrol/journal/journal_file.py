@@ -183,9 +183,9 @@ def _version(path: str | Path, first: Record) -> int:
 
 
 class _Checks:
-    """Checks each record: its sequence number, cause and fields, and whether the cluster's state allows its change.
+    """Checks a journal's records in order: sequence numbers, causes, fields, and changes of the cluster's state.
 
-    The state is that after the earlier records, as `fold.py` computes it.
+    A wrong change is, for example, the deletion of a znode that does not exist after the earlier records.
     """
 
     def __init__(self) -> None:
@@ -286,9 +286,9 @@ RULES_3 = {"nobody leads it": "it has no leadership"}
 
 
 def _to_version_3(record: Record) -> Record:
-    """Return a record of version 2 with the kind and the names of fields that version 3 has.
+    """Return a record of journal version 2 with version 3's names of its kind, its fields and its rule.
 
-    KINDS_3, FIELDS_3, CONTEXT_FIELDS_3 and RULES_3 have the names that differ.
+    KINDS_3, FIELDS_3, CONTEXT_FIELDS_3 and RULES_3 map old names to new names; all other names stay.
     """
     fields = {FIELDS_3.get((record.kind, name), name): value for name, value in record.fields.items()}
     if "rule" in fields:

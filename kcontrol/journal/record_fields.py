@@ -85,7 +85,7 @@ class UpdateMetadata(msgspec.Struct):
 class StopReplica(msgspec.Struct):
     """The StopReplica requests of one `send` record: `to` maps a broker id to the partitions in its request.
 
-    Each of these partitions, such as `t-0`, maps to an object with `leader_epoch` and `delete`.
+    A partition, such as `t-0`, has an object with `leader_epoch` and `delete` (whether the broker deletes its replica).
     """
 
     to: dict[Annotated[str, Meta(pattern=r"^\d{1,10}$")], dict[Partition, dict[str, Any]]]
@@ -127,13 +127,19 @@ class LogChange(msgspec.Struct):
     The records of the log are never among these fields.
     """
 
+    # The leader epochs of the log and their start offsets, oldest first.
     epochs: list[dict[str, Int64]] | UnsetType = msgspec.UNSET
+    # The high watermark on disk; `high_watermark` is that in memory.
     checkpoint: Count | UnsetType = msgspec.UNSET
     high_watermark: Count | UnsetType = msgspec.UNSET
+    # The leader of the partition, -1 without a leader.
     leader: LeaderId | UnsetType = msgspec.UNSET
     leader_epoch: Int32 | UnsetType = msgspec.UNSET
+    # On a leader: each follower's id and its log end offset.
     followers: list[tuple[BrokerId, Count]] | UnsetType = msgspec.UNSET
+    # The Produce requests and coordinator appends that wait until the high watermark has passed their record.
     waiting: list[dict[str, Any]] | UnsetType = msgspec.UNSET
+    # True while a follower does not know where its log diverges from the leader's log.
     truncating: bool | UnsetType = msgspec.UNSET
 
 
@@ -172,7 +178,7 @@ class Consumer(msgspec.Struct):
     member_id: str
     generation: Int32
     error: str
-    # The broker whose response the consumer waits for, as (broker id, number of the start of its process).
+    # (id, number of process starts) of the broker whose response the consumer waits for; None without a waiting request.
     asked: tuple[BrokerId, Count] | None
 
 

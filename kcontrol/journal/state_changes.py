@@ -20,10 +20,10 @@ Change = tuple[str, tuple[str, ...], Any]
 
 
 class Changes:
-    """The state that the journal's records build, and in `noted` the changes since `noted` was last emptied.
+    """The state that the journal's records build, and the list `noted` of the latest changes.
 
-    A change is (operation, path, value), such as ("drop", ("znodes", "/controller"), None). `Fold.add` empties
-    `noted` before each record.
+    A change is (operation, path, value), such as ("drop", ("znodes", "/controller"), None). `Fold.add` empties `noted` before
+    each record.
     """
 
     def __init__(self, state: dict[str, Any]) -> None:
@@ -31,9 +31,9 @@ class Changes:
         self.noted: list[Change] = []
 
     def need(self, empty: Any, *path: str) -> Any:
-        """Return the value at a path of keys into the state; if its last key is missing, put `empty` there first.
+        """Return the value at `path`, keys into the state such as "logs", "1", "t-0".
 
-        Raises KeyError if a key before the last is missing.
+        If the last key is missing, put `empty` there first. Raises KeyError if an earlier key is missing.
         """
         held, last = self.state, path[-1]
         for key in path[:-1]:

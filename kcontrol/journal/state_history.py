@@ -30,9 +30,9 @@ def _copy(value: Any, depth: int) -> Any:
 
 
 def _entries(value: Any, depth: int) -> int:
-    """Return the number of entries of a dict or list, plus the entries of a dict's values, down to `depth` levels.
+    """Return the number of entries of a dict or list; for a dict, add those of its values, down to `depth` levels.
 
-    Return 0 for a value of another type.
+    Return 0 for a value of another type, and for `depth` 0.
     """
     if depth == 0 or not isinstance(value, dict | list):
         return 0

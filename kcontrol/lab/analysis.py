@@ -26,9 +26,9 @@ HANDLED = {"at": journal_tables.TIME, "kind": "string", "what": "string"}
 
 
 def handled(records: Sequence[Record], event: str, broker: int | None, *, memory: bool) -> pd.DataFrame:
-    """Return a table of the last handler of `event` ("BrokerChange") that wrote or sent anything: its journal records.
+    """Return the journal records of the last handler of `event` that wrote or sent anything, as a table.
 
-    `broker` None means any; `memory` adds memory changes. Raises UserError if no broker handled the event.
+    `broker` None means any; with `memory`, changes of memory are included. Raises UserError if no broker handled `event`.
     """
     begins = [r for r in records if r.kind == "begin" and broker in (None, r.id.node)]
     handlers = [_steps(records, begin) for begin in begins if _event(begin) == event]

@@ -87,7 +87,7 @@ def play_without(original: World, at: int) -> Without:
 def _has_happened(world: World, action: Action, routine: bool) -> bool:
     """Perform an action in `world` if the action is possible now; return whether the action was possible.
 
-    `routine` is whether the cluster performed the action by itself in the original run.
+    If `routine`, the action is possible only as a step that the cluster performs by itself.
     """
     # Such an action is possible only if the cluster of `world` would perform it by itself now.
     if routine and action not in actions.routine_actions(world):

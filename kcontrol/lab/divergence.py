@@ -170,7 +170,10 @@ class Divergence(NamedTuple):
 
     @property
     def differences(self) -> dict[str, Any]:
-        """The differences at the end of both runs: states of `brokers`, names of fields of `partitions`, paths of `znodes`."""
+        """The differences at the end of both runs, such as {"brokers": {"1": ["alive", "dead"]}, "partitions": {}, "znodes": []}.
+
+        `partitions` has the fields that differ, by partition; `znodes` has the paths that differ.
+        """
         # `brokers` maps ids to two states, such as "alive" and "dead", `partitions` maps names to the names of differing
         # fields, and `znodes` lists the paths that differ. Times in znodes do not count.
         return state_diff.differences(*self.states)
@@ -179,7 +182,7 @@ class Divergence(NamedTuple):
 def _paths(one: Any, other: Any, path: tuple[str, ...] = ()) -> list[str]:
     """Return the paths of the values that differ between two records' fields, such as "do.version".
 
-    `path` has the keys from the fields to `one` and `other`; each returned path begins with them.
+    `path` has the keys that lead to `one` and `other`; each returned path begins with these keys.
     """
     if one == other:
         return []
@@ -194,9 +197,9 @@ def _html(table: pd.DataFrame) -> str:
 
 
 def labels(names: tuple[str, str], runs: tuple[Run, Run]) -> tuple[str, str]:
-    """Return a label for each of two runs: `names`, unless both are only names of worlds, such as "simulated".
+    """Return a label for each of two runs: `names` or, if neither run has a name, the settings that differ, such as "seed 7".
 
-    Then a label has the settings that differ between the runs, such as "seed 7".
+    For a run without a name, `names` has the kind of its cluster.
     """
     # A run without a name of its own has the name of its world in `names`.
     if not all(_is_unnamed(name, run) for name, run in zip(names, runs, strict=True)):
@@ -213,7 +216,7 @@ def labels(names: tuple[str, str], runs: tuple[Run, Run]) -> tuple[str, str]:
 
 
 def _is_unnamed(name: str, run: Run) -> bool:
-    """Return whether the run has no name of its own, so that `name` is the name of its world, such as "simulated"."""
+    """Return whether the run has no name of its own, so that `name` is the kind of its cluster, such as "simulated"."""
     return bool(run.records) and name == run.records[0].fields.get("world")
 
 

@@ -172,7 +172,7 @@ class Lab(Operations):
         return self._world.journal.records
 
     def actions(self) -> list[PossibleAction]:
-        """Return the actions that are possible now: first the routine actions, in the order of `run`, then faults.
+        """Return the actions that are possible now: first routine actions, in the order in which `run` takes them, then faults.
 
         The cluster performs routine actions, such as a delivery, by itself. A kill is a fault.
         """
@@ -350,10 +350,9 @@ class Lab(Operations):
         return self._spawn(world, branches.UNNAMED) if free is None else self._adopt(self._spawn(world, free))
 
     def without(self, record: object) -> divergence.Divergence:
-        """Play the run again on a branch, without the action from outside that caused this record; return the comparison.
+        """Play the run again on a branch, without the outside action that caused this record; return the comparison of both.
 
-        `record` is an id such as "2.1.58", a position in the journal, or a fact such as "leader of t-0". Raises UserError if no
-        action from outside, such as a kill, caused the record.
+        `record` is such as "2.1.58" or "leader of t-0". Raises UserError without such an action.
         """
         found = record_lookup.record(self.records, record)
         root = journal.why(self.records, found.id)[-1]
@@ -461,7 +460,7 @@ class Lab(Operations):
     # ---------------------------------------------------------------- pictures
 
     def _table(self, machine: str) -> TransitionTable:
-        """Return the transition table "partition", "replica" or "group" with the functions that replace actions in this lab."""
+        """Return this lab's transition table "partition", "replica" or "group"; a learner's functions replace the table's."""
         super()._table(machine)
         settings = self._world.settings
         return replacements.table(machine, settings.release, settings.changes)
@@ -500,9 +499,9 @@ class Lab(Operations):
             viewer.held = self._held or ""
 
     def _check_invariants(self, own: tuple[invariants.Own, ...]) -> pd.DataFrame:
-        """Play this run again, and return a table of every invariant, and of the learner's functions in `own`.
+        """Play this run again, and return one row per invariant with the first step that broke the invariant.
 
-        The table has one row per invariant, with the first step that broke the invariant.
+        `own` has a learner's invariants: functions of the world that return True or None if unbroken.
         """
         world = World(self._world.settings)
         return invariants.check_invariants(self._world, lambda: self._played_again(world), own)

@@ -117,9 +117,9 @@ class Network(Namespace[LabT]):
         return self._lab._act("duplicate", sender, receiver)
 
     def fetch_timeout(self, broker: int) -> LabT:
-        """End the wait of the follower `broker` for its fetch from a frozen leader (0.8 to 1.0).
+        """End the wait of the follower `broker` for its fetch from a frozen leader (releases 0.8 to 1.0).
 
-        The broker then sends its response to LeaderAndIsr, which it has delayed until the end of this fetch.
+        The broker then sends its response to LeaderAndIsr, which was delayed until the end of this fetch.
         """
         return self._lab._act("fetch_timeout", broker)
 

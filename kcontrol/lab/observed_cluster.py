@@ -144,12 +144,11 @@ class Observed(Run):
         self._seen = dict(tree)
 
     def _zxid(self, path: str, stat: Stat) -> int:
-        """Return the zxid by which the `write` record of a znode is ordered among the records of one observation.
+        """Return the zxid that orders a znode's `write` record among the records of one observation.
 
-        For a new znode it is the zxid of the creation, else of the last change.
+        It is that of the creation if the znode is new since the last observation, else of the last change.
         """
-        # It is the zxid of the creation for a znode that is new since the last observation. The caller orders equal zxids by
-        # path.
+        # The caller orders equal zxids by path.
         return stat.mzxid if path in self._seen else stat.czxid
 
     def _end(self, broker: int, session: int) -> None:
@@ -164,9 +163,9 @@ class Observed(Run):
             del self._seen[path]
 
     def _put(self, path: str, node: Znode, owners: Mapping[int, int]) -> None:
-        """Add a `write` record with the content `node` of the znode `path`, which is new or differs from the last observation.
+        """Add a `write` record for the znode `path`, which is new or changed since the last observation.
 
-        `owners` maps session ids to ids of registered brokers.
+        `node` is its present content; `owners` maps sessions to brokers, to name the writer of an ephemeral znode.
         """
         # A znode that such a session owns was written by this broker, any other by a client that is no broker.
         owner, data = owners.get(node.stat.ephemeral_owner, OUTSIDE), node.data.decode("utf-8", "backslashreplace")
@@ -196,9 +195,9 @@ def observe(where: str) -> Observed:
 
 
 def report(where: str, *, anybodys: bool) -> Iterator[str]:
-    """Yield the summary and the znodes of the cluster at ZooKeeper's address `where`, one line of text each.
+    """Yield a summary of the cluster at ZooKeeper's address `where`, then one line per znode.
 
-    Raises UserError without a cluster and, unless `anybodys`, for a cluster that no lab has started.
+    Raises UserError without a cluster and, if `anybodys` is False, for a cluster that no lab has started.
     """
     from kcontrol.zookeeper.kazoo import observe, root_protection
 

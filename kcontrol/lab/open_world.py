@@ -43,7 +43,7 @@ class _SharedServer:
     def root(self, seed: int) -> Iterator[tuple[str, str]]:
         """Yield the address of the server, started if it does not run, and a chroot for one lab.
 
-        The chroot is "/kcontrol-7" for `seed` 7, "/kcontrol-7-2" for a second lab with this seed.
+        The chroot has the lab's `seed`: "/kcontrol-7", or "/kcontrol-7-2" for a second lab with seed 7.
         """
         from kcontrol.zookeeper.kazoo.root_protection import mark_server
         from kcontrol.zookeeper.server.embedded import EmbeddedZooKeeper, is_serving

@@ -25,7 +25,7 @@ def open_logs(path: str | Path, release: str | None = None, *, optional: bool = 
 
     path      a log file, or a folder with the logs of several brokers
     release   by default the release that the log lines show
-    optional  on an error, print a sentence and return a substitute
+    optional  whether to print a sentence and return a substitute if the logs cannot be read, such as without Java
 
     Raises UserError for a path without a log, for an unknown release, and if Spark or Java is missing.
     """
@@ -37,9 +37,9 @@ def open_logs(path: str | Path, release: str | None = None, *, optional: bool = 
 
 
 def open_run(path: Path) -> Run:
-    """Return the run in a journal or a recording, or, if `path` is a folder, the run that the broker logs in it show.
+    """Return the run in a journal or a recording; if `path` is a folder, the run that its broker logs show.
 
-    Raises UserError like `open_logs` and `open_journal`.
+    Raises UserError for another file, and for a folder without logs or Spark.
     """
     try:
         is_folder = path.is_dir()

@@ -98,9 +98,10 @@ class Run(metaclass=Named):
         return journal_tables.partitions(self.state)
 
     def brokers(self) -> pd.DataFrame:
-        """Return one row per broker, indexed by id: its process, registration, epochs, and its handled and queued events by name.
+        """Return one row per broker, indexed by id: its process, registration, epochs, and its handled and queued events.
 
-        `controller`: `/controller` names the broker; `believes_so`: the broker is controller in its own memory.
+        Column `controller`: the znode `/controller` names the broker; `believes_so`: the broker is controller in its own
+        memory.
         """
         return journal_tables.brokers(self.records, self.state)
 
@@ -133,13 +134,14 @@ class Run(metaclass=Named):
         return Run(self.records[: at + 1], f"{self.name} at {self.records[at].id}", self._past.at(at))
 
     def compare(self, one: Run | str, other: Run | str | None = None) -> divergence.Divergence | recording_diff.RecordingDiff:
-        """Compare two runs: return the first decision about a partition and the first record that differ, and the last states.
+        """Compare two runs: return the first leader or ISR of a partition and the first record that differ, and both last states.
 
         compare(other)       this run and another run
         compare(one, other)  any two runs; a branch may be given by its name
 
         With a recording of real brokers, the result is a RecordingDiff. Raises UserError for a value that is not a run.
         """
+        # Leader epochs, elections without a leader, and deletions of partitions are compared like leaders and ISRs.
         (a, here), (b, there) = (self._named(run) for run in ((self, one) if other is None else (one, other)))
         if any(group_recording_diff.is_recorded_group(run.records) for run in (here, there)):
             return group_recording_diff.group_recording_diff((a, b), here.records, there.records)
@@ -188,10 +190,9 @@ class Run(metaclass=Named):
     # ---------------------------------------------------------------- reasons and pictures
 
     def why(self, what: object) -> graphviz.Digraph:
-        """Draw the chain of causes of "leader of t-0", "isr of t-0", "controller", a znode's path, or a record's id.
+        """Draw the causes of a record's id, or of the last change of "leader of t-0", "isr of t-0", "controller" or a path.
 
-        For a consumer group: "generation of billing", "leader of group billing", "owner of t-0 in billing", "offset of billing
-        in t-0". Raises UserError, which lists these forms, for any other text.
+        For a group: "generation of billing", "owner of t-0 in billing" and others. Raises UserError, which lists all.
         """
         from kcontrol.views import diagrams
 
@@ -278,16 +279,17 @@ class Run(metaclass=Named):
         return AssignmentMatrix([matrix(self.records, name), *others])
 
     def offsets_topic(self, partition: str | None = None) -> OffsetsTopicPicture:
-        """Return a picture of an offsets-topic partition: its log, its coordinator's cache, and the cache after a load.
+        """Return a picture of an offsets-topic partition: its log, its coordinator's cache, and the cache that a load would give.
 
-        `partition`, as "__consumer_offsets-3", is by default the first with a record. Raises UserError for an unknown partition.
+        `partition`, as "__consumer_offsets-3", is by default the first with a record. Raises UserError if unknown.
         """
         return offsets_topic.picture(self.state, self._played, partition, self.records[-1].at_ms)
 
     def purgatory(self, name: str = "Heartbeat", broker: int | None = None) -> PurgatoryPicture:
         """Return a picture of a broker's purgatory, "Heartbeat" or "Rebalance": watch lists, counters and timing wheel.
 
-        `broker` None means the broker where an operation began last. Raises UserError without such a purgatory.
+        By default the broker is the one where an operation began last. Raises UserError without `Lab(purgatory=True)`, or
+        without operations.
         """
         return waiting.purgatory(self.records, name, broker)
 

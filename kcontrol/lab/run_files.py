@@ -20,7 +20,7 @@ LONGEST_LABEL = 100
 
 
 class RunFile:
-    """The file of one run's journal, to which `flush` appends."""
+    """The file of one run's journal, to which `flush` appends; `path` is None if the run has no file."""
 
     def __init__(self, folder: str | Path | None, label: str) -> None:
         # After a failed write a sentence is printed and nothing more is written. `path` is None if no file is wanted, or if the
@@ -33,7 +33,7 @@ class RunFile:
 
     @staticmethod
     def _place(folder: Path, label: str) -> Path:
-        """Return the path of a new file, whose name has the time and the label: "20240131-101500-simulated.jsonl".
+        """Return the path of a new file in `folder`, such as "20240131-101500-simulated.jsonl" for the label "simulated".
 
         If `folder` is a file, return its path.
         """
@@ -47,7 +47,7 @@ class RunFile:
     def flush(self, records: Sequence[Record]) -> None:
         """Append the journal records that the file does not have yet; `records` is the whole journal.
 
-        Do nothing if `path` is None.
+        If a write fails, print a sentence and write nothing more. If the run has no file, do nothing.
         """
         if self.path is None or len(records) == self._written:
             return

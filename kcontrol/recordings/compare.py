@@ -34,13 +34,15 @@ RACED_FIELDS = (
 
 
 class Difference(NamedTuple):
-    """One difference between two recordings of a scenario, in a step with the actions `do`."""
+    """One difference between two recordings of a scenario: the step, the differing value, and the value in each recording."""
 
+    # The number of the step from 0; for recordings of groups the number of the entry or log record from 1.
     step: int
+    # The actions of the step, such as {"kill": [1]}; {} for a difference outside the steps.
     do: Mapping[str, Any]
-    # The compared list of the step, such as "writes" or "znodes".
+    # The kind of the differing values, such as "writes" or "znodes".
     kind: str
-    # Which value differs, in words.
+    # Which value differs, in words, such as the path of a znode.
     about: str
     # The value of the first recording, None if it has no such value.
     theirs: Any
@@ -56,18 +58,17 @@ def _shown(value: Any) -> str:
 
 
 def first_difference(theirs: Recording, ours: Recording, unsent: list[str] | None = None) -> Difference | None:
-    """Return the first difference, in the order of the steps, between the recordings `theirs` and `ours`, else None.
+    """Return the first difference between the recordings `theirs` and `ours`, in the order of steps, else None.
 
-    The list `unsent` gets a sentence for each ended controller whose last requests arrived in only one recording.
+    The list `unsent` gets a sentence for each former controller whose last requests only one recording has.
     """
     return next(differences(theirs, ours, unsent), None)
 
 
 def differences(theirs: Recording, ours: Recording, unsent: list[str] | None = None) -> Iterator[Difference]:
-    """Yield the differences between two recordings; end with the first step whose actions or controllers differ.
+    """Yield the differences between two recordings, and stop after the first step with different actions or controllers.
 
-    The last requests of a controller that resigns or stops may be in one recording only. They are no difference: the list
-    `unsent` gets a sentence.
+    Differences in a former controller's last requests do not count; instead the list `unsent` gets a sentence.
     """
     left, right = RecordingSide(theirs), RecordingSide(ours)
     before: Any = None
@@ -97,10 +98,11 @@ def differences(theirs: Recording, ours: Recording, unsent: list[str] | None = N
 class SplitStep(NamedTuple):
     """One step of a recording with its writes in two parts: ISR changes by partition, and all others."""
 
+    # The whole recorded step.
     step: Step
     # All writes that are no ISR changes by leaders, in order.
     own: list[dict[str, Any]]
-    # Partition, such as "t-0", to the ISR changes by its leader, in order.
+    # The ISR changes by each partition's leader, in order, by the partition's name, such as "t-0".
     isr: dict[str, list[dict[str, Any]]]
     # Partitions whose ISR is compared without its order, because several followers have joined it in one step.
     unordered: frozenset[str]
@@ -166,9 +168,9 @@ class StepComparison:
         return Difference(self.number, self.a.step["do"], kind, about, theirs, ours)
 
     def lists(self, kind: str, named: Mapping[Any, str], left: Mapping[Any, list[Any]], right: Mapping[Any, list[Any]]) -> Any:
-        """Yield the first difference between two lists, for each pair of lists in `left` and `right` with equal keys.
+        """Yield, for each key of `named`, the first difference between the lists of this key in `left` and `right`.
 
-        `named` has the text of each key for the difference; `kind` says what the lists contain, such as "writes".
+        `named` maps the key to its name in the Difference; `kind` is such as "writes".
         """
         for key, name in named.items():
             theirs, ours = left.get(key, []), right.get(key, [])
@@ -224,9 +226,9 @@ class StepComparison:
                 yield self.differ("requests", about, left_counts[key], right_counts[key])
 
     def _remove_unsent(self, left: dict[Any, list[Any]], right: dict[Any, list[Any]]) -> set[tuple[Any, Any]]:
-        """Remove a controller's requests of an ended term to a broker if one recording has only the first few of them.
+        """Remove from both sides a controller's requests of an ended term, if one side has only the first of these requests.
 
-        `left` and `right` have the requests by (sender, receiver, partition). Return each such (sender, receiver).
+        `left` and `right` map (sender, receiver, partition) to requests. Return each removed (sender, receiver).
         """
         found = set()
         for key in _keys(left, right):
@@ -258,10 +260,9 @@ class StepComparison:
 
 
 def resigned(step: Step, before: Any) -> frozenset[Any]:
-    """Return the brokers whose last requests as controller depend on timing: those that this step resumes (SIGCONT).
+    """Return the brokers whose last requests as controller depend on timing in this step.
 
-    If the step deletes or sets `/controller`, also return `before`, the controller before the step or None, and the brokers that
-    create `/controller`.
+    They are the resumed brokers and, if the step deletes or sets `/controller`, its owner `before` and its new owners.
     """
     winners = [w["by"] for w in step["writes"] if w["op"] == "create" and w["path"] == CONTROLLER]
     ends = any(
@@ -361,9 +362,9 @@ class Normalizer:
         return found
 
     def writes(self, own: Iterable[dict[str, Any]]) -> dict[tuple[str, Any], list[Any]]:
-        """Return `own`, writes of a recorded step, by (writer, subject), in order, without refused writes.
+        """Return the writes `own` of a step by (writer, subject), in order, without refused writes and ISR change notifications.
 
-        A subject is what a path is about, such as a topic and a partition, or None. ISR change notifications are left out too.
+        A subject is such as ("t", "0"), or None for a path about no topic.
         """
         by: dict[str, list[tuple[Any, dict[str, Any]]]] = defaultdict(list)
         for write in own:
@@ -388,11 +389,11 @@ class Normalizer:
     def requests(
         self, handled: Iterable[dict[str, Any]], raced: Mapping[str, set[int]], stopped: set[Any]
     ) -> tuple[dict[tuple[Any, ...], list[Any]], Counter[tuple[Any, ...]]]:
-        """Return `handled`, a step's requests, twice: their contents by (sender, receiver, partition), and their numbers by API.
+        """Return the requests `handled` of a step by (sender, receiver, partition), and their counts by sender, receiver and API.
 
-        Left out are values that depend on timing: some fields of requests with a leader epoch in `raced`, and requests to a
-        broker in `stopped`.
+        Requests to brokers in `stopped` and ISRs with leader epochs in `raced` are left out.
         """
+        # Other fields that depend on timing (RACED_FIELDS) are left out like the ISR.
         found: dict[tuple[Any, ...], list[Any]] = defaultdict(list)
         # The numbers have keys (sender, receiver, API, whether StopReplica deletes).
         counts: Counter[tuple[Any, ...]] = Counter()

@@ -19,11 +19,13 @@ Group = list[dict[str, Any]]
 class Item(NamedTuple):
     """One item of a recorded step, such as a ZooKeeper transaction or a request, as `interleave` yields it."""
 
-    # "write": `what` is a list of the writes of one transaction, and `move` their transition or None. "move": a transition
-    # without a write. "request": a request at its arrival. "sent": a request whose sender ends before the arrival. "start",
-    # "stop" (killed), "exit", "freeze", "thaw": a broker's id.
+    # "write" (a ZooKeeper transaction), "move" (a transition without a write), "request" (the arrival of a request), "sent" (the
+    # sending of a request whose sender is killed before the arrival), or an action on a broker's process: "start", "stop" (a
+    # kill), "exit" (any other end), "freeze" or "thaw".
     kind: str
+    # The list of the transaction's writes, the transition, the request, or the broker's id.
     what: Any
+    # Of a "write": the controller's transition that made the write; None if no transition made the write.
     move: dict[str, Any] | None = None
 
 
@@ -50,7 +52,7 @@ def grouped(writes: Iterable[dict[str, Any]]) -> list[Group]:
 class Decision(NamedTuple):
     """A controller's write of a state znode: its writer, partition and value, and whether the leader changes."""
 
-    # The id of the broker that wrote, "tool" or "unnamed".
+    # The id of the broker that wrote; "tool" for an admin tool, "unnamed" for a session that has created no registration.
     by: Any
     partition: str
     value: dict[str, Any]
@@ -88,9 +90,9 @@ def is_isr_change(before: dict[str, Any], value: dict[str, Any]) -> bool:
 
 
 def pair_writes_with_moves(moves: list[dict[str, Any]], groups: list[Group], seen: Leaderships) -> dict[int, int]:
-    """Return {index of a transaction in `groups`: index in `moves` of the transition that performed the transaction}.
+    """Return {index of a transaction in `groups`: index in `moves` of the transition that made the transaction}.
 
-    `moves` are the step's transitions. `seen` has the state znodes before the step, and is updated.
+    `moves` are the step's transitions. `seen` has the state znodes before the step, and afterwards those after it.
     """
     found: dict[int, int] = {}
     start = 0
@@ -106,7 +108,10 @@ def pair_writes_with_moves(moves: list[dict[str, Any]], groups: list[Group], see
 
 
 def _decides(move: dict[str, Any], decision: Decision) -> bool:
-    """Return whether the transition `move` can have written `decision`, a controller's write of a state znode."""
+    """Return whether the recorded transition `move` may have made the write `decision`, of equal controller and partition.
+
+    Such a transition makes the partition Online, or a replica Offline that the ISR lacks or has alone.
+    """
     value = decision.value
     if move["by"] != decision.by or move.get("failed") or move["epoch"] != value.get("controller_epoch", move["epoch"]):
         return False
@@ -147,9 +152,9 @@ class Gates:
         return ((g + 1, write) for g, group in enumerate(self.groups) for write in group)
 
     def after(self, fits: Callable[[dict[str, Any]], bool]) -> int:
-        """Return how many of the step's ZooKeeper transactions there are up to and with the first write that fits.
+        """Return the number, counted from 1, of the step's first ZooKeeper transaction with a write that `fits` accepts.
 
-        A write fits if `fits` accepts it. Return 0 if `fits` accepts no write of the step.
+        Return 0 if `fits` accepts no write of the step.
         """
         return next((g for g, write in self._out() if fits(write)), 0)
 
@@ -167,11 +172,11 @@ class Gates:
         return max(gates)
 
     def _of_replica(self, move: dict[str, Any]) -> list[int]:
-        """Return how many ZooKeeper transactions of the step must come before the replica's transition `move`.
+        """Return how many ZooKeeper transactions of the step must at least come before `move`, a transition of a replica.
 
-        There is one number per condition on the transition, and all conditions must hold; [] means no condition.
+        The list has one number per condition, such as the broker's registration; [] means no condition.
         """
-        # The caller takes the largest number.
+        # All conditions must hold, so the caller takes the largest number.
         tp, _, broker = move["subject"].rpartition("@")
         if move["to"] == "New":
             # New comes after the replica's assignment.
@@ -221,9 +226,9 @@ def _stops(request: dict[str, Any], subject: str, *, delete: bool) -> bool:
 
 
 def process_actions(step: Step, gates: Gates) -> list[tuple[int, Item]]:
-    """Return (number of transactions that come before, action) for each action of a step on a broker's process, such as a kill.
+    """Return (number, action) for each action of a step on a broker's process, such as a kill.
 
-    `gates` has the transactions of the step.
+    The number says how many of the step's ZooKeeper transactions, which `gates` has, come before the action.
     """
     found: list[tuple[int, Item]] = []
     now = 0
@@ -255,9 +260,9 @@ def _awaited(how: str, path: Any) -> Callable[[dict[str, Any]], bool]:
 
 
 def _place(word: str, broker: int, gates: Gates, now: int, *, together: bool) -> int:
-    """Return after how many transactions of a recorded step the action `word`, such as "kill", happened to a broker.
+    """Return how many ZooKeeper transactions of a step come before the action `word`, such as "kill", on a broker.
 
-    The result is at least `now`, the number for the action before. `together` says whether the step has several actions.
+    `now`, the result for the action before, is the minimum. `together`: the step has several actions.
     """
     if word == "start":
         # The broker opens its session after its start.
@@ -273,11 +278,11 @@ def _place(word: str, broker: int, gates: Gates, now: int, *, together: bool) ->
 
 
 def interleave(step: Step, seen: Leaderships, later: Sequence[Step] = ()) -> Iterator[Item]:
-    """Yield a recorded step's items: lists keep their order, a transition stands with its write, the rest as early as possible.
+    """Yield the writes, transitions, requests and process actions of a recorded step in one order.
 
-    `seen`, the leaderships before the step, is updated; `later` steps can have late requests of brokers killed here.
+    `seen` has the state znodes before the step, and is updated. `later` steps may have requests of brokers killed here.
     """
-    # As early as possible: after as many transactions as `Gates` computes.
+    # Each list keeps its order, a transition stands with its write, and every other item comes as early as `Gates` allows.
     groups = grouped(step["writes"])
     gates = Gates(step, groups, dict(seen.held))
     pending = process_actions(step, gates)
@@ -301,9 +306,9 @@ def interleave(step: Step, seen: Leaderships, later: Sequence[Step] = ()) -> Ite
 
 
 def _late_requests(leaving: set[int], later: Sequence[Step]) -> Iterator[dict[str, Any]]:
-    """Yield the requests in `later` steps that were sent by the brokers `leaving` (ids of ended brokers).
+    """Yield the requests in `later` steps that the brokers `leaving`, which are killed before, have sent.
 
-    From the step in which one of these brokers starts again, its requests are left out.
+    Requests of a broker are left out from the step on in which the broker starts again.
     """
     ended = set(leaving)
     for step in later:
@@ -329,9 +334,9 @@ class _Interleaver:
         self.next_move = self.next_request = 0
 
     def ready_items(self, out: int) -> Iterator[Item]:
-        """Yield each item left that has at most `out` of the step's ZooKeeper transactions before it; `out` are yielded so far.
+        """Yield the items not yielded yet that need at most `out` of the step's ZooKeeper transactions before them.
 
-        An item is a transition, a request, or an action on a broker's process, such as a kill.
+        An item is a transition, a request or an action on a process, such as a kill.
         """
         # The end of a process comes after the transitions and requests that it may have made.
         yield from self._process_actions(out, leaving=False)
@@ -339,11 +344,11 @@ class _Interleaver:
         yield from self._process_actions(out, leaving=True)
 
     def _process_actions(self, out: int, *, leaving: bool) -> Iterator[Item]:
-        """Yield the pending process actions whose turn comes after at most `out` of the step's ZooKeeper transactions.
+        """Yield, and remove, the first actions in `pending` that need at most `out` of the step's transactions before them.
 
-        Remove each yielded action from `pending`. If `leaving` is False, stop before the first action "exit".
+        If `leaving` is False, stop before an action "exit", a broker's end without a kill.
         """
-        # "exit" is the end of a process by itself.
+        # The end of a process comes last, so that the process can have made the transitions before.
         while self.pending and self.pending[0][0] <= out and (leaving or self.pending[0][1].kind != "exit"):
             yield self.pending.pop(0)[1]
 
@@ -370,9 +375,9 @@ class _Interleaver:
         return move["to"] != "ReplicaDeletionSuccessful" or next(stops, -1) < self.next_request
 
     def _is_request_ready(self, out: int) -> bool:
-        """Return whether the step's next recorded request may be yielded after the first `out` transactions of the step.
+        """Return whether the step's next request may be yielded after the first `out` ZooKeeper transactions of the step.
 
-        True if all ZooKeeper transactions and transitions of replicas on which the request depends have been yielded.
+        Return False if a transaction or a transition that must come before is not yielded yet.
         """
         n = self.next_request
         if n >= len(self.requests) or self.request_gates[n] > out:

@@ -85,7 +85,7 @@ class Player:
         return self.winners[0] if self.winners else None
 
     def play(self) -> World:
-        """Perform all steps, and return the world. After each step the world runs until it has no action of its own left.
+        """Perform all steps, and return the simulated cluster, which runs after each step until no action of its own is left.
 
         Raises UserError if a step is not possible.
         """
@@ -211,9 +211,9 @@ class Player:
         return self._next_fetch(routine, following) if following[0] == "fetch" else following
 
     def _next_fetch(self, routine: list[Any], following: Any) -> Any:
-        """Return the first fetch in `joins`, in recorded order, that is possible now (in `routine`), else `following`.
+        """Return the first recorded fetch by which a follower joins an ISR, if `routine` has such a fetch, else `following`.
 
-        `joins` has recorded fetches that add followers to ISRs; `following` is the cluster's own next fetch.
+        `routine` has the possible actions; `following` is the fetch that comes next without a recording.
         """
         for fetch in self.joins:
             if fetch in routine:
@@ -246,9 +246,9 @@ class Player:
         return action[:2] == ("fetch", self.rejoining) and action not in self.joins
 
     def _another_controller_acts_after(self, number: int) -> bool:
-        """Return whether a broker that is neither the present nor the next controller makes transitions after this step.
+        """Return whether a recorded step after the step `number` has transitions of an intermediate controller.
 
-        `number` is the number of the present step.
+        This broker is controller neither before nor after that step. Only steps up to the next change count.
         """
         winner = self.winners[-1] if self.winners else None
         for step in self.steps[number + 1 :]:
@@ -263,7 +263,7 @@ class Player:
     def _routine(self) -> list[Any]:
         """Return the actions that the cluster can perform by itself now, such as the delivery of a request, but no faults.
 
-        If all must wait for the recording, return the next recorded timeout of a fetch, if any.
+        If all must wait, return the next recorded timeout of a fetch, if any.
         """
         is_long = not self.recorded.is_recorded or self.written < self.recorded.writes_of_brokers
         # The time-out of a request to a frozen broker is left out when all recorded writes of the step are made.

@@ -47,18 +47,17 @@ class RecordedChoices:
 
     @property
     def next_controller(self) -> int | None:
-        """The broker whose creation of `/controller`, or whose registration, the run must repeat next.
+        """The broker of the next creation of `/controller` or of a registration that the run must repeat.
 
-        At the end, and while a controller must still resign, the broker of the last repeated creation (None before the first).
+        If none is left, or the controller must resign first: that of the last repeated creation, or None.
         """
-        # While a controller will still resign, and after the last creation, the broker of the last one.
+        # None before the first repeated creation.
         return self.claims[0][0] if self.claims and not self._resigns_again else self._acting
 
     def watch(self, records: Sequence[Record]) -> None:
-        """Remove from `claims` the elections and registrations that `records` repeat.
+        """Remove from `claims`, the recorded creations of `/controller` and of registrations, those that `records` repeat.
 
-        `claims` has the recorded ones that the run must still repeat; `records` are new records of the run. Raises
-        UserError if too many handlers have failed in the step.
+        `records` are the run's new journal records. Raises UserError if too many event handlers have failed in this step.
         """
         for record in records:
             self._failed += record.kind == "handler_error"
@@ -97,9 +96,9 @@ class RecordedChoices:
         return sender, receiver, self.world.network.channels[sender, receiver][0].requests.controller_epoch
 
     def fetch_timeouts(self) -> list[Action]:
-        """Return ("fetch_timeout", broker) for each delayed LeaderAndIsr response that the recorded step has and the run lacks.
+        """Return ("fetch_timeout", broker) for each broker that delays a LeaderAndIsr response which the recorded step has.
 
-        This action ends the fetch for which the broker delays the response.
+        This action ends the broker's fetch from a frozen leader; then the broker sends the response.
         """
         # The broker delays the response until its fetch from a frozen leader has timed out.
         recorded = [(r["by"], r["to"], r["api"]) for r in self.step.get("requests", ())]

@@ -136,9 +136,9 @@ class RecordedStep:
         return _writes_of_brokers(self.writes[:opened])
 
     def _span(self, word: str, argument: Any) -> tuple[int, int]:
-        """Return the position in `writes` at which the writes of the action (`word`, `argument`) begin, and that after them.
+        """Return (begin, end): `writes[begin:end]` are the writes of the action (`word`, `argument`), such as ("kill", 1).
 
-        The positions are equal for an action that writes nothing itself, such as "kill".
+        For an action that writes nothing, such as "kill", both are the position of the action in `writes`.
         """
         rest = range(self.at, len(self.writes))
         names = list(argument) if isinstance(argument, (list, dict)) else [argument]
@@ -227,7 +227,7 @@ def _writes_of_brokers(writes: Sequence[Mapping[str, Any]]) -> int:
 
 
 def counts(path: str) -> bool:
-    """Return False if writes to this path may come earlier or later in a step, such as ISR notifications; else True."""
+    """Return whether writes to this path have a fixed place in a step; False for ISR change notifications and producer ids."""
     # ISR change notifications and blocks of producer ids may come earlier or later.
     return not path.startswith(UNTIMED)
 

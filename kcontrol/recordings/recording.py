@@ -233,15 +233,15 @@ def long(machine: str, state: str | None) -> str:
 
 
 def as_logged_by_0_8_0(move: dict[str, Any], failed: dict[str, Any]) -> dict[str, Any]:
-    """Return the transition `move` as 0.8.0 logs it: with another source state, in the field `from`.
+    """Return the transition `move` with the state before it, `from`, as 0.8.0 logs this state: often a wrong state.
 
-    For a replica this field is None. `failed` is {"failed": True} for a failed transition, else {}.
+    `from` is None for a replica. `failed` is {"failed": True} for a failed transition, else {}.
 
     Source: stateChangeLogger in ReplicaStateMachine.handleStateChange and PartitionStateMachine.handleStateChange (0.8.0).
     """
     if move["machine"] == "replica":
         return {**move, "from": None}
-    # For a partition 0.8.0 logs a source state that depends on the target alone.
+    # For a partition 0.8.0 logs a source state that depends on the target alone, and the true state if the transition fails.
     logged = {"New": "NotExists", "Online": "Online", "Offline": "Online", "NonExistent": "Offline"}
     return move if failed else {**move, "from": logged[move["to"]]}
 
@@ -426,9 +426,9 @@ def _write(by: int | str, fence: int, kind: str, path: str, text: str, version: 
 
 
 def request(batch: dict[str, Any], api: str, to: int, release: str) -> dict[str, Any]:
-    """Return the request `api` to the broker `to` as a recording has it, such as {"api": "StopReplica", "partitions": {...}}.
+    """Return the request `api` to the broker `to` in the form of recordings, such as {"api": "StopReplica", ...}.
 
-    `batch` has the requests of a `send` record; the fields are those of the release's request log.
+    `batch` is the field `requests` of a journal record `send`; `release` determines which fields exist.
     """
     head = {"api": api, "controller_epoch": batch["controller_epoch"]}
     if api == "UpdateMetadata":

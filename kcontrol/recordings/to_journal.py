@@ -141,7 +141,7 @@ class Replay:
         self.causes.triggered_by(record, broker=n)
 
     def _rejected(self, write: dict[str, Any]) -> None:
-        """Record a failed transaction; the recording has neither its paths nor its data."""
+        """Add a record of `write`, a transaction that ZooKeeper refused; the recording has only its author and error codes."""
         n = self._node(write["by"])
         error = next((ERRORS.get(code, str(code)) for code in write["codes"] if code not in (None, 0, -2)), "refused")
         self._log(
@@ -390,9 +390,9 @@ def _hosted_value(value: dict[str, Any], zk_version: int) -> dict[str, Any]:
 
 
 def batch(r: dict[str, Any]) -> dict[str, Any]:
-    """Return a recorded request in the form that the field `requests` of a `send` record has.
+    """Return a recorded request, of one API to one receiver, in the form of the field `requests` of a journal record `send`.
 
-    The request `r` has one API, such as "UpdateMetadata", and one receiver.
+    This field can have requests of several APIs to several receivers.
     """
     api, to, partitions = r["api"], str(r["to"]), r["partitions"]
     head = {"controller_id": r["by"], "controller_epoch": r["controller_epoch"], "live_brokers": r.get("live_brokers", [])}

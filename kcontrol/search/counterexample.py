@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def report(world: World, violation: str) -> str:
-    """Return a text: the number and action of the world's last step, the `violation`, and Python code that repeats the run.
+    """Return a text: the number and action of the last step in the cluster `world`, the `violation`, and Python code for the run.
 
     `violation` is a sentence as `invariants.violation` returns it.
     """

@@ -138,7 +138,7 @@ def _earlier(world: World, record: Record) -> Iterator[StateWrite]:
 def stored(world: World) -> Iterator[tuple[TopicPartition, LeaderAndIsr]]:
     """Yield each partition that has a state znode, with the leader, ISR and epochs in it.
 
-    A state znode that a client that is no broker has made unreadable is left out.
+    A state znode that cannot be read, because a client has written it, is left out.
     """
     for path, znode in world.zk.tree().items():
         if (tp := parse_state_path(path)) and (value := _decoded(decode_state, znode.data, znode.stat.version)):
@@ -233,8 +233,9 @@ def one_writer_per_epoch(world: World) -> str | None:
 def _partitions_sent(requests: Any) -> set[tuple[TopicPartition, Any]]:
     """Return the pairs (partition, its leader, ISR and epochs) in the LeaderAndIsr and UpdateMetadata requests of `requests`.
 
-    `requests` is a controller's batch. Partitions of topics in deletion (leader -2) are left out.
+    `requests` is this field of a journal record `send`. Partitions of topics in deletion are left out.
     """
+    # The leader of a partition of a topic in deletion is -2.
     entries = {entry for partitions in requests.leader_and_isr.values() for entry in partitions.items()}
     return {(tp, entry) for tp, entry in entries | set(requests.update_metadata.items()) if entry.leader != LEADER_DURING_DELETE}
 

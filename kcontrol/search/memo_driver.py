@@ -35,7 +35,7 @@ NUMBERED = ("send", "to_controller")  # the kinds of records whose numbers are p
 
 @dataclass(slots=True, eq=False)
 class DriverState:
-    """An immutable state of one broker's driver, which runs its handlers, and the outcomes of the calls made in this state."""
+    """One immutable state of a broker's driver (which runs the event handlers), and the outcomes of calls in this state."""
 
     # A driver in this state; each call is made on a copy.
     driver: Driver
@@ -45,10 +45,11 @@ class DriverState:
     contexts: str
     # ("begin" or "advance", thread) for each step that is possible now.
     ready: list[tuple[str, str]]
-    # By the key of a call, such as ("begin", thread): its outcome or, if it calls ZooKeeper, an outcome per response.
+    # By the key of a call, such as ("begin", thread): the outcome or, if the call makes a round trip to ZooKeeper, an outcome for
+    # each response.
     outcomes: dict[Call, Outcome | ZooKeeperCall] = field(default_factory=dict)
-    # A suspended handler is a generator, which cannot be copied. True: the first copy of `driver` has taken over its suspended
-    # handlers, so each later copy must run them again up to their places.
+    # Whether the suspended handlers of `driver` were moved to its first copy, since a generator cannot be copied. Each later copy
+    # must run these handlers again up to the suspension.
     handlers_are_moved: bool = False
 
 
@@ -83,11 +84,11 @@ class Outcome(NamedTuple):
     # The calls of the outbox's methods in their order, as (name of the method, *its arguments without the driver).
     outbox_calls: list[Call]
     records: list[Record]
-    # The state after the call. None if the call must be run each time: the broker sends a request to itself, and the handler goes
-    # on after the response.
+    # The state after the call. None if the outcome cannot be used again: a handler has acted on a response of its own broker, so
+    # the call must be run each time.
     next: DriverState | None
-    # The event that the call has put into the driver's queue, or None. The key under which a later call is stored can contain the
-    # id() of a dict in this event. No other object gets this id() as long as the event is stored here.
+    # The event that the call has put into the driver's queue, or None. It is referenced here so that the id() of a dict in it,
+    # which keys of later calls may contain, is not used for another object.
     kept: Any
 
 
@@ -114,9 +115,9 @@ class Step(NamedTuple):
 
 
 class ScratchJournal(Journal):
-    """The journal of one call of a driver: only records of requests are numbered, from `count` + 1 on.
+    """The journal of one call of a driver: numbers the records that send requests from `count` + 1 on, all others with 0.
 
-    All other records have the sequence number 0.
+    The correlation id of a request contains the number of its record.
     """
 
     def __init__(self, count: int) -> None:
@@ -124,7 +125,6 @@ class ScratchJournal(Journal):
         self.count = count
 
     def add(self, node: int, incarnation: int, kind: str, cause: RecordId | None, at_ms: int, fields: dict[str, Any]) -> RecordId:
-        # The correlation id of a request contains the number of its record; other records have the number 0.
         if kind in NUMBERED:
             self.count += 1
         id = RecordId(node, incarnation, self.count if kind in NUMBERED else 0)
@@ -183,11 +183,11 @@ class RecordingOutbox:
 
     @property
     def can_wait(self) -> bool:
-        """Return whether the requests stored during a driver's call may be sent after the call, with equal result.
+        """Whether the requests stored during a driver's call may be sent after the call, with equal result.
 
-        False if a handler received its own broker's response to one of them, and then did more than end.
+        False if a handler received a response of its own broker, and did not end at once.
         """
-        # After each response of the broker to itself the handler only ends.
+        # After each response of the broker to itself the only record is `end`, that of the handler's end.
         return all(record.kind == "end" for at in self.own_responses for record in self.journal.records[at:])
 
 
@@ -218,7 +218,7 @@ def _item_key(item: Any) -> Any:
 
 
 def digest_text(text: fingerprint.Text) -> fingerprint.Text:
-    """Return a copy of `text`, a part of a state's fingerprint, with a BLAKE2b hash in place of its field `words`."""
+    """Return a copy of `text`, one part of a state's fingerprint, with a BLAKE2b hash in place of the long text `words`."""
     return text._replace(words=hashlib.blake2b(text.words.encode(), digest_size=16).hexdigest())
 
 
@@ -324,7 +324,7 @@ def _count(driver: Driver) -> int:
 
 
 def _event_ids(driver: Driver) -> list[tuple[Any, Any]]:
-    """Return (correlation id, session) of each queued and each handled event of a driver; None for a missing field.
+    """Return (correlation id, session) of each event that a driver has in a queue or handles now; None for a missing field.
 
     Fingerprints leave both values out, but handlers write them to the journal.
     """
@@ -348,9 +348,9 @@ def key_of(event: Any) -> Any:
 
 
 class MemoDriver:
-    """The substitute for a broker's driver in a search: it runs a call once per state of the driver.
+    """The substitute for a broker's driver in a search: it runs a call, such as `begin`, once per state of the driver.
 
-    When the call is made in that state again, the stored outcome is used.
+    If the call comes in that state again, the stored outcome is used.
     """
 
     __slots__ = ("_running", "_world", "local", "session_id")
@@ -439,7 +439,7 @@ class MemoDriver:
     def _try(self, key: Call, op: Run, answers: list[Any], queued_event: Any) -> Outcome:
         """Call `op` with a copy of the driver; return the outcome, and store it under `key`, such as ("begin", thread).
 
-        If `answers` lacks ZooKeeper's response, the response is added. `queued_event` is the event that `op` queues, or None.
+        An empty `answers` gets ZooKeeper's response, if any. `queued_event`: the event that `op` queues.
         """
         memory, journal = self.world.memory, ScratchJournal(_count(self.local.driver))
         client, outbox = RecordingClient(self.client, answers.copy()), RecordingOutbox(journal)
@@ -463,12 +463,12 @@ class MemoDriver:
         return outcome
 
     def _run(self, op: Run, answers: list[Any]) -> None:
-        """Call `op`, in which the broker sends a request to itself, with a copy of the driver; store no outcome.
+        """Call `op` with a copy of the driver, send its requests at once, also to the driver's own broker, and store no outcome.
 
         `answers` has ZooKeeper's response to the call, or is empty.
         """
         journal = ScratchJournal(_count(self.local.driver))
-        # The world sends each request at once, since the request to itself calls this driver again.
+        # A request of the broker to itself calls this driver again during the call.
         client = RecordingClient(self.client, answers.copy())
         self._running = self.world.memory.copy(self.local, client, journal, ForwardingOutbox(self))
         try:

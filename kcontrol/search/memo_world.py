@@ -51,17 +51,17 @@ class MemoWorld(World):
     _stored: ZooKeeperState  # the state of ZooKeeper after the last step
     _own: MemoryZooKeeper | None = None  # this step's copy of ZooKeeper, if the step changes ZooKeeper without a driver
     _is_stepping = False
-    is_local = True  # whether this step has changed no other process except by watch events
+    is_local = True  # whether this step has changed only one process and ZooKeeper, apart from watch events
     _fired: Fired = ()  # the watch events of this step, which are not delivered yet
     _delivered: Fired = ()  # the watch events of the last step
-    _undelivered = 0  # the length of the journal before these watch events were queued
+    _undelivered = 0  # the number of journal records before the watch events of the last step were queued
     _tool_session: int  # the session of all clients that are no brokers
 
     @classmethod
     def of(cls, world: World) -> MemoWorld:
-        """Return a copy of `world` for the search, whose brokers reuse stored outcomes of their handlers.
+        """Return a copy of the simulated cluster `world` for the search, whose brokers reuse stored outcomes of their handlers.
 
-        Raises ValueError on a real ZooKeeper.
+        Raises ValueError if `world` uses a real ZooKeeper.
         """
         plain, now_ms = world.fork(keep_replay_logs=True), world.now_ms
         zk, tool = cast(MemoryZooKeeper, plain.__dict__.pop("zk")), plain.__dict__.pop("_tool")

@@ -79,7 +79,7 @@ def _quiet(rule_changes: Mapping[str, Any], faults: tuple[str, ...], brokers: tu
 
 
 def _after(world: World, *actions: Action) -> World:
-    """Perform each action in `world`, and after each one run the cluster until it is at rest; return `world`."""
+    """Perform the actions in `world`, and run the cluster after each action until it has nothing to do; return `world`."""
     for action in actions:
         world.step(action)
         world.run()
@@ -112,7 +112,7 @@ def _restart(rule_changes: Mapping[str, Any]) -> World:
 
 
 def _stable_group(rule_changes: Mapping[str, Any]) -> World:
-    """Return a world of one broker and a group with the members a and b, in generation 2 and Stable.
+    """Return a simulated cluster of one broker, and a group with the members a and b, in generation 2 and Stable.
 
     `rule_changes` has the rules that differ from 2.8.
     """

@@ -149,8 +149,7 @@ def never(condition: Condition) -> Promise:
 def comes_to_rest_with(condition: str | Condition) -> Promise:
     """Return the promise that a condition holds whenever the cluster has no action to perform by itself.
 
-    `condition` is a function of the state (`SearchedState`), or the name of an invariant at quiet. Raises UserError for
-    another value.
+    `condition` is a function of a `SearchedState`, or the name of an "at quiet" invariant. Raises UserError otherwise.
     """
     found = _condition(condition)
     if isinstance(found, Invariant) and found.when != QUIET:

@@ -33,7 +33,7 @@ class Start(NamedTuple):
 
 
 class Explorer:
-    """One process's part of a search: plays a run up to a state, and returns the successors of this state."""
+    """The part of a search in one process: performs the run to a state, and returns the state's successors."""
 
     def __init__(self, start: Start) -> None:
         world = World(start.settings)
@@ -42,7 +42,7 @@ class Explorer:
         self._start, self._path, self._worlds = start, tuple[Action, ...](), [memo_world.fork_for_search(world)]
 
     def answer(self, node: FrontierState) -> Answer:
-        """Return the successors of the state `node`, without their worlds; the text of a UserError, if any, is the last item."""
+        """Return the successors of the state `node`, without their worlds; if a UserError occurs, its text is the last item."""
         # A learner's function, such as the condition of a promise, raises UserError.
         found: Answer = []
         try:
@@ -76,9 +76,9 @@ def explorer(start: bytes) -> Explorer:
 
 
 def answers(start: bytes, nodes: Sequence[FrontierState]) -> list[Answer]:
-    """Return one list per state in `nodes`: the states after one more action, and last the text of a UserError, if any.
+    """Return a list of successors (states after one more action) for each state in `nodes`; `start` is the pickled Start.
 
-    `start` is the pickled Start. After a violation or an error the other lists are empty.
+    A UserError's text ends its list. Lists after an error or a violation are empty.
     """
     # The search ends at the first violation or error, so it needs no further lists.
     found: list[Answer] = []

@@ -38,7 +38,7 @@ class SearchResult:
     """The number of states that a search has reached, and a shortest run that breaks a property, if there is one."""
 
     states: int
-    # The settings of the world that was searched.
+    # The settings of the simulated cluster that was searched.
     settings: Settings
     # The sentence of the violation.
     violation: str | None = None
@@ -52,7 +52,7 @@ class SearchResult:
     depth: int = 0
 
     def scenario(self) -> str:
-        """Return Python code that makes the world and performs `past` and `actions`, with the violation as its last comment.
+        """Return Python code that makes the cluster and performs `past` and `actions`, with the violation as its last comment.
 
         `past` are the actions before the search began. Without a violation the code performs no action.
         """
@@ -125,9 +125,9 @@ def _explore(world: World, root: World, budget: Budget, properties: tuple[Proper
 
 
 def explore(world: World, root: World, budget: Budget, expand: Expand) -> SearchResult:
-    """Search level by level from `root`, a copy of `world`; `expand` yields the successors of a level's states.
+    """Search breadth first from the state `root`, a copy of `world`, until a violation, a limit of `budget`, or no new state.
 
-    The search ends at a violation, at a limit of `budget`, such as the number of states, or without new states.
+    `expand` yields each state of one depth with its successors.
     """
     seen, cut = {(root.fingerprint(), -1)}, NOTHING_LEFT
     # `root` is a fork of `world`, which itself takes no step. States of a level keep their order, so the result does not depend

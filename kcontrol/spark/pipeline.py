@@ -86,9 +86,9 @@ def write_runs(
     spark: SparkSession, paths: Sequence[Path], out: Path, report: Report = lambda *_: None, chosen: Chosen = ALL,
     redact: Redaction | None = None,
 ) -> Written:  # fmt: skip
-    """Write the tables of the runs in `paths` into `out`, beside the runs of earlier calls.
+    """Write the tables of the recorded runs in `paths` into `out`, where earlier runs stay.
 
-    `chosen` limits runs and rows, `redact` replaces names. Raises UserError if no run is chosen, or `out` holds other files.
+    `chosen` limits runs and rows, `redact` replaces names. Raises UserError if no run is chosen or `out` has other files.
     """
     found, refused = journals_of(paths)
     if not found:
@@ -118,9 +118,9 @@ def write_runs(
 
 
 def check_redaction(out: Path, redact: Redaction | None) -> None:
-    """Raise UserError if the tables of runs in `out` were made with another redaction than `redact`.
+    """Raise UserError if the tables of runs in `out` have other replaced names than `redact` gives.
 
-    None means without stable names.
+    `redact` None stands for tables without replaced names. Do nothing if `out` has no tables.
     """
     if (out / spark_views.TABLES[0]).is_dir():
         check_same(_mark(out).get(REDACTED), redact, out)
@@ -170,9 +170,9 @@ def _refusal(out: Path, reason: str) -> UserError:
 
 
 def claim(out: Path, tables: Sequence[str] = spark_views.TABLES, content: Mapping[str, Any] = FORMAT) -> None:
-    """Create the folder `out` for `tables`; if it exists, undo the unfinished work of a killed process there.
+    """Make `out` a folder for `tables`; in an existing folder, repair what a killed process left unfinished.
 
-    A new folder gets `_kcontrol.json` with `content`. Raises UserError if `out` is a file, is below a file or has other files.
+    A new folder gets `_kcontrol.json` with `content`. Raises UserError if `out` is a file or has other files.
     """
     with sentences(out):
         nearest = next(path for path in (out, *out.parents) if path.exists())
@@ -194,9 +194,9 @@ def claim(out: Path, tables: Sequence[str] = spark_views.TABLES, content: Mappin
 
 @contextlib.contextmanager
 def claimed(out: Path, tables: Sequence[str] = spark_views.TABLES, content: Mapping[str, Any] = FORMAT) -> Iterator[None]:
-    """Claim the folder `out` as `claim` does, for the `with` block.
+    """Make `out` a folder for `tables`, as `claim` does, before the `with` block, which writes the tables.
 
-    If the block raises before `out` has a table, remove the folders and the file that `claim` created.
+    If the block raises and `out` has no table, remove the folders and the file that `claim` created.
     """
     created = [path for path in (out, *out.parents) if not path.exists()]
     with contextlib.ExitStack() as undo:
@@ -217,7 +217,7 @@ def _remove_created(out: Path, created: Sequence[Path]) -> None:
 
 
 def _mark(out: Path) -> dict[str, Any]:
-    """Return the content of `_kcontrol.json` in `out`, a file that marks a folder of tables; {} if the file is damaged.
+    """Return the content of `_kcontrol.json` in `out`, which shows that kcontrol made the folder; {} if the file is damaged.
 
     Raises FileNotFoundError if there is no such file.
     """
@@ -287,7 +287,10 @@ def _write(
 
 
 def check_topic(topic: str, found: Iterable[str], none: str) -> None:
-    """Raise UserError, which lists the topics `found`, if `topic` is not among them; `none` is the subject, such as "No run"."""
+    """Raise UserError, which lists the topics `found`, if `topic` is not among them.
+
+    `none` begins the error: "No run" gives "No run names the topic of --topic ...".
+    """
     names = sorted(found)
     if topic not in names:
         remedy = f"the topics found are {listed(names, 9)}" if names else "no topic was found, so leave out --topic"

@@ -36,7 +36,10 @@ MEASURED_COUNT = 100_000
 
 
 def per_second(count: int, seconds: float, what: str) -> str:
-    """Return a rate such as " (20,000 lines per second)", or "" for a `count` below 100,000; `what` names the unit."""
+    """Return `count` / `seconds` as text, such as " (20,000 lines per second)" if the unit `what` is "lines".
+
+    Return "" for a `count` below 100,000.
+    """
     # With fewer lines or records Spark's start takes most of the `seconds`, so that a rate says nothing about the
     # count.
     return f" ({count / seconds:,.0f} {what} per second)" if count >= MEASURED_COUNT else ""
@@ -77,8 +80,9 @@ def runs(
 ) -> bool:
     """Write the tables of the runs in `paths` to `out`; return whether all files are undamaged journals.
 
-    `chosen` limits rows, `redact` replaces names; `master` None means local Spark. Raises UserError for wrong arguments.
+    `chosen` limits times and topics, `redact` replaces names, `say` prints progress. Raises UserError for wrong arguments.
     """
+    # `master` is Spark's address, None for a local Spark.
     _check(master)
     for path in paths:
         journal_files(path)
@@ -109,8 +113,9 @@ def logs(
 ) -> bool:
     """Write the tables of the broker logs in `paths` to `out`; return whether all files are logs.
 
-    `chosen` limits rows, `redact` replaces names; `master` None means local Spark. Raises UserError for wrong arguments.
+    `chosen` limits times and topics, `redact` replaces names, `say` prints progress. Raises UserError for wrong arguments.
     """
+    # `master` is Spark's address, None for a local Spark.
     log_files(paths)
     _check(master)
     if (out / log_tables.FOLLOW).exists():
@@ -142,11 +147,11 @@ def follow_logs(
     paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen = pipeline.ALL, master: str | None = None,
     redact: Redaction | None = None, *, once: bool = False,
 ) -> bool:  # fmt: skip
-    """Write the tables of the logs in `paths` to `out` whenever logs grow, with `once` only once; return whether all are logs.
+    """Write the tables of the broker logs in `paths` to `out` whenever a log grows; with `once`, end after reading all logs.
 
-    `chosen` limits rows, `redact` replaces names. Raises UserError for wrong arguments.
+    Return whether all files are logs. `chosen` limits times and topics, `redact` replaces names.
     """
-    # Ctrl-C ends the command, and the result is True then. `master` is Spark's address, None for a local Spark.
+    # Wrong arguments raise UserError. After Ctrl-C the result is True. `master` is Spark's address, None for a local Spark.
     _check(master)
     begin, last = time.monotonic(), "No table was written."
     try:
@@ -170,7 +175,7 @@ def follow_logs(
 def offsets(paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen, redact: Redaction | None = None) -> bool:
     """Write the tables of the segments of `__consumer_offsets` in `paths` to `out`; return whether all files are segments.
 
-    `chosen` limits rows, `redact` replaces names, `say` prints a line. Raises UserError for wrong arguments.
+    `chosen` limits times and topics, `redact` replaces names, `say` prints a line. Raises UserError for wrong arguments.
     """
     segments(paths)
     begin = time.monotonic()

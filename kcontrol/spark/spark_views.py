@@ -27,7 +27,10 @@ TABLES = (
 
 @cache
 def table_sql(name: str) -> str:
-    """Return the SQL query that makes a table of runs. Raises UserError, which lists the tables, for an unknown name."""
+    """Return the SQL query that makes the table `name` of TABLES, such as "leaderships", from journal records.
+
+    Raises UserError, which lists the tables, for an unknown name.
+    """
     if name not in TABLES:
         raise UserError(f"There is no table {name!r} of runs; the tables are {', '.join(TABLES)}.")
     return (files("kcontrol.spark") / "sql" / f"{name}.sql").read_text()

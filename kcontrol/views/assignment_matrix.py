@@ -18,13 +18,15 @@ STABLE = "Stable"
 
 
 class Matrix(NamedTuple):
-    """The assignment of one Stable group: its title, its clients, and the client that owns each partition."""
+    """The last Stable assignment of a group: the group's clients, and the client that owns each partition."""
 
+    # The first line of the picture, by default the group's assignor.
     title: str
     clients: tuple[str, ...]
     # Partition to the client that owns it.
     owners: Mapping[str, str]
-    # Partition to the number of changes of its owner between two Stable groups; partitions that have not moved are left out.
+    # Partition to the number of times that its owner has changed from one Stable state of the group to the next; partitions
+    # whose owner has not changed are left out.
     moved: Mapping[str, int]
     # Every partition that ever had an owner.
     partitions: tuple[str, ...]

@@ -36,9 +36,9 @@ def _imports(source: str) -> str:
 
 
 def _enclosed(name: str, source: str) -> str:
-    """Return the source of a JavaScript module as one constant, `<name>_js`: an object with the module's exports.
+    """Return JavaScript code that defines one constant, `<name>_js`: an object with the exports of the module `source`.
 
-    A function encloses the module's code, so that all its other names are local.
+    The module's other names stay local to a function.
     """
     exported = ", ".join(match["name"] for match in _EXPORT.finditer(source))
     return f"const {name}_js = (() => {{\n{_EXPORT.sub('', _imports(source))}\nreturn {{ {exported} }};\n}})();\n"

@@ -18,9 +18,9 @@ CLOCKS: dict[str, Clock] = {"simulated": "virtual", "recorded group": "virtual",
 
 
 def of_world(world: str) -> Clock:
-    """Return the clock of a run; `world` is the field of the run's first journal record.
+    """Return the clock of a run's times; `world`, in the first journal record, says how the run was made.
 
-    The clock is "virtual" for "simulated" and "recorded group", "none" for "recorded" (a recording of brokers), else "wall".
+    "simulated" and "recorded group" give "virtual", "recorded" (a recording of brokers) gives "none", all others "wall".
     """
     return CLOCKS.get(world, "wall")
 

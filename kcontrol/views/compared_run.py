@@ -14,9 +14,10 @@ ComparedRun = tuple[str, Iterable[Record], int]
 
 
 def traits(beside: ComparedRun | None) -> dict[str, Any]:
-    """Return the viewer's traits about the run `beside`: its name `other_name`, its rows `other`, `parted` and `other_strips`.
+    """Return the viewer's traits about a second run, `beside`: {"other_name": name, "other": rows, "parted": index, ...}.
 
-    `parted` is the index of the first different record, or -1. `other_strips` has the pictures of the run's groups.
+    `parted` is the index of the first record that differs between the runs, -1 for none. "other_strips" has the pictures of
+    consumer groups.
     """
     # Without a second run the values are "", [], -1 and [].
     name, records, parted = beside or ("", (), -1)
@@ -25,7 +26,7 @@ def traits(beside: ComparedRun | None) -> dict[str, Any]:
 
 
 def strips_of_both(records: Sequence[Record], name: str, beside: ComparedRun | None) -> GroupStrip | None:
-    """Return the histories of both runs' consumer groups as one picture: those of the run `name` above those of the run `beside`.
+    """Return one picture of the consumer groups of two runs: those of `records`, the run `name`, above those of `beside`.
 
     Return None if `beside` is None, and also if neither run has a consumer group.
     """

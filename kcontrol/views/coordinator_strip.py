@@ -22,6 +22,7 @@ LOADS, OWNS, BOTH = "loads", "owns", "owns and loads"
 class CoordinatorStrip(GroupStrip):
     """The history of one group and of the partition of the offsets topic that stores it, as a picture (SVG) and as text."""
 
+    # Each column (a moment) also has the partition of the offsets topic; at most 16 columns are drawn.
     places, most = True, 16
 
     @property
@@ -34,7 +35,10 @@ class CoordinatorStrip(GroupStrip):
         return OFFSETS_TOPIC if number is None else f"{OFFSETS_TOPIC}-{number}"
 
     def lines(self) -> list[str]:
-        """Return a line such as "__consumer_offsets-3: leader 2, broker 2 owns.", then the lines of the group."""
+        """Return the picture as lines of text: the partition of the offsets topic, then the lines of the group.
+
+        The first line is such as "__consumer_offsets-3: leader 2, broker 2 owns.".
+        """
         now = self._places[-1] if self.moments else NO_PLACE
         sets = [f"broker {n} {word}" for n in self._brokers() if (word := _condition(now, n))]
         words = [_leader(now), *sets] if now.number is not None else sets
@@ -68,7 +72,10 @@ class CoordinatorStrip(GroupStrip):
                 yield label(x + 4, top + 15, words if width > 6.5 * len(words) else words[:1].upper(), "ink", 11)
 
     def _causes(self) -> Iterator[str]:
-        """Yield an SVG line from each change of the partition's leader to the begin of the load at the new leader."""
+        """Yield an SVG line for each change of the partition's leader, as one path element.
+
+        The line goes from the change to the column in which the new leader begins to load the partition.
+        """
         brokers = self._brokers()
         for leader, first, last in stretches(place.leader for place in self._places):
             begins = next((n for n in range(first, last + 1) if leader in self._places[n].loading), None)

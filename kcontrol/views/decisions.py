@@ -29,7 +29,8 @@ class Decision(NamedTuple):
     """A decision about a partition: a new leader, ISR or leader epoch, an election without a leader, or the deletion."""
 
     partition: str
-    # For comparisons: the leader, each member of the ISR and the leader epoch, or ("no leader elected",), or ("deleted",).
+    # The values by which two runs are compared: (leader, each member of the ISR, leader epoch), such as (2, 2, 3, 5) for the ISR
+    # [2, 3]. An election without a leader has ("no leader elected",), a deletion ("deleted",).
     outcome: tuple[Any, ...]
     # The decision as text, such as "t-1 is deleted".
     words: str
@@ -107,9 +108,9 @@ def _is_whole(stored: dict[str, Any]) -> bool:
 
 
 def leadership(r: Record, partition: str) -> dict[str, Any] | None:
-    """Return the value that a journal record writes to the state znode of `partition`, None without such a write.
+    """Return the JSON object that a journal record writes to the state znode of `partition`, as a dict.
 
-    Data that is no JSON object gives {}. The fields of `r` have JSON's types.
+    Return None if the record does not write this znode, and {} if the data is no JSON object.
     """
     f = r.fields
     if r.kind == "change" and f["write"] and f["subject"].partition("@")[0] == partition:

@@ -25,7 +25,7 @@ TRIES = {1: "first try", 2: "second try"}
 
 
 class Place(NamedTuple):
-    """A slot of a timing wheel that has an operation's timer task from `at_ms` on."""
+    """A slot of a timing wheel into which an operation's timer task was put at the time `at_ms`."""
 
     at_ms: int
     # The length of a slot.
@@ -52,7 +52,7 @@ class Operation:
     begun: RecordId
     # The time of this record.
     begun_ms: int
-    # What the coordinator has done at its begin, in order: "try", "watch", "try again", "timer".
+    # The steps of tryCompleteElseWatch, in order: "try", "watch" (added to the watch list), "try again", "timer" (timer set).
     steps: list[str] = field(default_factory=list)
     # The time at which its timer will fire, None before the timer is set.
     deadline_ms: int | None = None
@@ -60,7 +60,7 @@ class Operation:
     places: list[Place] = field(default_factory=list)
     # The time at which its timer task has left the wheels to expire, None before.
     left_wheel_ms: int | None = None
-    # "first try", "second try", "a check", "its timer", or "" while the operation waits.
+    # "first try", "second try", "a check" (a call of checkAndComplete), "its timer", or "" while the operation waits.
     completed_by: str = ""
     # The time of the completion, None while the operation waits.
     completed_ms: int | None = None
@@ -69,7 +69,7 @@ class Operation:
 class Purgatory:
     """One purgatory of one broker process: its delayed operations, its watch lists, and its timing wheels.
 
-    A method is called for each journal record of a kind, such as `try_complete`; `advance` moves the wheels to a time.
+    Each method with a parameter `r` reads the journal records of one kind, such as `try_complete`.
     """
 
     def __init__(self, name: str, start_ms: int) -> None:

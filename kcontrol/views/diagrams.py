@@ -62,14 +62,14 @@ class Diagram(graphviz.Digraph):  # type: ignore[misc]
     def outline(self) -> str:
         """Return the graph as text: one line for each node and edge, in the order of their addition.
 
-        The lines are those that `add_node` and `add_edge` got.
+        A node's line is its tooltip, without a tooltip its text; an edge's line is `line`.
         """
         return "\n".join(self.said)
 
     def add_node(self, key: str, lines: Sequence[str], tooltip: str = "", css: str = "") -> None:
         """Add a node with these lines of text, escaped; edges name the node by `key`.
 
-        `css` is "full" or "current" for a highlighted node, else ""; `tooltip` is by default the first line.
+        `css` highlights the node: "full" in blue, "current" with a thick border. An empty `tooltip` becomes the first line.
         """
         attributes = {"class": css} if css else {}
         self.node(key, _literal(lines), tooltip=_literal([tooltip or lines[0]]), **attributes)
@@ -105,7 +105,9 @@ def machine(
     counts: Mapping[Any, int] | None = None,
     names: Mapping[str, str] | None = None,
 ) -> Diagram:
-    """Draw a transition table: a node for each state, and an edge for each transition with its function.
+    """Draw a transition table: a node for each state, and an edge for each transition.
+
+    An edge has the name of the function that performs the transition.
 
     Args:
         table: the transition table.
@@ -139,9 +141,9 @@ def _decider(row: Transition) -> str:
 
 
 def _through_its_partition(records: Sequence[Record], chain: list[Record]) -> list[Record]:
-    """Return `chain`, a journal record with its causes; change it if a coordinator loads or unloads a partition in it.
+    """Return `chain`, a journal record followed by its causes, with the right cause for a load or unload by a coordinator.
 
-    Then this partition's transition becomes the cause of the `send` record.
+    The journal names the last transition as the cause of a request. The result names the transition of the loaded partition.
     """
     events = [record.to_json().fields["event"] for record in chain if record.kind == "enqueue"]
     numbers = [event["partition"] for event in events if event["event"] in OF_COORDINATOR]

@@ -31,9 +31,9 @@ def _machine(table: TransitionTable, method: str) -> dict[str, Any]:
 
 
 def _meanings() -> dict[str, Any]:
-    """Return the explanations in `meanings.json`; under "machines" are the transition tables of all state machines.
+    """Return the explanations in `meanings.json`, by section and key: {"events": {"TopicChange": [...]}, ...}.
 
-    They are those of partitions, replicas and groups.
+    The section "machines" has the transition tables of partitions, replicas and groups.
     """
     written: dict[str, Any] = json.loads((STATIC / "meanings.json").read_text(encoding="utf-8"))
     return written | {"machines": {table.name: _machine(table, written["machines"][table.name]) for table in TABLES}}
@@ -43,7 +43,7 @@ MEANINGS: dict[str, Any] = _meanings()
 
 
 def rule(record: Record) -> str:
-    """Return the reason, in words, for the event of a `begin` record or the transition of a `change` or `group` record.
+    """Return in words why the event of a `begin` record has occurred, or why a `change` or `group` record has its transition.
 
     Return "" for any other record.
     """
@@ -69,9 +69,9 @@ def note(machine: str, source: str, target: str) -> str:
 
 
 def row_of(record: Record) -> str:
-    """Return a `change` record's transition as "source -> target: its explanation"; "" for any other record.
+    """Return the transition of a `change` record as "OnlinePartition -> OfflinePartition: sentence"; "" for any other record.
 
-    The explanation is that of the transition table's row, from `meanings.json`.
+    The sentence is that of `note`: from the transition table of the state machine.
     """
     fields = record.fields
     if record.kind != "change":

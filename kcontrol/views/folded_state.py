@@ -103,7 +103,10 @@ def partition(topic: str, number: int, replicas: tuple[int, ...], znodes: State)
 
 
 def condition(partition: Partition, state: State) -> str:
-    """Return "being deleted", "new" (no state znode), "online" (its leader runs) or "offline"."""
+    """Return the condition of a partition: "being deleted", "new" (no state znode), "online" (its leader runs) or "offline".
+
+    A partition is "being deleted" while its topic has a znode below /admin/delete_topics.
+    """
     if delete_topic_path(partition.topic) in state["znodes"]:
         return "being deleted"
     if partition.leader is None:
@@ -112,9 +115,9 @@ def condition(partition: Partition, state: State) -> str:
 
 
 def subject(action: Sequence[Any], state: State) -> str:
-    """Return the name of the event, path or API that an action handles, such as the path of a delivered notification.
+    """Return the event, path or API of an action: for ("deliver", 1) the path of the notification that broker 1 gets.
 
-    Return "" if the action has no such name. `state` is the state before the action.
+    Return "" for other actions. `state` is the state before the action.
     """
     kind, who = action[0], str(action[1]) if len(action) > 1 else ""
     node = state["nodes"].get(who, {})

@@ -11,7 +11,7 @@ from kcontrol.views.diagrams import SHAPE, Diagram
 class Box(NamedTuple):
     """A box in a drawn graph: the key by which arrows name the box, its lines of text, and its CSS class.
 
-    The class is "full" or "current" for a highlighted box, else "".
+    The class "full" is a blue box, "current" a box with a thick border.
     """
 
     key: str

@@ -27,9 +27,9 @@ CONSUMER_ACTS = {
 
 
 def consumer_act(kind: str, subject: Sequence[Any]) -> str:
-    """Return an action on a consumer or on the virtual clock as a sentence, such as "Consumer anna sends JoinGroup."; else "".
+    """Return the sentence of an action on a consumer or the virtual clock, "" for any other action.
 
-    `kind` is the action's first element, `subject` has its arguments.
+    `kind` is the action's first element, `subject` the rest: "wait" and [500] give "500 ms pass.".
     """
     if kind in CONSUMER_ACTS:
         duration = f" for {subject[1]} ms" if len(subject) > 1 and kind == "freeze_consumer" else ""

@@ -20,9 +20,9 @@ Line = tuple[str, dict[str, Any]]
 
 
 class BrokerWords:
-    """Converts the registrations of brokers in a journal into the values of Kafka's log lines about them.
+    """Finds, record by record, the lines that Kafka logs about processes and registrations of brokers.
 
-    `lines`, called for each record in order, yields (kind, values) per line; the kind names a row of `kafka_words.tsv`.
+    A line is (kind, values), such as ("started", {"id": 1}): a row of `kafka_words.tsv`, and the values of its placeholders.
     """
 
     def __init__(self) -> None:
@@ -32,7 +32,10 @@ class BrokerWords:
         self._events: dict[tuple[int, ...], str] = {}  # the begin of a handler -> its event
 
     def lines(self, r: Record) -> Iterator[Line]:
-        """Yield the kind and the values of each line that Kafka logs at record `r`, whose fields have JSON's types."""
+        """Yield (kind, values), such as ("started", {"id": 1}), for each line that Kafka logs at `r`, the next journal record.
+
+        The fields of `r` have JSON's types.
+        """
         f = r.fields
         if r.kind == "begin":
             self._events[r.id] = f["event"]
@@ -49,7 +52,7 @@ class BrokerWords:
             yield from self._update(r)
 
     def live(self, controller: int, replicas: Iterable[int]) -> list[int]:
-        """Return which of `replicas` are live and do not shut down, as `controller` knows."""
+        """Return the brokers in `replicas` that the broker `controller` knows as live and not in a controlled shutdown."""
         return [b for b in replicas if b in self._known[controller] and b not in self._leaving[controller]]
 
     def _is_in(self, r: Record, event: str) -> bool:

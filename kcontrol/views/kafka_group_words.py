@@ -34,7 +34,10 @@ NO_REASON = "not provided"
 
 
 class GroupWords:
-    """Converts journal records into lines of a group coordinator's log; `lines` is called for each record in order."""
+    """Finds, record by record, the lines that a group coordinator logs.
+
+    A line is (kind, values): the name of a row of `kafka_words.tsv`, and the values of its placeholders.
+    """
 
     def __init__(self) -> None:
         self.events: dict[RecordId, Mapping[str, Any]] = {}  # record -> the event that its handler handles
@@ -46,7 +49,7 @@ class GroupWords:
     def lines(self, r: Record) -> Iterator[Line]:
         """Yield the lines that Kafka's coordinator logs at a journal record, as (kind, values): ("group.preparing", {...}).
 
-        The kind is a row of `kafka_words.tsv`, the values fill its message. `r` has fields in JSON's types.
+        The kind names a row of `kafka_words.tsv`, the values fill its message. `r` has fields in JSON's types.
         """
         self._follow(r)
         event = self.events.get(r.cause, {}) if r.cause else {}
@@ -61,7 +64,7 @@ class GroupWords:
             yield from self._deleted(r)
 
     def _follow(self, r: Record) -> None:
-        """Store what later lines need from a journal record: its event, removed offsets, the number of offsets topic partitions.
+        """Store what the lines of later records need: handled events, removed offsets, the number of offsets topic partitions.
 
         A `stop` record removes the stored groups of the broker that stops.
         """
@@ -164,9 +167,9 @@ def _option(value: str | None) -> str:
 
 
 def _reason(f: Mapping[str, Any], held: Mapping[str, Any], event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values, by name, for the reason of a rebalance in Kafka's log line; {} without a reason.
+    """Return the reason in the log line about a rebalance: {"reason": "reason.left", "member": "anna-1", ...}; {} for none.
 
-    `f` has the fields of the `group` record, `held` is the group after this record, `event` the coordinator's event.
+    `f` has the fields of the `group` record, `held` the group afterwards, `event` the handled event.
     """
     # The value of `reason` names a text in `kafka_words.tsv`; the other values fill its placeholders.
     kind, member = event.get("event"), event.get("member_id")

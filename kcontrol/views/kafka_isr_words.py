@@ -18,16 +18,20 @@ Line = tuple[str, dict[str, Any]]
 
 
 class IsrWords:
-    """Converts the ISR changes of leaders in a journal into the values of Kafka's log lines about them.
+    """Finds, record by record, the lines that leaders log about their changes of ISRs.
 
-    `lines`, called for each record in order, yields (kind, values) per line; the kind names a row of `kafka_words.tsv`.
+    A line is (kind, values), such as ("isr.shrunk", {"tp": "t-0", ...}): a row of `kafka_words.tsv`, and the values of its
+    placeholders.
     """
 
     def __init__(self) -> None:
         self._pending: dict[tuple[int, str], dict[str, Any]] = {}  # leader, partition -> the leadership before its change
 
     def lines(self, r: Record) -> Iterator[Line]:
-        """Yield the kind and the values of each line that Kafka logs at record `r`, whose fields have JSON's types."""
+        """Yield (kind, values), such as ("isr.shrunk", {...}), for each line that Kafka logs at `r`, the next journal record.
+
+        The fields of `r` have JSON's types.
+        """
         f = r.fields
         if r.kind == "start":
             self._pending = {key: value for key, value in self._pending.items() if key[0] != f["broker"]}
@@ -41,7 +45,10 @@ class IsrWords:
                     yield "isr.stale", {"tp": str(parse_state_path(path)), "zk_version": before["zk_version"]}
 
     def _hosted(self, broker: int, tp: str, held: dict[str, Any]) -> Iterator[Line]:
-        """Yield the line about the beginning or the end of a change of the ISR of `tp` by its leader."""
+        """Yield the line about the partition `tp` if its leader `broker` begins or ends a change of the ISR; else nothing.
+
+        `held` has the partition's leadership and pending ISR in this broker's memory.
+        """
         now, asked, key = held["leadership"], held["pending_isr"], (broker, tp)
         if asked:
             kind = "isr.expanded" if len(asked) > len(now["isr"]) else "isr.shrunk"
@@ -52,9 +59,9 @@ class IsrWords:
 
 
 def election(f: dict[str, Any], live: Collection[int]) -> Iterator[Line]:
-    """Yield the lines about the election of an offline partition's leader; `live` has the live replicas of the partition.
+    """Yield (kind, values), such as ("election.clean", {...}), for each line about the election of an offline partition's leader.
 
-    `f` has the fields of a `change` record.
+    `f` has the fields of a `change` record, `live` the live replicas of the partition.
     """
     chosen, rule = f["leadership"], f.get("rule")
     if f["source"] != "OfflinePartition" or rule not in ("offline", "unclean"):

@@ -233,9 +233,9 @@ class KafkaWords:
             yield from self._line(r, "epoch", **epoch)
 
     def _deleted(self, r: Record, path: str) -> Iterator[LogLine]:
-        """Yield the line for a completed deletion of a topic, when the request's znode is deleted after the topic's znode.
+        """Yield the line about a completed deletion of a topic; `path` is a path that the journal record `r` deletes.
 
-        `path` is a path that the journal record `r` deletes.
+        A deletion is complete if `path` is below /admin/delete_topics, and the topic's znode is deleted already.
         """
         topic = path.rpartition("/")[2]
         if path == topic_path(topic):
@@ -247,7 +247,7 @@ class KafkaWords:
     def _note_topic(self, kind: str, path: str, text: str) -> dict[str, ReplicaAssignment]:
         """Store the assignments in a topic znode; return the partitions whose assignment has changed, with the new assignment.
 
-        `kind`, `path` and `text` are those of the write to the znode.
+        `kind` is "create", "set" or "delete"; `text` is the data that is written to the znode `path`.
         """
         topic = path.removeprefix(f"{TOPICS}/")
         # No topic znode, or no new data.
@@ -286,7 +286,7 @@ WRITERS: dict[str, Callable[[KafkaWords, Record], Iterator[LogLine]]] = {
 def in_kafkas_words(records: Iterable[Record], *, dated: bool = False) -> Iterator[list[LogLine]]:
     """Yield, for each journal record, the lines that the run's release of Kafka logs; most records have none.
 
-    If `dated`, every line has a date, as in Kafka's files.
+    With `dated`, each line begins with a date and a time, also in a run with virtual times.
     """
     words = KafkaWords("")
     for record in records:

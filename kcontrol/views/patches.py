@@ -53,7 +53,7 @@ def is_shown(path: Sequence[str]) -> bool:
 class Patches:
     """Converts the changes of state by each journal record into a patch, which the browser applies to its copy of the state.
 
-    Equal patches, and equal long texts, are sent once.
+    A patch or a long text that was sent before is replaced by its number.
     """
 
     def __init__(self) -> None:
@@ -78,9 +78,9 @@ class Patches:
         return found | ({"with": maker.literals} if maker.literals else {})
 
     def _text(self, text: str) -> str | int:
-        """Return the number of a long text that an earlier row has; return a new text unchanged.
+        """Return the number of a long text that was sent with an earlier row; return a new text unchanged.
 
-        A row belongs to a journal record. A new text gets the next number.
+        A new text gets the next number, from 0.
         """
         if (number := self._texts.get(text)) is not None:
             return number
@@ -89,10 +89,9 @@ class Patches:
 
 
 class _FormMaker:
-    """Converts the changes of the state by one journal record into a form: a pattern that similar records share.
+    """Converts the changes of state by one journal record into a form: a patch with "$fields.subject" for a field's value.
 
-    In a form, "$fields.subject" stands for a value of the record. Values that are not in the record are stored in `texts` and
-    `literals`.
+    So similar records have equal forms. Other long values are stored in `texts` and `literals`.
     """
 
     def __init__(self, row: Row) -> None:
@@ -119,17 +118,17 @@ class _FormMaker:
                     self._note(item, f"{place}.{number}", deep - 1)
 
     def key(self, part: str) -> Any:
-        """Return the place of a number in the viewer's row, such as "$id.0" for the id of the record's broker.
+        """Convert one key of the path of a changed value into a part of the form.
 
-        `part` is the number as a key in the path of a changed value. For another key return `form(part)`.
+        A number that the row has becomes its path in the row, such as "$id.0". Any other key is converted by `form`.
         """
         return self._numbers.get(part) or self.form(part)
 
     def form(self, part: Any) -> Any:
-        """Return the place of a changed value in the viewer's row of the journal record, such as "$fields.subject".
+        """Convert a changed value into a part of the form: its path in the row, such as "$fields.subject", if the row has it.
 
-        For a value that is not in the row, return the value itself if it is short; else store it in `texts` or `literals`,
-        and return its place there.
+        Another value is returned unchanged if it is short; a long one is stored in `texts` or `literals`, and "$texts.0" is
+        returned.
         """
         kind = type(part)
         # A form has no numbers, because 1 and True are equal in Python.

@@ -16,7 +16,10 @@ from kcontrol.views import folded_state
 
 
 class Seen(Changes):
-    """The state that pictures show in addition to the state of `journal.fold`; both are computed record by record."""
+    """The state that only pictures need, such as the fields of each partition and open sessions, kept beside `journal.fold`.
+
+    `add` updates the state by one journal record.
+    """
 
     def __init__(self) -> None:
         # partitions: name to fields of `folded_state.Partition`; sessions: id to [broker, whether its process runs]; czxid,
@@ -29,9 +32,9 @@ class Seen(Changes):
         self._numbers: dict[str, set[int]] = {}  # the partitions of each topic
 
     def add(self, record: Record, fold: Fold) -> None:
-        """Change the state of this object by the next journal record, and list its changes in `noted`.
+        """Update the state by the next journal record, and put the changes into the list `noted`.
 
-        `fold` has the state after the record, and the record's changes in `fold.noted`. The record's fields have JSON's types.
+        `fold` is the fold after this record: its state, and in `fold.noted` the changes that the record has made.
         """
         self.noted = []
         if (note := NOTES.get(record.kind)) is not None:
@@ -47,12 +50,12 @@ class Seen(Changes):
                     self._topic_znode(path[1], None if op == "drop" else value)
 
     def _controller(self, named: tuple[int, int] | None) -> None:
-        """Update (broker, controller epoch) of the broker that `/controller` names; None if it names no broker."""
+        """Store `named`, (broker, controller epoch) of the broker that `/controller` names, or None, in the viewer's state."""
         if (value := list(named) if named else None) != self.state["controller"]:
             self.put(value, "controller")
 
     def _topic_znode(self, path: str, value: Any) -> None:
-        """Bring `partitions` up to date after a change of a topic's znode or of a partition's state znode.
+        """Update `partitions` after a change of the znode `path`, a topic's znode or a partition's state znode.
 
         `value` is [data, version, owner] after the change, None after a deletion.
         """

@@ -138,9 +138,9 @@ class PurgatoryPicture:
         yield label(x_name - 3, y_name + 4, clock.duration(ring.tick_ms), "dim", 12, "end")
 
     def _fall(self, operation: Operation, centre: Point) -> Iterator[str]:
-        """Yield SVG elements: a dotted line through the timing wheels' slots in which an operation's task has been.
+        """Yield SVG elements: a dotted line through the slots of the timing wheels that have had the operation's task, in order.
 
-        The line ends in the centre of the picture if the task has left the wheels.
+        If the task has left the wheels, the line ends in their `centre`.
         """
         ticks = {ring.tick_ms: (number, ring.size) for number, ring in enumerate(self.purgatory.rings())}
         points = []
@@ -161,9 +161,9 @@ def _is_watched(purgatory: Purgatory, operation: Operation) -> bool:
 
 
 def _tasks(letters: list[str], number: int) -> str:
-    """Return the text in one slot of the timing wheel: its tasks' letters, such as "AB"; "A+3" for 4 tasks or more.
+    """Return the text in one slot of the timing wheel with `number` tasks: their `letters`, such as "AB".
 
-    "A+3" means task A and 3 others. Without letters return `number`.
+    More than 3 tasks give "A+3": task A and 3 others. Without letters return the number.
     """
     if not letters:
         return str(number)

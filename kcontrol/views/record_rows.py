@@ -88,9 +88,9 @@ def rows(records: Iterable[Record]) -> list[Row]:
 
 
 def about_run(found: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return {"brokers": [1, 2], "release": "2.8", "world": "simulated", "clock": "virtual"} from a run's record `run`.
+    """Return {"brokers": [1, 2], "release": "2.8", "world": "simulated", "clock": "virtual"} from the viewer's rows of a run.
 
-    `found` has the viewer's rows. If the first is not the record `run`, the values are empty, the clock is virtual.
+    The first row has these values if its kind is "run". Otherwise the values are empty, and the clock is virtual.
     """
     # A damaged journal may lack the record `run`.
     first = found[0]["fields"] if found and found[0]["kind"] == "run" else {}

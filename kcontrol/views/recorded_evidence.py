@@ -26,9 +26,9 @@ HEIGHT = 4 * ROW + 4
 
 
 class Evidence:
-    """The evidence for the picture of a recorded group: the numbers of recorded requests and responses per column.
+    """The numbers of recorded requests and responses below the picture of a recorded group, for each column of the picture.
 
-    A column is one state of the group. `bool()` is True if any journal record is inferred.
+    A column is a state of the group. The object is true if the journal has inferred records.
     """
 
     def __init__(self, records: Sequence[Record], moments: Sequence[Moment]) -> None:

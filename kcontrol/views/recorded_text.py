@@ -43,7 +43,7 @@ def entry(do: Mapping[str, Any]) -> str:
 def mark(fields: Mapping[str, Any]) -> str:
     """Return the text in parentheses after a journal record's sentence, such as " (inferred).", or "" if there is none.
 
-    The text has the values of the record's fields `inferred`, `line` and `mismatch`, in words.
+    The text has the inferred values, the log line, and what contradicts earlier lines (`mismatch`).
     """
     inferred = str(fields.get("inferred", ""))
     # `inferred` is "record", "time" or the names of values.

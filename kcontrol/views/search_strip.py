@@ -31,7 +31,7 @@ class StripStep(NamedTuple):
 class SearchStrip:
     """The steps of the run that a search has found, drawn with a row per broker and one for clients.
 
-    `violation` is the sentence that says which promise or invariant the last step breaks.
+    `violation` says which condition, such as "t-0 always has a leader", the last step breaks.
     """
 
     def __init__(self, steps: Sequence[StripStep], violation: str) -> None:

@@ -116,9 +116,9 @@ def _rows(pair: Sequence[State]) -> Iterator[tuple[str, bool]]:
 
 
 def html(names: Sequence[str], states: Sequence[State]) -> str:
-    """Return an HTML table with a column per state: the brokers and partitions that differ, with the sign ≠.
+    """Return an HTML table of two states, a column per state: each broker and partition that differs.
 
-    The equal ones, and the znodes that differ, follow in closed tables. `names` are the columns' heads.
+    Equal brokers and partitions, and znodes that differ, follow in tables that a click opens. `names` are the columns' heads.
     """
     rows, paths = list(_rows(states)), differences(states[0], states[1])["znodes"]
     differing, equal = ([row for row, differs in rows if differs == wanted] for wanted in (True, False))

@@ -72,9 +72,9 @@ def _partition(partition: folded_state.Partition, y: float, state: dict[str, Any
 
 
 def group_lines(state: dict[str, Any], release: str) -> list[str]:
-    """Return a line for each consumer group in coordinators' memory, such as "group g: Stable, generation 2, coordinator 1".
+    """Return a line such as "group g: Stable, generation 2, coordinator 1" for each consumer group in coordinators' memory.
 
-    A line for each of its members follows.
+    A line for each member follows. The group's state has its name in `release`.
     """
     found = group_state.groups(state, release)
     return [line for group in found for line in (group.words, *(member.words for member in group.members))]
@@ -83,7 +83,7 @@ def group_lines(state: dict[str, Any], release: str) -> list[str]:
 def svg(state: dict[str, Any], brokers: Iterable[int] = (), title: str = "", headline: str = "", release: str = "") -> str:
     """Return as SVG text the picture of the brokers, controller first, of the partitions, and of the consumer groups.
 
-    `title` and `headline` are the lines above; `brokers` are all brokers of the run.
+    `title` and `headline` are lines above, `brokers` all brokers; `release` determines the names of group states.
     """
     ruler, partitions = folded_state.controller(state), folded_state.partitions(state)
     every = sorted({*map(str, brokers), *state["nodes"]}, key=lambda n: (ruler is None or int(n) != ruler[0], int(n)))

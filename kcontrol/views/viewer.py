@@ -69,9 +69,9 @@ class Stepper(Protocol):
 
 @runtime_checkable
 class Branching(Protocol):
-    """A cluster with branches, copies of a run that go on separately: `branches` maps a branch's name to its cluster, a Stepper.
+    """A cluster whose run has branches: copies of the run up to a record, which then go on separately.
 
-    The first branch is the run from which the other branches were made.
+    `branches` maps the name of each run to its cluster, a Stepper; the original run is the first.
     """
 
     @property
@@ -90,14 +90,20 @@ class Viewer(anywidget.AnyWidget):
     _esm = bundle.script()
     _css = bundle.style()
 
-    # The top of this file describes each trait. Rows as `record_rows.py` makes them, one per journal record, and their number.
+    # The top of this file describes each trait.
+    # The rows of the journal: one dict per journal record, as `record_rows.py` makes it.
     records: traitlets.List[dict[str, Any]] = traitlets.List().tag(sync=True)
+    # The number of rows.
     count = traitlets.Int(0).tag(sync=True)
-    # The run that is shown: its brokers, its release, its world, the clock of its times, and its title.
+    # The ids of the brokers of the run that is shown.
     brokers: traitlets.List[int] = traitlets.List().tag(sync=True)
+    # The run's release of Kafka, such as "2.8".
     release = traitlets.Unicode("").tag(sync=True)
+    # How the run was made, such as "simulated" or "recorded".
     world = traitlets.Unicode("").tag(sync=True)
+    # The clock of the run's times: "virtual", "wall" or "none".
     clock = traitlets.Unicode("virtual").tag(sync=True)
+    # The run's title.
     title = traitlets.Unicode("").tag(sync=True)
     # The index of the record that is shown.
     at = traitlets.Int(0).tag(sync=True, echo_update=False)
@@ -105,24 +111,31 @@ class Viewer(anywidget.AnyWidget):
     asked: traitlets.List[int] = traitlets.List().tag(sync=True, echo_update=False)
     # Whether records of importance 0 are listed.
     details = traitlets.Bool(False).tag(sync=True, echo_update=False)
-    # The next actions, as [action, label, "routine" or "fault"], and whether the viewer has a cluster to step.
+    # The next actions, as [action, label, "routine" or "fault"]; the cluster performs a routine action by itself.
     actions: traitlets.List[list[Any]] = traitlets.List().tag(sync=True)
+    # Whether the viewer has a cluster to step.
     live = traitlets.Bool(False).tag(sync=True)
-    # The names of the runs in the switcher, and the name of the run that is shown.
+    # The names of the runs between which the viewer switches: branches of one run.
     branches: traitlets.List[str] = traitlets.List().tag(sync=True)
+    # The name of the run that is shown.
     branch = traitlets.Unicode("").tag(sync=True)
-    # The rows of a run that is shown beside this run, its name, and the index of the first record that differs, or -1.
+    # The rows of a second run that is shown beside this run.
     other: traitlets.List[dict[str, Any]] = traitlets.List().tag(sync=True)
+    # The name of the second run.
     other_name = traitlets.Unicode("").tag(sync=True)
+    # The index of the first record that differs between both runs, or -1.
     parted = traitlets.Int(-1).tag(sync=True)
-    # The pictures of the consumer groups of this run, and of the run beside it, as `GroupStrip.to_json` makes them.
+    # The pictures of this run's consumer groups, as `GroupStrip.to_json` makes them.
     strips: traitlets.List[dict[str, Any]] = traitlets.List().tag(sync=True)
+    # The pictures of the second run's consumer groups.
     other_strips: traitlets.List[dict[str, Any]] = traitlets.List().tag(sync=True)
     # Why no action is possible yet, or "".
     held = traitlets.Unicode("").tag(sync=True)
-    # Whether an action is in progress, the error of the last action, and the number of the last executed message.
+    # Whether an action is in progress.
     busy = traitlets.Bool(False).tag(sync=True)
+    # The error of the last action, or "".
     error = traitlets.Unicode("").tag(sync=True)
+    # The number of the browser's last message that was executed.
     done = traitlets.Int(0).tag(sync=True)
 
     def __init__(
@@ -405,7 +418,8 @@ class Viewer(anywidget.AnyWidget):
                 self.busy = False
 
     def _on_message(self, _: Any, message: dict[str, Any], buffers: Any) -> None:
-        """Execute a message of the browser, as the top of this file lists them; an error is shown in the widget."""
+        """Execute a message of the browser, such as {"do": "step", "n": 3}; an error is shown in the widget."""
+        # The top of this file lists the messages.
         command = message.get("do")
         if command == "records":
             start = int(message["from"])

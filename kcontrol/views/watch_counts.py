@@ -107,7 +107,7 @@ Rows = Sequence[tuple[str, str, str]]
 
 
 class Count(NamedTuple):
-    """The numbers of watches and notifications that a design would need in one run.
+    """The numbers of watches and notifications in one run if brokers watched the paths of one design.
 
     A design is a table in DESIGNS: the watched paths, and the brokers that watch them.
     """
@@ -119,9 +119,10 @@ class Count(NamedTuple):
 
 
 def count(records: Sequence[Record], rows: Rows, since: int = 0) -> Count:
-    """Return the watches and notifications that a run's writes would cause if brokers watched the paths of `rows`.
+    """Return the numbers of watches and notifications in a run if brokers watched the paths of `rows`.
 
-    A row is such as ("/brokers/ids", "children", "every broker"). Records before the index `since` cause no notifications.
+    A row is (path, kind, watchers): ("/brokers/ids", "children", "every broker"). Records before the index `since` cause no
+    notifications.
     """
     fold, sent = Fold(), 0
     for number, record in enumerate(records):
@@ -137,7 +138,7 @@ def count(records: Sequence[Record], rows: Rows, since: int = 0) -> Count:
 def _receivers(rows: Rows, state: State, sent: WatchNotification) -> set[int]:
     """Return the brokers that would get the notification `sent` if brokers watched the paths of `rows`.
 
-    A row is such as ("/brokers/ids", "children", "every broker"). `state` is the state before the change.
+    A row is (path, kind, watchers): ("/brokers/ids", "children", "every broker"). `state` is the state before the change.
     """
     kinds = {kind for _, _, kind in _fired({"to": 0, "type": sent.type, "path": sent.path})}
     watched = sent.path in state["znodes"] or sent.path in WITHOUT_ZNODE

@@ -33,7 +33,7 @@ class Draft:
 
     Attributes:
         changed: the changed znodes, by path; None for a deleted znode.
-        done: (kind of the change, path, parent, session that owns the znode or 0), in order; a check adds no entry.
+        done: (kind of the change, path, parent's path, session id of an ephemeral znode or 0), in order; a check adds no entry.
         versions: one per operation, as in `WriteResult`.
         paths: one per operation, as in `WriteResult`.
         stats: one per operation, as in `WriteResult`.

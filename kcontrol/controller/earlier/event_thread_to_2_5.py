@@ -77,9 +77,9 @@ def changed(design: Design, rules: Rules) -> Design:
 
 
 def _each_alone(in_groups: InGroups) -> InGroups:
-    """Return a function that calls `in_groups` and divides its groups into single replicas.
+    """Return a function that calls `in_groups` and puts each replica into a group of its own.
 
-    The replica machine handles one group, here one replica, after the other.
+    The replica state machine moves one group after the other.
     """
 
     def alone(

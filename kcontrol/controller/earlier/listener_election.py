@@ -148,7 +148,7 @@ def leader_change(ctx: ControllerContext, event: events.LeaderChange) -> Handler
 def _resign(ctx: ControllerContext) -> Handler:
     """Resign as controller; since 0.10.2 release the controller lock before and after.
 
-    Threads that wait for the lock run at these moments.
+    Threads that wait for the lock can run before and after the resignation.
 
     Source: KafkaController.onControllerResignation (0.10.2, KAFKA-4360).
     """

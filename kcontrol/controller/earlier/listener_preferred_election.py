@@ -23,10 +23,10 @@ from kcontrol.core.znodes import PREFERRED_REPLICA_ELECTION, decode_partition_li
 
 
 def initialize_preferred_elections(ctx: ControllerContext) -> Handler:
-    """At a failover, store the partitions whose preferred election is requested and still needed.
+    """Store in the context the requested partitions whose leader is not the preferred replica.
 
-    The request is `/admin/preferred_replica_election`. Raises KeyError for a partition that has
-    never had a leader: the failover fails.
+    The request is `/admin/preferred_replica_election`; a later failover step elects leaders.
+    Raises KeyError for a partition that has never had a leader.
 
     Source: KafkaController.initializePreferredReplicaElection (0.8.1).
     """

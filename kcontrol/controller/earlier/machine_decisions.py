@@ -129,8 +129,8 @@ def may_lose_isr(
 ) -> Generator[Effect, Any, Collection[str]]:
     """Return the topics of `replicas` whose partitions may lose the last ISR member.
 
-    Since 0.8.2 these topics allow unclean elections. `znodes` has the state znode of each replica's
-    partition, in order.
+    Before 0.8.2 these are all topics, since 0.8.2 those that allow unclean elections. `znodes` has
+    the state znode of each replica's partition.
 
     Source: KafkaController.removeReplicaFromIsr (0.8.2).
     """

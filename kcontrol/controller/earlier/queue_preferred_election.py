@@ -74,10 +74,10 @@ def _elect(
 def auto_preferred_replica_leader_election(
     ctx: ControllerContext, event: AutoPreferredReplicaLeaderElection
 ) -> Handler:
-    """Elect preferred leaders for the partitions of imbalanced brokers, then set the timer again.
+    """Elect preferred leaders of the partitions of imbalanced brokers, then set the timer again.
 
-    The timer is set also after an error. The partitions, which `imbalanced_by_broker` returns, are
-    handled one after the other.
+    Imbalanced: above `leader.imbalance.per.broker.percentage`. The timer, set even after an error,
+    queues the next event of this type.
 
     Source: KafkaController.checkAndTriggerAutoLeaderRebalance (0.11, 1.0).
     """
@@ -88,6 +88,7 @@ def auto_preferred_replica_leader_election(
 
 
 def _rebalance(ctx: ControllerContext) -> Handler:
+    # Each partition has an election of its own, with requests of its own.
     for broker_id, misplaced in requested_elections.imbalanced_by_broker(ctx).items():
         for tp in misplaced:
             is_free = not ctx.partitions_being_reassigned and not ctx.is_queued_for_deletion(

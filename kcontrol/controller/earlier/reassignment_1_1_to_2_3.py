@@ -56,14 +56,13 @@ def _maybe_trigger_reassignments(
 ) -> Handler:
     """Start these reassignments; remove impossible ones from `/admin/reassign_partitions`.
 
-    Impossible: an unknown partition, a topic in deletion, targets that are the replicas already.
+    A reassignment is impossible if its partition is unknown, if its topic is being deleted, or if
+    the partition has the target replicas already.
 
     Source: KafkaController.maybeTriggerPartitionReassignment (1.1).
     """
     for tp in partitions:
         target = ctx.partitions_being_reassigned[tp]
-        # A topic that is being deleted, an unknown partition, or target replicas that are assigned
-        # already.
         if (
             ctx.is_queued_for_deletion(tp.topic)
             or tp not in ctx.assignments
@@ -86,7 +85,7 @@ def _maybe_trigger_reassignments(
 def partition_reassignment_isr_change(
     ctx: ControllerContext, event: PartitionReassignmentIsrChange
 ) -> Handler:
-    """End a reassignment (steps 5 to 12) if every target replica is in the ISR, else do nothing.
+    """End the partition's reassignment if every target replica is in the ISR, else do nothing.
 
     Also do nothing for a partition that is not being reassigned. Source:
     KafkaController.PartitionReassignmentIsrChange (1.1).
@@ -94,6 +93,7 @@ def partition_reassignment_isr_change(
     tp = event.partition
     target = ctx.partitions_being_reassigned.get(tp)
     if target is not None and (yield from are_in_isr(ctx, tp, target)):
+        # Steps 5 to 12 of `reassign_in_twelve_steps`.
         yield from reassignment_to_2_3.on_partition_reassignment(ctx, tp, target)
 
 

@@ -44,8 +44,8 @@ class KafkaException(Exception):
 def zk_partition_reassignment(ctx: ControllerContext, event: ZkPartitionReassignment) -> Handler:
     """Start the reassignments in `/admin/reassign_partitions` that are not in progress.
 
-    The handler releases the lock before each reassignment. Raises MalformedZnode if the data of the
-    znode are no request.
+    Before each reassignment the handler releases the controller's lock (`YieldLock`). Raises
+    MalformedZnode for JSON that is no list of reassignments.
 
     Source: PartitionsReassignedListener.handleDataChange (0.8.1).
     """
@@ -147,10 +147,10 @@ def resume_reassignments_on(ctx: ControllerContext, brokers: Collection[int]) ->
 
 
 def _initiate(ctx: ControllerContext, tp: TopicPartition, target: Brokers) -> Handler:
-    """Register the handler of the state znode, and start the reassignment to `target`.
+    """Register the handler of ISR changes of the partition, and start its reassignment to `target`.
 
-    After an error of a step, remove the partition from `/admin/reassign_partitions` and from the
-    context, and do not raise the error.
+    An error is logged and not raised; the reassignment is then removed from
+    `/admin/reassign_partitions` and from the context.
 
     Source: KafkaController.initiateReassignReplicasForTopicPartition (0.8.1).
     """
@@ -188,10 +188,9 @@ def _check_reassignment(ctx: ControllerContext, tp: TopicPartition, target: Brok
 def partition_reassignment_isr_change(
     ctx: ControllerContext, event: PartitionReassignmentIsrChange
 ) -> Handler:
-    """Run the last steps of a reassignment if every target replica is in the ISR, else do nothing.
+    """End a reassignment if every target replica is in the ISR, else do nothing.
 
-    The last steps begin with the election of a leader among the targets. An error of a step is only
-    logged.
+    The end stops the old replicas. An error is logged and not raised.
 
     Source: ReassignedPartitionsIsrChangeListener.handleDataChange (0.8.1).
     """
@@ -266,9 +265,9 @@ def _start_new_replicas(
 def reassign_in_twelve_steps(
     ctx: ControllerContext, tp: TopicPartition, target: Brokers
 ) -> Handler:
-    """Run steps 1 to 3 while a target replica is not in the ISR, and steps 5 to 12 afterwards.
+    """Start the new replicas, or end the reassignment if all brokers of `target` are in the ISR.
 
-    Step 4 is the wait for the ISR.
+    The start is steps 1 to 3; the end, steps 5 to 12, stops the old replicas.
 
     Source: KafkaController.onPartitionReassignment (0.8.1).
     """
@@ -279,6 +278,7 @@ def reassign_in_twelve_steps(
         longer = ReplicaAssignment(both)
         yield from reassignment.update_leader_epoch_and_send_request(ctx, tp, longer)  # 2
         yield from _start_new_replicas(ctx, tp, target, before)  # 3
+        # 4: the wait until all target replicas are in the ISR.
         return
     for broker_id in target:  # 5
         yield from replica_machine.handle_state_changes(

@@ -19,9 +19,10 @@ from kcontrol.core.model import TopicPartition
 def metadata_partitions(
     ctx: ControllerContext, partitions: Iterable[TopicPartition]
 ) -> tuple[TopicPartition, ...]:
-    """Return `partitions`, plus all other partitions that the release adds to an UpdateMetadata.
+    """Return the partitions of an UpdateMetadata; before 2.2 no `partitions` means all partitions.
 
-    Before 1.1 raises KeyError for a partition that has leadership, but no assignment.
+    Before 2.0 partitions of topics in deletion are added. Before 1.1 raises KeyError for a
+    partition with leadership, but no assignment.
 
     Source: ControllerBrokerRequestBatch.addUpdateMetadataRequestForBrokers (0.8.1, 1.1, 2.0).
     """
@@ -39,10 +40,10 @@ def metadata_partitions(
 
 
 def requests_to_send(ctx: ControllerContext, requests: Requests) -> Iterable[Requests]:
-    """Return `requests`, a whole batch, as one or more parts, in the order of sending.
+    """Return the parts, in order, in which the release sends `requests`, a whole batch.
 
-    The parts follow the release's rules for StopReplica. Before 0.9 an UpdateMetadata without
-    partitions is left out.
+    Only the StopReplica requests are divided. Before 0.9 an UpdateMetadata without partitions is
+    left out.
 
     Source: ControllerBrokerRequestBatch.sendRequestsToBrokers (0.8.0 to 2.5).
     """
@@ -88,10 +89,10 @@ def _stop_replica_alone(requests: Requests, stop_replica: StopReplicas) -> Reque
 def split_stop_replica_by_replica(
     requests: Requests, *, common_first: bool, grouped: bool
 ) -> Iterator[Requests]:
-    """Yield `requests` without StopReplica, then a StopReplica for each stopped replica alone.
+    """Yield `requests` without StopReplica, then for each broker one StopReplica per replica.
 
-    If `common_first`, one StopReplica precedes them for each broker: empty, or with `grouped` with
-    all replicas that keep their log, which then get none alone.
+    If `common_first`, one more precedes these: without replicas or, if `grouped`, with all replicas
+    that keep their log (instead of one each).
 
     Source: ControllerBrokerRequestBatch.sendRequestsToBrokers (0.8.1, 0.10.2, 1.1).
     """

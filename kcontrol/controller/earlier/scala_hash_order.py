@@ -32,16 +32,17 @@ SMALL = 4  # an immutable map or set of up to four entries keeps the order in wh
 def order_of_the_caller(
     replicas_by_broker: Mapping[int, Replicas], broker_order: Iterable[int], set_size: int
 ) -> list[Replicas]:
-    """Return one list per replica, in the order of iteration of Kafka's Scala Set.
+    """Return one list per replica, in the order of Kafka's Scala Set.
 
-    Brokers come in `broker_order`, () if ascending; `set_size` is the size of the larger Set that
-    had the replicas, or 0.
+    That is `broker_order` (ascending if empty), but the order of hashes if `set_size` or the number
+    of replicas is above four.
     """
     # A Set of up to four replicas keeps the order of insertion: broker by broker.
     brokers = _order_of_brokers(replicas_by_broker, broker_order)
     replicas = [replica for broker_id in brokers for replica in replicas_by_broker[broker_id]]
     if max(set_size, len(replicas)) > SMALL:
-        # A larger Set iterates by hash, and so do replicas that Kafka has taken from a larger Set.
+        # A larger Set iterates by hash, and so do replicas that Kafka has taken from a larger Set
+        # (of `set_size` replicas).
         replicas.sort(key=lambda replica: trie_slots(replica_hash(replica)))
     return [[replica] for replica in replicas]
 
@@ -49,9 +50,9 @@ def order_of_the_caller(
 def order_of_hashes(
     replicas_by_broker: Mapping[int, Replicas], broker_order: Iterable[int], set_size: int
 ) -> list[Replicas]:
-    """Return one group of replicas per broker, in the order of Scala 2.12's `groupBy` (1.1 to 2.5).
+    """Return one list per broker, in the order of a Scala 2.12 map from broker id to replicas.
 
-    Brokers are added to the map in `broker_order`, ascending if empty; `set_size` is ignored.
+    Kafka fills the map in `broker_order` (ascending if empty); `set_size` is ignored.
     """
     return [
         replicas_by_broker[broker_id]
@@ -101,7 +102,7 @@ def in_set_order(ids: Iterable[int]) -> tuple[int, ...]:
 
 
 def in_order_of_hashes(brokers: Collection[int]) -> list[int]:
-    """Return broker ids in the order in which `groupBy` in Scala 2.12 lists them."""
+    """Return broker ids in the order of the keys of a map that Scala 2.12's `groupBy` returns."""
     # `groupBy` fills a hash table, and copies it, last bucket first, to an immutable Map. A Map of
     # up to four brokers keeps this order; a larger Map is a hash trie, which iterates by hash.
     if len(brokers) <= SMALL:

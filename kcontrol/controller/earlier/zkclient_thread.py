@@ -106,7 +106,7 @@ def new_session(ctx: ControllerContext, event: e.NewSession) -> Handler:
 
 
 def register_broker(ctx: ControllerContext, event: e.RegisterBroker) -> Handler:
-    """Register the broker again on this thread: its registration has ended with the session.
+    """Register the broker again, on ZkClient's thread: the old registration ended with the session.
 
     Source: KafkaHealthcheck.SessionExpireListener (1.0).
     """

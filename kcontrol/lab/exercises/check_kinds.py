@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 
 
 def rule(entry: Entry) -> Checker:
-    """Prepare a check that passes if the learner's function elects Kafka's leader at each election of the scenarios.
+    """Prepare a check that a learner's function returns Kafka's leader at each election of the scenarios.
 
-    `entry` is the exercise's table in exercises.toml.
+    `entry`, the exercise's table in exercises.toml, has the scenarios to play, and the kind of election.
     """
     from kcontrol.controller.leader_election import STRATEGIES, Elected, ElectionInput
 
@@ -79,9 +79,9 @@ def _leader(broker: int | None) -> str:
 
 
 def row(entry: Entry) -> Checker:
-    """Prepare a check that passes if the learner's function and the action of a transition return equal results in all scenarios.
+    """Prepare a check that a learner's function for a state transition returns results equal to those of Kafka's function.
 
-    `entry`, the exercise's table in exercises.toml, names the state machine's transition.
+    `entry`, the exercise's table in exercises.toml, has the transition and the scenarios to play.
     """
     # The transition is such as "partition.(OfflinePartition, OnlinePartition)". Both functions get the arguments of the action:
     # the controller context, the partition or replica, and the input of the transition. The state machine uses the result of
@@ -113,9 +113,9 @@ def _decision(value: Any) -> Any:
 def _compare_in_machine(
     entry: Entry, compared: Callable[..., tuple[Case, Any]], argument: Literal["rows", "strategies"]
 ) -> CheckedAnswer:
-    """Play the scenarios of the exercise `entry` in labs that call `compared` instead of Kafka's function; return all cases.
+    """Play the scenarios of the exercise `entry` with `compared` in place of Kafka's function, and return all cases.
 
-    `compared` compares the learner's function with Kafka's. `argument` is the argument of Lab for `compared`.
+    `compared` returns (case, Kafka's result); the lab uses this result. `argument` is Lab's argument for replaced functions.
     """
     # `compared` calls the learner's function and Kafka's, and returns the case and Kafka's result, which the state machine
     # uses.
@@ -145,7 +145,7 @@ def _compare_in_machine(
 
 
 def _of_one_input(function: Callable[..., Any]) -> Callable[[Any], Any]:
-    """Return a function of one parameter, to which a lab passes the ElectionInput, that calls `function` with this input."""
+    """Return `function` as a function with exactly one parameter, which a lab calls with an ElectionInput."""
 
     def strategy(c: Any) -> Any:
         return function(c)
@@ -228,9 +228,9 @@ def _drawn(run: Run | Lab, title: str) -> dict[str, Any]:
 
 
 def invariant(entry: Entry) -> Checker:
-    """Prepare a check: for the Run up to each ms of a `scenario` in `entry`, the learner's function must return True.
+    """Prepare a check of a learner's function, called with the Run up to each ms of each scenario in `entry`.
 
-    If the scenario's `holds` is false, the function must return False at least once.
+    The function must always return True; for a scenario with `holds` false, at least once False.
     """
     # `entry` is the exercise's table in exercises.toml.
     runs = [(s["title"], s["holds"], list(_steps(s))) for s in entry["scenario"]]
@@ -408,9 +408,9 @@ CHECKS = {
 
 
 def kind_of(entry: Entry) -> CheckKind:
-    """Return the kind of check that the key `check` of an exercise's table names: a key of CHECKS, or a file.
+    """Return the kind of check that an exercise's table in exercises.toml names under the key `check`.
 
-    A file, such as "checks/x.py" in `entry["folder"]`, is run, and its variable KIND is returned.
+    The name is a key of CHECKS, or a Python file, such as "checks/x.py", that defines KIND.
     """
     name = entry["check"]
     # The kind may be the variable KIND of a file in the exercises' folder, such as "checks/fewest_moves.py".

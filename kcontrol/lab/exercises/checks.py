@@ -81,9 +81,10 @@ def play(
     rows: Mapping[str, Callable[..., Any]] | None = None,
     strategies: Mapping[str, Callable[..., Any]] | None = None,
 ) -> Lab:
-    """Return a lab in which the actions `acts` of a scenario were performed; `rows` and `strategies` are arguments of Lab.
+    """Return a lab in which the actions `acts` of a scenario were performed.
 
-    Each action sets `place["when"]` to the action in words, such as "broker 1 is killed".
+    After each action, `place["when"]` is the action in words, such as "broker 1 is killed". `rows` and `strategies` are passed to
+    Lab.
     """
     from kcontrol.lab.lab import Lab
 

@@ -62,9 +62,9 @@ def group_rule(entry: Entry) -> Checker:
 
 
 def _compare(entry: Entry, schedule: Mapping[str, Any], number: int, function: Any, cases: dict[str, Case]) -> None:
-    """Play a random run of `schedule` with the seed `number`; call `function` beside Kafka's rule `entry["replaces"]`.
+    """Play a random run of `schedule` with the seed `number`; compare `function` with Kafka's rule at each call of the rule.
 
-    Add both results to `cases`, once for equal arguments. Raises UnusableAnswer if `function` raised an error.
+    Each call with new arguments adds a Case to `cases`. Raises UnusableAnswer if `function` raised.
     """
     ours, problems, place = replacements.own_function(entry["replaces"]), list[UnusableAnswer](), {"when": "the group is new"}
 
@@ -127,7 +127,7 @@ def _opened(release: str, strategies: Mapping[str, Any]) -> World:
 def _run(world: World, chance: random.Random, schedule: Mapping[str, Any], place: dict[str, str]) -> None:
     """Perform `schedule["actions"]` random actions, drawn by `chance`: consumers send requests, and timers of the group fire.
 
-    Before most actions `place["when"]` is set to a clause such as "the timer ... fires".
+    `place["when"]` is set to a clause about the latest request or timer, such as "the timer ... fires".
     """
     for _ in range(schedule["actions"]):
         timers = sorted(name for name in world.processes[1].driver.timers if f" {GROUP}" in name)

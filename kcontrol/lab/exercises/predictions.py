@@ -193,7 +193,7 @@ class PredictionQuestion:
         return "Right: the run has shown it." if self.is_right else "Not right: the run has shown another outcome."
 
     def outcome(self) -> list[str]:
-        """Return the outcome as lines: the learner's answer, the right option if the answer is wrong, the run's outcome, rule.
+        """Return the outcome as lines: the learner's answer, the right option if the answer is wrong, the run's outcome, a rule.
 
         Without an answer, the list is one sentence.
         """

@@ -72,7 +72,7 @@ class ProcessEnd(NamedTuple):
     too_many_processes: bool
     # The CPU time of all processes of the check.
     cpu_s: float
-    # The CPU time at which the answer's time ends, None if the process ended before it called the answer.
+    # The limit of the process's CPU time in seconds, None if the process ended before it called the answer.
     until_cpu_s: int | None
     # Lines with the outcomes of the check, "" if the process ended before the first.
     report: str

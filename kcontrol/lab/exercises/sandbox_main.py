@@ -86,9 +86,9 @@ def examine(entry: Entry, answer: object, mark: Checker | None = None) -> dict[s
 
 
 def known(entry: Entry, answer: object, found: dict[str, Any], mark: Checker) -> int | None:
-    """Return the index of the first wrong answer in `entry["wrong"]` with the results of `answer`, None if there is none.
+    """Return the index in `entry["wrong"]` of the known wrong answer that equals `answer`, None if there is none.
 
-    `mark` checks an answer; `found` is the report of `examine` on `answer`.
+    Answers are equal if they have equal results in the check `mark`; `found` is the report on `answer`.
     """
     yours = [case["answer"] for case in found["cases"]]
     for number, listed in enumerate(entry["wrong"]):
@@ -105,11 +105,11 @@ def known(entry: Entry, answer: object, found: dict[str, Any], mark: Checker) ->
 
 
 def reports(entry: Entry, text: Sequence[str] | None, packed: bytes, slowness: float) -> Iterator[dict[str, Any]]:
-    """Yield the limits, then the report on the answer, which is `text` (content, path) or, if None, the pickled `packed`.
+    """Yield the limits of a check, which grow with `slowness`, then the report on the answer.
 
-    For a wrong answer yield another report; `known` is its index in `entry["wrong"]`, or None.
+    The answer is `text` (content, path), or the pickled `packed` if `text` is None. A wrong answer has a second report.
     """
-    # The limits are written before the answer
+    # The second report also has `known`, the result of the function `known`. The limits are written before the answer
     # runs, so the supervisor can trust them. A machine that is twice as slow (`slowness` 2) gives twice the CPU time, and a
     # machine that has given this process half of a CPU so far gives twice the time by the clock.
     mark: Checker = kind_of(entry).prepare(entry)

@@ -98,7 +98,7 @@ def random_series(chance: random.Random) -> Series:
 def played(name: str, assignor: Assignor, series: Series) -> dict[str, int]:
     """Return the effects of an assignor in one series by name: `rebalances`, `moved`, `uneven` and `greatest_lag`.
 
-    `moved` counts partitions, `uneven` assignments; `greatest_lag` is in records. `name` is the assignor's name in errors.
+    `moved` counts partitions, `uneven` the assignments in which one member has two or more partitions more than another.
     """
     owned: Assigned = {}
     lags = dict.fromkeys(PARTITIONS, 0)
@@ -126,8 +126,7 @@ def _rebalanced(
 ) -> Assigned:
     """Return the partitions of each living member after the rebalance by `assignor` in round `generation`.
 
-    `owned` has the members' partitions before the rebalance, `lags` the number of unread records by partition; `name` is for
-    errors.
+    `owned` has the partitions before. If `is_cooperative`, the assignor is called until each partition has an owner.
     """
     # A cooperative assignor is called again until each partition has an owner.
     for number in range(1, NUMBER + 2):
@@ -149,7 +148,7 @@ def _called(name: str, assignor: Assignor, members: Mapping[str, Subscription], 
 
 
 def _read(lags: dict[TopicPartition, int], rates: Sequence[int], owned: Assigned, paused: Collection[TopicPartition]) -> int:
-    """Let one second pass: each partition gets its new records, then each member in `owned` reads from its partitions.
+    """Let one second pass: each partition gets new records, then the members in `owned` read, except from `paused`.
 
     `rates` are the new records per partition; `lags`, the unread records, changes. Return the greatest lag.
     """

@@ -38,9 +38,9 @@ ELECTED, RESIGNED = e.PartitionElected.__name__, e.PartitionResigned.__name__
 
 
 def coordinators(state: State, release: str) -> pd.DataFrame:
-    """Return one row per running broker and partition of `__consumer_offsets`: `leads`, `loading`, `owned` and more.
+    """Return one row per running broker and partition of `__consumer_offsets`, with the broker's role for the partition.
 
-    `owned`: the broker coordinates the partition's groups. Further columns have the broker's error for each request.
+    `owned`: the broker coordinates the groups; `loading`: it reads the log. A column per request has its error.
     """
     # The sets `loading` and `owned` and the release decide the response to a request before any group is looked at. `groups`
     # are those in the coordinator's cache.
@@ -73,8 +73,7 @@ def _groups(tp: str, node: Mapping[str, Any], partitions: int) -> dict[str, list
 def responses(release: str, *, loading: bool, owned: bool) -> dict[str, str]:
     """Return a coordinator's error for each request, such as {"JoinGroup": "NOT_COORDINATOR (16)", ...}.
 
-    `loading` and `owned` describe a partition of `__consumer_offsets`. Without an error the value is OWN_GROUP: the response
-    depends on the group.
+    `loading`, `owned`: whether it reads, or coordinates, the group's partition. OWN_GROUP: the response depends on the group.
     """
     rules, config = group_rules(release), GroupConfig.of(release, partitions=1)
     ctx = GroupContext(rules, config, owned={0} if owned else set(), loading={0} if loading else set())
@@ -96,9 +95,9 @@ class _Run:
     begun: Record
     # The event as JSON: PartitionElected for a load, PartitionResigned for an unload.
     event: Mapping[str, Any]
-    # The number of batches of each read of the log.
+    # For each read of the log, the number of batches; None if the broker no longer led the partition.
     reads: list[int | None] = field(default_factory=list)
-    # The groups loaded or removed.
+    # The groups that the load has read, or that the unload has removed.
     groups: list[str] = field(default_factory=list)
     # The number of parked requests that an unload has refused.
     refused: int = 0

@@ -162,9 +162,9 @@ def _row(record: StoredRecord) -> dict[str, Any]:
 
 
 def _batches(records: Sequence[StoredRecord], release: str) -> dict[int, dict[str, Any]]:
-    """Return the columns `codec`, `batch` (its first offset) and `batch_bytes` of each record by offset.
+    """Return, by record offset, the columns about its batch: `codec`, `batch` (offset of its first record) and `batch_bytes`.
 
-    Up to 0.10.2 each record that is not compressed is a message of its own, and so its own batch.
+    Up to 0.10.2 each record that is not compressed is its own batch.
     """
     version = log_segments.message_format(release)
     found: dict[int, dict[str, Any]] = {}
@@ -205,7 +205,7 @@ def compact(records: Sequence[StoredRecord], *, keeps_tombstones: bool = True) -
 
 
 def _last(records: Sequence[StoredRecord]) -> dict[int, int | None]:
-    """Return the offset of the last record with the key of each record, by the record's offset; None without a key."""
+    """Return, by the offset of each record, the offset of the last record with an equal key; None for a record without a key."""
     last = {key_of(record): record.offset for record in records}
     return {record.offset: None if (key := key_of(record)) is None else last[key] for record in records}
 

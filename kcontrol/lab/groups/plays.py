@@ -32,7 +32,7 @@ TOPICS = {
 class Play(NamedTuple):
     """A prepared run of a chapter: its release, the arguments of `Lab`, and its named steps, each with its actions.
 
-    An action is a word, such as "freeze" (a key of WORDS), with its arguments: ("freeze", "dora").
+    An action is a key of WORDS and arguments for its function: ("freeze", "dora").
     """
 
     release: str
@@ -122,9 +122,9 @@ def _send(lab: Lab, request: str, *names: str) -> None:
 
 
 def _fire(lab: Lab, timer: str) -> None:
-    """Let a timer fire whose name begins with the text `timer`, and run the cluster until it is quiet.
+    """Fire the first timer in `lab.actions()` whose name begins with the text `timer`.
 
-    Of several such timers the first in the list `lab.actions()` fires.
+    Then run the cluster until it performs no further action by itself.
     """
     _, broker, name = next(a for a in lab.actions() if a[0] == "fire" and a[2].startswith(timer))
     lab.timers.fire(broker, name).run()
@@ -164,7 +164,9 @@ def _assigned(lab: Lab) -> set[str]:
 
 
 def next_request(me: Mapping[str, Any]) -> str:
-    """Return the request that a consumer's client sends next: "join", "sync" or "heartbeat"; `me` has the consumer's fields.
+    """Return the request that a consumer's client sends next: "join", "sync" or "heartbeat".
+
+    `me` has the fields of the consumer; `state` and `rejoin_needed` decide.
 
     Source: joinGroupIfNeeded and the response handlers of AbstractCoordinator.java (2.8).
     """

@@ -26,9 +26,9 @@ def is_recorded_group(records: Sequence[Record]) -> bool:
 
 
 def group_recording_diff(names: tuple[str, str], one: Sequence[Record], other: Sequence[Record]) -> GroupRecordingDiff:
-    """Return the comparison of two runs, the journals `one` and `other`, with equal recorded requests to a coordinator.
+    """Return the comparison of two journals: a recording of a group coordinator, and a run with the recorded requests.
 
-    `names` are the runs' labels. Raises UserError for a run that was not made from a recording.
+    `names` are the labels. Raises UserError for a run that was not made from a recording.
     """
     # In the table, "theirs" is `one` if that is the recording of a real coordinator, else `other`.
     if not is_recorded_group(one):
@@ -56,7 +56,7 @@ class GroupRecordingDiff(RecordingDiff):
     def table(self) -> pd.DataFrame:
         """One row per response and per record of the log: `theirs` in the recording, `ours` in the other run.
 
-        `verdict` is "same", "differs", "free" (a difference that Kafka leaves open) or "not compared".
+        `verdict` is "same", "differs", "free" (Kafka leaves the difference open) or "not compared".
         """
         # "free" is a difference that the comparison ignores, such as a time in a record. From the first request on that is not
         # equal in both runs the verdict is "not compared". The member ids are those of the recording.

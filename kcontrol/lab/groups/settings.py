@@ -29,14 +29,14 @@ class Used(NamedTuple):
     """A setting of the coordinator that has an effect in a lab: its meaning, its use in a lab, and its first release."""
 
     meaning: str
-    # How a lab uses the setting: "yes", or a text such as "as the timer of each coordinator".
+    # "yes" if a lab uses the setting as Kafka does, else words about its use, such as "as the timer of each coordinator".
     here: str = "yes"
     # The first release with the setting.
     since: str = FIRST
     # The least and the greatest legal value in a lab.
     least: int = 0
     most: int = LARGEST_INT
-    # The other values that Kafka takes and a lab refuses, as the end of the error's sentence; "" if the sentence names none.
+    # The end of the error message about an illegal value: the values that Kafka takes and a lab refuses. "" if there are none.
     beyond: str = ""
     # The number by which the setting's value is multiplied for the field in GroupConfig: 60,000 for a setting in minutes, whose
     # field is in ms.
@@ -94,7 +94,7 @@ def _dotted(name: object) -> str:
 
 
 def group_config(release: str, config: Mapping[str, Any]) -> dict[str, int]:
-    """Return the settings in `config`, which has Kafka's names, by their field in GroupConfig and in its unit.
+    """Return the settings in `config` by field of GroupConfig: {"offsets.retention.minutes": 1} gives {"retention_ms": 60000}.
 
     Raises UserError for an illegal value, and for a setting that the lab's release lacks.
     """
@@ -115,9 +115,9 @@ def group_config(release: str, config: Mapping[str, Any]) -> dict[str, int]:
 
 
 def with_topics(config: dict[str, int], topics: Mapping[str, Any]) -> dict[str, int]:
-    """Return the settings `config` with the number of partitions that `topics` gives the offsets topic.
+    """Return `config` with `partitions` set to the number of partitions of the offsets topic in `topics`.
 
-    Raises UserError if `config` has another number.
+    If `topics` does not have the offsets topic, return `config` unchanged. Raises UserError if `config` has another number.
     """
     replicas = topics.get(OFFSETS_TOPIC)
     many = len(replicas) if isinstance(replicas, list | tuple | Mapping) else 0

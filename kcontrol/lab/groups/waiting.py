@@ -32,7 +32,7 @@ REQUESTS = {"join": "JoinGroup", "sync": "SyncGroup", "append": "OffsetCommit"}
 def timers(records: Sequence[Record], state: State) -> pd.DataFrame:
     """Return one row per timer that a broker has set and that has not fired, in the order of firing.
 
-    The timer of the controller fires by `lab.timers.fire` alone: it stands last, and its `in_ms` is <NA>.
+    The timer of the preferred-leader check is last, with `in_ms` <NA>: only `lab.timers.fire` fires it.
     """
     now_ms, armed = records[-1].at_ms, []
     for broker, node in state["nodes"].items():
@@ -116,9 +116,10 @@ def _for_sync(held: Mapping[str, Any]) -> str:
 
 
 def operations(records: Sequence[Record]) -> pd.DataFrame:
-    """Return one row per delayed operation: its steps, such as "try, watch, try again, timer", and its completion.
+    """Return one row per delayed operation in the purgatories, with its completion.
 
-    Raises UserError if the lab of this journal was opened without `purgatory=True`.
+    `steps` has its attempts, such as "try, watch, try again, timer". Raises UserError if the lab was opened without
+    `purgatory=True`.
     """
     # The index is the id of the journal record of the first try. `rings` is the tick of each timing wheel in which the
     # operation's timer was, such as "20 ms > 1 ms".

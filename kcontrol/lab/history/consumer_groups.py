@@ -18,7 +18,7 @@ Key = tuple[int, str]
 def _histories(run: Entries) -> dict[Key, list[Entry]]:
     """Return, by coordinator and group id, the journal records that change the group, in the order of the journal.
 
-    Each later `stop` record, which says that the coordinator's process has ended, is among them.
+    The list also has the `stop` records of the coordinator's process after the group's first record.
     """
     found: dict[Key, list[Entry]] = defaultdict(list)
     for entry in run.of("group", "stop"):

@@ -98,10 +98,11 @@ class StoredState(NamedTuple):
     # The journal record of the write or the deletion.
     entry: Entry
     partition: str
-    # The state of the partition before a transition that wrote the znode, None if no transition wrote it.
+    # The partition's state before the transition that wrote the znode, such as "NewPartition"; None for a write without a
+    # transition, such as a change of the ISR.
     source: str | None
-    # The election's strategy or, for a leader outside of the ISR, "unclean"; None if the journal record has no rule, as in a
-    # recording.
+    # How the leader was chosen: the strategy of the election, such as "offline", or "unclean" for a leader outside of the
+    # ISR. None if the journal record has no rule, as in a recording.
     rule: str | None
     leader: int | None
     isr: list[int] | None

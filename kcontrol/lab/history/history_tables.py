@@ -30,14 +30,16 @@ TIMES: Columns = {"begin_ms": "Int64", "end_ms": "Int64", "duration_ms": "Int64"
 
 
 class Table(NamedTuple):
-    """The function that yields the rows of a table of a run's history, and the pandas types of its columns by name."""
+    """A table of a run's history, such as "elections" (a value of TABLES)."""
 
+    # A function that yields the rows from the journal records of a run.
     rows: Callable[[Entries], Iterator[Row]]
+    # The pandas type of each column by name, such as {"partition": "string"}.
     columns: Columns
 
 
 def _journal(run: Entries) -> Iterator[Row]:
-    """Yield one row per journal record; the column `fields` has, as JSON text, the fields that the record has by its kind."""
+    """Yield one row per journal record; the column `fields` has the record's fields as JSON text, such as {"broker": 1}."""
     for entry in run.entries:
         _, incarnation, seq = entry.r.id
         at = {"at": entry.time_ms if run.clock == "wall" else None, "at_ms": entry.time_ms if run.clock == "virtual" else None}
@@ -102,10 +104,11 @@ def checked(name: object) -> str:
 
 
 def table(records: Sequence[Record], run: str, name: str) -> pd.DataFrame:
-    """Return the table `name` of TABLES, such as "commits", with rows in the order of a run's journal `records`.
+    """Compute the table `name` of a run, such as "commits" (a key of TABLES), from the run's journal `records`.
 
     `run` is the run's name, for the column `run`. Raises KeyError for an unknown table.
     """
+    # The rows are in the order of the journal.
     made = TABLES[name]
     rows = sorted(made.rows(entries_of(records)), key=lambda row: int(row["n"]))
     columns = {column: pd.Series([{"run": run, **row}[column] for row in rows], dtype="object") for column in made.columns}

@@ -57,9 +57,9 @@ class Runs:
     # ---------------------------------------------------------------- the files
 
     def _journals(self) -> list[JournalOfRun]:
-        """Return the journals in the folder, those of kcontrol's twelve examples first if they are shown.
+        """Return the journals in the folder, sorted by name; in a default folder with few runs kcontrol's examples come first.
 
-        For each other file print why it is not read. Raises UserError if there is no journal.
+        Print a sentence for each unreadable file. Raises UserError if there is no journal.
         """
         found: list[JournalOfRun] = []
         for place in filter(None, (self._examples, self._folder)):
@@ -74,7 +74,7 @@ class Runs:
 
     @property
     def names(self) -> list[str]:
-        """The names of the runs: first kcontrol's twelve examples, if they are shown, then the folder's runs, sorted by name."""
+        """The sorted names of the runs, after those of kcontrol's examples if the default folder has fewer than twelve runs."""
         return [journal.run for journal in self._journals()]
 
     def _named(self, name: object) -> JournalOfRun:
@@ -151,8 +151,10 @@ class Runs:
     def spark(self, *, optional: bool = False, master: str = LOCAL) -> SparkSession | Any:
         """Return a Spark session with a view for each table of `lab.tables.run_table`, such as `journal`, of all runs.
 
-        optional  without Spark or Java, print a sentence and return a substitute; otherwise UserError is raised
+        optional  if Spark or Java is missing, whether to print a sentence and return a substitute
         master    the address of Spark, such as spark://HOST:PORT, whose workers read the files of the runs
+
+        Raises UserError if Spark or Java is missing and `optional` is False.
         """
         journals = self._journals()
         spark = part_or_substitute(lambda: spark_session(master), optional=optional)
@@ -161,9 +163,9 @@ class Runs:
         return spark
 
     def plan(self, query: Any) -> Shown | MissingPart:
-        """Return the operators of the physical plan of `query`, a DataFrame, one per line, without ids and paths.
+        """Return Spark's physical plan of `query`, a DataFrame: one operator per line, without ids and paths.
 
-        Raises UserError for any other value.
+        A substitute for a missing Spark is returned unchanged. Raises UserError for any other value.
         """
         # An operator stands below the operator that reads its rows. A MissingPart, which stands for a missing Spark, is
         # returned unchanged.

@@ -19,10 +19,9 @@ MISMATCH = "transitions"
 
 
 def with_evidence(table: pd.DataFrame, records: Sequence[Record], name: str) -> pd.DataFrame:
-    """Return the table `name` with the columns `inferred` and `line`, which say where a row of broker logs comes from.
+    """Return the history table `name`, computed from broker logs, with the added columns `inferred` and `line`.
 
-    `inferred` names the columns whose values no log line has; `line` is such as "server.log:12". The table `transitions`
-    also gets the column `mismatch`.
+    `inferred` names the columns whose values no log line has; `line` is the row's log line, such as "server.log:12".
     """
     fields = [record.fields for record in records]
     # `inferred` is missing if log lines have the whole row. Else it has, separated by commas, "record" if no log line has the

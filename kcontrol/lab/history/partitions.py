@@ -86,9 +86,9 @@ def isr_history(run: Entries) -> Iterator[Row]:
 
 
 def elections(run: Entries) -> Iterator[Row]:
-    """Yield one row per transition of an Offline or Online partition to Online, which is an election of a leader.
+    """Yield one row per election of a leader: a transition of an Offline or Online partition to Online.
 
-    `kind` is "clean", "unclean", "preferred", "shutdown" or "reassignment".
+    `kind` is "clean", "unclean", "preferred", "shutdown" or "reassignment"; None if a recording does not show it.
     """
     for state, former in _with_former(run):
         if state.source in ELECTING:
@@ -204,9 +204,9 @@ class _OfflineWindows:
         return self._process.get(broker, ("", None))[0] in ("start", "thaw")
 
     def _taken_over(self, entry: Entry) -> Iterator[str]:
-        """Yield the partitions that a LeaderAndIsr request makes the broker of `entry` lead.
+        """Yield the partitions of which a broker is leader by a LeaderAndIsr request that the broker has applied.
 
-        `entry` has the journal record `apply_request`: this broker has applied the request.
+        `entry` is the `apply_request` record of this broker in the journal.
         """
         sent, broker = self._sent[tuple(entry.r.fields["request"])]["leader_and_isr"], entry.r.id.node
         # The partitions of the request that the broker has applied; None means all of them.

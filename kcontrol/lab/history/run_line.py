@@ -39,8 +39,9 @@ def run_line(records: Sequence[Record], name: str) -> RunLine:
 def _united(run: Entries, times: Any) -> Iterator[tuple[int, int]]:
     """Yield (begin, end) of each stretch of the run in which at least one partition has no running leader.
 
-    `times` converts a row of `partitions.offline_windows` into (begin, end), as places on the run's timeline.
+    `times` converts a row of the table `offline_windows` into (begin, end), in ms since the begin.
     """
+    # The numbers are ms, or positions of records in a recording without times.
     last: tuple[int, int] | None = None
     for begin, end in sorted(times(row) for row in partitions.offline_windows(run)):
         if last is not None and begin <= last[1]:

@@ -33,10 +33,9 @@ def museum() -> pd.DataFrame:
 
 
 def hunt(rule: str, *, fixed: bool = False, spark: SparkSession | None = None) -> Found | NotFound:
-    """Search 2.8 with the published bug of `rule`, such as "fenced_writes", for a run that breaks an invariant.
+    """Search Kafka 2.8 with the published bug that `rule` restores, such as "fenced_writes", for a run that breaks an invariant.
 
-    With `fixed` search 2.8 without the bug; with `spark` Spark's executors search. Raises UserError, listing the rules, for
-    any other rule.
+    `fixed` means without the bug; executors of `spark` search. Raises UserError for an unknown rule.
     """
     from kcontrol.lab.lab import Lab
 

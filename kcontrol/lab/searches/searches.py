@@ -41,8 +41,8 @@ class SearchOutcome:
     outcome.states     how many different states the search has reached
     outcome.ended_by   what ended it: a violation, a bound of the budget, or that no state is left
     outcome.budget     the bounds: steps and faults of a run, states, seconds
-    outcome.engine     text: "quick engine", which applies the stored outcome of a handler that it
-                       has run in an equal state, or "plain engine", why, and whether on Spark
+    outcome.engine     text: "quick engine", which runs a handler once for all equal states, or
+                       "plain engine", which runs every handler, with the reason for it
     outcome.left_out   text: the runs that the search has not looked at, such as longer runs
     outcome.seconds    how long it took
     """
@@ -195,9 +195,9 @@ def budget(given: Mapping[str, Any] | None) -> Budget:
 
 
 def _steps(result: SearchResult) -> Iterator[StripStep]:
-    """Yield a StripStep for each action of the run that a search has found; the run is played again in a new world.
+    """Yield a StripStep, one step in the picture of a run, for each action of the run that a search found.
 
-    The actions before the search began are performed first, without a StripStep.
+    Play the run in a new world, after the actions that preceded the search.
     """
     world = World(result.settings)
     for action in result.past:

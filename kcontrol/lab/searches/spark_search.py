@@ -28,9 +28,9 @@ AT_ONCE = 1_000
 
 
 def search_within(spark: SparkSession, world: World, budget: Budget, properties: tuple[Property, ...]) -> SearchResult:
-    """Search the runs from `world` for a violation of `properties`, with Spark's executors and within `budget`.
+    """Search the runs from `world`, within `budget`, on Spark's executors for a violation of `properties`, such as invariants.
 
-    Raises UserError if functions of `properties`, or those that the cluster runs, cannot be sent to an executor.
+    Raises UserError if a learner's function or a property cannot be sent to an executor.
     """
     start = replayed_search.Start(world.settings, tuple(world.done), budget, properties)
     try:
@@ -51,15 +51,15 @@ def search_within(spark: SparkSession, world: World, budget: Budget, properties:
 
 
 def _parts(nodes: list[FrontierState], number: int) -> list[list[FrontierState]]:
-    """Return the states as at most `number` lists of about equal length, each with successive states of `nodes`."""
+    """Divide the states `nodes` into at most `number` lists of about equal length, each with successive states."""
     length = -(-len(nodes) // number)
     return [nodes[first : first + length] for first in range(0, len(nodes), length)]
 
 
 def _checked(answer: replayed_search.Answer) -> Iterator[Successor]:
-    """Yield the states after one more action in `answer`, the answer of a Spark executor's search.
+    """Yield the successors in `answer`: the states after one more action, as a Spark executor has returned them.
 
-    Raises UserError if `answer` has the text of an error that a learner's function has raised.
+    Raises UserError if `answer` has a text, which is that of a UserError on the executor.
     """
     for successor in answer:
         if isinstance(successor, str):

@@ -33,10 +33,11 @@ def words(value: object, what: str, example: str) -> str:
 
 
 def string(value: object, what: str, example: str, longest: int = LARGEST_SHORT) -> str:
-    """Return the argument `value` if it is text of at most `longest` bytes of UTF-8; Kafka's protocol has 2 bytes for a length.
+    """Return the argument `value` if it is text of at most `longest` bytes in UTF-8.
 
     Raises UserError for any other value; its text has the argument's name `what` and a legal `example`.
     """
+    # Kafka's protocol has two bytes for the length of such a text.
     found = words(value, what, example)
     if (size := len(found.encode())) > longest:
         raise UserError(f"{what} must have at most {longest:,} bytes of UTF-8, not {size:,}: choose a shorter text.")

@@ -20,9 +20,9 @@ LeadersAssignor = Callable[[Partitions, Members, bool], Assigned]
 
 
 def leaders(function: Any) -> LeadersAssignor:
-    """Return the assignor for a group's leader: it calls the learner's `function(partitions, members)` and checks the assignment.
+    """Return a function that calls the learner's assignor `function(partitions, members)` and checks the returned assignment.
 
-    Raises UserError if `function` does not take two arguments.
+    The consumer that leads a group calls the function. Raises UserError if the assignor does not take two arguments.
     """
     try:
         inspect.signature(function).bind({}, {})
@@ -40,9 +40,9 @@ def leaders(function: Any) -> LeadersAssignor:
 
 
 def called(name: str, assignor: Assignor, *given: Any) -> Any:
-    """Return the result of calling a learner's assignor with the arguments `given`.
+    """Return the result of a learner's assignor, called with the arguments `given`.
 
-    If the assignor raises an error, raise UserError with the assignor's `name`.
+    Raises UserError, whose text has `name` and the original error, if the assignor raises an error.
     """
     try:
         return assignor(*given)
@@ -53,9 +53,9 @@ def called(name: str, assignor: Assignor, *given: Any) -> Any:
 def checked(
     name: str, answer: Any, members: Collection[str], partitions: Sequence[TopicPartition], may_withhold: bool
 ) -> Assigned:
-    """Return `answer`, the result of an assignor, as the TopicPartitions of each member.
+    """Return `answer`, the result of the assignor `name`, as a list of TopicPartitions for each of `members`.
 
-    Raises UserError for a wrong result; unless `may_withhold`, each of `partitions` needs a member.
+    Raises UserError for an illegal assignment; a partition without a member is legal only if `may_withhold` is True.
     """
     if not isinstance(answer, Mapping) or not all(isinstance(tps, list | tuple) for tps in answer.values()):
         raise UserError(f"The assignor {name!r} returned {arguments.shown(answer)}: return a list of partitions for each member.")

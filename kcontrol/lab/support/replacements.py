@@ -32,7 +32,7 @@ OLD_ARGUMENT = (
 
 
 class WrongAnswer(TypeError):
-    """The error if a learner's election function has returned neither an assigned broker nor None."""
+    """The error for a learner's election function that has returned neither a broker of the partition's assignment nor None."""
 
 
 class RuleFailed(Exception):
@@ -51,7 +51,7 @@ def refuse_old_argument(replace: object) -> None:
 def table(machine: str, release: str, changes: Changes = NO_CHANGES) -> TransitionTable:
     """Return the transition table of the state machine "partition", "replica" or "group" in a release.
 
-    The learner's functions in `changes` take the place of the table's own.
+    `changes` has the learner's functions that replace functions of the table.
     """
     try:
         (group_rules if machine == "group" else rules)(release)
@@ -111,9 +111,9 @@ def changes(release: str, rows: Any = None, strategies: Any = None) -> Changes:
 
 
 def _strategy(name: str, function: Any) -> Callable[..., Any]:
-    """Return the learner's `function` in a form that can be called in place of Kafka's rule `name`.
+    """Return a learner's `function`, wrapped so that kcontrol can call it in place of the rule `name`, such as "offline".
 
-    The errors of the function become RuleFailed. Raises UserError if `function` is not callable.
+    Raises UserError if `function` is not callable.
     """
     if name == OWN_ASSIGNOR:  # its errors are UserErrors, since no handler of a broker runs an assignor
         return own_assignor.leaders(_function("the assignor", function))
@@ -180,9 +180,9 @@ def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _as_rule(function: Callable[..., Any]) -> Callable[[ElectionInput], Elected | None]:
-    """Return a function that takes an ElectionInput and calls the learner's function with `(assignment, isr, live)`.
+    """Return an election rule, a function of an ElectionInput, that calls the learner's `function(assignment, isr, live)`.
 
-    A learner's function with one parameter is called with the ElectionInput. The result is checked.
+    If `function` has one parameter, it gets the ElectionInput. The rule raises WrongAnswer for an illegal result.
     """
     # A function with one parameter returns Elected or None. A function of three parameters, or of `*given`, returns a leader's
     # id, or None for no leader.
@@ -196,7 +196,7 @@ def _as_rule(function: Callable[..., Any]) -> Callable[[ElectionInput], Elected 
 
 
 def _assigned(c: ElectionInput, answer: Any) -> Elected | None:
-    """Return `answer`, the result of an election with the input `c`, whose leader is a broker of the assignment; or None.
+    """Return `answer`, the result of an election, if it is None or an Elected with a leader from the assignment in `c`.
 
     Raises WrongAnswer for any other value.
     """

@@ -93,10 +93,9 @@ DURATION = re.compile(r"([0-9]+) ?(ms|s)")
 
 
 def end_ms(world: World, until: object, alive: bool) -> int | None:
-    """Return the virtual time, in ms, after the duration `until`, such as "12 s", from now; None for any other `until`.
+    """Return the virtual time in ms when the duration `until` ends, such as "12 s"; None for another `until`.
 
-    Raises UserError for `alive` (consumers act by themselves) without simulated consumers, and for a duration without `alive` or
-    above LARGEST_INT ms.
+    Raises UserError for `alive` without simulated consumers, and for a duration if `alive` is False.
     """
     said = DURATION.fullmatch(until) if isinstance(until, str) else None
     # Consumers that are alive send requests by themselves.

@@ -19,9 +19,9 @@ _COMPACT = "<style>.dataframe.kc-compact :is(td, th) { padding: 0.4em 0.25em; fo
 
 
 def breakable(html: str, *, numbers: bool = False) -> str:
-    """Return a table in HTML with `<wbr>`, a place for a line break, inside the long names of its cells, such as after "_".
+    """Return a table in HTML with `<wbr>`, a place for a line break, inside long names, such as after "_".
 
-    If `numbers` is True, a number of 9 or 10 digits has a place for a line break after its fifth digit.
+    With `numbers`, a number of 9 or 10 digits may break after its fifth digit.
     """
     html = _CELL.sub(lambda cell: cell[1] + _BYTES.sub(_in_pieces, _BREAK.sub("<wbr>", cell[2])), html)
     return _CELL.sub(lambda cell: cell[1] + _NUMBER.sub("<wbr>", cell[2]), html) if numbers else html
@@ -32,7 +32,7 @@ def _in_pieces(found: re.Match[str]) -> str:
 
 
 class Frame(pd.DataFrame):
-    """A table whose long texts are not shortened."""
+    """A DataFrame that a notebook shows with its long texts in full."""
 
     @property
     def _constructor(self) -> Callable[..., Frame]:
@@ -48,7 +48,7 @@ class Frame(pd.DataFrame):
 
 
 class Wide(Frame):
-    """A table with left-aligned texts that shows every row."""
+    """A DataFrame that a notebook shows with all rows, with long texts in full, and with texts aligned left."""
 
     @property
     def _constructor(self) -> Callable[..., Wide]:

@@ -22,7 +22,10 @@ REBALANCES, PER_CONSUMER = 100, 10
 
 
 class UnrestWatch:
-    """The rebalances of a run that has no end of its own, and the virtual time at which the run gives up."""
+    """A check for runs in which consumers act by themselves: it ends the run if a group does not stop rebalancing.
+
+    `watch` is called with the journal records of each step.
+    """
 
     def __init__(self, world: World) -> None:
         self._world, self._begun_ms = world, world.now_ms
@@ -33,7 +36,8 @@ class UnrestWatch:
     def watch(self, step: Sequence[Record]) -> None:
         """Count the rebalances that begin in the journal records of a step.
 
-        Raises UserError, which names the groups that do not come to rest, after too many rebalances or too long a time.
+        Raises UserError for a group with more than 100 rebalances, plus 10 per consumer, and after three times the longest
+        timeout.
         """
         begun = [r.fields["group_id"] for r in step if r.kind == "group" and r.fields["to"] == "PreparingRebalance"]
         self._rebalances.update(begun)
@@ -53,12 +57,12 @@ class UnrestWatch:
 
 
 def watch(world: World, *, has_end: bool) -> UnrestWatch | None:
-    """Return the watch of a run of consumers that live by themselves; None for a run that `has_end` by itself."""
+    """Return an UnrestWatch for a run in which consumers act by themselves; None if the run `has_end`, such as after 12 s."""
     return None if has_end else UnrestWatch(world)
 
 
 def _longest_ms(world: World) -> int:
-    """Return the longest time of a consumer or a coordinator after which a group may change, in ms."""
+    """Return the longest timeout, in ms, after which a coordinator or consumer can change a group, as the session timeout."""
     settings = [consumer_config(world.settings, name) for name in world.consumers]
     coordinators = config(world.settings)
     of_consumers = [time for each in settings for time in (each.rebalance_timeout_ms, int(each[SESSION_MS]))]

@@ -17,9 +17,9 @@ LENGTH_BYTES = 8
 
 
 def main() -> None:
-    """Read a pickled job and its tasks, one per run, from standard input; write "ready" and each outcome as JSON lines.
+    """Read a pickled (job, tasks) from standard input, play each task (one run of the job), and write its outcome.
 
-    The job has the settings that all runs share.
+    Each outcome is a line of JSON on standard output, after the line "ready".
     """
     with os.fdopen(os.dup(1), "w", encoding="ascii") as out:
         silent = os.open(os.devnull, os.O_RDWR)
@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def _end_with_parent(orders: BinaryIO) -> None:
-    """Wait until the parent process closes the pipe `orders`, then end this process."""
+    """Wait until the parent process closes the pipe `orders`, the standard input of this process, then end this process."""
     orders.read()
     os._exit(1)
 

@@ -28,15 +28,21 @@ class Event(NamedTuple):
 
 
 class Scenario(NamedTuple):
-    """A scenario of a sweep: a sentence about its events, the names of its consumers, and a function that draws random events."""
+    """A scenario of a sweep, such as "rolling restart": its events, and the consumers of its group."""
 
+    # The events in words, such as "each broker is stopped and started once, at random distances".
     sentence: str
+    # The names of the consumers.
     consumers: tuple[str, ...]
+    # A function that yields the events of one run, at random times.
     events: Callable[[random.Random], Iterator[Event]]
 
 
 def rolling_restart(chance: random.Random) -> Iterator[Event]:
-    """Yield a controlled shutdown and a start of each broker; a broker may be stopped before the preceding broker is back."""
+    """Yield a controlled shutdown and a later start of each broker, at random times from `chance`.
+
+    A broker may be stopped before the preceding broker is started again.
+    """
     at_ms = chance.randint(5_000, 10_000)
     for broker in BROKERS:
         yield Event(at_ms, ("term", broker))

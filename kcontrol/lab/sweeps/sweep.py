@@ -197,9 +197,9 @@ def cores() -> int:
 
 
 def _attempted(job: Job, seconds: float, tasks: Sequence[Task]) -> list[Outcome | str]:
-    """Return the outcomes of `tasks`, each a run of the sweep; this function runs on a Spark executor.
+    """Play the runs `tasks` of the sweep `job` on a Spark executor, and return their outcomes.
 
-    A run that takes longer than `seconds` fails. After a UserError the list has nothing but the error's text.
+    A run fails after `seconds`. After a UserError, return a list with only the error's text.
     """
     try:
         return list(processes.outcomes(job, [tasks], seconds))

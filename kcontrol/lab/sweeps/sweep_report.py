@@ -40,7 +40,7 @@ class Asked(NamedTuple):
     replication: str
     unclean: str
     session: str
-    # The number of runs of each combination of the three.
+    # The number of runs of each combination of `replication`, `unclean` and `session`.
     runs: int
     seed: int
     release: str
@@ -48,9 +48,10 @@ class Asked(NamedTuple):
 
 
 def run(asked: Asked, out: Path | None, master: str | None, say: Say) -> bool:
-    """Play the sweep `asked`, print its table by `say`, write its tables to `out`; return whether no run has failed.
+    """Play the sweep `asked`, print its table by `say`, and return whether every run succeeded.
 
-    Without `master`, Spark's address, child processes play the runs. Raises UserError for illegal arguments.
+    `out` is a folder for the tables; `master` is Spark's address, None for child processes. Raises UserError for illegal
+    arguments.
     """
     cells = sweep.cells(*(_values(name, getattr(asked, name)) for name in SETTINGS))
     job = Job(asked.scenario, asked.release, asked.seed, assignor=asked.assignor)
@@ -100,10 +101,11 @@ def _progress(say: Say, begin_s: float) -> sweep.Report:
 
 
 def _claimed(out: Path) -> contextlib.AbstractContextManager[None]:
-    """Mark the folder `out`, created if missing, as a folder for the tables of a sweep, unless the `with` block raises.
+    """Return a context manager that prepares the folder `out`, created if missing, for a sweep's tables.
 
-    Raises UserError if `out` has files of another kind, or if pyarrow is not installed.
+    Raises UserError if `out` has other files, or if pyarrow is not installed.
     """
+    # If the `with` block raises before `out` has a table, what was created is removed.
     if importlib.util.find_spec("pyarrow") is None:
         raise UserError("--out writes Parquet files with pyarrow, which is not installed: run ./run lab without --light.")
     return pipeline.claimed(out, list(sweep.TABLES), FORMAT)

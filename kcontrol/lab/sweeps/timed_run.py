@@ -153,9 +153,9 @@ def _started(job: Job, cell: Cell, seed: int, consumers: tuple[str, ...]) -> Wor
 
 
 def _measured(records: list[Record], begin_ms: int, end_ms: int) -> tuple[int, int | None, int, int | None, int]:
-    """Return the measures of a run as in Outcome: from `offline` to `moved`.
+    """Return the fields `offline` to `moved` of Outcome, measured from `begin_ms` on; `moved` is that of the whole run.
 
-    They count from `begin_ms` on, but for `moved`; an offline window or a rebalance without an end lasts until `end_ms`.
+    An offline window or a rebalance without an end lasts until `end_ms`.
     """
     entries = entries_of(records)
 
@@ -207,9 +207,9 @@ class TimedRun:
                 yield record.fields["broker"]
 
     def _outside(self, action: Action) -> Action | None:
-        """Return the action that performs a scenario's event, None if it is impossible, as the kill of a dead broker.
+        """Return the World's action for a scenario's event; None if it is impossible, as a dead broker's kill.
 
-        The event that sends a record becomes a `produce` at a broker that leads in its own view.
+        The event ("send", partition, acks) becomes a `produce` at a broker that leads by its own memory.
         """
         options = self._produced(*action[1:]) if action[0] == PRODUCE else [action]
         return next((option for option in options if actions.ACTIONS[option[0]].possible(self._world, *option[1:])), None)
@@ -237,7 +237,10 @@ class TimedRun:
         return consumer_life.next_action(self._world, max(min(due_ms, next_ms), self._world.now_ms + 1))
 
     def _due_ms(self, action: Action) -> int:
-        """Return the virtual time in ms of a routine action: the end of a dead broker's session or a timer's time, else 0."""
+        """Return the virtual time in ms from which a routine action may happen.
+
+        It is that of a timer, or of the session's end for a dead broker; for other actions it is 0.
+        """
         if action[0] == "expire":
             return self._session_end_ms(self._world.orphaned_sessions[action[1]][0].client)
         if action[0] == "fire":

@@ -42,7 +42,7 @@ class CandidateTable:
 
 
 def candidates(state: folded_state.State, partition: str, rules: Rules, unclean: bool) -> CandidateTable:
-    """Return the replicas of a partition, each with a verdict such as "leads", "dead" or, for the next leader, "next".
+    """Return the replicas of a partition, each with a verdict, such as "leads", "dead", or "next" for the next leader.
 
     `rules` are the release's, `unclean` the brokers' unclean.leader.election.enable. Raises UserError for an unknown partition.
 
@@ -97,9 +97,9 @@ def _topic_setting(state: folded_state.State, topic: str, default: bool) -> bool
 
 
 def elections() -> pd.DataFrame:
-    """Return one row per kind of election: its occasion, the replica that leads, and the order of candidates.
+    """Return one row per kind of election, such as "offline": its occasion, the elected replica, and the receivers of requests.
 
-    Another column has the receivers of requests.
+    `order` says whether candidates have the order of the ISR or of the assignment.
     """
     return Wide(journal_tables.table((_row(name) for name in STRATEGIES), ELECTIONS, "election"))
 

@@ -28,7 +28,7 @@ RESULTS = {"outcome": "string", "step": "Int64", "action": "string", "what": "st
 
 
 def invariants(release: str) -> pd.DataFrame:
-    """Return one row per invariant, indexed by name: sentence, first release with the promise, time of the check, source.
+    """Return one row per invariant, indexed by name: sentence, first release that promises it, when it is checked, source.
 
     `promised` is whether `release` promises the invariant.
     """
@@ -41,9 +41,9 @@ def invariants(release: str) -> pd.DataFrame:
 
 
 def check_invariants(world: World, play: Callable[[], Iterator[World]], own: tuple[Own, ...]) -> pd.DataFrame:
-    """Return one row per invariant with its outcome and the first step that broke the invariant.
+    """Return one row per invariant with its outcome, such as "broken", and the first step that broke it.
 
-    `play` yields the replayed `world` after each step; functions in `own` return True or None for an unbroken invariant.
+    `play` yields a replayed world after each step; functions in `own` return True or None if unbroken.
     """
     # A function in `own` gets the world; None or True means that its invariant holds, any other result that the invariant is
     # broken. `_named` raises UserError for a function without a docstring, `_violations` for a function that raises.

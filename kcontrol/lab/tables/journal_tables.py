@@ -45,9 +45,9 @@ DIFFERENCES = {"where": "string", "what": "string", "before": "object", "after":
 
 
 def timed(types: Mapping[str, str], records: Sequence[Record]) -> dict[str, str]:
-    """Return the column types `types` with columns of times that fit the clock of the run.
+    """Return the column types `types`, in which each column of times, such as `at`, fits the run's clock.
 
-    Times are dates with a wall clock, and integers in columns `..._ms` in virtual time; a recording has no such columns.
+    A wall clock gives dates, virtual time an integer column `at_ms`, a recording no column.
     """
     measured = clock.of_run(records)
     if measured == "wall":
@@ -184,9 +184,9 @@ def controllers(records: Iterable[Record]) -> pd.DataFrame:
 
 
 def requests(records: Sequence[Record], state: State) -> pd.DataFrame:
-    """Return one row per request that a controller has queued for a broker, in the order of sending.
+    """Return one row per request that a controller has queued for a broker, in sending order.
 
-    `outcome` is the response's error code, else "waiting" or "dropped"; in a recording it is "handled".
+    `outcome` is the response's error code, "waiting" before the response, "dropped" if lost, or "handled" in a recording.
     """
     otherwise = "handled" if records[0].fields.get("world") == "recorded" else "dropped"
     answers = {r.fields["correlation_id"]: r.fields["body"] for r in map(Record.to_json, records) if r.kind == "respond"}

@@ -100,7 +100,7 @@ def refusals(record: Record) -> Iterator[str]:
 
 
 def unanswered(release: str, state: folded_state.State, targets: Mapping[str, list[int] | None]) -> Iterator[str]:
-    """Yield a sentence for each requested reassignment that waits for target brokers that are not alive.
+    """Yield a sentence for each requested reassignment that waits because some target brokers are not alive.
 
     `targets` maps partitions to target brokers, or to None for a cancellation.
 

@@ -33,9 +33,9 @@ def is_recorded(records: Sequence[Record]) -> bool:
 
 
 def scenario_of(given: Run | Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
-    """Return the scenario of `given`, and the name of a new run of this scenario.
+    """Return the scenario of `given`, and the name of a new run of this scenario, such as "our isr-order".
 
-    `given` is a run, or a mapping that is the scenario itself. Raises UserError for any other value.
+    `given` is a run, or the scenario itself as a mapping. Raises UserError for another value.
     """
     # A scenario has brokers and steps, or the requests of a consumer group.
     if isinstance(given, Mapping):
@@ -82,10 +82,9 @@ class RecordingDiff:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """One row per write, transition, request and differing znode: `theirs` in the recording, `ours` in the other run.
+        """One row per write, transition, request and differing znode: `theirs` in the (first) recording, `ours` in the other run.
 
-        `verdict` is "same", "differs", "free" (a difference that the comparison ignores) or "not compared" (the runs
-        diverged).
+        `verdict` is "same", "differs", "free" (a difference that does not count) or "not compared" (the runs diverged).
         """
         return journal_tables.table((row for number in range(self._steps) for row in self._rows(number)), COLUMNS)
 
@@ -153,11 +152,11 @@ def _json(value: Any) -> str:
 
 
 class Line(NamedTuple):
-    """A write, transition, request or znode of a recording as two texts: its key, such as a path, and its values."""
+    """A write, transition, request or znode of a recording as two texts, for a table of two runs."""
 
-    # For a transition of broker 1: "1: t-0", and the two states with the controller epoch. Of anything else `rest` is JSON or
-    # "".
+    # What is written, moved or sent, such as the path of a znode, or "1: t-0" for a transition at broker 1.
     about: str
+    # The values as JSON, or "" without values; for a transition the two states and the controller epoch.
     rest: str
 
 
@@ -189,9 +188,9 @@ def _clean(about: str, rest: str) -> Line:
 
 
 def _aligned(theirs: list[Line], ours: list[Line]) -> Iterator[tuple[Line | None, Line | None]]:
-    """Yield each line of `theirs` with an equal line of `ours`, else with a line of equal `about`, else with None.
+    """Yield each line of `theirs` with an equal line of `ours`, else with one of equal `about`, else with None.
 
-    At the end yield (None, line) for each other line of `ours`.
+    Then yield (None, line) for each line of `ours` that is in no pair.
     """
     left = list(ours)
     found: list[Line | None] = []

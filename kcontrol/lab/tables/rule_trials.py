@@ -32,11 +32,12 @@ Rule = Callable[..., Any] | None
 
 
 def trials(rules: Mapping[str, Rule], runs: int, seed: int) -> pd.DataFrame:
-    """Return one row per rule for the offline election: numbers of elections and outages in `runs` simulated clusters.
+    """Return one row per rule for the offline election: its elections and outages in `runs` clusters with random failures.
 
-    `rules` maps names to functions like `leader_election.offline`; None is Kafka's rule. Raises UserError if a rule raises.
+    In `rules` None is Kafka's rule; `seed` determines the failures. Raises UserError if a rule raises.
     """
-    # Every rule meets equal failures: eight kills and starts of brokers per cluster, drawn with `seed`.
+    # A rule is a function like `leader_election.offline`. Every rule meets equal failures: eight kills and starts of brokers per
+    # cluster, drawn with `seed`.
     series = [list(_failures(random.Random(f"{seed} {number}"))) for number in range(runs)]
     return journal_tables.table(
         ({"rule": name, **_trial_row(name, rule, series)} for name, rule in rules.items()), COLUMNS, "rule"

@@ -145,10 +145,9 @@ class Tables:
         return replicas.leadership_views(self._run.state, partition)
 
     def election_candidates(self, partition: str) -> elections.CandidateTable:
-        """Return the replicas of a partition, each with a verdict: whether it may become the next leader, or why not.
+        """Return the replicas of a partition, each with a verdict on whether it may become leader.
 
-        A verdict is such as "dead" or "next". The next leader has the verdict "next, unclean" if it is outside the ISR. Raises
-        UserError for an unknown partition.
+        A verdict is such as "dead", "next", or "next, unclean" outside the ISR. Raises UserError for an unknown partition.
         """
         return elections.candidates(self._run.state, partition, self._run._rules(), self._run._allows_unclean())
 
@@ -223,8 +222,7 @@ class Tables:
     def group_responses(self) -> pd.DataFrame:
         """Return one row per group or partition (`about`) in each response to an admin request about groups.
 
-        The requests are ListGroups, DescribeGroups, DeleteGroups and OffsetDelete. A row has `error` and `code`; for the first
-        two requests `response` describes the group in words.
+        `error` and `code` are the error's name and number; for ListGroups and DescribeGroups `response` describes the group.
         """
         return responses.responses(self._run.records)
 
@@ -255,7 +253,7 @@ class Tables:
     def requests(self) -> pd.DataFrame:
         """Return one row per request of a controller to a broker, in the order of sending.
 
-        `outcome` is the response's error code, else "waiting" or "dropped"; in a recording it is "handled".
+        `outcome` is the response's error code, "waiting" before the response, "dropped" if lost, or "handled" in a recording.
         """
         return journal_tables.requests(self._run.records, self._run.state)
 

@@ -259,9 +259,9 @@ partitions in the state OfflinePartition, because the known releases are 0.8.2, 
 
 
 def _counts(n: int, memory: Memory, design: Design) -> dict[str, int]:
-    """Return the value of each gauge of the controller, by name, from the memory of broker `n` in this design.
+    """Return the value of each gauge of the controller, by name, from the memory of broker `n`.
 
-    The mapping is empty if `n` is not the controller in its own memory.
+    `design` describes the release's controller. The mapping is empty if `n` is no controller in its own memory.
     """
     if not _is_controller(n, memory, design):
         return {}

@@ -93,9 +93,9 @@ def watched_events(rules: Rules) -> list[WatchedZNode]:
 
 
 def readable(pattern: str) -> str:
-    """Return the pattern of a watched path as a readable path, such as `/brokers/ids/<broker>`.
+    """Return the regular expression `pattern` of a watched path as a readable path, such as `/brokers/ids/<broker>`.
 
-    Only a named group at the end of the pattern is replaced. A pattern that begins with a group is the path of a state znode.
+    A named group at the end becomes `<name>`; a pattern that begins with a group is a state znode's.
     """
     head, group, rest = pattern.partition("(?P<")
     return (f"{head}<{rest.partition('>')[0].removesuffix('_id')}>" if head else STATE_ZNODE) if group else head
@@ -150,9 +150,9 @@ ORIGIN_TEXTS: Mapping[str, Callable[[Record], str]] = {
 
 
 def handled_events(records: Sequence[Record], broker: int | None = None) -> pd.DataFrame:
-    """Return one row per event in a controller's queue, with the event's result, such as "handled" or "waits".
+    """Return one row per event in a controller's queue, with its result, such as "handled", or "waits" if not yet begun.
 
-    With `broker`, return the events of this broker alone. Raises UserError for a recording of real brokers.
+    With `broker`, return its events alone. Raises UserError for a recording of real brokers.
     """
     if records[0].fields.get("world") == "recorded":
         raise UserError("A recording of real brokers has no events: play it with Lab.play(recording), and ask that lab.")
@@ -222,10 +222,9 @@ def _origin(record: Record, by_id: Mapping[RecordId, Record]) -> Record | None:
 
 
 def _mark_lost(record: Record, rows: Mapping[RecordId, dict[str, Any]]) -> None:
-    """Mark the events that never finish: "preempted" by a new session, or "ended with its broker".
+    """Set `result` of the events that the record `preempt` or `stop` ends: "preempted" or "ended with its broker".
 
-    `record` is the `preempt` or `stop` record. `rows` are rows of `handled_events` by the id of the `enqueue` record;
-    their column `result` is set.
+    `rows` has rows of the table `handled_events` by the id of the event's `enqueue` record.
     """
     broker = record.fields.get("broker", record.id.node)
     waiting = [row for row in rows.values() if row["broker"] == broker and row["result"] in (WAITS, UNDER_WAY)]

@@ -153,7 +153,7 @@ def _queue(zookeeper: ZooKeeper, contenders: int) -> _Count:
 def _counted(zookeeper: ZooKeeper, clients: Sequence[Client], run: Callable[[Client], int], watches: int) -> _Count:
     """Let `clients` compete to lead, end the leader's session, and count the notified clients and their new tries.
 
-    `run` lets a client try, and returns 1 for success. `watches` is copied into the result.
+    `run` lets a client try, and returns 1 if it leads. `watches` is copied into the result.
     """
     leader = next(client for client in [client for client in clients if run(client)])
     zookeeper.settle()

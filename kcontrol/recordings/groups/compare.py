@@ -24,10 +24,9 @@ FREE_ORDER = "the order of members differs, which Kafka leaves open (docs/omissi
 
 
 def differences(theirs: Step, ours: Step) -> Iterator[Difference]:
-    """Yield the differences between a recording (`theirs`) and a run in the form of a recording (`ours`).
+    """Yield the differences between a recording (`theirs`) and a run in a recording's format (`ours`): responses, then the log.
 
-    Responses come first, then the records of `__consumer_offsets`. After the first different request, stop or start nothing more
-    is compared.
+    After an entry with another request, stop or start nothing is compared.
     """
     names = member_names(theirs, ours)
     for one, other in zip(theirs["exchange"], ours["exchange"], strict=False):
@@ -44,9 +43,9 @@ def differences(theirs: Step, ours: Step) -> Iterator[Difference]:
 
 
 def member_names(theirs: Step, ours: Step) -> dict[str, str]:
-    """Return, for each member id that the run's coordinator (`ours`) assigned, the recording's id (`theirs`).
+    """Return a mapping from the member ids of a run (`ours`) to those of the recording (`theirs`).
 
-    Two ids belong together if the responses to the JoinGroup at one place of both exchanges have them.
+    Two ids belong together if both responses to one JoinGroup, of a member without an id, have them.
     """
     pairs = zip(theirs["exchange"], ours["exchange"], strict=False)
     joined = ((one, other) for one, other in pairs if one.get("api") == other.get("api") == "JoinGroup")
@@ -73,7 +72,7 @@ def renamed(value: Any, names: Mapping[str, str]) -> Any:
 def _answers(one: Step, other: Step, exchange: list[Step]) -> Iterator[Difference]:
     """Yield the differences between two responses to one request: `one` in the recording, `other` in a run.
 
-    `exchange` has all recorded requests: the recorded response must come after the request that caused the run's response.
+    `exchange` has all recorded requests: a recorded response before the request that caused the run's response differs too.
     """
     answer, found = one.get("answer"), other.get("answer")
     if answer is None or found is None:

@@ -77,9 +77,9 @@ def _is_request(record: Record) -> bool:
 
 
 def _release(records: list[Record], places: list[int], answer: Record) -> Step:
-    """Return the origin of `answer`: {"released_by": 3, "timers": 1} if recorded entry 3 led to it through one fired timer.
+    """Return what led to the response `answer`: {"released_by": 3, "timers": 1} for recorded entry 3 through one fired timer.
 
-    `places` has the indexes of the `scenario` records in `records`.
+    `places` has the indexes of the `scenario` records in `records`, one per recorded entry.
     """
     # There is one `scenario` record for each recorded entry that the run has repeated.
     chain = list(journal.why(records, answer.id))

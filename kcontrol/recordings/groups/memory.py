@@ -40,7 +40,7 @@ GONE = ("UNKNOWN_MEMBER_ID", "FENCED_INSTANCE_ID")
 
 
 class Memory:
-    """The memory of a recorded coordinator, inferred from requests, responses and log; each change adds a record to the journal.
+    """The state of a recorded coordinator, inferred from requests, responses and log; each change adds a record to the journal.
 
     `now_ms` is the next record's time; an argument `cause` is the causing record's id.
     """
@@ -63,9 +63,9 @@ class Memory:
     # ---------------------------------------------------------------- records
 
     def note(self, kind: str, cause: RecordId | None, *, inferred: str | None = RECORD, **fields: Any) -> RecordId:
-        """Append a broker's record of `kind`, such as "update", with `fields` to the journal; return its id.
+        """Append a record of `kind`, such as "update", with `fields` to the journal as the recorded broker's; return its id.
 
-        `inferred` says what the recording lacks: the record ("record"), only the record's time ("time"), or nothing (None).
+        `inferred` is "record" if the recording lacks it, "time" if it lacks the time, else None.
         """
         # "record": the recording lacks this record; "time": it lacks the time of this record; None: it has both.
         said = fields if inferred is None else fields | {"inferred": inferred}
@@ -90,9 +90,9 @@ class Memory:
             self._update("offsets", cause, remove=(self.group_id,))
 
     def move(self, target: GroupState, rule: str, cause: RecordId, *, leaves: bool = False) -> None:
-        """Move the group to the state `target`, and add a `group` record with the reason `rule` to the journal.
+        """Move the group to the state `target`, and add a `group` record; `rule` is the reason, such as "a member leaves".
 
-        With `leaves` the memory has no group afterwards.
+        If `leaves` is True, the group is then removed from the memory.
         """
         assert self.group is not None
         source = self.group.state
@@ -108,9 +108,10 @@ class Memory:
     # ---------------------------------------------------------------- the process
 
     def start(self, act: RecordId | None, *, inferred: str | None = None) -> None:
-        """Start the broker: load the records of the offsets topic that are in the journal so far.
+        """Start the broker, and load the journal's records of the offsets topic.
 
-        `act` is the `scenario` record of the start; for the first start, which no recording has, None with `inferred` "record".
+        `act` is the recorded start's `scenario` record. For the first start, which no recording has, `act` is None and
+        `inferred` is "record".
         """
         self.incarnation += 1
         said = {} if inferred is None else {"inferred": inferred}
@@ -149,9 +150,9 @@ class Memory:
         self.parked.clear()
 
     def receive(self, event: Any, cause: RecordId | None, thread: str, *, inferred: str | None = None) -> RecordId:
-        """Record that an event, such as a request, enters the queue of `thread`; return the `begin` record of its handler.
+        """Record that an event enters the queue of `thread` and its handler begins; return the `begin` record's id.
 
-        `cause` is the cause of the event; `inferred` is "record" if the recording lacks the event, else None.
+        `cause` is the event's cause; `inferred` is "record" if the recording lacks the event, else None.
         """
         timed = replace(event, timestamp_ms=self.now_ms) if hasattr(event, "timestamp_ms") else event
         record = self.note("enqueue", cause, inferred=inferred, thread=thread, event=timed, is_notification=False)
@@ -186,9 +187,9 @@ class Memory:
         self.move(PREPARING, rule, cause)
 
     def complete_by_timer(self, answers: list[Step]) -> None:
-        """Let the timer of the rebalance fire, which begins the next generation.
+        """Let the timer of the rebalance fire, which ends the join phase and begins the next generation.
 
-        `answers` are the recorded JoinGroups with their responses, which name the generation.
+        `answers` has the recorded JoinGroups whose responses have this generation.
         """
         timer = join_timer(self.group_id)
         event = e.JoinTimedOut(self.group_id, self.group.generation if self.group else 0)
@@ -198,7 +199,7 @@ class Memory:
     def complete_join(self, answers: list[Step], cause: RecordId) -> None:
         """Begin the next generation, with the members in the recorded JoinGroup response to the group leader.
 
-        `answers` are the recorded JoinGroups with their responses. `cause` is the journal record that causes these responses.
+        `answers` has the recorded JoinGroups with responses of this generation; `cause` is the record that ends the join phase.
         """
         group = self.group
         if group is None or group.state is not PREPARING:
@@ -255,7 +256,7 @@ class Memory:
             self.note("cancel_timer", cause, timer=session_timer(self.group_id, member_id))
 
     def expire_until(self, at_ms: int) -> None:
-        """Remove the members whose sessions end until `at_ms`, and append the tombstones of offsets that expire until then."""
+        """Remove the members whose sessions end by `at_ms`, and append the tombstones of the offsets that expire by `at_ms`."""
         while due := sorted((ends_ms, id) for id, (ends_ms, _) in self.sessions.items() if ends_ms <= at_ms):
             ends_ms, member_id = due[0]
             _, armed = self.sessions.pop(member_id)
@@ -273,10 +274,9 @@ class Memory:
         return own is not None and not set(errors(own)) & set(GONE)
 
     def _expire_offsets(self, at_ms: int) -> None:
-        """Append the tombstones of expired offsets that come next in the recorded log.
+        """Append the tombstones of expired offsets that are next in the recorded log, up to the time `at_ms`.
 
-        The time of a tombstone is the time of the coordinator's periodic check that found the offset expired. Stop at a check
-        after `at_ms`.
+        A tombstone has the time of the coordinator's periodic check that found the offset expired.
         """
         every_ms = self.recording["broker"].get("offsets.retention.check.interval.ms")
         while every_ms and self.appended < len(self.log):
@@ -297,10 +297,9 @@ class Memory:
     # ---------------------------------------------------------------- the log
 
     def append_group(self, written: Any, cause: RecordId, fits: Callable[[Step | None], bool]) -> RecordId | None:
-        """Append the recorded log up to its next group metadata record; return the id of the `offsets_append` record.
+        """Append the recorded log up to its next group metadata record; return the journal record's id.
 
-        `written` is its completion event. Append nothing and return None without such a record, or if `fits` returns
-        False for its value.
+        `written` is the completion event. Append nothing and return None without such a record, or if `fits(value)` is False.
         """
         # The value of a tombstone is None.
         places = range(self.appended, len(self.log))
@@ -327,7 +326,7 @@ class Memory:
         self.append_until(len(self.log))
 
     def append_until(self, end: int) -> None:
-        """Append to the journal the records before the index `end` of the recorded log; no request is known as their cause."""
+        """Append to the journal the records of the recorded log before index `end`, with no cause: their requests are unknown."""
         if self.appended < end:
             self.append(self.appended, end, None, None)
 

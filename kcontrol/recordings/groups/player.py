@@ -69,7 +69,7 @@ class GroupPlayer:
             self._note_id(step, before)
 
     def _note_id(self, step: Step, before: int) -> None:
-        """Store which member id of kcontrol's coordinator corresponds to the recorded member id of the JoinGroup `step`.
+        """Store which member id in this run corresponds to the recorded member id in the response to the JoinGroup `step`.
 
         `before` is the length of the journal before the request.
         """

@@ -193,9 +193,9 @@ BYTES = ("subscription", "assignment")  # the fields of a member that are hexade
 
 
 def record_bytes(entry: Mapping[str, Any]) -> tuple[bytes, bytes | None]:
-    """Return the key and the value of a recorded record of the offsets topic as bytes; the value of a tombstone is None.
+    """Return the key and the value of a recorded record of the offsets topic as bytes; None is a tombstone's value.
 
-    Raises ValueError for a version that does not exist, KeyError for a missing field.
+    Raises ValueError for an unknown version of key or value, KeyError for a missing field.
     """
     key, value = entry["key"], entry["value"]
     kind = key["kind"]

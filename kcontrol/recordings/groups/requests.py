@@ -21,7 +21,7 @@ UNEXPLAINED = "the recording does not say why"
 
 
 def handle(memory: Memory, step: Step, correlation_id: str, cause: RecordId) -> None:
-    """Change `memory`, the inferred state of the recorded coordinator, as the recorded request `step` and its response show it.
+    """Change `memory`, the inferred state of the recorded coordinator, by the recorded request `step` and its response.
 
     `correlation_id` names the request in the journal; `cause` is the record at which the request's handler begins.
     """
@@ -108,9 +108,9 @@ def _replace_id(memory: Memory, step: Step, old_id: str, member_id: str, cause: 
 
 
 def _join_current_generation(memory: Memory, step: Step, member_id: str, correlation_id: str, cause: RecordId) -> None:
-    """Let a member join the current generation by the recorded JoinGroup `step`.
+    """Let a member join the current generation by the recorded JoinGroup `step`, without a rebalance.
 
-    A static member that comes back gets the new `member_id`; the recorded group metadata record with this id is appended.
+    If a static member returns, replace its id by `member_id`, and append the recorded group metadata record with this id.
     """
     assert memory.group is not None
     old_id = memory.group.member_of(step["request"].get("instance"))

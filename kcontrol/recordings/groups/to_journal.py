@@ -54,27 +54,28 @@ def to_journal(recording: Step) -> list[Record]:
 
 
 class Moment(NamedTuple):
-    """One moment of a recording: its time, its kind ("request", "answer", "event" or "timer"), and an entry, `step`.
-
-    An entry is a recorded request with its response, or a stop or start of the broker.
-    """
+    """One moment of a recording at which `Replay.perform` adds records, such as the arrival of a request."""
 
     # In ms since the start of the recording.
     at_ms: int
-    # "request", "answer", "event" (a stop or start of the broker), or "timer": a generation begins by a timer, and `step` is
-    # the last JoinGroup with this generation in its response.
+    # "request" (its arrival), "answer" (its response), "event" (a stop or start of the broker) or "timer" (a timer begins a
+    # generation).
     kind: str
+    # The entry of the recording: a request with its response, or a stop or start. For a "timer" it is the last JoinGroup with the
+    # new generation in its response.
     step: Step
 
 
 def consumer_name(client: str) -> str:
-    """Return the name that a client of a recording has in a journal: "tool" for "-", else `client`."""
-    # "-" is the name of the recorder's own tool.
+    """Return the name of a recorded client in the journal: "tool" for the client "-" (the recorder's own tool), else `client`."""
     return "tool" if client == TOOL else client
 
 
 def consumers(recording: Step) -> dict[str, Consumer]:
-    """Return the consumers of a recording by name, as they are before any request: only group and group.instance.id."""
+    """Return a Consumer for each client of a recording, by name, in the state before the client's first request.
+
+    A Consumer here has only the group and the group.instance.id; administrators' requests make no Consumer.
+    """
     asked = [step for step in recording["exchange"] if "api" in step and not is_admin(step["api"])]
     instances = {step["client"]: step["request"].get("instance") for step in asked if step["api"] == JOINED}
     names = dict.fromkeys(step["client"] for step in asked)
@@ -84,8 +85,7 @@ def consumers(recording: Step) -> dict[str, Consumer]:
 class Replay:
     """Converts one recording of a group coordinator into a journal.
 
-    `perform` adds the records of one Moment, such as a request. `finish` adds the append of the last log records, which no
-    entry of the recording explains.
+    Call `perform` for each Moment that `moments` yields, and then `finish` once.
     """
 
     def __init__(self, recording: Step) -> None:
@@ -130,9 +130,9 @@ class Replay:
         PERFORM[moment.kind](self, moment.step)
 
     def finish(self) -> None:
-        """Add the remaining records of the recorded log to the journal, as one append without a known cause.
+        """Add the last records of the recorded `__consumer_offsets` log, which no recorded request explains, as one append.
 
-        No request, stop or start of the recording explains these records.
+        The cause of this append is unknown.
         """
         self.entry = 0
         self.memory.append_rest()
@@ -217,9 +217,9 @@ class Beginning(NamedTuple):
 
 
 def _beginnings(exchange: list[Step]) -> Iterator[tuple[int, Beginning]]:
-    """Yield (number, Beginning) for each generation of the recorded group.
+    """Yield (n, Beginning) for each generation of the recorded group.
 
-    The generation begins after the request with this number in `exchange`, the recorded requests.
+    A generation begins after the request with the number `n` in `exchange`, the recorded requests.
     """
     left = [step for step in exchange if step.get("api") == "LeaveGroup" and "NONE" in errors(step)]
     for answered in _answered_together(exchange):

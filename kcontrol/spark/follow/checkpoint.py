@@ -43,25 +43,24 @@ class Checkpoint(msgspec.Struct):
     next_id: int = 1
     # The log files that were found so far; a file that is gone stays in the list, unless another file has its content.
     files: list[Followed] = []
-    # The folder with the rows of a round -> file id -> a line number: rows from this line on have been read again by a later
-    # round, because the file's last record went on. None: all rows count.
+    # Folder with the rows of one round -> file id -> None, or a line number: the rows from this line on do not count, because the
+    # record at the end of the file had grown, and a later round has read it again.
     parts: dict[str, dict[str, int | None]] = {}
     # A description of the tables that were published last, "" before the first tables.
     published: str = ""
     # The numbers of files and lines in these tables: the fields of `log_tables.Written` but `refused`.
     counts: dict[str, int] = {}
-    # The result of `Redaction.mark`: the kinds of names and a text that depends on the key; None without --redact.
+    # The kinds of names that --redact replaces, and a text that changes with its key (`Redaction.mark`); None without --redact.
     redacted: dict[str, Any] | None = None
-    # With --redact: the kind of each name that was found, such as "topic", by the former name.
+    # With --redact: each name that was found in the logs -> its kind, such as "topic".
     names: dict[str, str] = {}
 
 
 @contextlib.contextmanager
 def opened(out: Path, paths: Sequence[Path], redaction: Redaction | None = None) -> Iterator[Checkpoint]:
-    """Yield the checkpoint of the folder `out`, a new one if there is none; no other process can open it meanwhile.
+    """Yield the checkpoint of the folder `out`, or a new one, and lock it for other processes.
 
-    Raises UserError if `out` holds other files, is in use, or has a checkpoint that is damaged, follows other paths or has
-    stable names of another `redaction`.
+    Raises UserError if `out` is in use or damaged, has other files, or was made with other arguments.
     """
     folder = out / log_tables.FOLLOW
     if not folder.is_dir():

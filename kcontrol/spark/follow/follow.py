@@ -52,9 +52,9 @@ class Following(NamedTuple):
     chosen: Chosen
     # Called with the name of each step.
     report: Report
-    # Whether the tables of runs, such as `leaderships`, are written too.
+    # Whether tables that are derived from the log records, such as `elections`, are written too.
     of_runs: bool = True
-    # The kinds of names that stable names replace, None without --redact.
+    # Which kinds of names, such as topics, are replaced in the tables; None without --redact.
     redact: Redaction | None = None
 
 
@@ -97,7 +97,7 @@ def _look(asked: Following, checkpoint: Checkpoint) -> list[NoLog]:
 
 
 def _read(asked: Following, checkpoint: Checkpoint) -> bool:
-    """Read up to 256 MiB (ROUND_BYTES) of the bytes that `checkpoint` has as unread; return whether unread bytes are left."""
+    """Read up to 256 MiB (ROUND_BYTES) of the unread bytes of the files in `checkpoint`; return whether unread bytes are left."""
     unread = [file for file in checkpoint.files if file.unread or not checkpoint.parts]
     if not unread:
         return False
@@ -151,9 +151,9 @@ def _add_part(asked: Following, checkpoint: Checkpoint, slices: Sequence[Slice])
 
 
 def _redacted(asked: Following, checkpoint: Checkpoint, redaction: Redaction, logs: Sequence[LogFile]) -> list[LogFile]:
-    """Return copies of the log files `logs` with the stable names of `redaction`, and store new names in the checkpoint.
+    """Return copies of the log files `logs` in which `redaction` has replaced names, such as a topic by "topic-bdfghjkmnp".
 
-    A new name is replaced in the rows that were written before too.
+    New names are stored in the checkpoint, and also replaced in earlier rounds' rows.
     """
     # Earlier rows may contain a new name, because it was not recognised as a name there.
     names = Names(redaction, checkpoint.names)
@@ -166,7 +166,10 @@ def _redacted(asked: Following, checkpoint: Checkpoint, redaction: Redaction, lo
 
 
 def _replace_late(asked: Following, checkpoint: Checkpoint, names: Names) -> None:
-    """Replace new names that earlier rows still have: write all parts (folders of rows) again as one part with stable names."""
+    """Replace the new names in `names` also in the rows of earlier rounds.
+
+    If a row has such a name, the rows of all rounds are written again, into one folder.
+    """
     rows = _all_rows(asked, checkpoint)
     word = sql.regexp_extract_all("raw", sql.lit(any_of(names.fresh)), 0)
     late = [row[0] for row in rows.select(sql.explode(word)).distinct().collect()]
@@ -222,7 +225,7 @@ def _write_part(asked: Following, checkpoint: Checkpoint, rows: DataFrame) -> st
 
 
 def _all_rows(asked: Following, checkpoint: Checkpoint) -> DataFrame:
-    """Return the rows of all parts of the checkpoint; of a row that several parts have, only the row of the latest part."""
+    """Return the rows of all rounds of reading; of a record that several rounds have read, only the row of the latest round."""
     return _rows(asked, checkpoint, {file.id: (file.id, ALL_LINES) for file in checkpoint.files})
 
 
@@ -236,12 +239,13 @@ def _merge(asked: Following, checkpoint: Checkpoint, rows: DataFrame) -> None:
 
 
 def _rows(asked: Following, checkpoint: Checkpoint, shown: dict[str, tuple[str, int]]) -> DataFrame:
-    """Return the log records and rejected lines of all rounds, each from its latest round.
+    """Return the log records and rejected lines of all rounds; of a record that several rounds read, only the latest.
 
-    `shown` maps a file's id to (name in the result, first line to leave out, as its record may grow).
+    `shown` maps a file's id to (name in the result, first line to leave out).
     """
     # The columns are those of `parsed`. Each round wrote the new lines of the files as one part. A later part repeats a file's
-    # last record: the rows of the earlier part are left out from there on. ALL_LINES leaves out no line.
+    # last record: the rows of the earlier part are left out from there on. `shown` leaves out a last record that may still grow;
+    # ALL_LINES leaves out no line.
     counts = [
         (part, id, shown[id][0], min(shown[id][1], ALL_LINES if until is None else until))
         for part, files in checkpoint.parts.items()

@@ -29,9 +29,9 @@ RECOVERING = "RECOVERING"
 
 
 class ElectionLines:
-    """The leaders and rules of elections whose transitions come with a later line.
+    """Stores what log lines say about an election before the line of the transition: leader, ISR and rule.
 
-    Each method that reads a line stores its values; no method adds a record.
+    The rule is the kind of election, such as "unclean". No method adds a journal record.
     """
 
     def __init__(self, memory: Memory) -> None:
@@ -41,7 +41,7 @@ class ElectionLines:
         self._recovering: set[str] = set()
 
     def selected(self, line: Line) -> None:
-        """Read a line about an election (up to 1.0), and store its leader, ISR and leader epoch."""
+        """Store the leader, ISR and leader epoch in a line about an election (up to 1.0), until the line of the transition."""
         if {"leader", "isr", "leader_epoch", "topic"} <= line.facts.keys():
             self._elected[line.partition] = {name: line.facts[name] for name in ("leader", "isr", "leader_epoch")}
             # An unclean election has logged its warning before this line.
@@ -49,26 +49,27 @@ class ElectionLines:
                 self._rules[line.partition] = CLEAN
 
     def ruled(self, line: Line) -> None:
-        """Read a line that shows the rule of its partition's next election."""
+        """Store the rule, such as "unclean", that a line shows for the next election of its partition."""
         self._rules[line.partition] = RULES[line.kind]
 
     def preferred(self, line: Line) -> None:
-        """Read the line with the partitions whose preferred replicas are to be elected."""
+        """Store the rule "preferred" for the next election of each partition in the line about preferred replica elections."""
         if line.facts.get("election_type") in (None, "PREFERRED"):
             self._rules |= dict.fromkeys(named_partitions(line), PREFERRED)
 
     def ended(self, line: Line) -> None:
-        """Read the line about the end of a preferred replica election, which may have had no transition."""
+        """Remove the stored rule of the partition in the line about the end of a preferred replica election."""
+        # The election may have had no transition, which would have removed the rule.
         self._rules.pop(line.partition, None)
 
     def selected_for(self, tp: str) -> Leadership | None:
-        """Return the leader, ISR and leader epoch of the partition's election, and forget them; None without a line."""
+        """Return and remove the leader, ISR and leader epoch that `selected` has stored for a partition; None without a line."""
         return self._elected.pop(tp, None)
 
     def rule(self, line: Line, source: str) -> str | None:
-        """Return the rule of the election that ends with this transition to OnlinePartition; None if no line shows the rule.
+        """Return the rule, such as "unclean", of the election that ends with `line`, a transition to OnlinePartition.
 
-        `source` is the state before the transition.
+        Return None if no line shows the rule. `source` is the state before the transition.
         """
         tp, leader, memory = line.partition, line.facts.get("leader", -1), self.memory
         shown, was_recovering = self._rules.pop(tp, None), tp in self._recovering

@@ -38,7 +38,7 @@ KINDS = {
 
 
 def write_tables(spark: SparkSession, records: Iterable[Record], folder: Path) -> list[str]:
-    """Write each table of runs, such as "elections", for these records as Parquet into `folder`; return the names of the tables.
+    """Write the tables of these journal records, such as "elections", as Parquet into `folder`; return the names of the tables.
 
     Only a part of the records is in memory at a time.
     """
@@ -73,7 +73,7 @@ def _write(spark: SparkSession, name: str, folder: Path, *, is_empty: bool) -> N
 
 
 def with_evidence(spark: SparkSession, name: str) -> DataFrame:
-    """Return the run table `name`, such as "elections", with two more columns: `line` and `inferred`.
+    """Return the table `name`, such as "elections", with two more columns, `line` and `inferred`.
 
     `line` is the row's log line, such as "server.log:12"; `inferred` names the row's values that no log line has.
     """

@@ -64,7 +64,7 @@ class Known:
 
 
 class GroupLines:
-    """The consumer groups of the coordinators, by the log lines of brokers so far.
+    """The consumer groups of the coordinators, as the log lines read so far show them.
 
     Each public method reads a log line about a group; most add a `group` record to the journal.
     """
@@ -183,9 +183,9 @@ class GroupLines:
             self._move(line, known, DEAD, why, [], group)
 
     def _reason(self, text: str | None, known: Known) -> tuple[str, bool]:
-        """Return (reason of a rebalance, whether a log line has it); update the members of `known` that the reason names.
+        """Return (reason of a rebalance, whether a log line has it); `text` is the reason in the line, or None.
 
-        `text` is the reason in the log line, None for a line without a reason.
+        Also add the joining member in `text` to `known`, and remove the leaving members.
         """
         for pattern, reason in REASONS:
             if text is None or (found := re.match(pattern, text)) is None:

@@ -51,12 +51,12 @@ class Records:
 
 
 class Memory:
-    """The state of a cluster after the log lines so far; methods change this state and write journal records.
+    """The state of a cluster after the log lines so far; methods change this state and add journal records.
 
-    `inferred` names a record's values that no log line has; "record" means all, None none.
+    Argument `cause` is the causing record; `inferred` names values without a log line, "record" means all.
     """
 
-    # The argument `cause` is the id of the record that caused the new record, None if no cause is known.
+    # `cause` is None if no cause is known, `inferred` is None if log lines have all values of the record.
     def __init__(self, records: Records) -> None:
         self.records, self.line = records, Line("", 0, 0, "", {}, None)
         self.alive: set[int] = set()
@@ -84,7 +84,7 @@ class Memory:
     def start(self, broker: int, inferred: str | None) -> RecordId:
         """Record the start of a broker's process, and return the record's id.
 
-        `inferred` is "record" if no log line shows the start, "time" if none has its time, else None.
+        `inferred` is "record" if no log line shows the start, "time" if only its time is inferred, else None.
         """
         self.incarnations[broker] = self.incarnations.get(broker, 0) + 1
         self.alive.add(broker)
@@ -106,7 +106,7 @@ class Memory:
     def register(self, broker: int, cause: RecordId | None, inferred: str | None) -> None:
         """Record the registration of a broker, without its host and port; do nothing if the broker is registered.
 
-        `inferred` is "record" if no log line shows the registration, else None.
+        `inferred` is "record" if no log line shows the registration, else None; `cause` is the causing record.
         """
         if broker_path(broker) not in self.versions:
             content = encode({"jmx_port": -1, "timestamp": "0", "host": "", "version": 1, "port": -1}).decode()
@@ -147,9 +147,9 @@ class Memory:
         return self._transaction(by, cause, inferred, ops)
 
     def delete(self, by: int | None, cause: RecordId | None, inferred: str | None, *paths: str) -> RecordId | None:
-        """Record a transaction of the broker `by` (None: a client) that deletes the existing `paths`; return its id.
+        """Record a transaction of the broker `by` (None: a client) that deletes existing `paths`; return its record's id.
 
-        Return None without such a path. `inferred` is "record" if no line shows the deletion, else None.
+        Return None if no path exists. `inferred` is "record" if the whole record is inferred, else None.
         """
         ops = [["delete", path, "", None, False] for path in paths if path in self.versions]
         for _, path, *_ in ops:
@@ -164,7 +164,7 @@ class Memory:
     def assign(self, assigned: dict[str, list[int]], inferred: str | None, changing: dict[str, Changing] | None = None) -> None:
         """Record new assignments, such as {"t-0": [1, 2]}, in topic znodes; `changing` has added and removed replicas.
 
-        `inferred` is "record" if no log line has the assignment, "target" if none has the target, else None.
+        `inferred`: "record" if the whole record is inferred, "target" if only the reassignment's final replicas are, else None.
         """
         # `changing` maps partitions to the replicas that a reassignment adds and removes; ([], []) ends the reassignment.
         changing = changing or {}
@@ -192,17 +192,18 @@ class Memory:
     ) -> None:
         """Record a write of `leadership` to a state znode without a transition, such as a smaller ISR by the leader `by`.
 
-        `inferred` names values without a log line, as "leader_epoch, controller_epoch", None for none.
+        `inferred` names values without a log line, as "leader_epoch, controller_epoch"; None means none.
         """
         self.leaderships[partition] = leadership
         path = state_path(TopicPartition.parse(partition))
         self.write(by, cause, inferred, (path, encode_state(LeaderAndIsr.from_json(leadership)).decode(), False))
 
     def forget_topic(self, topic: str, by: int | None, cause: RecordId | None, inferred: str | None, *more: str) -> None:
-        """Record the transaction that deletes a topic's znodes and the znodes `more` (its deletion request).
+        """Record the transaction of the broker `by` (None: a client) that deletes a topic's znodes and the paths `more`.
 
-        `by` is the broker, None for a client; `inferred` is "record" if no log line shows the deletion, else None.
+        `inferred` is "record" if the whole record is inferred, else None.
         """
+        # `more` has the znode of the deletion request.
         gone = [tp for tp in {*self.assigned, *self.leaderships} if tp.rpartition("-")[0] == topic]
         states = sorted(state_path(TopicPartition.parse(tp)) for tp in gone)
         self.delete(by, cause, inferred, *states, partitions_path(topic), topic_path(topic), *more)

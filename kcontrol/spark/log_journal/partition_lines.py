@@ -85,7 +85,10 @@ class PartitionLines:
         self._change(line, "partition", (source, target), leadership, write, inferred, rule=rule)
 
     def _lost_leader(self, line: Line) -> None:
-        """Record why a partition becomes OfflinePartition: its topic is being deleted, or its leader has ended."""
+        """Record the cause of a transition to OfflinePartition as inferred, unless a log line has shown the cause.
+
+        The cause is a request to delete the topic, or the end of the leader's process.
+        """
         tp = line.partition
         # The topic is being deleted if the partition becomes NonExistentPartition next.
         after = self.processes.ahead.next(self.processes.position, "move", tp)
@@ -113,11 +116,13 @@ class PartitionLines:
         self, line: Line, machine: str, move: tuple[str, str], leadership: Leadership | None, write: str | None,
         inferred: list[str], subject: str = "", rule: str | None = None,
     ) -> RecordId:  # fmt: skip
-        """Add the `change` record of the transition `move` (from, to) of `subject`, by default the line's; return its id.
+        """Add the `change` record of the transition `move` (from, to); return the record's id.
 
-        With `write`, "create" or "set", the transition writes `leadership`. `inferred` names values without a log line.
+        `subject` "" is that of `line`. With `write`, "create" or "set", the transition writes `leadership`. `inferred` names
+        values without a line.
         """
-        # A `move` is such as ("NewReplica", "OnlineReplica"); the write is that of the state znode, the rule that of an election.
+        # `machine` is "partition" or "replica", `move` such as ("NewReplica", "OnlineReplica"); the write is that of the state
+        # znode, and `rule` the kind of an election.
         memory, controller, epoch = self.memory, line.facts["controller"], line.facts["epoch"]
         subject = subject or line.subject
         written: dict[str, Any] = {}
@@ -137,9 +142,9 @@ class PartitionLines:
         return record
 
     def _mismatch(self, line: Line, machine: str, subject: str, move: tuple[str, str]) -> dict[str, str]:
-        """Return the field `mismatch` about a transition that is illegal or contradicts an earlier log line; else {}.
+        """Return {"mismatch": reason} for a transition that is illegal or contradicts an earlier log line, else {}.
 
-        `subject` is the partition or replica, and `move` is (state before, state after).
+        `machine` is "partition" or "replica", `subject` its name; `move` is (state before, state after).
         """
         former = self._states.get((line.facts["controller"], line.facts["epoch"], subject))
         source, target = move
@@ -169,9 +174,9 @@ class PartitionLines:
     # ---------------------------------------------------------------- leaderships
 
     def _leadership(self, line: Line, source: str, rule: str | None) -> tuple[Leadership, list[str]]:
-        """Return the leadership that a transition to OnlinePartition has written, and the names of inferred values.
+        """Return the leader, ISR and epochs that a transition to OnlinePartition has written, and the names of inferred values.
 
-        `source` is the state before the transition, `rule` the rule of the election.
+        `source` is the state before the transition, `rule` the kind of election, such as "unclean".
         """
         tp, facts, memory = line.partition, line.facts, self.memory
         former = memory.leaderships.get(tp)
@@ -200,7 +205,7 @@ class PartitionLines:
         return found | {"isr": isr if leader in isr else [leader], "leader_epoch": epoch}, ["isr", "leader_epoch", *kind]
 
     def _sent_next(self, tp: str) -> Leadership | None:
-        """Return the leadership in the next LeaderAndIsr line about a partition; None without such a line.
+        """Return the leader, ISR and epochs in the next LeaderAndIsr line about a partition; None without such a line.
 
         Return None also if a transition of the partition comes first in the same file.
         """
@@ -284,9 +289,9 @@ class PartitionLines:
             self.memory.write(None, cause, inferred, (delete_topic_path(topic), "", False))
 
     def _retire(self, line: Line, tp: str, replica: int) -> None:
-        """Note that `replica` of the partition `tp` has become NonExistentReplica.
+        """Store that `replica` of the partition `tp` has become NonExistentReplica.
 
-        Record the end of the topic's deletion, as inferred, if it is the topic's last replica and no later line reports this end.
+        If it is the topic's last replica and no later line reports the end of the topic's deletion, record this end as inferred.
         """
         topic = self._topic(tp)
         retired = self._retired[topic]

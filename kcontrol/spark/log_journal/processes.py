@@ -14,7 +14,7 @@ VALUE = {"context": "controller", "container": "value", "clear": False, "remove"
 
 
 class Processes:
-    """The processes and controllers of a cluster, by the lines of the brokers' logs so far.
+    """The processes and controllers of a cluster, as the log lines read so far show them.
 
     A method that reads a line adds the records that follow from it to the journal of `memory`.
     """
@@ -162,7 +162,10 @@ class Processes:
         )
 
     def _vacate(self, controller: int) -> None:
-        """Record why `/controller` has no owner: the former controller has resigned, or its process has ended."""
+        """Before the election of `controller`, record as inferred that the former controller has resigned or ended.
+
+        Do nothing if `/controller` has no owner.
+        """
         holder = self.memory.owners.get(CONTROLLER)
         if holder is None:
             return

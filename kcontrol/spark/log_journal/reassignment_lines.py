@@ -22,7 +22,7 @@ from kcontrol.spark.log_journal.processes import Processes
 
 
 class ReassignmentLines:
-    """The partitions that are being reassigned, by the lines of the brokers' logs so far.
+    """The partitions that are being reassigned, as the log lines read so far show them.
 
     Each public method reads one line, and adds the records that follow from it to the journal of `memory`.
     """
@@ -43,7 +43,7 @@ class ReassignmentLines:
             self._request(None, TIME)
 
     def updated(self, line: Line) -> None:
-        """Read the log line with a new assignment of a partition: the begin, a later step, or the end of a reassignment."""
+        """Record the new assignment in `line` as the begin, a later step or the end of the partition's reassignment."""
         tp, replicas = line.partition, line.facts.get("replicas") or line.facts.get("assignment") or []
         controller, former = line.facts["controller"], self.memory.assigned.get(tp)
         self.memory.ensure_running(controller)
@@ -106,9 +106,9 @@ class ReassignmentLines:
             self._request(controller, RECORD)
 
     def _request(self, by: int | None, inferred: str | None) -> None:
-        """Record that the broker `by`, None for a client, writes the running reassignments to ZooKeeper.
+        """Record that the broker `by` (None: a client) writes the running reassignments to `/admin/reassign_partitions`.
 
-        `inferred` is "record" if no log line shows the write, "time" if none has its time, else None.
+        `inferred` is "record" if no log line shows the write, "time" if only its time is inferred, else None.
         """
         self._read &= self._targets.keys()
         if not self._targets:

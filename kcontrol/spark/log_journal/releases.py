@@ -42,9 +42,9 @@ RELEASES = ("0.8.0", "0.8.1", "0.8.2", "0.9", "0.10.2", "0.11.0", "1.0", "1.1", 
 
 
 def release_of(versions: Iterable[str], found: Iterable[str]) -> str:
-    """Return the newest release of `versions` that kcontrol knows; else the first that logs all lines in `found`.
+    """Return the newest release in `versions` that kcontrol knows, else the first release that can print the wordings `found`.
 
-    `found` has regular expressions of the table WORDINGS. Return "2.8" if neither argument decides.
+    `found` are regular expressions of WORDINGS that match log lines. Return "2.8" without any.
     """
     if known := newest(versions):
         return known

@@ -62,24 +62,24 @@ class Sent(NamedTuple):
     api: str
     # The controller epoch.
     epoch: int
-    # The number of the batch of requests in lines up to 0.8.2, else None.
+    # The correlation id in log lines up to 0.8.2, which is that of a batch of requests; later lines have none.
     correlation: int | None
     # The journal record of the sending.
     id: RecordId
 
 
 class Group:
-    """A request of a controller, by the log lines read so far; a later line may be about another partition of the request."""
+    """A request of a controller, as the log lines read so far show it; a later line may be about another partition."""
 
     def __init__(self, about: tuple[object, ...], cause: RecordId | None, id: RecordId) -> None:
         self.about, self.cause, self.id = about, cause, id
         self.last_ms, self.partitions, self.is_closed = 0, set[str](), False
 
     def takes(self, line: Line, about: tuple[object, ...], cause: RecordId | None) -> bool:
-        """Return whether the log line `line` is about this request.
+        """Return whether `line` is about another partition, or the end, of this request.
 
-        `about` has the API, the epoch and the receivers of the request that the line states. `cause` is the controller's last
-        state transition, a record of the journal.
+        `about` is the line's (API, epoch, correlation id, receivers). A new `cause`, the controller's latest transition, begins a
+        new request.
         """
         if self.is_closed or about != self.about or line.at_ms - self.last_ms > BREAK_MS:
             return False
@@ -98,7 +98,7 @@ class Group:
 
 
 class Channel:
-    """The requests of a controller to one broker that wait for a response, and the last requests that a broker has handled."""
+    """The requests of a controller to one broker that wait for a response, and the last requests that the broker has handled."""
 
     def __init__(self, ends: tuple[int, int]) -> None:
         # How many processes of the sender and of the receiver have ended; the next end drops the requests in the channel.
@@ -123,9 +123,9 @@ class Channel:
         return None
 
     def has_answer(self, apis: Set[str], correlation: int | None, *, failed: bool) -> bool:
-        """Return whether a line of the receiver has shown the response that a line of the sender is about.
+        """Return whether a line of the receiver has already shown the response in a line of the sender.
 
-        The sender's line has the `correlation` id (None: none), possible `apis`, and an error if `failed`.
+        The sender's line has one of `apis`, a `correlation` id (or None), and an error if `failed`.
         """
         if len(apis) == 1 and correlation is not None:
             return (next(iter(apis)), correlation) in self.answered
@@ -141,7 +141,7 @@ class Channel:
 
 
 class RequestLines:
-    """The requests of the controllers of a cluster, by the lines of the brokers' logs so far.
+    """The requests of the controllers of a cluster, as the log lines read so far show them.
 
     Each public method reads one line, and adds the records that follow from it to the journal of `memory`.
     """
@@ -167,20 +167,20 @@ class RequestLines:
         group.add(line)
 
     def planned(self, line: Line) -> None:
-        """Read the line about StopReplica in controller.log (up to 2.5), and record a request of the controller with this log.
+        """Record a StopReplica request of the broker that wrote `line`, a line of controller.log (up to 2.5).
 
-        The line has no controller epoch: the request has that of the last election. Up to 2.2 Kafka sends a request per replica.
+        The line has no controller epoch: the request gets the epoch of the broker's last election.
         """
         controller, receiver = line.broker, line.facts["to_broker"]
         epoch = None if controller is None else self.processes.terms.get(controller)
-        # Kafka logs the line also for a broker that has ended, and then sends nothing.
+        # Up to 2.2 Kafka sends a request per replica. It logs the line also for a broker that has ended, and then sends nothing.
         if controller is not None and epoch is not None and not self._has_ended(receiver):
             self._send(STOP_REPLICA, controller, [receiver], epoch, None, "controller_epoch")
 
     def responded(self, line: Line) -> None:
-        """Read the controller's log line about a response, and record the response; also its request, if no line has shown this.
+        """Record the response in a log line of the controller; if no line has shown the request, record the request too.
 
-        Up to 2.5 StopReplica, and UpdateMetadata without a partition, have no line about the sending.
+        Up to 2.5 no line shows a StopReplica, or an UpdateMetadata without partitions.
         """
         facts, controller = line.facts, line.facts["controller"]
         node, correlation, epoch = NODE.search(facts["to_node"]), facts.get("correlation"), facts["epoch"]
@@ -227,9 +227,9 @@ class RequestLines:
             self._respond(controller, receiver, sent, correlation, error)
 
     def _channel(self, controller: int, receiver: int, epoch: int | None = None) -> Channel:
-        """Return the channel from `controller` to `receiver`; a new one if the process of one of them has ended.
+        """Return the Channel, the requests that wait for a response, from `controller` to `receiver`.
 
-        With `epoch`, the controller epoch of a request, also a new one if the controller has sent with another epoch.
+        A new Channel is made if either process has ended, or if `epoch`, the controller epoch of a request, has changed.
         """
         ends = self.memory.ends(controller), self.memory.ends(receiver)
         channel = self._channels.get((controller, receiver))

@@ -29,12 +29,15 @@ class Unlogged:
         self._shrinks = sort_key("1.1") <= sort_key(release) < sort_key("2.6")
 
     def named_source(self, line: Line, target: str) -> str | None:
-        """Return the state before a transition as its line has it; None if the line has no state, or a wrong one."""
+        """Return the state before the transition in `line`, None if the line lacks it.
+
+        In 0.8.0 return None for the target OnlinePartition too, as these lines have a wrong state.
+        """
         source: str | None = line.facts.get("from_state")
         return None if self._is_0_8_0 and target == ONLINE else source
 
     def first_state(self, line: Line, target: str) -> str:
-        """Return the state in which a new controller's state machine begins with the subject of `line`.
+        """Return the state that the partition or replica in `line` has at the start of a new controller's state machine.
 
         `target` is the state after the transition of the line.
         """
@@ -48,7 +51,10 @@ class Unlogged:
         return ONLINE if self.processes.was_live(controller, epoch, former["leader"]) else OFFLINE
 
     def smaller_isr(self, line: Line) -> Leadership | None:
-        """Return the leadership that a replica's transition to OfflineReplica has written; None if it wrote none."""
+        """Return the leader, ISR and epochs that a replica's transition to OfflineReplica has written; None if it wrote none.
+
+        None in releases whose log lines have the new ISR.
+        """
         tp, replica = line.partition, line.facts["replica"]
         former = self.memory.leaderships.get(tp)
         if not self._shrinks or former is None or replica not in former["isr"]:

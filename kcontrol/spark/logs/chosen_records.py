@@ -38,7 +38,7 @@ def _time(time: datetime) -> Column:
 
 
 def topics_of_record() -> Column:
-    """Return a column with the array of the topics that the facts of a log record name."""
+    """Return a column with the array of the topics that the facts, the values in the message, of a log record name."""
     return sql.concat(*_topics())
 
 

@@ -37,7 +37,7 @@ of numbers. One replacement costs less than a conversion of each value."""
 
 
 def encoded_facts(message: Column) -> Column:
-    """Return the kind of a log message and its values, such as the partition, as one text.
+    """Return the kind of a log message and its facts (named values, such as the partition), separated by control characters.
 
     The text is NULL for a message that matches no row of `patterns.tsv`.
     """
@@ -68,11 +68,11 @@ def kind_of(encoded: Column) -> Column:
 
 
 def converted(encoded: Column) -> Column:
-    """Return `encoded`, a text with the values of a log message, after the removal of the empty values.
+    """Return `encoded`, a text of `encoded_facts`, without facts that have no value, and with simple values as JSON.
 
-    Lists of integers, and texts without a character that JSON escapes, become JSON.
+    Simple values are lists of integers, and texts that JSON does not escape.
     """
-    # The other values keep their type: `json_facts` converts them one by one.
+    # All other values keep their type, and `json_facts` converts them one by one.
     for pattern, replacement in CONVERTED_TOGETHER:
         encoded = sql.regexp_replace(encoded, pattern, replacement)
     return encoded

@@ -49,7 +49,8 @@ class LogFile(NamedTuple):
     read: Path
     lines: int
     damaged: list[Damaged]
-    # The number of the folder in which records of two files of a broker can be copies (`group_of`); None: the file's own folder.
+    # Records of two files of a broker can be copies only if the files have equal numbers (`group_of`), or are in one folder if
+    # the number is None.
     group: int | None = None
 
 
@@ -90,7 +91,7 @@ def _below(folder: Path) -> Iterator[Path]:
 
 
 def _is_file(path: Path) -> bool:
-    """Return whether a path is a file, or may be a file because its folder is closed."""
+    """Return whether a path is a file; also True if permissions hide the answer, and False for a broken link."""
     try:
         return stat.S_ISREG(path.stat().st_mode)
     except PermissionError:
@@ -100,7 +101,10 @@ def _is_file(path: Path) -> bool:
 
 
 def group_of(file: Path, paths: Sequence[Path]) -> int | None:
-    """Return the number of the largest folder that has `file`, of the folders in `paths` and of files in `paths`, or None."""
+    """Return the index of the outermost folder that contains `file`, None without such a folder.
+
+    The folders are those in `paths`, and those of the files in `paths`, in sorted order.
+    """
     folders = sorted({path.resolve() if path.is_dir() else path.resolve().parent for path in paths})
     return next((number for number, folder in enumerate(folders) if file.is_relative_to(folder)), None)
 

@@ -55,11 +55,11 @@ class Layout(NamedTuple):
     start: str
     # Matches the whole record without its stack trace.
     whole: str
-    # The groups of `whole` for time, level, logger and message.
+    # The numbers of the groups of `whole` for time, level, logger and message.
     order: tuple[int, int, int, int]
     # The logger stands in parentheses after the message.
     logger_at_end: bool = False
-    # The logger has no package.
+    # The names of loggers are printed without their package.
     short_logger: bool = False
 
 
@@ -114,9 +114,9 @@ def from_docker(raw: Column) -> Column:
 
 
 def wrap_of(text: Column) -> Column:
-    """Return the name of the kind of text before the time of a log line, such as "compose" or "numbered", else NULL.
+    """Return the kind of text before the time of a log line, a key of WRAPS; NULL if the time comes first.
 
-    The names are the keys of WRAPS.
+    For example, "grep" is a file name that grep prints before each line.
     """
     every = "|".join(f"(?:{pattern})" for pattern in WRAPS.values())
     found = sql.when(text.rlike(f"^{DATED}") | ~text.rlike(f"^(?:{every}){DATED}"), None)
@@ -137,9 +137,9 @@ def unwrapped(text: Column, wrap: Column) -> Column:
 
 
 def unwrapped_record(raw: Column, wrap: Column) -> Column:
-    """Return all lines of a log record without the text that a wrapper puts before each line.
+    """Return all lines of a log record without the text before each line, such as that of docker compose.
 
-    `wrap` is the wrapper of the first line; if it is NULL, the record is unchanged.
+    `wrap` is the result of `wrap_of` for the first line; NULL leaves the record unchanged.
     """
     bare = sql.regexp_replace(unwrapped(raw, wrap), f"(?m){BEFORE_EACH}", "")
     return sql.when(wrap.isNull(), raw).otherwise(bare)
@@ -158,10 +158,9 @@ def layout_of(text: Column) -> Column:
 
 
 def message_lines(lines: Column, wrap: Column, layout: Column) -> Column:
-    """Return the text of a log record without its stack trace: normally the record's first line.
+    """Return the lines of a log record up to the end of its message, without stack trace, as one text.
 
-    `lines` has the lines of the record. For the first line, `wrap` names the text before its time (`wrap_of`), `layout` the order
-    of its fields (`layout_of`).
+    For the first of `lines`, `wrap` is the result of `wrap_of`, `layout` that of `layout_of`.
     """
     bare = sql.when(wrap.isNull(), lines).otherwise(sql.transform(lines, lambda line: sql.regexp_replace(line, BEFORE_EACH, "")))
     head = unwrapped(lines[0], wrap)

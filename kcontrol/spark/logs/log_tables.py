@@ -64,9 +64,9 @@ class Written(NamedTuple):
     files: int
     # The sum of the five numbers below.
     lines: int
-    # First lines of records with facts.
+    # First lines of records with facts, the named values in a message that matches `patterns.tsv`.
     facts: int
-    # First lines of records without facts.
+    # First lines of all other records.
     other: int
     # Lines that continue a record.
     continuations: int
@@ -80,10 +80,9 @@ def write_logs(
     spark: SparkSession, paths: Sequence[Path], out: Path, report: Report = lambda _: None, chosen: Chosen = ALL,
     *, of_runs: bool = False, redact: Redaction | None = None,
 ) -> Written:  # fmt: skip
-    """Write the tables of the broker logs in `paths` as Parquet into `out`.
+    """Write the tables of broker logs in `paths` as Parquet into `out`. Raises UserError without a log.
 
-    `chosen` limits time and topic, `of_runs` adds tables of runs, `redact` replaces names, `report` gets each step. Raises
-    UserError without a log.
+    `chosen` limits time and topic, `of_runs` adds tables like `elections`, `redact` replaces names, `report` receives step names.
     """
     # Earlier tables are replaced at the end.
     names = log_files(paths)
@@ -141,7 +140,7 @@ def write_tables(
 ) -> tuple[Written, Sequence[str]]:  # fmt: skip
     """Write `parsed_rows`, which `parsed` returns for `files`, as the tables `records` and `rejected` into `folder`.
 
-    With `of_runs` also write the tables of runs. Return the counts of lines, and the names of the tables of runs.
+    With `of_runs`, also write tables such as `elections`. Return the counts of lines, and the names of these tables.
     """
     # The files `refused` are no logs; `sizes` has their sizes in bytes, None for a file that is gone.
     rows = _with_local_time(parsed_rows)
@@ -167,7 +166,7 @@ def _of_runs(spark: SparkSession, folder: Path, report: Report) -> Sequence[str]
 
 
 def size_of(path: Path) -> int | None:
-    """Return the size of a file in bytes, None if the file is gone or its folder is closed."""
+    """Return the size of a file in bytes, None if the file is gone or permissions hide the size."""
     try:
         return path.stat().st_size
     except OSError:

@@ -25,8 +25,8 @@ class Place(NamedTuple):
 
     # "topic", or "client" for names of clients and groups.
     kind: str
-    # The form of the part: "names" (a list of names), "partitions", "assignment" or "states" (lists with partitions such as
-    # "t-0"), or another type in `patterns.tsv`, such as "text" (one name).
+    # How the part is written, a type in `patterns.tsv`: "names" is a list of names; "partitions", "assignment" and "states" are
+    # lists with partitions such as "t-0"; any other type, such as "text", is one name.
     type: str
     # The part is line[start:end].
     start: int
@@ -64,9 +64,9 @@ def places(line: str) -> list[Place] | None:
 
 @cache
 def _rows() -> tuple[tuple[str, re.Pattern[str], dict[int, tuple[str, str]]], ...]:
-    """Return each row of `patterns.tsv` as (text in every such message, regular expression, groups that take names).
+    """Return (text, regular expression, groups) for each row of `patterns.tsv`; a message of the row contains the text.
 
-    A group's number maps to the kind of its names, such as "topic", and its fact's type.
+    `groups` maps the number of a capture group to (`Place.kind`, `Place.type`) of the names there.
     """
     return tuple(
         (form.words, re.compile(form.pattern[1:-1] + LOGGER), dict(_groups(form.replacement)))
@@ -75,9 +75,9 @@ def _rows() -> tuple[tuple[str, re.Pattern[str], dict[int, tuple[str, str]]], ..
 
 
 def _groups(replacement: str) -> Iterator[tuple[int, tuple[str, str]]]:
-    """Yield (number, (kind, type)) for each group of a Form's regular expression that takes names.
+    """Yield (number, (kind, type)) for each capture group of a Form that matches names, such as (2, ("topic", "partitions")).
 
-    `kind` is "topic" or "client"; `type` is the type of the fact. `replacement` is a field of the Form.
+    `replacement` is the Form's field; `type` says how the names are written.
     """
     for fact in replacement.split(FACT)[1:]:
         name, _, value = fact.partition(NAME)

@@ -42,12 +42,12 @@ class Form(NamedTuple):
     releases: str
     # A text that each such message contains, or "".
     words: str
-    # The part at the start of the pattern, such as "{BRK}", if OPENINGS has this part, else "".
+    # The placeholder at the start of the row's pattern, such as "{BRK}", if it is a key of OPENINGS, else "".
     opening: str
     # The facts, values that the message states: name to type, such as "leader" to "int".
     facts: dict[str, str]
     pattern: str
-    # The kind and the facts in the form of `facts.encoded_facts`, with "$1", "$2" ... for the groups.
+    # What replaces a matching message: its kind and facts as in `facts.encoded_facts`, with "$1", "$2" ... for the groups.
     replacement: str
 
 
@@ -73,9 +73,9 @@ def forms() -> tuple[Form, ...]:
 
 
 def _form(head: tuple[str, str, str, str], types: dict[str, str], pattern: str) -> Form:
-    """Return a row of `patterns.tsv` as a Form: `head` has its first four columns, `pattern` its regular expression.
+    """Return a row of `patterns.tsv` as a Form: `head` has the Form's first four fields, `pattern` the regular expression.
 
-    `types` maps a fact (a value in the message) to its type, such as "leader" to "int".
+    `types` maps a fact (value in a message) to its type, such as "leader" to "int".
     """
     # The group of a list also takes the character before the list, such as ":" in "ISR:". So an empty list has the
     # value ":", and only a list that the message lacks has the value "".

@@ -73,11 +73,12 @@ def parsed(spark: SparkSession, files: Sequence[LogFile]) -> DataFrame:
 
 
 def _numbered(spark: SparkSession, files: Sequence[LogFile], names: DataFrame) -> DataFrame:
-    """Return one row per line of `files` that Spark reads: `n` is its number, `first` that of its record's first line.
+    """Return one row per line of `files`, without the damaged lines in `names`.
 
-    Columns: uri, n, raw (text), length, unclean, wrap, layout, reason (if rejected), first.
+    Columns: uri, n (number), raw (text), length, unclean, wrap, layout, reason (if rejected), first (number of the record's first
+    line).
     """
-    # `names` has the damaged lines of each file, which Spark does not read.
+    # `names` has the numbers of the damaged lines of each file.
     in_order = Window.partitionBy("uri").orderBy("block", "place")
     counted = _starts(spark, files).withColumn("n", sql.row_number().over(in_order).cast("bigint"))
     counted = counted.withColumn("end", sql.sum("length").over(in_order))

@@ -81,10 +81,11 @@ def words() -> frozenset[str]:
 
 
 def redacted(found: Sequence[LogFile | NoLog], paths: Sequence[Path], names: Names, copies: Path) -> list[LogFile | NoLog]:
-    """Return copies in the folder `copies` of the log files `found` in `paths`, with stable names, such as "topic-bdfghjkmnp".
+    """Copy the log files in `found` to the folder `copies`, with stable names, such as "topic-bdfghjkmnp", for true names.
 
-    A file that is no log is not copied; its path gets stable names too.
+    Return `found` with the copies; all paths, also those of other files, get stable names.
     """
+    # `paths` are the files and folders that the user has named.
     for file in found:
         if isinstance(file, LogFile):
             names.learn_file(file)
@@ -102,7 +103,7 @@ def root_of(paths: Sequence[Path]) -> Path:
 
 
 def shown(path: Path, root: Path, names: Names) -> Path:
-    """Return the path that the tables have for the log file `path`, such as "logs/server.log".
+    """Return the path, with stable names, that the tables have for the log file `path`, such as "logs/server.log".
 
     `root` is the folder that contains all log files.
     """
@@ -119,7 +120,7 @@ def file_without_names(file: NoLog, root: Path, names: Names) -> NoLog:
 
 
 def copied(file: LogFile, path: Path, names: Names, copy: Path) -> LogFile:
-    """Write the lines of a log file with stable names to the file `copy`; return it as a LogFile shown as `path`."""
+    """Write the lines of a log file to the file `copy`, with stable names; return this copy as a LogFile with the path `path`."""
     copy.parent.mkdir(parents=True, exist_ok=True)
     with copy.open("w", encoding="utf-8", errors="surrogateescape", newline="") as out:
         out.writelines(names.replaced(line) for line in lines_of(file.read))
@@ -152,16 +153,16 @@ def lines_of(path: Path) -> Iterator[str]:
 
 
 def any_of(names: Collection[str]) -> str:
-    """Return a regular expression, for Python and Java, that finds each of these names between characters that are in no name."""
+    """Return a regular expression, for Python and Java, that finds each of these names where no letter or digit is beside it."""
     joined = "|".join(re.escape(name) for name in sorted(names, key=lambda name: (-len(name), name)))
     return rf"(?<![A-Za-z0-9])(?:{joined})(?![A-Za-z0-9])" if names else r"(?!)"
 
 
 class Names:
-    """The names of topics, hosts and clients that were found, each with its stable name, such as "topic-bcdfghjkmn".
+    """The names of topics, hosts and clients that were found, and their replacements (stable names), such as "topic-bcdfghjkmn".
 
     Args:
-        redaction: the kinds of names, and the key of the stable names.
+        redaction: the kinds of names, and the key; a stable name depends on the name and this key alone.
         kept: names that were found before, with their kinds; these kinds stay.
         known_words: words of Kafka's messages, such as "state". They are replaced only where a message has a name.
     """
@@ -238,10 +239,9 @@ class Names:
         return True
 
     def of_file(self, path: str) -> str:
-        """Return a log file's relative path with a stable name, such as "folder-bcdfghjkmn", in place of each folder.
+        """Return a log file's relative path with stable names of its folders, such as "folder-bcdfghjkmn".
 
-        A file name that Kafka does not write is replaced too. Paths may contain names of hosts: without the kind "hosts"
-        they stay.
+        A file name that Kafka does not write is replaced too. If `redaction` does not replace hosts, return `path`.
         """
         if "host" not in self.redaction.kinds:
             return path

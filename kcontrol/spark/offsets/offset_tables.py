@@ -90,10 +90,9 @@ def write_offsets(
     spark: SparkSession, paths: Sequence[Path], out: Path, report: Report = lambda _: None, chosen: Chosen = ALL,
     redact: Redaction | None = None,
 ) -> Written:  # fmt: skip
-    """Write the tables of the `__consumer_offsets` segments in `paths` to `out` as Parquet.
+    """Write the tables of the `__consumer_offsets` segments in `paths` to `out` as Parquet. Raises UserError without segments.
 
-    `chosen` limits rows, `redact` replaces names, `report` gets each step. Raises UserError without segments, BytesLost for a
-    byte in no row.
+    `chosen` limits rows, `redact` replaces names, `report` is called with each step. Raises BytesLost if rows lack bytes.
     """
     # Former tables are replaced at the end.
     found = segments(paths)

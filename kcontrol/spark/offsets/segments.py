@@ -228,7 +228,7 @@ def _marker(row: Row, kind: int) -> Row:
 def _record(row: Row, key: bytes | None, value: bytes | None) -> Row:
     """Return `row`, one record of the offsets topic, with the kind and the fields of this key and value.
 
-    If the key or value cannot be read, return `row` with the reason alone.
+    If the key or value cannot be read, return `row` with only `reason` changed.
     """
     if key is None or len(key) < 2:
         return row._replace(reason=NO_KEY if key is None else NO_SHORT)

@@ -62,7 +62,10 @@ USER_TEXT = "metadata"
 
 @cache
 def journal_words() -> frozenset[str]:
-    """Return the words of journals that tables depend on; a topic or client can have such a word as its name."""
+    """Return words that journals and the SQL of tables have, such as "leader", and that are therefore not replaced everywhere.
+
+    A topic or client with such a name is replaced only at places for names.
+    """
     queries = [query.read_text() for query in (files("kcontrol.spark") / "sql").iterdir() if query.name.endswith(".sql")]
     fields = {name for names in FIELDS.values() for name in names} | set(FIELDS)
     short = {word for query in queries for name in SQL_FIELD.findall(query) for word in name.split("_")}
@@ -77,9 +80,9 @@ def names_of(redaction: Redaction) -> Names:
 
 
 def run_name(run: str, redaction: Redaction) -> str:
-    """Return the name of a run, `run`; if `redaction` replaces hosts, a stable name stands for each folder in it.
+    """Return the name of a run as the tables show it; `run` is its real name, such as "class/anna/run-1".
 
-    A stable name also stands for a file name that a lab has not made.
+    If `redaction` replaces hosts, each folder becomes a stable name, and so does a file name without the date that a lab writes.
     """
     if "host" not in redaction.kinds:
         return run
@@ -89,9 +92,9 @@ def run_name(run: str, redaction: Redaction) -> str:
 
 
 def redacted(journals: Sequence[JournalOfRun], redaction: Redaction, folder: Path) -> list[JournalOfRun]:
-    """Copy the journals into `folder`, with stable names of topics, hosts and clients, and return the copies.
+    """Copy the journals into `folder`, with stable names such as "topic-bdfghjkmnp" for the kinds of names in `redaction`.
 
-    A damaged line of a journal becomes an empty line of the copy.
+    Return the copies. A damaged line of a journal becomes an empty line of the copy.
     """
     names = names_of(redaction)
     for journal in journals:
@@ -196,13 +199,16 @@ def _json(text: str) -> dict[str, Any] | list[Any] | None:
 
 
 class _Copy:
-    """Makes copies of journal records, in which a stable name such as "topic-bdfghjkmnp" replaces each found name."""
+    """Makes copies of journal records, with a stable name such as "topic-bdfghjkmnp" in place of each name in `names`.
+
+    `names` has the topics, hosts and clients of all journals.
+    """
 
     def __init__(self, names: Names, replaced: Callable[[str], str]) -> None:
         self._names, self._replaced = names, replaced
 
     def fields(self, kind: str, fields: dict[str, Any]) -> dict[str, Any]:
-        """Return a copy of the fields of a record of this kind, in which stable names replace the found names."""
+        """Return a copy of the `fields` of a record; each topic, host or client that is to be replaced has its stable name."""
         copy: dict[str, Any] = self._value(fields, "")
         if kind == "consumer" and isinstance(fields.get("name"), str):
             return copy | {"name": self._names.of(fields["name"])}

@@ -33,7 +33,10 @@ KEY_FILE = "redaction-key"
 
 
 class Redaction(NamedTuple):
-    """The kinds of names that are replaced, such as ("topic", "host"), and the secret key of the stable names."""
+    """The kinds of names that `--redact` replaces by stable names, and the secret key that determines the stable names.
+
+    With the kinds ("topic", "host"), a topic can become "topic-bdfghjkmnp".
+    """
 
     kinds: tuple[str, ...]
     key: bytes
@@ -43,16 +46,16 @@ class Redaction(NamedTuple):
         return _letters(self.key, name)
 
     def stable(self, kind: str, name: str) -> str:
-        """Return the stable name of a name of this kind.
+        """Return the stable name of a name of this kind, such as "topic-bdfghjkmnp" for a topic.
 
-        Kafka's own names (OWN), and the names of a kind that is not replaced, are returned unchanged.
+        Kafka's own names, such as "__consumer_offsets", and names of a kind outside `kinds` are returned unchanged.
         """
         return name if kind not in self.kinds or not name or name in OWN else f"{kind}-{self.letters(name)}"
 
     def mark(self) -> dict[str, Any]:
-        """Return the kinds of names that are replaced, and a text that depends on the key but does not show it.
+        """Return a description of this redaction to store beside the tables: {"kinds": ["host", "topic"], "key": text}.
 
-        A later call compares both with its own.
+        The text depends on the secret key but does not show the key. `check_same` compares such descriptions.
         """
         return {"kinds": sorted(self.kinds), "key": self.letters("")}
 
@@ -122,9 +125,9 @@ def _make(path: Path) -> None:
 
 
 def check_same(held: dict[str, Any] | None, redaction: Redaction | None, out: Path) -> None:
-    """Raise UserError if the tables in `out` have stable names of other kinds, or of another key, than `redaction`.
+    """Raise UserError if the tables in `out` were written with another redaction than `redaction`: other kinds or another key.
 
-    `held` is the `mark()` of the redaction with which the tables were written, or None.
+    `held` is the `mark()` of the tables' redaction; None means that no name is replaced.
     """
     now = None if redaction is None else redaction.mark()
     if held == now:

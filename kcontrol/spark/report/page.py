@@ -46,9 +46,9 @@ EMPTY = "The tables have no row about this."
 
 
 def html_report(title: str, runs: Sequence[RunTimes], found: Sequence[Section], zone: str | None = None) -> str:
-    """Return the report about `runs`, with the sections `found`, as the text of a HTML page.
+    """Return the report as an HTML page: an overview and a timeline of `runs`, and the sections `found`.
 
-    `zone` describes the time zone of the broker logs, such as "in UTC"; None for a report about runs.
+    `zone` is the zone of the times in broker logs, such as "in UTC"; None for journals.
     """
     numbers = {run.name: number for number, run in enumerate(runs, 1)}
     parts = [_overview(runs, found, numbers), _timeline(runs, found), *(_section(one, numbers) for one in found)]
@@ -65,9 +65,9 @@ def html_report(title: str, runs: Sequence[RunTimes], found: Sequence[Section], 
 
 
 def _evidence(found: Sequence[Section], zone: str | None) -> str:
-    """Return sentences about the zone of the log's times, and the number of rows with inferred values in each section `found`.
+    """Return sentences about rows from broker logs: the zone of their times, and how many have inferred values, by section.
 
-    Return "" for a report on runs, whose `zone` is None.
+    Return "" for rows from journals, whose `zone` is None.
     """
     if zone is None:
         return ""
@@ -79,10 +79,9 @@ def _evidence(found: Sequence[Section], zone: str | None) -> str:
 
 
 def write_report(path: Path, title: str, runs: Sequence[RunTimes], found: Sequence[Section], zone: str | None = None) -> None:
-    """Write a report about `runs` with the sections `found` as an HTML page to `path`, in place of an earlier report.
+    """Write the report, which `html_report` makes of the other arguments, to `path`, in place of an earlier report.
 
-    `zone` describes the times of broker logs. Raises UserError if `path` has a file that is no report, or if the page cannot be
-    written.
+    Raises UserError if `path` has a file that is no report, or if the page cannot be written.
     """
     try:
         if path.exists() and (not path.is_file() or GENERATOR not in path.read_text(encoding="utf-8", errors="replace")[:2000]):
@@ -120,9 +119,9 @@ def _head(words: str, id: str = "", css: str = "") -> str:
 
 
 def _overview(runs: Sequence[RunTimes], found: Sequence[Section], numbers: Mapping[str, int]) -> str:
-    """Return the page's first table as HTML: for each run its length and its number of rows in each section, then totals.
+    """Return the page's first table as HTML: for each run its length and its rows in each section, then totals.
 
-    `numbers` maps a run's name to its number in link ids, from 1.
+    `numbers` maps a run's name to the number in element ids: 2 in "offline-r2".
     """
     counts = {section.id: section.by_run() for section in found}
     rows = []
@@ -186,9 +185,9 @@ def _bar(run: RunTimes, row: Row, look: str, y: int, height: int, words: str) ->
 
 
 def _place(run: RunTimes, at_ms: int | None, n: int | None) -> float:
-    """Return the position of the time `at_ms` on the time axis of a run, from 0 (begin) to 100 (end, also for None).
+    """Return the position of a time on a run's time axis, from 0 (begin) to 100 (end, also for None).
 
-    A run without times has the record number `n` in place of the time.
+    The time is `at_ms`, or in a run without times the record number `n`.
     """
     if run.begin_ms is not None and at_ms is not None:
         return 100 * (at_ms - run.begin_ms) / max(1, run.length)
@@ -212,7 +211,7 @@ def _section(section: Section, numbers: Mapping[str, int]) -> str:
 def _counts(section: Section, numbers: Mapping[str, int]) -> str:
     """Return a section's table of counts in HTML: a row per run, a column per key, such as a reason, and totals.
 
-    `numbers` maps a run's name to its number in link ids, from 1.
+    `numbers` maps a run's name to the number in element ids: 2 in "offline-r2".
     """
     counts, keys = section.counts(), section.keys
     named = [_head(key, f"{section.id}-k{place}", "number") for place, key in enumerate(keys)]
@@ -246,9 +245,9 @@ def _durations(section: Section) -> str:
 
 
 def _rows(section: Section, numbers: Mapping[str, int]) -> str:
-    """Return the section's rows in HTML, one table per run and key; the key is, for example, the reason of a rebalance.
+    """Return the section's rows in HTML, one table per run and key, such as the reason of a rebalance.
 
-    `numbers` maps a run's name to its number in link ids, from 1.
+    `numbers` maps a run's name to the number in element ids: 2 in "offline-r2".
     """
     # The numbers in the table of counts (`_counts`) are links to these tables.
     places = {key: place for place, key in enumerate(section.keys)}

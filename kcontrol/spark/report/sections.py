@@ -30,8 +30,8 @@ class Section(NamedTuple):
     key: str
     # The columns that the report shows of each row.
     columns: Sequence[str]
-    # Each row has its key as text in the field `key`, and its index in this order in `place`.
-    # The rows are sorted by run, key, and `n`, the number of the journal record with which the row's event begins.
+    # Sorted by run, key, and `n`, the number of the journal record with which the row's event begins. In each row, the field
+    # `key` has the key as text, and the field `place` the row's index in this list.
     rows: list[Row]
 
     @property
@@ -111,9 +111,9 @@ def sections(tables: Tables) -> list[Section]:
 
 
 def _ordered(rows: Sequence[Row], key_of: Callable[[Row], object], clock_of: clock.Clock) -> list[Row]:
-    """Return the rows of a section, sorted by run, key and `n`, with four more fields.
+    """Return the rows of a section, sorted by run, key and `n` (record number), with four more fields.
 
-    `key` is the text of the key that `key_of` returns, `from` the begin, `for` the length, and `place` the position from 0.
+    `key` is `key_of(row)` as text, `from` the begin by `clock_of`, `for` the length, `place` the index.
     """
     # A key that is None becomes "unknown".
     shown = [row | {"key": _words(key_of(row)), "from": _begin(row, clock_of), "for": _length(row)} for row in rows]
@@ -139,9 +139,9 @@ def _length(row: Row) -> str:
 
 
 def _moves(leaderships: Sequence[Row]) -> Iterator[Row]:
-    """Yield each row of the table `leaderships` whose leader differs from the partition's last leader before it.
+    """Yield each row of the table `leaderships` that changes the leader of a partition, with the former leader as `led_before`.
 
-    The row gets this leader as `led_before`. Rows without a leader (-1) are skipped.
+    The first leader of a partition, and rows without a leader (-1), are no change.
     """
     led: dict[tuple[str, str], int] = {}
     for row in leaderships:

@@ -95,7 +95,7 @@ class KazooZooKeeper:
             self._drop(session)
 
     def settle(self) -> None:
-        """Wait, without sleeping, until every open session sees all writes so far and can take the watch events of these writes.
+        """Wait until every open session sees all writes so far, and can take the watch events of these writes.
 
         An expired session is skipped; its next call raises SessionExpired.
         """
@@ -184,7 +184,7 @@ class KazooZooKeeper:
         return dict(sorted(found.items()))
 
     def _hold_root(self) -> bool:
-        """Create the ephemeral znode `/.kcontrol/in-use`; return False if ZooKeeper refuses the create."""
+        """Create the ephemeral znode `/.kcontrol/in-use`, which reserves the chroot for this client; return False if refused."""
         return self._own_session.write([(Op("create", IN_USE, ephemeral=True),)])[0].error is None
 
     def _make_chroot(self) -> None:

@@ -185,7 +185,7 @@ class MemoryKazooClient:
                 listener(state)
 
     def expire(self) -> None:
-        """End the session in ZooKeeper, as a passed timeout does; the client finds this out in `reconnect`."""
+        """End the session in ZooKeeper, as a passed timeout does; the client receives the expiry in `reconnect`."""
         self._zookeeper.end(self._session)
 
     def reconnect(self) -> None:

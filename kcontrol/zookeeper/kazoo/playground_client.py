@@ -102,7 +102,7 @@ class KazooPlaygroundClient:
 
 
 class MemoryPlaygroundClient:
-    """A client of the ZooKeeper in this process, with the commands of KazooPlaygroundClient."""
+    """A client of the ZooKeeper in this process, with the methods of KazooPlaygroundClient."""
 
     def __init__(self, zookeeper: Any) -> None:
         from kcontrol.zookeeper.kazoo.memory_client import MemoryKazooClient

@@ -43,7 +43,7 @@ class Reader(Protocol):
 
 
 class Address(NamedTuple):
-    """The address of a ZooKeeper: `hosts` as given, and the chroot, "/" for the root itself, None without a chroot."""
+    """The address of a ZooKeeper: `hosts` as given, and the chroot: "/" for `host:port/`, None for `host:port`."""
 
     hosts: str
     chroot: str | None
@@ -63,9 +63,9 @@ def parse_address(text: str) -> Address:
 
 
 class _Root(NamedTuple):
-    """The root that an address names: the servers, and its path, `/kcontrol-<seed>` if the address has no chroot.
+    """The root below which a lab writes: its servers and its path, by default `/kcontrol-<seed>` with the lab's seed.
 
-    `free` is a path that does not exist yet, which error texts propose as another root.
+    `free` is a path that does not exist yet, which error texts propose.
     """
 
     hosts: str
@@ -80,7 +80,7 @@ class _Root(NamedTuple):
 def open_zookeeper(address: str, seed: int) -> KazooZooKeeper:
     """Connect a lab to a running ZooKeeper; the lab writes only below the chroot in `address`, by default `/kcontrol-<seed>`.
 
-    Raises UserError if ZooKeeper does not respond or refuses, or the root is not free.
+    Raises UserError if ZooKeeper does not respond or refuses, or the chroot is in use or has other data.
     """
     hosts, chroot = parse_address(address)
     with KazooZooKeeper(hosts) as ensemble:
@@ -96,16 +96,20 @@ def open_zookeeper(address: str, seed: int) -> KazooZooKeeper:
 
 
 def mark_server(hosts: str, seed: int) -> None:
-    """Create the znode `/.kcontrol` with `seed` at the top of a ZooKeeper server that a lab has started."""
+    """Create kcontrol's marker, the znode `/.kcontrol`, at the top of a ZooKeeper server that a lab has started.
+
+    The data of the marker name `seed`, the lab's seed.
+    """
     # A lab that finds a Kafka cluster on this server then says in its error text that another lab uses the server.
     with KazooZooKeeper(hosts) as ensemble:
         ensemble.connect().write([(Op("create", MARKER, _marker(seed, SERVER)),)])
 
 
 def make_empty(ensemble: KazooZooKeeper, seed: int) -> None:
-    """Delete the znodes of an earlier run below a root with kcontrol's marker; error texts propose `/kcontrol-<seed>` instead.
+    """Delete the znodes that an earlier run has left below the chroot of `ensemble`.
 
-    Raises UserError if another client has created or changed a znode there or still uses the root.
+    Raises UserError if another client has created or changed a znode there or still uses the chroot; the error proposes
+    `/kcontrol-<seed>`.
     """
     znodes = ensemble.tree()
     foreign = [path for path, is_ours in zip(znodes, ensemble.are_ours(list(znodes)), strict=True) if not is_ours]
@@ -156,9 +160,9 @@ def _free_chroot(client: Reader, seed: int) -> str:
 
 
 def _claim(client: KazooSession, root: _Root, seed: int) -> str:
-    """Return the root's owner, a random name in the marker `/.kcontrol`; create a missing marker with `seed`.
+    """Return the owner of a root: the random name in the root's marker, the znode `/.kcontrol`; create a missing marker.
 
-    Raises UserError for a root that kcontrol may not use, such as `/`.
+    A new marker also has `seed`. Raises UserError for a forbidden root, such as `/`.
     """
     hosts, path, _ = root
     if path == "/" or path == OF_THE_SERVER or path.startswith(f"{OF_THE_SERVER}/"):

@@ -57,7 +57,7 @@ class KazooSession:
         session_id: the server's number for the session.
         has_ended: True once the client knows that the session has ended.
         ephemerals: the paths of ephemeral znodes that this client has created, even if they have been deleted since.
-        knows_its_ephemerals: False after a lost response to a write of an ephemeral znode.
+        knows_its_ephemerals: False after a lost response to a write of an ephemeral znode; `ephemerals` may then lack its path.
 
     Raises:
         UserError: no session was granted within `patience_s`.
@@ -160,7 +160,7 @@ class KazooSession:
         return self._send(Exists(self._chroot or "/", None))
 
     def mark_after(self, reply: Reply) -> threading.Event:
-        """Wait for a reply; return an event that is set once kazoo's thread has delivered every earlier watch event."""
+        """Wait for a response; return an event that is set once `events` has every watch event before the response."""
         self._wait(reply)
         mark = threading.Event()
         self._handler.dispatch_callback(Callback("mark", mark.set, ()))
@@ -181,12 +181,12 @@ class KazooSession:
         return error_name(outcome) if isinstance(outcome, Exception) else None
 
     def end(self) -> int:
-        """Open this session again on a connection of our own, close the session there, and return the zxid of its end.
+        """End this session at once, on a new connection without kazoo, and return the zxid of the session's end.
 
-        kazoo's own connection stops first. Raises SessionExpired if the session had ended before, ConnectionLoss if no
-        server responds.
+        Raises SessionExpired if the session had ended before, ConnectionLoss if no server responds.
         """
         self.has_ended = True
+        # kazoo's own connection stops first.
         self._kazoo._stopped.set()
         try:
             zxid = close_session(self._kazoo.hosts, self._patience_s, self.session_id, self._password)

@@ -20,7 +20,7 @@ class Reply(AsyncResult):  # type: ignore[misc] # kazoo has no types
     """The response to one request, with the zxid of its header: kazoo stores the zxid just before `set`, on the same thread.
 
     Args:
-        handler: kazoo's threads.
+        handler: the object that runs kazoo's threads.
         kazoo: the client that sends the request.
         on_response: called on kazoo's connection thread with the response, before any later event or response.
     """
@@ -74,7 +74,7 @@ def close_session(
 ) -> int | None:
     """End the session `session_id`: open it, with its password, on a new connection and close it.
 
-    The id 0 opens and closes a new session.
+    With the id 0 a new session is opened and closed, to test whether a ZooKeeper responds.
 
     Returns:
         The zxid of the session's end, or None if the server does not know the session.

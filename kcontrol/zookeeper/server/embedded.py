@@ -83,10 +83,9 @@ def is_serving(port: int) -> bool:
 
 
 class EmbeddedZooKeeper:
-    """A ZooKeeper 3.9 server of our own. As a context manager it serves inside the block and then deletes its files.
+    """A ZooKeeper 3.9 server on this machine; as a context manager it serves inside the block.
 
-    Its data and its log (`log`) are in a folder of its own, which is deleted at the end. If this process ends in any way,
-    SIGKILL included, the server is ended and its folder deleted.
+    When the block or this process ends, even by SIGKILL, the server is ended, and its folder with data and log is deleted.
 
     Args:
         port: the loopback port; by default a free port.
@@ -97,6 +96,7 @@ class EmbeddedZooKeeper:
         port: the loopback port on which the server listens.
         hosts: the connection string, `127.0.0.1:port`.
         pid: the server's process id.
+        log: the path of the server's log, which exists after `start`.
 
     Raises:
         ZooKeeperProblem: the jars are missing, the port is in use, or the server did not start.

@@ -97,15 +97,16 @@ class GuardedProcess:
 
 
 def end_group(child: "subprocess.Popen[bytes]", grace_s: float) -> None:
-    """End the process group of the child, and wait for the end of the child.
+    """End the process group of the child: send SIGTERM, then SIGKILL, and wait for the end of the child.
 
-    Send SIGTERM, and SIGKILL when the child has ended or after `grace_s` seconds; with 0 send SIGKILL at once.
+    SIGKILL is sent when the child has ended, or after `grace_s` seconds; with 0 no SIGTERM is sent.
     """
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if grace_s > 0:
             os.killpg(child.pid, signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(grace_s)
+        # Other processes of the group may still run.
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()
 
