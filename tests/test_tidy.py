@@ -36,7 +36,7 @@ ROOM_LINES = {
     "lab": 1_811,  # wrong runs, pictures, commits and arguments, and unknown commands of a namespace, are one sentence
     "lab/exercises": 1_248,  # a compared election has one input; a slow or busy machine gives an answer more time
     "lab/groups": 1_207,  # records of the offsets topic without a key; its number of partitions; a timer that no run fires
-    "lab/history": 737,  # kinds of elections by rule
+    "lab/history": 748,  # kinds of elections by rule; disturbances of rebalances
     "lab/pictures": 216,
     "lab/searches": 205,  # runs that the bound on states or seconds leaves out
     "lab/support": 666,  # a group that does not come to rest; bounds of durations, texts and partitions; leaders of a wrong rule
@@ -45,11 +45,11 @@ ROOM_LINES = {
     "recordings": 1_636,
     "recordings/groups": 1_003,
     "search": 1_325,  # the depth that a search has searched whole
-    "spark": 979,  # refused topics, times and masters; folders that a refused call has created; journals of a class
-    "spark/follow": 459,  # stable names in each round
+    "spark": 988,  # refused topics, times and masters; folders that a refused call has created; journals of a class; topics that no line can name
+    "spark/follow": 472,  # stable names in each round; refused calls; unnamed topics
     "spark/log_journal": 1_445,  # lines about elections, and what each release leaves out
-    "spark/logs": 1_046,  # copies in other folders, closed folders, JSON of Docker; words of lists; unknown topics
-    "spark/offsets": 374,  # stable names, the errors of codecs
+    "spark/logs": 1_047,  # copies in other folders, closed folders, JSON of Docker; words of lists; topics of records
+    "spark/offsets": 370,  # stable names
     "spark/redaction": 261,  # stable names in journals
     "spark/report": 374,
     "views": 3_518,  # lines about the ISRs of leaders, elections and shutdowns; deadlines since the last record

@@ -293,8 +293,13 @@ def check_topic(topic: str, found: Iterable[str], none: str) -> None:
     """
     names = sorted(found)
     if topic not in names:
-        remedy = f"the topics found are {listed(names, 9)}" if names else "no topic was found, so leave out --topic"
+        remedy = topics_found(names) if names else "no topic was found, so leave out --topic"
         raise UserError(f"{none} names the topic of --topic: {remedy}.")
+
+
+def topics_found(names: Sequence[str]) -> str:
+    """Return words that list the topics `names`, such as "the topics found are orders and payments"."""
+    return f"the topics found are {listed(names, 9)}" if names else "no topic was found"
 
 
 def of_topic(table: DataFrame, topic: str | None) -> DataFrame:

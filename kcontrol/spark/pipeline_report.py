@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from kcontrol.cluster import topic_tool
 from kcontrol.core.errors import UserError
 from kcontrol.spark import pipeline
 from kcontrol.spark.cluster import check_master
@@ -33,6 +34,7 @@ Say = Callable[[str], None]
 
 TIMES = "such as 2026-01-31 or 2026-01-31T09:30"
 MEASURED_COUNT = 100_000
+FIRST_RELEASE = "0.8.0"
 
 
 def per_second(count: int, seconds: float, what: str) -> str:
@@ -153,6 +155,12 @@ def follow_logs(
     """
     # Wrong arguments raise UserError. After Ctrl-C the result is True. `master` is Spark's address, None for a local Spark.
     _check(master)
+    # A later line may name the topic for the first time, so only a name that no topic can have is refused.
+    if chosen.topic is not None:
+        try:
+            topic_tool.check_name(chosen.topic, (), FIRST_RELEASE)
+        except topic_tool.TopicRefused as problem:
+            raise UserError(f"--topic {chosen.topic!r} is no topic: {problem}.") from None
     begin, last = time.monotonic(), "No table was written."
     try:
         with opened(out, paths, redact) as checkpoint:
@@ -166,7 +174,7 @@ def follow_logs(
                     say(last)
             finally:
                 stop_spark()
-        return not written.refused and written.facts + written.other > 0
+        return not written.refused and written.facts + written.other + written.left_out > 0
     except KeyboardInterrupt:
         say(f"Ctrl-C ended the command. {last}")
         return True

@@ -294,3 +294,59 @@ def test_a_path_without_a_log_leaves_no_folder(tmp_path: Path) -> None:
     """A path that does not exist is one sentence, before a folder is made."""
     assert "There is no file or folder" in refused(tmp_path / "no", "--out", tmp_path / "out", "--follow")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("topic", ["", "..", "no such topic!", "t" * 256])
+def test_a_name_that_no_topic_can_have_is_refused(log: Path, tmp_path: Path, topic: str) -> None:
+    """--follow refuses a topic that Kafka does not permit, and creates no folder."""
+    found = refused(log, "--out", tmp_path / "deep" / "out", "--follow", "--topic", topic)
+    assert found.startswith(f"--topic {topic!r} is no topic: a topic") and found.count("\n") == 0
+    assert not (tmp_path / "deep").exists()
+
+
+def end_with_an_error(out: Path, log: Path, *, published: str) -> None:
+    """Open the checkpoint of a folder, save it with these published tables, and raise an error."""
+    with checkpoint.opened(out, [log.parent]) as state:
+        state.published = published
+        checkpoint.save(out, state)
+        raise UserError("There is no room.")
+
+
+@pytest.mark.parametrize("kept", [(), (pipeline.MARK,)])
+def test_a_refused_call_leaves_no_folder(log: Path, tmp_path: Path, kept: tuple[str, ...]) -> None:
+    """After a refusal before the first tables the folders are as before the call, without `_follow`."""
+    out = tmp_path / "deep" / "out"
+    if kept:
+        pipeline.claim(out, log_tables.ALL_TABLES, log_tables.FORMAT)
+    with pytest.raises(UserError, match="no room"):
+        end_with_an_error(out, log, published="")
+    assert [path.name for path in out.iterdir()] == list(kept) if kept else not (tmp_path / "deep").exists()
+
+
+def test_an_error_after_the_first_tables_leaves_the_checkpoint(log: Path, tmp_path: Path) -> None:
+    """A call that has published tables keeps its checkpoint, even if it ends with an error."""
+    out = tmp_path / "out"
+    with pytest.raises(UserError, match="no room"):
+        end_with_an_error(out, log, published="tables")
+    assert (out / log_tables.FOLLOW / checkpoint.STATE).exists()
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_topic_that_no_line_names_yet_is_followed(spark: Any, tmp_path: Path) -> None:
+    """Until a line names the topic, a step says so, with the topics found; then the table has the record of the topic."""
+    log = tmp_path / "logs" / "state-change.log"
+    log.parent.mkdir()
+    line = (
+        "[2020-01-01 00:00:00,00%d] TRACE [Controller id=1 epoch=1] Changed partition %s-0 from OfflinePartition to "
+        "OnlinePartition with state LeaderAndIsr(leader=1, leaderEpoch=1, isr=List(1), zkVersion=2) (state.change.logger)\n"
+    )
+    log.write_text(line % (1, "orders"))
+    steps = list[str]()
+    given = asked(spark, log.parent, tmp_path / "out", steps.append)._replace(chosen=pipeline.Chosen(topic="payments"))
+    first = followed(given)
+    with log.open("a") as file:
+        file.write(line % (2, "payments"))
+    second = followed(given)
+    assert [step for step in steps if "topic" in step] == ["no line names the topic payments yet; the topics found are orders"]
+    assert [(written.facts, written.left_out) for written in first + second] == [(0, 1), (1, 1)]

@@ -78,6 +78,27 @@ def test_spark_and_pandas_have_equal_tables(in_both: dict[str, tuple[Rows, Rows]
     assert list(differences(name, theirs, ours, list(TABLES[name].columns))) == []
 
 
+@pytest.mark.spark
+def test_rebalances_of_a_session_window_are_one_disturbance(spark: Any, tmp_path: Path) -> None:
+    """Begins that are 5 s apart have one `disturbance_begin_ms`, in Spark and in pandas; a begin 1 ms later has another."""
+    begins = {0: 0, 200: 5_000, 700: 10_001, 1000: 15_001}  # the times in the recording, and the times in this test
+    recorded = Lab.open("0.9.0.1/group/leader-leaves").records
+    latest = [max(time for time in begins if time <= record.at_ms) for record in recorded]
+    records = [r._replace(at_ms=r.at_ms - before + begins[before]) for r, before in zip(recorded, latest, strict=True)]
+    journal_file.write(records, tmp_path / "run.jsonl")
+    ours = rows_of_pandas(table(records, "run", "rebalances"))
+    assert [(row["begin_ms"], row["disturbance_begin_ms"]) for row in ours] == [
+        (0, 0),
+        (5_000, 0),
+        (10_001, 10_001),
+        (15_001, 10_001),
+    ]
+    journal_lines(spark, journals_of([tmp_path])[0]).createOrReplaceTempView("lines")
+    for made in spark_views.TABLES:
+        spark.sql(spark_views.table_sql(made)).createOrReplaceTempView(made)
+    assert list(differences("rebalances", rows_of_spark(spark, "rebalances"), ours, list(TABLES["rebalances"].columns))) == []
+
+
 WRONG = {
     "a changed cell": lambda rows: [rows[0] | {"leader": 9}, *rows[1:]],
     "a missing row": lambda rows: rows[1:],

@@ -9,6 +9,7 @@ from typing import Any
 from kcontrol.lab.history.entries import Entries, Entry, Row, interval
 
 PREPARING, COMPLETING = "PreparingRebalance", "CompletingRebalance"
+DISTURBANCE_GAP_MS = 5_000
 COORDINATOR_ENDED = "the coordinator has ended"
 
 Key = tuple[int, str]
@@ -44,11 +45,27 @@ def rebalances(run: Entries) -> Iterator[Row]:
 
     The end of the coordinator's process ends the rebalance too. A rebalance that goes on has no end.
     """
+    by_group: dict[str, list[Row]] = defaultdict(list)
     for (coordinator, group), history in _histories(run).items():
         for position, entry in enumerate(history):
             if _group(entry).get("state") == PREPARING:
                 row = {"group_id": group, "coordinator": coordinator, "reason": entry.r.fields["rule"]}
-                yield row | _rebalance(entry, history[position + 1 :])
+                by_group[group].append(row | _rebalance(entry, history[position + 1 :]))
+    for rows in by_group.values():
+        yield from _with_disturbances(rows)
+
+
+def _with_disturbances(rows: list[Row]) -> Iterator[Row]:
+    """Yield the rebalances of one group with `disturbance_begin_ms`, None in a run without a clock.
+
+    A rebalance belongs to the disturbance of the rebalance before it if their begins are at most 5 s apart.
+    """
+    begin_ms = before_ms = None
+    for row in sorted(rows, key=lambda row: row["begin_ms"] or 0):
+        if before_ms is None or row["begin_ms"] - before_ms > DISTURBANCE_GAP_MS:
+            begin_ms = row["begin_ms"]
+        before_ms = row["begin_ms"]
+        yield row | {"disturbance_begin_ms": begin_ms}
 
 
 def _rebalance(begin: Entry, later: list[Entry]) -> Row:

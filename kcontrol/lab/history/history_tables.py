@@ -82,7 +82,7 @@ TABLES: dict[str, Table] = {
         "acknowledged_by": "Int64", "cause": "string"}),
     "rebalances": Table(consumer_groups.rebalances, {
         **RECORD, "group_id": "string", "coordinator": "Int64", "reason": "string", **TIMES, "ended_in": "string",
-        "from_generation": "Int64", "to_generation": "Int64", "members": "object"}),
+        "from_generation": "Int64", "to_generation": "Int64", "members": "object", "disturbance_begin_ms": "Int64"}),
     "member_lives": Table(consumer_groups.member_lives, {
         **RECORD, "group_id": "string", "coordinator": "Int64", "member_id": "string", "client_id": "string", **TIMES,
         "first_generation": "Int64", "last_generation": "Int64"}),

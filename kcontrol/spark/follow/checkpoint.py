@@ -23,7 +23,7 @@ from kcontrol.core.errors import UserError
 from kcontrol.spark.follow.followed_files import Followed
 from kcontrol.spark.logs import log_tables
 from kcontrol.spark.logs.files import log_files
-from kcontrol.spark.pipeline import claim, sentences
+from kcontrol.spark.pipeline import claim, claimed, sentences
 from kcontrol.spark.redaction.stable_names import Redaction, check_same
 
 STATE, UNFINISHED = "state.json", "state.json.new"
@@ -63,12 +63,12 @@ def opened(out: Path, paths: Sequence[Path], redaction: Redaction | None = None)
     Raises UserError if `out` is in use or damaged, has other files, or was made with other arguments.
     """
     folder = out / log_tables.FOLLOW
-    if not folder.is_dir():
-        log_files(paths)
-        claim(out, log_tables.ALL_TABLES, log_tables.FORMAT)
-        with sentences(out):
-            folder.mkdir()
-    with _locked(folder):
+    with contextlib.ExitStack() as undo:
+        if not folder.is_dir():
+            log_files(paths)
+            undo.enter_context(claimed(out, log_tables.ALL_TABLES, log_tables.FORMAT))
+            undo.enter_context(_created(folder))
+        undo.enter_context(_locked(folder))
         claim(out, (*log_tables.ALL_TABLES, log_tables.FOLLOW), log_tables.FORMAT)
         names = sorted(str(path.resolve()) for path in paths)
         mark = None if redaction is None else redaction.mark()
@@ -79,6 +79,19 @@ def opened(out: Path, paths: Sequence[Path], redaction: Redaction | None = None)
         # The parts of a round that was killed.
         _remove_others(folder, checkpoint)
         yield checkpoint
+
+
+@contextlib.contextmanager
+def _created(folder: Path) -> Iterator[None]:
+    """Create the folder of the checkpoint for the `with` block; remove it after a UserError if no table was published."""
+    with sentences(folder.parent):
+        folder.mkdir()
+    try:
+        yield
+    except UserError:
+        if not (folder / STATE).exists() or not _read(folder / STATE).published:
+            shutil.rmtree(folder)
+        raise
 
 
 @contextlib.contextmanager

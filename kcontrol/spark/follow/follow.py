@@ -21,11 +21,12 @@ from pyspark.sql import functions as sql
 from kcontrol.core.errors import UserError
 from kcontrol.spark.follow.checkpoint import Checkpoint, save
 from kcontrol.spark.follow.followed_files import Followed, Slice, copy_slice, look, size_of_lines
+from kcontrol.spark.logs.chosen_records import topics_in
 from kcontrol.spark.logs.files import LogFile, NoLog, counted, group_of
 from kcontrol.spark.logs.log_tables import FOLLOW, TABLES, Report, Written, size_of, write_tables
 from kcontrol.spark.logs.records import parsed
 from kcontrol.spark.logs.redaction import Names, any_of, copied, file_without_names, root_of, shown
-from kcontrol.spark.pipeline import NEW, Chosen, publish, sentences
+from kcontrol.spark.pipeline import NEW, Chosen, publish, sentences, topics_found
 from kcontrol.spark.redaction.stable_names import Redaction
 from kcontrol.spark.sources import literal
 
@@ -305,6 +306,8 @@ def _publish(asked: Following, checkpoint: Checkpoint, refused: list[NoLog], des
     with sentences(asked.out):
         shutil.rmtree(asked.out / NEW, ignore_errors=True)
         rows = _rows(asked, checkpoint, until)
+        if chosen.topic is not None and chosen.topic not in (named := topics_in(rows)):
+            asked.report(f"no line names the topic {asked.chosen.topic} yet; {topics_found(named)}")
         written, of_runs = write_tables(
             asked.spark, rows, files, refused, sizes, asked.out / NEW, asked.report, chosen, of_runs=asked.of_runs
         )

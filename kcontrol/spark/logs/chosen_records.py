@@ -12,7 +12,7 @@ from kcontrol.spark.logs.patterns import forms
 from kcontrol.spark.pipeline import Chosen
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column
+    from pyspark.sql import Column, DataFrame
 
 TOPIC_FACTS = ("topic", "topics", "added_topics", "deleted_topics")
 TOPIC, TOPIC_OF_PLACE = r'"([^"]+)"', r'"([A-Za-z0-9._-]+)-\d+(?:@\d+)?"'
@@ -40,6 +40,11 @@ def _time(time: datetime) -> Column:
 def topics_of_record() -> Column:
     """Return a column with the array of the topics that the facts, the values in the message, of a log record name."""
     return sql.concat(*_topics())
+
+
+def topics_in(rows: DataFrame) -> list[str]:
+    """Return the topics that the facts of the log records `rows` name, sorted, each once."""
+    return sorted(row["topic"] for row in rows.select(sql.explode(topics_of_record()).alias("topic")).distinct().collect())
 
 
 def _topics() -> Iterator[Column]:

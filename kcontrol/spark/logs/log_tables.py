@@ -26,7 +26,7 @@ from kcontrol.spark.log_journal.evidence import PUBLIC
 from kcontrol.spark.log_journal.evidence import write_tables as write_run_tables
 from kcontrol.spark.log_journal.fact_lines import logs_of
 from kcontrol.spark.log_journal.to_journal import to_journal
-from kcontrol.spark.logs.chosen_records import is_chosen, topics_of_record
+from kcontrol.spark.logs.chosen_records import is_chosen, topics_in
 from kcontrol.spark.logs.files import LogFile, NoLog, examine, group_of, log_files
 from kcontrol.spark.logs.layouts import unwrapped_record
 from kcontrol.spark.logs.records import parsed
@@ -107,9 +107,12 @@ def write_logs(
             parsed(spark, files).write.parquet(str(out / NEW / "parsed"))
         rows = spark.read.parquet(literal(out / NEW / "parsed"))
         if chosen.topic is not None:
-            topics = rows.select(sql.explode(topics_of_record()).alias("topic")).distinct().collect()
-            check_topic(chosen.topic, (row["topic"] for row in topics), "No line")
+            check_topic(chosen.topic, topics_in(rows), "No line")
         written, names_of_runs = write_tables(spark, rows, files, refused, sizes, out / NEW, report, chosen, of_runs=of_runs)
+        if written.left_out and not written.facts + written.other:
+            raise UserError(
+                "No record of these logs is in this time or about this topic: choose other values of --from, --to or --topic."
+            )
         publish(out, (*TABLES, *names_of_runs))
     return written
 
@@ -176,8 +179,8 @@ def size_of(path: Path) -> int | None:
 def _counted(spark: SparkSession, folder: Path, files: Sequence[LogFile], refused: list[NoLog], left_out: DataFrame) -> Written:
     """Return the counts of the lines in the new tables `records` and `rejected` of `folder`.
 
-    `left_out` has the records outside the chosen time and topic. Raises LinesLost if a line of `files` is in none of the three,
-    UserError if no record was chosen.
+    `left_out` has the records outside the chosen time and topic. Raises LinesLost if a line of `files` is in none of the
+    three.
     """
     records = spark.read.parquet(literal(folder / "records"))
     lines = records.groupBy("file").agg(
@@ -200,10 +203,6 @@ def _counted(spark: SparkSession, folder: Path, files: Sequence[LogFile], refuse
                 f"The tables have {found} of the {file.lines} lines of {file.path}: report this; no table was replaced."
             )
     total = {name: sum(row[name] for row in counts.values()) for name in ("lines", "records", "facts", "rejected", "left_out")}
-    if total["left_out"] and not total["records"]:
-        raise UserError(
-            "No record of these logs is in this time or about this topic: choose other values of --from, --to or --topic."
-        )
     return Written(
         refused, len(files), total["lines"] + total["rejected"] + total["left_out"], total["facts"],
         total["records"] - total["facts"], total["lines"] - total["records"], total["rejected"], total["left_out"],
