@@ -57,6 +57,7 @@ Master = Annotated[
 Redact = Annotated[
     str | None, typer.Option("--redact", metavar="KINDS", help="Replace names in all tables: a list of topics, hosts, clients.")
 ]
+LOG_PATHS = "Broker logs, or folders of logs: name the folder of each cluster as a PATH of its own."
 Exercise = Annotated[str, typer.Argument(help="Its id, as `kcontrol exercises list` shows it.", show_default=False)]
 
 
@@ -236,7 +237,7 @@ def play_sweep(
 
 @pipeline.command("logs", cls=OneSentence)
 def pipeline_logs(
-    paths: Annotated[list[Path], typer.Argument(help="Broker logs, or folders of logs.", show_default=False)],
+    paths: Annotated[list[Path], typer.Argument(help=LOG_PATHS, show_default=False)],
     out: Annotated[Path, typer.Option("--out", help="A new folder, or the folder of an earlier call.", show_default=False)],
     since: Annotated[str | None, typer.Option("--from", metavar="T", help="Keep records with this time or a later one.")] = None,
     until: Annotated[str | None, typer.Option("--to", metavar="T", help="Keep records with a time before this one.")] = None,

@@ -32,8 +32,8 @@ ROOM_LINES = {
     "group": 2_456,
     "install": 762,
     "journal": 950,  # longer names of parameters
-    "kcontrol": 363,  # wrong arguments of the pipeline and of sweep are one sentence; trials without a run or a rule too
-    "lab": 1_811,  # wrong runs, pictures, commits and arguments, and unknown commands of a namespace, are one sentence
+    "kcontrol": 364,  # wrong arguments of the pipeline and of sweep are one sentence; trials without a run or a rule too
+    "lab": 1_814,  # wrong runs, pictures, commits and arguments, unknown commands and closed folders are one sentence
     "lab/exercises": 1_248,  # a compared election has one input; a slow or busy machine gives an answer more time
     "lab/groups": 1_207,  # records of the offsets topic without a key; its number of partitions; a timer that no run fires
     "lab/history": 748,  # kinds of elections by rule; disturbances of rebalances
@@ -45,13 +45,13 @@ ROOM_LINES = {
     "recordings": 1_636,
     "recordings/groups": 1_003,
     "search": 1_325,  # the depth that a search has searched whole
-    "spark": 988,  # refused topics, times and masters; folders that a refused call has created; journals of a class; topics that no line can name
+    "spark": 1_004,  # refused topics, times and masters; folders of a refused call; classes; names of topics; closed paths
     "spark/follow": 472,  # stable names in each round; refused calls; unnamed topics
     "spark/log_journal": 1_445,  # lines about elections, and what each release leaves out
-    "spark/logs": 1_047,  # copies in other folders, closed folders, JSON of Docker; words of lists; topics of records
-    "spark/offsets": 370,  # stable names
+    "spark/logs": 1_053,  # copies in other folders, closed folders, JSON of Docker; words of lists; topics of records; containers
+    "spark/offsets": 372,  # stable names; closed folders
     "spark/redaction": 261,  # stable names in journals
-    "spark/report": 374,
+    "spark/report": 376,  # closed folders
     "views": 3_518,  # lines about the ISRs of leaders, elections and shutdowns; deadlines since the last record
     "zookeeper": 413,
     "zookeeper/kazoo": 981,  # longer names of parameters

@@ -35,9 +35,12 @@ class RunFile:
     def _place(folder: Path, label: str) -> Path:
         """Return the path of a new file in `folder`, such as "20240131-101500-simulated.jsonl" for the label "simulated".
 
-        If `folder` is a file, return its path.
+        If `folder` is a file, or in a closed folder, return its path.
         """
-        if folder.exists() and not folder.is_dir():
+        try:
+            if folder.exists() and not folder.is_dir():
+                return folder.absolute()
+        except OSError:  # `flush` prints the reason
             return folder.absolute()
         stem = f"{time.strftime('%Y%m%d-%H%M%S')}-{re.sub(r'[^A-Za-z0-9]+', '-', label).strip('-')[:LONGEST_LABEL]}"
         # If this file exists, the name has a number at its end.

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kcontrol.core.errors import UserError, listed
 from kcontrol.spark import spark_views
+from kcontrol.spark.closed_paths import check_open
 from kcontrol.spark.gateway import loss
 from kcontrol.spark.redaction.journals import redacted, run_name
 from kcontrol.spark.redaction.stable_names import Redaction, check_same
@@ -198,6 +199,7 @@ def claimed(out: Path, tables: Sequence[str] = spark_views.TABLES, content: Mapp
 
     If the block raises and `out` has no table, remove the folders and the file that `claim` created.
     """
+    check_open(out)
     created = [path for path in (out, *out.parents) if not path.exists()]
     with contextlib.ExitStack() as undo:
         if not (out / MARK).exists():

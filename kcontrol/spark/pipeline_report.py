@@ -12,6 +12,7 @@ from rich.console import Console
 from kcontrol.cluster import topic_tool
 from kcontrol.core.errors import UserError
 from kcontrol.spark import pipeline
+from kcontrol.spark.closed_paths import check_open
 from kcontrol.spark.cluster import check_master
 from kcontrol.spark.follow.checkpoint import opened
 from kcontrol.spark.follow.follow import LOOK_S, Following, follow
@@ -85,7 +86,7 @@ def runs(
     `chosen` limits times and topics, `redact` replaces names, `say` prints progress. Raises UserError for wrong arguments.
     """
     # `master` is Spark's address, None for a local Spark.
-    _check(master)
+    _check(out, master)
     for path in paths:
         journal_files(path)
     begin = time.monotonic()
@@ -119,7 +120,7 @@ def logs(
     """
     # `master` is Spark's address, None for a local Spark.
     log_files(paths)
-    _check(master)
+    _check(out, master)
     if (out / log_tables.FOLLOW).exists():
         raise UserError(f"{out} has tables of --follow: add --follow, or name another folder.")
     begin = time.monotonic()
@@ -154,7 +155,7 @@ def follow_logs(
     Return whether all files are logs. `chosen` limits times and topics, `redact` replaces names.
     """
     # Wrong arguments raise UserError. After Ctrl-C the result is True. `master` is Spark's address, None for a local Spark.
-    _check(master)
+    _check(out, master)
     # A later line may name the topic for the first time, so only a name that no topic can have is refused.
     if chosen.topic is not None:
         try:
@@ -215,7 +216,8 @@ def report(folder: Path, out: Path, console: Console) -> None:
     console.print(f"{out} shows the report: open it in a browser.", soft_wrap=True, markup=False, highlight=False)
 
 
-def _check(master: str | None) -> None:
+def _check(out: Path, master: str | None = None) -> None:
+    check_open(out)
     if master is not None:
         check_master(master)
 

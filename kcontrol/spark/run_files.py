@@ -17,6 +17,7 @@ from kcontrol.core.errors import UserError
 from kcontrol.journal.journal import JOURNAL_VERSION
 from kcontrol.journal.journal_file import END, LONGEST_BYTES
 from kcontrol.spark import zip_files
+from kcontrol.spark.closed_paths import check_open
 from kcontrol.views import clock
 
 SUFFIX = ".jsonl"
@@ -60,8 +61,9 @@ class _First(msgspec.Struct):
 def journal_files(path: Path) -> list[Path]:
     """Return [path] for a file, and for a folder the absolute paths of all files `*.jsonl` in it and below it, sorted.
 
-    Raises UserError if the path does not exist, or the folder has no such file.
+    Raises UserError if the path does not exist or is closed, or the folder has no such file.
     """
+    check_open(path)
     if path.is_file():
         return [path.resolve()]
     found = sorted(file for file in path.resolve().rglob(f"*{SUFFIX}") if file.is_file()) if path.is_dir() else []

@@ -177,6 +177,21 @@ def test_a_full_disk(folder: Path) -> None:
     assert "No space left on device" in said and said.endswith(".") and goes_on == "True None"
 
 
+def test_a_folder_in_a_closed_folder(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the system does not say whether the folder of runs exists, the lab prints the reason and goes on without a file."""
+    stat, make = Path.stat, Path.mkdir
+
+    def refuse(path: Path) -> None:
+        if path.is_relative_to(folder / "closed"):
+            raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "stat", lambda path, **given: refuse(path) or stat(path, **given))
+    monkeypatch.setattr(Path, "mkdir", lambda path, *given, **more: refuse(path) or make(path, *given, **more))
+    lab = Lab(runs=folder / "closed" / "runs").run()
+    said = capsys.readouterr().out.splitlines()
+    assert len(said) == 1 and "cannot be written to" in said[0] and "Permission denied" in said[0] and lab._file.path is None
+
+
 def test_a_folder_that_cannot_be_written(folder: Path, opened: Callable[..., Lab], capsys: pytest.CaptureFixture[str]) -> None:
     """Where `runs` cannot be made, the lab says so once and goes on without a file; Spark then says what is missing."""
     (folder / "runs").symlink_to(folder / "nowhere" / "else")

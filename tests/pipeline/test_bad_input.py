@@ -20,6 +20,7 @@ from kcontrol.spark.logs.files import LONG, Damaged, LogFile, NoLog, examine, lo
 from kcontrol.spark.offsets import offset_tables
 from kcontrol.spark.offsets.segments import Segment
 from kcontrol.spark.run_files import Refused, journals_of
+from tests.parts import ROOT
 from tests.pipeline.log_rows import rows_of
 
 CLOSED = PermissionError(errno.EACCES, os.strerror(errno.EACCES))
@@ -47,6 +48,34 @@ def test_a_folder_of_zip_files_is_refused_with_the_remedy(tmp_path: Path, name: 
         (tmp_path / f"{number}.zip").write_bytes(b"PK\x03\x04rest")
     done = CliRunner().invoke(app, ["pipeline", name, str(tmp_path), "--out", str(tmp_path / "out")])
     assert str(done.exception) == f"{words} {tmp_path}: unpack the ZIP files 1.zip and 2.zip first."
+
+
+def test_the_help_says_how_clusters_are_named() -> None:
+    """The help of `pipeline logs` and the README say that the folder of each cluster is a PATH of its own."""
+    sentence = "name the folder of each cluster as a path of its own"
+    for words in (CliRunner().invoke(app, ["pipeline", "logs", "--help"]).output, (ROOT / "README.md").read_text()):
+        assert sentence in " ".join(words.split()).lower()
+
+
+@pytest.mark.parametrize("place", ["PATH", "--out"])
+@pytest.mark.parametrize("command", ["runs", "logs", "offsets", "report"])
+def test_a_path_in_a_closed_folder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, place: str) -> None:
+    """If the system does not say whether a path exists, each command gives the reason in one sentence, and creates no folder."""
+    closed, stat, file = tmp_path / "closed" / "of a learner", Path.stat, tmp_path / f"{'0' * 20}.log"
+    Lab(runs=None).save(file)
+
+    def stat_of(path: Path, **given: Any) -> Any:
+        if path.is_relative_to(closed):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return stat(path, **given)
+
+    monkeypatch.setattr(Path, "stat", stat_of)
+    paths = (closed, tmp_path / "out") if place == "PATH" else (file, closed)
+    done = CliRunner().invoke(app, ["pipeline", command, str(paths[0]), "--out", str(paths[1])])
+    assert done.exit_code == 1 and isinstance(done.exception, UserError)
+    sentence = f"{closed} cannot be read: {CLOSED.strerror}; make it readable, or name another path."
+    assert str(done.exception) == sentence or (command, place) == ("report", "--out")  # it has tables to read first
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_folder_below_a_file_is_refused(tmp_path: Path) -> None:

@@ -264,6 +264,22 @@ def test_a_copy_in_a_folder_below_is_no_second_fact(records: dict[tuple[str, int
 
 
 @pytest.mark.spark
+def test_a_record_in_a_stream_of_containers_is_no_second_fact(spark: Any, tmp_path: Path) -> None:
+    """A stream of two containers beside the log of one of them has this broker's records once, also those without an id."""
+    elected = f"[{AT}] INFO New leader is 2 (kafka.server.ZookeeperLeaderElector$LeaderChangeListener)"
+    own = {n: [f"[{AT}] INFO [KafkaServer id={n}] started (kafka.server.KafkaServer)", elected] for n in (1, 2)}
+    stream = [f"broker-{n}  | {lines[place]}\n" for place in (0, 1) for n, lines in own.items()]
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "all.log").write_text("".join(stream))
+    (tmp_path / "logs" / "server.log").write_text("\n".join(own[1]) + "\n")
+    log_tables.write_logs(spark, [tmp_path / "logs"], tmp_path / "out")
+    found = by_place(rows_of(tmp_path / "out", "records"))
+    assert [found["all.log", n]["broker"] for n in (1, 2, 3, 4)] == [1, 2, 1, 2]
+    assert [found["server.log", n]["copy_of"]["n"] for n in (1, 2)] == [1, 3]
+    assert sum(row["kind"] != "other" for row in found.values()) == len(stream)
+
+
+@pytest.mark.spark
 @pytest.mark.slow
 def test_lines_of_other_products_give_no_fact(records: dict[tuple[str, int], Row]) -> None:
     """In a layout with short loggers a logger with a package is Kafka's only if the package, also shortened, is Kafka's."""

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from kcontrol.core.errors import UserError
 from kcontrol.spark import zip_files
+from kcontrol.spark.closed_paths import check_open
 
 LONGEST_LINE_BYTES = 8 * 2**20
 KEPT_BYTES = 1024
@@ -64,11 +65,12 @@ class NoLog(NamedTuple):
 def log_files(paths: Sequence[Path]) -> list[Path]:
     """Return the files in `paths`, and of folders all files with names such as server.log, sorted.
 
-    A folder that cannot be listed is returned too: `examine` gives the reason. Raises UserError for a path that does not
-    exist, and for a folder without a log.
+    A folder that cannot be listed is returned too: `examine` gives the reason. Raises UserError for a missing or closed path,
+    and for a folder without a log.
     """
     found: set[Path] = set()
     for path in paths:
+        check_open(path)
         if path.is_dir():
             inside = {file.resolve() for file in _below(path)}
             if not inside:

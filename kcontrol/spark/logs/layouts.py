@@ -29,6 +29,8 @@ WRAPS = {  # What stands before the time of a line, by the name of the wrapper.
     "quoted": r"\s*\"",
     "indented": r"\s+",
 }
+# A name without a letter is the number of a line.
+CONTAINER = r"^([\w.-]*[A-Za-z][\w.-]*)\s*\|"
 DOCKER = '{"log":"'
 BEFORE_EACH = r"^[\w.-]+\s*\|\s?|^# "
 DATED = r"\[?\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d"
@@ -134,6 +136,14 @@ def unwrapped(text: Column, wrap: Column) -> Column:
     for name, pattern in WRAPS.items():
         found = found.when(wrap == name, sql.regexp_replace(text, f"^(?:{pattern})(?={DATED})", ""))
     return found
+
+
+def container_of(raw: Column, wrap: Column) -> Column:
+    """Return the container that docker compose names before a log record, such as "broker-1", else "".
+
+    `wrap` is the result of `wrap_of` for the record's first line.
+    """
+    return sql.coalesce(sql.when(wrap == "compose", sql.regexp_extract(raw, CONTAINER, 1)), sql.lit(""))
 
 
 def unwrapped_record(raw: Column, wrap: Column) -> Column:

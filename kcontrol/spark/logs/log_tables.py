@@ -8,6 +8,7 @@ the kind "other".
 Files of one broker may have the same record, such as a log and a copy of the standard output. The facts are counted once: the
 record in a later file has the kind "other" and names the first record in `copy_of`. Records of one file are never copies. Files
 of one broker may stand anywhere below one folder that the user names; files that name no broker are compared within one folder.
+Of a stream of `docker compose logs` the records of each container are compared like a file: its records name its broker.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from kcontrol.spark.log_journal.fact_lines import logs_of
 from kcontrol.spark.log_journal.to_journal import to_journal
 from kcontrol.spark.logs.chosen_records import is_chosen, topics_in
 from kcontrol.spark.logs.files import LogFile, NoLog, examine, group_of, log_files
-from kcontrol.spark.logs.layouts import unwrapped_record
+from kcontrol.spark.logs.layouts import container_of, unwrapped_record
 from kcontrol.spark.logs.records import parsed
 from kcontrol.spark.logs.redaction import Names, redacted
 from kcontrol.spark.logs.zones import ZONES, Start, zones
@@ -227,14 +228,16 @@ def _records(spark: SparkSession, rows: DataFrame, files: Sequence[LogFile], cho
     The table also has the columns `copy_of`, `zone`, `zone_from` and `time_utc`.
     """
     rows = rows.withColumn("folder", sql.regexp_replace("file", r"/[^/]*$", ""))
-    speakers = rows.groupBy(sql.col("file").alias("of_file")).agg(sql.array_sort(sql.collect_set("broker")).alias("speakers"))
-    rows = rows.join(sql.broadcast(speakers), sql.col("file") == sql.col("of_file"), "left")
+    # Each container of a stream of docker compose is a broker of its own.
+    rows = rows.withColumn("container", container_of(sql.col("raw"), sql.col("wrap")))
+    speakers = rows.groupBy("file", "container").agg(sql.array_sort(sql.collect_set("broker")).alias("speakers"))
+    rows = rows.join(sql.broadcast(speakers), ["file", "container"], "left")
     # A copy is a record that another file of its broker has too; it gets the kind "other" and no facts.
     groups = spark.createDataFrame([(str(file.path), file.group) for file in files], "file STRING, group INT")
     copies = _copies(rows.join(sql.broadcast(groups), "file"))
     rows = _with_zone(spark, rows).join(copies, ["file", "n"], "left").where(is_chosen(chosen))
     is_copy = sql.col("copy_of").isNotNull()
-    # A record that names no broker has the broker of its file, if the other records name only one.
+    # A record that names no broker has the broker of its file or container, if the other records name only one.
     only = sql.when(sql.size("speakers") == 1, sql.get("speakers", sql.lit(0)))
     return rows.select(
         "file", "n", "lines", "layout", "wrap", "time", "local_time", "time_utc", "zone", "zone_from", "level", "logger",

@@ -30,6 +30,7 @@ from kcontrol.core.errors import UserError
 from kcontrol.core.model import TopicPartition
 from kcontrol.group.offsets_topic_records import LAYOUTS, decode, topics_of
 from kcontrol.spark import zip_files
+from kcontrol.spark.closed_paths import check_open
 
 TOPIC = "__consumer_offsets"
 SEGMENT = re.compile(rf"^\d{{20}}\.log$|{TOPIC}-\d+.*\.log$")
@@ -107,6 +108,7 @@ def segments(paths: Sequence[Path]) -> list[Segment]:
     """
     found: set[Path] = set()
     for path in paths:
+        check_open(path)
         if path.is_dir():
             named = {file.resolve() for file in path.rglob("*.log") if file.is_file() and SEGMENT.search(file.name)}
             inside = {file for file in named if not OTHER_PARTITION.match(file.parent.name)}

@@ -11,6 +11,7 @@ import pyarrow.parquet as parquet
 from pyarrow import ArrowException
 
 from kcontrol.core.errors import UserError
+from kcontrol.spark.closed_paths import check_open
 from kcontrol.spark.logs.log_tables import FORMAT as LOGS
 from kcontrol.spark.pipeline import FORMAT, MARK
 
@@ -84,6 +85,7 @@ def _check(folder: Path) -> str:
     Raises UserError for a folder that no such command wrote, or that lacks a table.
     """
     make = "make one with kcontrol pipeline runs PATH --out DIR, or logs in place of runs"
+    check_open(folder)
     if not folder.is_dir():
         raise UserError(f"There is no folder {folder}: name a folder of tables, or {make}.")
     try:

@@ -1,0 +1,17 @@
+"""Refuses a path that the system does not let this user look at, such as a file in a folder without permission."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kcontrol.core.errors import UserError
+
+
+def check_open(path: Path) -> None:
+    """Raise UserError, with the reason of the system, if the system does not say whether `path` exists."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError as problem:
+        raise UserError(f"{path} cannot be read: {problem.strerror}; make it readable, or name another path.") from None
