@@ -351,6 +351,8 @@ def update_coordinators(world: World) -> None:
             continue
         hosted = p.driver.broker.hosted
         leads = {tp: held for tp, held in hosted.items() if tp.topic == OFFSETS_TOPIC and held.leadership.leader == n}
+        if leads.keys() == p.coordinated_partitions:
+            continue
         stopped = {tp for tp in p.coordinated_partitions - hosted.keys() if _keeps_log(p.driver.broker, tp)}
         cause = p.driver.journal.since(len(p.driver.journal) - 1)[0].id
         for tp in sorted(leads.keys() - p.coordinated_partitions):

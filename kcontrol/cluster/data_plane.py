@@ -111,7 +111,7 @@ def fetches(world: World) -> Iterator[tuple[int, TopicPartition]]:
     An effect is a change of the follower's log or high watermark, or of the follower's offset or the ISR at the leader.
     """
     for n, p in sorted(world.processes.items()):
-        for tp in p.driver.broker.hosted if not p.frozen else ():
+        for tp in p.driver.broker.hosted if not p.frozen and _is_idle(world, n) else ():
             if (found := _fetch(world, n, tp)) is not None and _changes_something(world, n, found):
                 yield n, tp
 

@@ -147,9 +147,9 @@ class Driver:
 
         The step "advance" resumes the thread's handler, "begin" takes the next event of its queue.
         """
-        advancing = {name: self.can_advance(thread) for name, thread in self.threads.items()}
-        can = {name: "advance" if advancing[name] else "begin" if self.can_begin(t) else "" for name, t in self.threads.items()}
-        return [(kind, name) for name, kind in can.items() if kind]
+        can = {True: ("begin", self.can_begin), False: ("advance", self.can_advance)}
+        steps = ((name, thread, *can[thread.handler is None]) for name, thread in self.threads.items())
+        return [(step, name) for name, thread, step, is_possible in steps if is_possible(thread)]
 
     @property
     def is_quiet(self) -> bool:

@@ -135,12 +135,17 @@ class Journal:
         """
         if not self._later:
             return self._spelled[position:]
-        start, at = len(self._later), self._length
+        start, at, is_lazy = len(self._later), self._length, False
         while at > position and start:
             start -= 1
-            at -= _size(self._later[start])
-        found = [record for entry in self._later[start:] for record in _records(entry)]
-        self._later[start:] = found
+            entry = self._later[start]
+            if type(entry) is LazyBatch:
+                at, is_lazy = at - len(entry.columns[0]), True
+            else:
+                at -= 1
+        found: list[Any] = self._later[start:]
+        if is_lazy:
+            self._later[start:] = found = [record for entry in found for record in _records(entry)]
         return found[position - at :] if at <= position else self._spelled[position:] + found
 
     def add(self, node: int, incarnation: int, kind: str, cause: RecordId | None, at_ms: int, fields: dict[str, Any]) -> RecordId:
@@ -190,10 +195,6 @@ class Journal:
 
 def _records(entry: Record | LazyBatch) -> Iterable[Record]:
     return entry.records() if isinstance(entry, LazyBatch) else (entry,)
-
-
-def _size(entry: Record | LazyBatch) -> int:
-    return len(entry.columns[0]) if isinstance(entry, LazyBatch) else 1
 
 
 def why(records: Iterable[Record], id: RecordId | None) -> list[Record]:

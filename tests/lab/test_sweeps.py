@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -394,3 +395,10 @@ def test_a_rule_that_exits_fails_its_run_with_its_name() -> None:
     found = outcomes(1, AROUND, leaving)
     assert [outcome.task.number for outcome in found if outcome.failed] == [LOOPS_IN]
     assert (found[1].failed or "").startswith("your function for the election offline failed: SystemExit: 3")
+
+
+def test_a_process_of_a_sweep_starts_without_pandas() -> None:
+    """The modules of the process that plays runs import neither pandas nor numpy, which take longer than ten runs."""
+    code = "import sys, kcontrol.lab.sweeps.child; print({'pandas', 'numpy'} & sys.modules.keys())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"

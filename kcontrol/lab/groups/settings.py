@@ -6,9 +6,7 @@ Source: KafkaConfig.scala (0.9, 2.8).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kcontrol.broker import broker_configs, config_values
 from kcontrol.broker.broker_configs import LARGEST_INT, Config
@@ -20,7 +18,9 @@ from kcontrol.group.context import CONFIGS, MINUTE_MS, GroupConfig
 from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
 from kcontrol.lab.support import arguments
 from kcontrol.lab.support.arguments import LARGEST_SHORT
-from kcontrol.lab.tables import journal_tables
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FIRST = "0.9.0"
 
@@ -147,17 +147,22 @@ def table(settings: Settings) -> pd.DataFrame:
 
     There is no row before 0.9, the first release with a coordinator.
     """
+    # The processes of a sweep import this module, and pandas would take longer than ten of their runs.
+    from kcontrol.lab.tables import journal_tables
+
     rows = _rows(settings) if is_since(FIRST, settings.release) else ()
     return journal_tables.table(rows, journal_tables.CONFIG, "name")
 
 
 def _rows(settings: Settings) -> Iterator[dict[str, Any]]:
+    from kcontrol.lab.tables.journal_tables import config_row
+
     release, chosen = settings.release, settings.group_config
     values = consumer_clients.config(settings) if settings.consumers else GroupConfig.of(release, **chosen)
     for field, use in USED.items():
         value = getattr(values, field) // use.unit if is_since(use.since, release) else None
         defaults = tuple((since, default if default is None else default // use.unit) for since, default in _defaults(field))
-        yield journal_tables.config_row(Config(CONFIGS[field][0], defaults, use.meaning, True, use.here), release, value)
+        yield config_row(Config(CONFIGS[field][0], defaults, use.meaning, True, use.here), release, value)
 
 
 def _defaults(field: str) -> list[tuple[str, int | None]]:

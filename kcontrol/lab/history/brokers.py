@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 from typing import Any
 
 from kcontrol.core.znodes import CONTROLLER, CONTROLLER_EPOCH, MalformedZnode, broker_path, decode_controller
 from kcontrol.lab.history.entries import Entries, Entry, Row, interval, znode_writes
-from kcontrol.lab.tables.journal_tables import queued
 
 ENDS = {"close": "session ended", "delete": "znode deleted", "set": "znode overwritten"}
 
@@ -95,6 +94,17 @@ def requests(run: Entries) -> Iterator[Row]:
                 "api": api, "sender": node, "receiver": receiver, "controller_epoch": batch["controller_epoch"],
                 "answer_record": answer and str(answer.r.id), "state": state,
             }  # fmt: skip
+
+
+def queued(batch: Mapping[str, Any]) -> Iterator[tuple[str, int, list[str]]]:
+    leaderships = batch.get("leader_and_isr", {"to": {}})
+    for receiver, positions in leaderships["to"].items():
+        yield "LeaderAndIsr", int(receiver), [leaderships["values"][i]["partition"] for i in positions]
+    metadata = batch.get("update_metadata", {"to": [], "partitions": {}})
+    for receiver in metadata["to"]:
+        yield "UpdateMetadata", int(receiver), list(metadata["partitions"])
+    for receiver, stopped in batch.get("stop_replica", {"to": {}})["to"].items():
+        yield "StopReplica", int(receiver), list(stopped)
 
 
 def _answers(run: Entries) -> dict[tuple[str, int, str], Entry]:

@@ -28,15 +28,28 @@ class Entry(NamedTuple):
         return {"n": self.n, "record": str(self.r.id), "time_ms": self.time_ms}
 
 
-class Entries(NamedTuple):
+class Entries:
     """The journal records of a run with their positions, and the clock of their times ("virtual", "wall" or "none")."""
 
-    entries: list[Entry]
-    clock: clock.Clock
+    # Most tables read a small part of the records, and the values of a record take long to convert to JSON's types, so a record
+    # is converted when a table reads it.
+    def __init__(self, records: Sequence[Record], clock: clock.Clock) -> None:
+        self.clock, self._records = clock, records
+        self._made: dict[int, Entry] = {}
+
+    @property
+    def entries(self) -> list[Entry]:
+        """All records, in the order of the journal."""
+        return [self._entry(n, record) for n, record in enumerate(self._records, 1)]
 
     def of(self, *kinds: str) -> Iterator[Entry]:
         """Yield the journal records of these kinds, such as "write", in the order of the journal."""
-        return (entry for entry in self.entries if entry.r.kind in kinds)
+        return (self._entry(n, record) for n, record in enumerate(self._records, 1) if record.kind in kinds)
+
+    def _entry(self, n: int, record: Record) -> Entry:
+        if (found := self._made.get(n)) is None:
+            found = self._made[n] = Entry(n, record.to_json(), None if self.clock == "none" else record.at_ms)
+        return found
 
 
 def entries_of(records: Sequence[Record]) -> Entries:
@@ -44,9 +57,7 @@ def entries_of(records: Sequence[Record]) -> Entries:
 
     For "none", a recording of brokers, the times are None.
     """
-    measured = clock.of_run(records)
-    found = [Entry(n, record.to_json(), None if measured == "none" else record.at_ms) for n, record in enumerate(records, 1)]
-    return Entries(found, measured)
+    return Entries(records, clock.of_run(records))
 
 
 def interval(begin: Entry, end: Entry | None) -> Row:

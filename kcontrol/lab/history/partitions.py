@@ -132,9 +132,13 @@ def offline_windows(run: Entries) -> Iterator[Row]:
     """Yield one row per time in which a partition has no leader, or its leader's process does not run or is frozen."""
     # A leader that was started again counts as running when it has applied a LeaderAndIsr request.
     found = _OfflineWindows(run)
-    for entry in run.entries:
+    for entry in run.of(*OF_WINDOWS):
         found.take(entry)
     yield from found.rows()
+
+
+OF_WINDOWS = ("send", "start", "stop", "freeze", "thaw", "apply_request", "change", "failed_change", "write", "close")
+"""The kinds of records that can begin or end a time without a leader."""
 
 
 class _OfflineWindows:

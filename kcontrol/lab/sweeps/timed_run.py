@@ -20,7 +20,7 @@ from kcontrol.cluster.world import Action, World
 from kcontrol.core.errors import UserError
 from kcontrol.core.model import TopicPartition
 from kcontrol.journal.journal import Record
-from kcontrol.lab.history import history_tables
+from kcontrol.lab.history import brokers, consumer_groups, partitions
 from kcontrol.lab.history.entries import Row, entries_of
 from kcontrol.lab.support import replacements, requested_settings
 from kcontrol.lab.sweeps.scenarios import BROKERS, GROUP, PARTITIONS, PRODUCE, TOPIC, Event, named, plan
@@ -159,13 +159,12 @@ def _measured(records: list[Record], begin_ms: int, end_ms: int) -> tuple[int, i
     """
     entries = entries_of(records)
 
-    def rows(name: str, column: str) -> list[Row]:
-        return [row for row in history_tables.TABLES[name].rows(entries) if row[column] >= begin_ms]
+    def lengths(rows: Iterator[Row]) -> list[int]:
+        return [(row["end_ms"] or end_ms) - row["begin_ms"] for row in rows if row["begin_ms"] >= begin_ms]
 
-    def lengths(name: str) -> list[int]:
-        return [(row["end_ms"] or end_ms) - row["begin_ms"] for row in rows(name, "begin_ms")]
-
-    offline, lost, rebalances = lengths("offline_windows"), len(rows("records_lost", "time_ms")), lengths("rebalances")
+    # Not by `history_tables`, whose import of pandas takes longer than ten runs.
+    offline, rebalances = lengths(partitions.offline_windows(entries)), lengths(consumer_groups.rebalances(entries))
+    lost = sum(row["time_ms"] >= begin_ms for row in brokers.records_lost(entries))
     moved = sum(assignment_matrix.matrix(records, GROUP).moved.values())  # the start has one assignment, so no moves
     return len(offline), max(offline, default=None), lost, max(rebalances, default=None), moved
 
@@ -186,7 +185,7 @@ class TimedRun:
         waiting, most_steps = [Event(begin_ms + at_ms, action) for at_ms, action in events], len(world.done) + MOST_STEPS
         while world.now_ms < begin_ms + for_ms:
             next_ms = waiting[0].at_ms if waiting else begin_ms + for_ms
-            chosen = self._outside(waiting.pop(0).action) if next_ms <= world.now_ms else self._ready() or self._timed(next_ms)
+            chosen = self._outside(waiting.pop(0).action) if next_ms <= world.now_ms else self._own(next_ms)
             if chosen is None:
                 continue
             world.step(chosen)
@@ -221,20 +220,18 @@ class TimedRun:
         leaders = [n for n, held in hosting if held is not None and held.leadership.leader == n]
         return [("produce", n, str(tp), f"at {self._world.now_ms}", acks) for n in leaders]
 
-    def _ready(self) -> Action | None:
-        """Return the first action that the cluster can perform by itself (`routine_actions`) and whose time has come, or None."""
-        return next(
-            (action for action in actions.routine_actions(self._world) if self._due_ms(action) <= self._world.now_ms), None
-        )
-
-    def _timed(self, next_ms: int) -> Action | None:
-        """Return the next action if no routine action is ready: a consumer's action, a coordinator's timer, or a wait.
+    def _own(self, next_ms: int) -> Action | None:
+        """Return the first routine action whose time has come, else a consumer's action, a coordinator's timer, or a wait.
 
         A wait ends at `next_ms` at the latest.
         """
-        due_ms = min((self._due_ms(action) for action in actions.routine_actions(self._world)), default=next_ms)
+        until_ms = next_ms
+        for action in actions.routine_actions(self._world):
+            if (due_ms := self._due_ms(action)) <= self._world.now_ms:
+                return action
+            until_ms = min(until_ms, due_ms)
         # A wait lasts at least 1 ms, so None is not returned. It ends earlier for an action of a consumer or a routine action.
-        return consumer_life.next_action(self._world, max(min(due_ms, next_ms), self._world.now_ms + 1))
+        return consumer_life.next_action(self._world, max(until_ms, self._world.now_ms + 1))
 
     def _due_ms(self, action: Action) -> int:
         """Return the virtual time in ms from which a routine action may happen.

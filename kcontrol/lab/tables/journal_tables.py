@@ -15,6 +15,7 @@ from kcontrol.broker.broker_configs import CONFIGS, Config
 from kcontrol.core.znodes import broker_path
 from kcontrol.group.offsets_topic_records import decode
 from kcontrol.journal.journal import Record
+from kcontrol.lab.history.brokers import queued
 from kcontrol.lab.support.table_display import Frame
 from kcontrol.recordings.groups.from_journal import bytes_of
 from kcontrol.views import clock, controller_terms, folded_state, group_state, kafka_words, watch_counts
@@ -215,17 +216,6 @@ def _answer(body: Mapping[str, Any]) -> str:
     """
     error, errors = body.get("error", "NONE"), body.get("errors", {})
     return ", ".join(sorted({*map(str, errors.values())})) or "NONE" if error == "NONE" else str(error)
-
-
-def queued(batch: Mapping[str, Any]) -> Iterator[tuple[str, int, list[str]]]:
-    leaderships = batch.get("leader_and_isr", {"to": {}})
-    for receiver, positions in leaderships["to"].items():
-        yield "LeaderAndIsr", int(receiver), [leaderships["values"][i]["partition"] for i in positions]
-    metadata = batch.get("update_metadata", {"to": [], "partitions": {}})
-    for receiver in metadata["to"]:
-        yield "UpdateMetadata", int(receiver), list(metadata["partitions"])
-    for receiver, stopped in batch.get("stop_replica", {"to": {}})["to"].items():
-        yield "StopReplica", int(receiver), list(stopped)
 
 
 # ---------------------------------------------------------------- settings
