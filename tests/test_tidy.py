@@ -35,7 +35,7 @@ ROOM_LINES = {
     "kcontrol": 364,  # wrong arguments of the pipeline and of sweep are one sentence; trials without a run or a rule too
     "lab": 1_814,  # wrong runs, pictures, commits and arguments, unknown commands and closed folders are one sentence
     "lab/exercises": 1_248,  # a compared election has one input; a slow or busy machine gives an answer more time
-    "lab/groups": 1_209,  # records without a key; partitions of the offsets topic; a timer that no run fires; no pandas in a sweep
+    "lab/groups": 1_209,  # records without a key; partitions of offsets; a timer that no run fires; sweeps without pandas
     "lab/history": 764,  # kinds of elections by rule; disturbances of rebalances; records read by kind; queued requests
     "lab/pictures": 216,
     "lab/searches": 205,  # runs that the bound on states or seconds leaves out
