@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kcontrol.journal.journal import Record
-from kcontrol.views.group_strip import GroupStrip, strips_of
+from kcontrol.views.group_strip import GroupStrip
+from kcontrol.views.moving_strip import strips_of
 from kcontrol.views.record_rows import rows
 
 ComparedRun = tuple[str, Iterable[Record], int]

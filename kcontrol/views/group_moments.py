@@ -59,12 +59,17 @@ class Moment(NamedTuple):
     # None, and no group, if no broker has the group.
     coordinator: int | None
     group: Mapping[str, Any] | None
-    # The timers of the group that are pending then, the next one first.
-    deadlines: tuple[Deadline, ...]
+    # The timers of the group until the next moment: (index of a record that changes them, the timers after it by their times).
+    pending: tuple[tuple[int, tuple[Deadline, ...]], ...]
     # The member id of each timer that fires at this record, None for a timer of the whole group.
     fired: tuple[str | None, ...]
     # The group's partition then; None unless `moments` was called with `places`.
     place: Place | None = None
+
+    @property
+    def deadlines(self) -> tuple[Deadline, ...]:
+        """The timers of the group at the end of the moment, the next one first."""
+        return self.pending[-1][1]
 
     @property
     def members(self) -> Mapping[str, Any]:
@@ -99,9 +104,11 @@ def moments(records: Iterable[Record], group_id: str, *, places: bool = False) -
             continue
         fired = tuple(d.member_id for d in _deadlines(before, group_id) if d not in _timers(fold.state, group_id))
         place = _place(fold.state, group_id) if places else None
-        moment = Moment(index, record.at_ms, *_coordinated(fold.state, group_id), _timers(fold.state, group_id), fired, place)
+        pending = ((index, _timers(fold.state, group_id)),)
+        moment = Moment(index, record.at_ms, *_coordinated(fold.state, group_id), pending, fired, place)
         if found and not fired and _visible(found[-1]) == _visible(moment):
-            found[-1] = found[-1]._replace(deadlines=moment.deadlines)
+            if found[-1].deadlines != moment.deadlines:
+                found[-1] = found[-1]._replace(pending=found[-1].pending + pending)
         elif found or moment.group:
             found.append(moment)
     return found

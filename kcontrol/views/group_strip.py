@@ -4,7 +4,8 @@ Columns are the moments of `group_moments`, in the order of the journal; the tim
 the group's states; a narrow state has its first letter. Each member id has a lane: a bar with the number of the generation,
 hatched while the coordinator has parked its JoinGroup or SyncGroup, dashed while no coordinator has loaded the group. A flag is
 a deadline, a timer of the coordinator that is pending at the end of the run, with the time from the run's last record until it
-fires; the flag of the timer that fires next is filled. While the viewer shows an earlier record, it cuts the flags off.
+fires; the flag of the timer that fires next is filled. In the viewer the flags are those of the record that it shows
+(`moving_strip.py`).
 Below, each partition has a row in the colour and with the letter of its owner, so that colour never stands alone; the row is
 pale while the owner waits for the next generation. The strip of a recording marks what was inferred (`recorded_evidence.py`).
 Strips of several runs stand one below the other.
@@ -13,20 +14,17 @@ Strips of several runs stand one below the other.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
-from kcontrol.journal.fold import Fold
 from kcontrol.journal.journal import Record
-from kcontrol.journal.journal_file import WRONG
 from kcontrol.views import clock, group_moments, group_state, recorded_evidence, text
 from kcontrol.views.group_moments import Bar, Deadline, Lane, Moment, stretches
 from kcontrol.views.still_picture import MARGIN, STYLE, WIDTH, label, shortened
 
 LEFT, FLAG, COLUMN, NARROWEST = 150, 62, 54, 9  # where columns begin; widths of a flag and of columns
-TOP, STATE, LANE, ROW, GAP = 36, 22, 24, 14, 5
-TITLE = 30  # pixels: the height of the title, which is above the flags
+HEADING, TOP, STATE, LANE, ROW, GAP = 22, 36, 22, 24, 14, 5
+NEXT = "next"  # the CSS class of the flag of the timer that fires next
 SMALLEST = 9  # pixels: the font of a generation
 FITS = "max-width:100%;height:auto"  # a page that is narrower than the picture shows the picture smaller
 MOST = 60  # columns; the title says how many earlier moments there are
@@ -49,6 +47,34 @@ STRIP_STYLE = """
 """.replace("\n", "")
 
 
+class Instant(NamedTuple):
+    """The group after one journal record: its moment (None before the first one), its pending timers, and the record's time."""
+
+    moment: Moment | None
+    deadlines: tuple[Deadline, ...]
+    now_ms: int
+
+    @property
+    def members(self) -> Mapping[str, Any]:
+        return self.moment.members if self.moment else {}
+
+    @property
+    def times(self) -> list[int]:
+        """The times at which the timers fire, without repetition, in their order."""
+        return sorted({d.at_ms for d in self.deadlines})
+
+
+class Flag(NamedTuple):
+    """A flag of the picture: its shape (an SVG path), the place and CSS class of its words ("in 10 s"), and the timer's event."""
+
+    shape: str
+    x: float
+    y: float
+    css: str
+    words: str
+    event: str
+
+
 class GroupStrip:
     """The history of one group of a journal, as a picture (SVG) and as text; a notebook gets both.
 
@@ -61,10 +87,12 @@ class GroupStrip:
     def __init__(self, records: Sequence[Record], group_id: str, name: str = "", beside: Sequence[GroupStrip] = ()) -> None:
         self.group_id, self.name, self.beside = group_id, name, beside
         self._release = str(records[0].fields.get("release", "")) if records else ""
-        # The index of the run's last record, and its time, from which the deadlines count.
-        self._last, self._now_ms = len(records) - 1, records[-1].at_ms if records else 0
-        every = group_moments.moments(records, group_id, places=self.places)
+        self.every = every = group_moments.moments(records, group_id, places=self.places)
         self.moments, self.left_out = every[-self.most :], max(0, len(every) - self.most)
+        now_ms = records[-1].at_ms if records else 0
+        self.end = Instant(every[-1], every[-1].deadlines, now_ms) if every else Instant(None, (), now_ms)
+        # The number of flags that stand side by side: one for each time at which a timer fires.
+        self.flags_abreast = len(self.end.times)
         self.lanes = group_moments.lanes(self.moments)
         self.evidence = recorded_evidence.Evidence(records, self.moments)
 
@@ -74,14 +102,6 @@ class GroupStrip:
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {"image/svg+xml": self.svg(), "text/plain": repr(self)}
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the picture of the group for the viewer: {"group": "billing", "svg": text, "text": lines, "marks": pairs, ...}.
-
-        `marks` is the result of the method `marks`. Before the record with the index `last`, `cut` (CSS) hides the flags.
-        """
-        shown = {"group": self.group_id, "svg": self.svg(), "text": self.lines(), "marks": self.marks()}
-        return shown | {"last": self._last, "cut": self._cut()}
-
     def marks(self) -> list[tuple[int, float]]:
         """Return one pair for each column of the strip: the index of its journal record, and where the column ends.
 
@@ -89,64 +109,57 @@ class GroupStrip:
         """
         return [(moment.record, round(self.x(place + 1) / self.width, 4)) for place, moment in enumerate(self.moments)]
 
-    def _cut(self) -> str:
-        """Return, as a value of CSS's `clip-path`, the picture without the flags, which are right of the columns and lanes."""
-        end, height = self.x(len(self.moments)) / self.width, self._drawn()[1]
-        top, bottom = TITLE / height, (TOP + STATE + GAP + len(self.lanes) * (LANE + GAP)) / height
-        hole = f"100% {top:.2%}, {end:.2%} {top:.2%}, {end:.2%} {bottom:.2%}, 100% {bottom:.2%}"
-        return f"polygon(0 0, 100% 0, {hole}, 100% 100%, 0 100%)"
-
     # ---------------------------------------------------------------- text
 
     @property
     def title(self) -> str:
         """A sentence such as "Group g: Stable, generation 2, coordinator broker 1." about the end of the run."""
-        now = self.moments[-1] if self.moments else None
+        return self._title(self.end)
+
+    def _title(self, now: Instant) -> str:
         head = f"{text.clean(self.name)} \u00b7 Group" if self.name else "Group"
-        if now is None or now.group is None:
+        if now.moment is None or now.moment.group is None:
             return f"{head} {text.clean(self.group_id)}: no coordinator has the group in its cache."
-        state, generation = group_state.state_name(now.group["state"], self._release), now.group["generation"]
-        return f"{head} {text.clean(self.group_id)}: {state}, generation {generation}, coordinator broker {now.coordinator}."
+        state = group_state.state_name(now.moment.group["state"], self._release)
+        standing = f"{state}, generation {now.moment.group['generation']}, coordinator broker {now.moment.coordinator}"
+        return f"{head} {text.clean(self.group_id)}: {standing}."
 
     def lines(self) -> list[str]:
         """Return the title and a line for each member id: what the member waits for, its partitions and its deadline."""
-        own = [self.title, *(f"  {lane.letter} {text.clean(lane.name)}: {self._condition(lane)}" for lane in self.lanes)]
-        own += [f"  {d.event} {self._after(d)}" for d in self._pending if d.member_id is None]
+        return [*self.lines_at(self.end), *(line for strip in self.beside for line in strip.lines())]
+
+    def lines_at(self, now: Instant) -> list[str]:
+        """Return the lines of this group at one record, without those of the groups in `beside`."""
+        lanes = {lane.member_id: lane for lane in self.lanes}
+        # Before the first column there may be members that have no lane.
+        lanes |= {id: Lane(id, "\u2013", member["client_id"], ()) for id, member in now.members.items() if id not in lanes}
+        own = [f"  {lane.letter} {text.clean(lane.name)}: {self._condition(lane, now)}" for lane in lanes.values()]
+        own = [self._title(now), *own, *(f"  {d.event} {_after(d, now)}" for d in now.deadlines if d.member_id not in lanes)]
         # For a recording, the numbers of requests and responses, and of inferred states.
-        own += [f"  {self.evidence.line()}"] if self.evidence else []
-        return [*own, *(line for strip in self.beside for line in strip.lines())]
+        return [*own, f"  {self.evidence.line()}"] if self.evidence else own
 
-    def _condition(self, lane: Lane) -> str:
-        now = self.moments[-1]
-        if now.group is None:
+    def _condition(self, lane: Lane, now: Instant) -> str:
+        if now.moment is None or now.moment.group is None:
             return "no coordinator has loaded the group"
-        if (member := now.members.get(lane.member_id)) is None:
-            return "not in the group"
-        waits = group_state.WAITS.get(group_moments.kind(member))
-        words = [f"{waits} is parked" if waits else f"in generation {now.group['generation']}"]
-        words.append(", ".join(group_state.partitions(member["assignment"])) or "no partition")
-        words += [f"{d.event} {self._after(d)}" for d in now.deadlines if d.member_id == lane.member_id]
+        if member := now.members.get(lane.member_id):
+            waits = group_state.WAITS.get(group_moments.kind(member))
+            words = [f"{waits} is parked" if waits else f"in generation {now.moment.group['generation']}"]
+            words.append(", ".join(group_state.partitions(member["assignment"])) or "no partition")
+        else:
+            words = ["not in the group"]
+        words += [f"{d.event} {_after(d, now)}" for d in now.deadlines if d.member_id == lane.member_id]
         return "; ".join(words)
-
-    def _after(self, deadline: Deadline) -> str:
-        # A learner may fire a later timer first; the times of the timers before it have then come.
-        left_ms = deadline.at_ms - self._now_ms
-        return f"in {clock.duration(left_ms)}" if left_ms > 0 else "due"
 
     # ---------------------------------------------------------------- picture
 
     @property
-    def _pending(self) -> tuple[Deadline, ...]:
-        return self.moments[-1].deadlines if self.moments else ()
-
-    @property
     def width(self) -> float:
         """The width of the picture in pixels."""
-        return max(WIDTH, self.x(len(self.moments)) + len({d.at_ms for d in self._pending}) * FLAG + MARGIN)
+        return max(WIDTH, self.x(len(self.moments)) + self.flags_abreast * FLAG + MARGIN)
 
     def x(self, place: int) -> float:
         """Return the left edge of the column with the index `place`, from 0, in pixels."""
-        room = WIDTH - LEFT - MARGIN - FLAG * min(3, len({d.at_ms for d in self._pending}))
+        room = WIDTH - LEFT - MARGIN - FLAG * min(3, self.flags_abreast)
         return round(LEFT + place * max(NARROWEST, min(COLUMN, room / max(1, len(self.moments)))), 1)
 
     def svg(self) -> str:
@@ -170,9 +183,9 @@ class GroupStrip:
 
     def _drawn(self) -> tuple[list[str], float]:
         """Return (SVG elements, height in pixels) of the picture of this group, without the pictures in `beside`."""
-        parts, top = [label(MARGIN, 22, self.title, "ink", 14), *self._states(), *self._flags()], TOP + STATE + GAP
+        parts, top = [*self._heading(), *self._states(), *self._flags()], TOP + STATE + GAP
         if self.left_out:
-            parts.append(label(self.width - MARGIN, 22, f"{self.left_out} earlier moments are not drawn", "dim", 11, "end"))
+            parts.append(label(self.width - MARGIN, HEADING, f"{self.left_out} earlier moments are not drawn", "dim", 11, "end"))
         for lane in self.lanes:
             parts += self._lane(lane, top)
             top += LANE + GAP
@@ -183,6 +196,9 @@ class GroupStrip:
             parts += self.evidence.drawn(self.x, top)
             top += recorded_evidence.HEIGHT
         return [*parts, *self._times(top + 12)], top + 24
+
+    def _heading(self) -> list[str]:
+        return [label(MARGIN, HEADING, self.title, "ink", 14)]
 
     def _states(self) -> list[str]:
         parts = [label(MARGIN, TOP + 16, "state", "dim", 12)]
@@ -203,19 +219,23 @@ class GroupStrip:
         return parts
 
     def _flags(self) -> list[str]:
-        """Return, as SVG, a flag for each timer of the group that is still set at the end of the picture.
-
-        The flags are in the order of firing.
-        """
-        parts, times = [], sorted({d.at_ms for d in self._pending})
-        tops = {lane.member_id: TOP + STATE + GAP + place * (LANE + GAP) for place, lane in enumerate(self.lanes)}
-        for deadline in self._pending:
-            x, y = self.x(len(self.moments)) + 6 + times.index(deadline.at_ms) * FLAG, tops.get(deadline.member_id or "", TOP)
-            css = "next" if deadline.at_ms == times[0] else "flag"
-            shape = f'<path d="M{x} {y + LANE - 2}V{y + 2}h12l-4 5l4 5h-12" class="{css}" stroke-width="1.5">'
-            parts.append(f"{shape}<title>{escape(deadline.event)}</title></path>")
-            parts.append(label(x + 15, y + 12, self._after(deadline), "ink" if css == "next" else "dim", 11))
+        """Return, as SVG, a flag for each timer of the group that is pending at the end of the run, the next one first."""
+        parts = list[str]()
+        for shape, x, y, css, words, event in self.flags_at(self.end):
+            parts.append(f'<path d="{shape}" class="{css}" stroke-width="1.5"><title>{escape(event)}</title></path>')
+            parts.append(label(x, y, words, "ink" if css == NEXT else "dim", 11))
         return parts
+
+    def flags_at(self, now: Instant) -> list[Flag]:
+        """Return the flags of the timers that are pending after one record, in the order of firing."""
+        times = now.times
+        tops = {lane.member_id: TOP + STATE + GAP + place * (LANE + GAP) for place, lane in enumerate(self.lanes)}
+        found = list[Flag]()
+        for deadline in now.deadlines:
+            x, y = self.x(len(self.moments)) + 6 + times.index(deadline.at_ms) * FLAG, tops.get(deadline.member_id or "", TOP)
+            shape, css = f"M{x} {y + LANE - 2}V{y + 2}h12l-4 5l4 5h-12", NEXT if deadline.at_ms == times[0] else "flag"
+            found.append(Flag(shape, x + 15, y + 12, css, _after(deadline, now), deadline.event))
+        return found
 
     def _owners(self) -> dict[str, list[tuple[Lane, bool] | None]]:
         """Return {partition: values}, with one value per column (a moment): (row of the owner, whether the owner may consume).
@@ -259,6 +279,12 @@ class GroupStrip:
 
 
 WALL_CLOCK_MS = 1_000_000_000_000  # no run in virtual time lasts thirty years
+
+
+def _after(deadline: Deadline, now: Instant) -> str:
+    # A learner may fire a later timer first; the times of the timers before it have then come.
+    left_ms = deadline.at_ms - now.now_ms
+    return f"in {clock.duration(left_ms)}" if left_ms > 0 else "due"
 
 
 def on_bar(colour: str) -> str:
@@ -309,21 +335,3 @@ def _colour(lane: Lane) -> str:
 def _by_number(partition: str) -> tuple[str, int]:
     topic, _, number = partition.rpartition("-")
     return topic, int(number)
-
-
-def strips(records: Sequence[Record], state: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the history of each consumer group of a journal as a dict for the viewer, as `GroupStrip.to_json` makes it.
-
-    `state` is the state of the cluster after all records.
-    """
-    return [GroupStrip(records, group_id).to_json() for group_id in group_moments.groups(state)]
-
-
-def strips_of(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """Return the group strip of each consumer group of a journal as a dict for the viewer, as `GroupStrip.to_json` makes it."""
-    followed = Fold()
-    for record in records:
-        # Records that contradict earlier records are skipped.
-        with suppress(*WRONG):
-            followed.add(record)
-    return strips(records, followed.state)

@@ -13,7 +13,7 @@ from kcontrol.core.errors import UserError
 from kcontrol.journal.journal import Record
 from kcontrol.views import bundle, compared_run
 from kcontrol.views.compared_run import ComparedRun
-from kcontrol.views.group_strip import strips_of
+from kcontrol.views.moving_strip import strips_of
 from kcontrol.views.record_rows import about_run, rows
 
 # The page contains everything, so this policy forbids the browser to load anything.

@@ -13,7 +13,7 @@ Traits that are sent to the browser (all in JSON's types):
 * `branches`: the names of the runs in the switcher, `branch` the name of the run that is shown; empty without branches.
 * `other`: the rows of a run that is shown beside this run, under the name `other_name`; `parted` is the index of the first
   record that differs, or -1.
-* `strips`, `other_strips`: the groups of this run and of the run beside it, as `group_strip.py` makes them.
+* `strips`, `other_strips`: the groups of this run and of the run beside it, as `moving_strip.py` makes them.
 * `busy`, `error`: whether an action is in progress, and the error of the last action; `done`: the number of the last message that
   was executed.
 
@@ -42,7 +42,7 @@ from kcontrol.journal.state_history import History
 from kcontrol.views import bundle, compared_run, still_picture, text
 from kcontrol.views.compared_run import ComparedRun
 from kcontrol.views.explanations import decided
-from kcontrol.views.group_strip import strips, strips_of
+from kcontrol.views.moving_strip import strips, strips_of
 from kcontrol.views.record_rows import Rows, about_run, rows
 
 BATCH_SIZE = 5_000  # rows in one message
@@ -125,7 +125,7 @@ class Viewer(anywidget.AnyWidget):
     other_name = traitlets.Unicode("").tag(sync=True)
     # The index of the first record that differs between both runs, or -1.
     parted = traitlets.Int(-1).tag(sync=True)
-    # The pictures of this run's consumer groups, as `GroupStrip.to_json` makes them.
+    # The pictures of this run's consumer groups, as `MovingStrip.to_json` makes them.
     strips: traitlets.List[dict[str, Any]] = traitlets.List().tag(sync=True)
     # The pictures of the second run's consumer groups.
     other_strips: traitlets.List[dict[str, Any]] = traitlets.List().tag(sync=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ from playwright.sync_api import Browser, Page
 from kcontrol import Lab
 from kcontrol.journal.fold import fold
 from kcontrol.journal.journal import OUTSIDE, Record, RecordId
-from kcontrol.views import clock, folded_state
+from kcontrol.views import folded_state
 from kcontrol.views.explanations import MEANINGS
-from kcontrol.views.group_strip import GAP, LANE, STATE, TOP
+from kcontrol.views.group_strip import GroupStrip
 from kcontrol.views.html_page import write_html
+from kcontrol.views.moving_strip import MovingStrip
 from kcontrol.views.text import short
 from kcontrol.views.viewer import Viewer
 from tests.browser.conftest import Open
@@ -451,7 +453,7 @@ def test_recordings_of_two_releases(open_page: Open) -> None:
     """Both strips have the name and the text of their run, and a line at its state at this time; closing leaves the own strip."""
     old, new = (Lab.open(f"{release}/group/leader-leaves") for release in ("0.9.0.1", "2.8.2"))
     page = open_page(old.records, title=old.name, beside=(new.name, new.records, 1))
-    strips = [run.group_strip() for run in (old, new)]
+    strips = [MovingStrip(run.records, run.group_strip().group_id) for run in (old, new)]
     drawn = page.evaluate(STRIPS)
     assert [one["name"] for one in drawn] == [old.name, new.name]
     assert [one["words"] for one in drawn] == [strip.lines() for strip in strips]
@@ -463,29 +465,33 @@ def test_recordings_of_two_releases(open_page: Open) -> None:
         shown.append([m for m in strips[1].marks() if new.records[m[0]].at_ms <= time][-1:])
         assert [one["now"] for one in page.evaluate(STRIPS)] == pytest.approx([100 * mark[0][1] for mark in shown], abs=0.02)
     page.locator('.kc-beside button[data-do="click_compare"]').click()
+    go(page, len(old.records) - 1)
     assert [one["words"] for one in page.evaluate(STRIPS)] == [strips[0].lines()]
 
 
-CUT = """(img) => {
-    const [, top, right, , , bottom] = img.style.clipPath.match(/[0-9.]+%/g)?.slice(1).map(parseFloat) ?? [];
-    return top ? [top / 100 * img.naturalHeight, right / 100 * img.naturalWidth, bottom / 100 * img.naturalHeight] : null;
+STRIP_DRAWN = """() => {
+    const strip = document.querySelector('.kc-groups .kc-strip');
+    const paths = [...strip.querySelectorAll('svg path')].filter((path) => path.textContent);
+    return {
+        flags: paths.map((path) => [path.textContent, path.nextSibling.textContent, path.getAttribute('class')]),
+        title: strip.querySelector('svg text.title').textContent, alt: strip.querySelector('img').alt,
+        words: strip.querySelector('pre').textContent.split('\\n'),
+    };
 }"""
 
 
-def test_flags_are_those_of_the_last_record(open_page: Open) -> None:
-    """At the last record the strip has flags with the times of the table of timers; at an earlier one it ends before them."""
-    lab = Lab.play("billing", until="cleo is late")
-    strip, page = lab.group_strip(), open_page(lab.records)
-    picture, times = page.locator(".kc-groups img"), lab.tables.timers().query("event == 'SessionTimedOut'").in_ms
-    assert [f"SessionTimedOut in {clock.duration(ms)}" in str(page.locator(".kc-groups pre").text_content()) for ms in times] == [
-        True
-    ] * 2
-    assert picture.evaluate(CUT) is None
-    for at in (strip.moments[-1].record, len(lab.records) // 2):
+@pytest.mark.parametrize("release", ["0.9", "2.8"])
+def test_flags_are_those_of_the_shown_record(open_page: Open, release: str) -> None:
+    """At each record the page has the flags and the title of a run that ends there, at the last record those of the SVG."""
+    lab = Lab.play("billing", release, until="cleo is late")
+    page, picture, numbers = open_page(lab.records), lab.group_strip(), [record for record, _ in lab.group_strip().marks()]
+    for at in [*numbers, numbers[-1] // 2, len(lab.records) - 1]:
         go(page, at)
-        top, right, bottom = picture.evaluate(CUT)
-        assert right == pytest.approx(strip.x(len(strip.moments)), abs=1)
-        # The flag of the group stands beside its state, that of dora beside the last lane; the times of the columns are below.
-        assert 22 < top < TOP < bottom == pytest.approx(TOP + STATE + GAP + 4 * (LANE + GAP), abs=1)
-    go(page, len(lab.records) - 1)
-    assert picture.evaluate(CUT) is None
+        until = GroupStrip(lab.records[: at + 1], "billing")
+        flags = [(event, words, css) for _, _, _, css, words, event in until.flags_at(until.end)]
+        drawn = page.evaluate(STRIP_DRAWN)
+        assert sorted(map(tuple, drawn["flags"])) == sorted(flags), at
+        assert drawn["title"] == drawn["alt"] == drawn["words"][0] == until.title
+        assert all(f"{event} {words}" in "\n".join(drawn["words"]) for event, words, _ in flags)
+    assert drawn["words"] == picture.lines() and flags
+    assert all(escape(words) in picture.svg() for flag in flags for words in flag)

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -16,8 +17,9 @@ from kcontrol.journal.fold import fold
 from kcontrol.lab import catalogue
 from kcontrol.lab.run import Run
 from kcontrol.views import clock, group_moments
-from kcontrol.views.group_strip import MOST, STATE, GroupStrip, _bar, strips_of
+from kcontrol.views.group_strip import MOST, STATE, GroupStrip, _bar
 from kcontrol.views.html_page import html_page
+from kcontrol.views.moving_strip import strips_of
 from tests.lab.group_runs import RECORDED
 
 ALL = ("anna", "bert", "cleo")
@@ -137,6 +139,58 @@ def test_a_flag_counts_from_the_end_of_the_run(release: str, step: str) -> None:
         said = re.findall(r"(\w+TimedOut) (in \d[\d.]* \w+)", "\n".join(later.group_strip().lines()))
         assert sorted(said) == pending(later, "billing")
     assert said
+
+
+def shown_at(strip: dict[str, Any], at: int) -> tuple[list[str], list[tuple[str, str]]]:
+    """Return (lines, flags) that the viewer shows at one record, with the flags as `flags` returns them."""
+    drawn, lines = ([item for item in strip[name] if item[0] <= at < (item[1] or at + 1)] for name in ("flags", "text"))
+    return [line for _, _, line in lines], sorted((event, words) for _, _, _, _, _, _, words, event in drawn if event)
+
+
+@pytest.mark.parametrize("release", ["0.9", "2.8"])
+def test_the_viewer_has_the_deadlines_of_each_record(release: str) -> None:
+    """At each record the viewer's strip has the flags, the title and the lines that a run that ends there has."""
+    lab = Lab.play("billing", release, until="cleo is late")
+    records, (strip,) = list(lab.records), strips_of(lab.records)
+    begin, armed = strip["marks"][0][0], set[int]()
+    for at in [*range(begin, len(records), 9), *(record for record, _ in strip["marks"]), len(records) - 1]:
+        until = GroupStrip(records[: at + 1], "billing")
+        lines, seen = shown_at(strip, at)
+        assert seen == flags(until), at
+        # A member that joins later has a lane of the picture already, and there the deadline of its new member id.
+        later = [re.sub(r"^  \w .*: not in the group; Pending", "  Pending", line) for line in lines]
+        later = [line for line in later if line in until.lines() or not line.endswith(": not in the group")]
+        assert later[0] == until.title and sorted(later) == sorted(until.lines()), at
+        armed.add(len(seen))
+    assert {1, 2, 3} <= armed
+
+
+def test_the_flag_of_the_next_timer_is_filled_at_each_record() -> None:
+    """Of the flags at a record the first one has the class "next"; flags of later timers stand right of it, in the picture."""
+    (strip,) = strips_of(Lab.play("billing", until="cleo is late").records)
+    for at in range(strip["marks"][0][0], strip["marks"][-1][0]):
+        drawn = [item[3:8] for item in strip["flags"] if item[0] <= at < (item[1] or at + 1) and item[7]]
+        first = min((x for x, *_ in drawn), default=0)
+        assert [css for x, _, css, _, _ in drawn if x == first] == ["next"] * sum(x == first for x, *_ in drawn)
+        assert {css for x, _, css, _, _ in drawn if x > first} <= {"flag"}
+        assert all(x < float(strip["box"].split()[2]) for x, *_ in drawn)
+
+
+def test_a_member_without_a_lane_has_a_line(opened: Opened) -> None:
+    """At a record before the first column the text names the members of that time, also one that has left since."""
+    lab = stable(opened)
+    lab.group.leave("cleo").run()
+    for _ in range(13):
+        ask(lab, "join", *ALL[:2])
+        ask(lab, "sync", *ALL[:2])
+    every, (strip,) = group_moments.moments(lab.records, "billing"), strips_of(lab.records)
+    stands = next(moment.record for moment in every if moment.group and moment.group["state"] == "Stable")
+    assert stands < strip["marks"][0][0] and "cleo" not in strip["svg"]
+    lines, _ = shown_at(strip, stands)
+    assert lines[0].startswith("Group billing: Stable, generation 1")
+    assert [line for line in lines if line.startswith("  \u2013 cleo: in generation 1; t-4, t-5; SessionTimedOut in ")] == lines[
+        -1:
+    ]
 
 
 def test_a_timer_whose_time_has_come_is_due(opened: Opened) -> None:
@@ -367,9 +421,11 @@ def test_the_viewer_of_two_recordings() -> None:
     viewer = old.beside(new)
     assert (viewer.title, viewer.other_name) == (old.name, new.name)
     assert (len(viewer.records), len(viewer.other)) == (len(old.records), len(new.records))
-    assert [strip["text"] for strip in (*viewer.strips, *viewer.other_strips)] == [
-        run.group_strip().lines() for run in (old, new)
+    ends = [
+        shown_at(strip, len(run.records) - 1)[0]
+        for strip, run in zip((*viewer.strips, *viewer.other_strips), (old, new), strict=True)
     ]
+    assert ends == [run.group_strip().lines() for run in (old, new)]
     same = [[(row["kind"], row["cause"]) for row in rows[: viewer.parted]] for rows in (viewer.records, viewer.other)]
     assert viewer.parted > 0 and same[0] == same[1]
     both, still = old.group_strip(beside={new.name: new}), viewer._repr_mimebundle_()[0]

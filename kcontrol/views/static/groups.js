@@ -1,15 +1,15 @@
-// The strips of consumer groups: pictures from Python, with a line at the record that is shown, and their text beside them.
-// The strips of a compared run are below.
+// The strips of consumer groups: pictures from Python, with a line, the title and the flags at the record that is shown, and
+// their text beside them. The strips of a compared run are below.
 
 import { indexBeside } from "./beside.js";
-import { el, keyed, panel, setText } from "./dom.js";
+import { el, keyed, panel, setText, svg, titled } from "./dom.js";
 import { lastNotAbove } from "./timeline.js";
 
 function figure() {
-  const name = el("figcaption"), picture = el("img"), now = el("i", "kc-strip-now"), words = el("pre");
-  const box = el("div", "kc-scroll", el("div", "kc-strip-box", picture, now));
+  const name = el("figcaption"), picture = el("img"), flags = svg("svg", { "aria-hidden": true }), now = el("i", "kc-strip-now"), words = el("pre");
+  const box = el("div", "kc-scroll", el("div", "kc-strip-box", picture, flags, now));
   const node = el("figure", "kc-strip", name, box, el("details", "", el("summary", "", "as text"), words));
-  return Object.assign(node, { name, box, picture, now, words });
+  return Object.assign(node, { name, box, picture, flags, now, words });
 }
 
 // Scrolls a picture that is wider than its column to the line when the line moves; at first the names on the left are visible.
@@ -20,15 +20,15 @@ function follow(node) {
 }
 
 function show(node, { strip, run, index }) {
+  const isNow = ([from, until]) => from <= index && index < (until ?? Infinity), text = strip.text.filter(isNow).map(([, , line]) => line);
   setText(node.name, run);
-  if (node.shown !== strip.svg) {
-    node.shown = strip.svg;
-    node.picture.src = `data:image/svg+xml,${encodeURIComponent(strip.svg)}`;
-    [node.picture.alt] = strip.text;
-    setText(node.words, strip.text.join("\n"));
-  }
+  if (node.shown !== strip.svg) node.picture.src = `data:image/svg+xml,${encodeURIComponent((node.shown = strip.svg))}`;
+  [node.picture.alt] = text;
+  setText(node.words, text.join("\n"));
+  node.flags.setAttribute("viewBox", strip.box);
+  node.flags.replaceChildren(...strip.flags.filter(isNow).flatMap(([, , d, x, y, className, words, event]) => (
+    [titled(svg("path", { d, class: className }), event), svg("text", { x, y, class: className }, words)])));
   const at = lastNotAbove(strip.marks.map(([record]) => record), index);
-  node.picture.style.clipPath = index < strip.last ? strip.cut : ""; // the flags are those of the last record
   node.now.hidden = at < 0;
   node.now.style.left = `${100 * (strip.marks[at]?.[1] ?? 0)}%`;
 }

@@ -1,0 +1,98 @@
+"""The group strip of the viewer, which shows any record of a run: its flags and its text depend on the record.
+
+The columns, lanes and partitions are those of `group_strip.py`, in one picture without flags and without a title. The browser
+gets the flags, the title and the lines of text beside the picture as intervals of records: a flag begins at the record that
+sets the timer, or at which the time until the timer fires has other words, and ends before the record at which the timer has
+fired, is cancelled or is set again. So the browser only selects the intervals that have the index of the shown record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from kcontrol.journal.fold import Fold
+from kcontrol.journal.journal import Record
+from kcontrol.journal.journal_file import WRONG
+from kcontrol.views import group_moments
+from kcontrol.views.group_moments import Deadline, Moment
+from kcontrol.views.group_strip import HEADING, Flag, GroupStrip, Instant
+from kcontrol.views.still_picture import MARGIN
+
+Item = TypeVar("Item")
+NOTHING: tuple[Moment | None, tuple[Deadline, ...], Instant | None] = None, (), None  # what is known before the first record
+
+
+class MovingStrip(GroupStrip):
+    """The history of one group of a journal, as a picture (SVG) for the viewer, with its flags and its text at each record."""
+
+    def __init__(self, records: Sequence[Record], group_id: str) -> None:
+        super().__init__(records, group_id)
+        self._clock = [record.at_ms for record in records]
+        self._at_record = list(self._instants())
+        self.flags_abreast = max((len(now.times) for _, now in self._at_record), default=0)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the strip for the viewer: {"group": "billing", "svg": text, "box": its viewBox, "marks": pairs, ...}.
+
+        `flags` has [from, until, *Flag], the title too, and `text` [from, until, line], for the records from <= index < until.
+        """
+        flags = _intervals((at, [self._title_at(now), *self.flags_at(now)]) for at, now in self._at_record)
+        lines = _intervals((at, enumerate(self.lines_at(now))) for at, now in self._at_record)
+        text = [(first, end, line) for first, end, (_, line) in sorted(lines, key=lambda interval: interval[2][0])]
+        box = f"0 0 {self.width:g} {self._drawn()[1]:g}"
+        shown = {"group": self.group_id, "svg": self.svg(), "box": box, "marks": self.marks()}
+        return shown | {"flags": [(first, end, *flag) for first, end, flag in flags], "text": text}
+
+    def _heading(self) -> list[str]:
+        return []
+
+    def _flags(self) -> list[str]:
+        return []
+
+    def _title_at(self, now: Instant) -> Flag:
+        return Flag("", MARGIN, HEADING, "title", self._title(now), "")
+
+    def _instants(self) -> Iterator[tuple[int, Instant]]:
+        """Yield (index of a record, Instant) for the first record and for each later record at which the Instant changes."""
+        changes = {at: (moment, timers) for moment in self.every for at, timers in moment.pending}
+        moment, timers, shown = NOTHING
+        for at, now_ms in enumerate(self._clock):
+            moment, timers = changes.get(at, (moment, timers))
+            # Without a timer no word depends on the time.
+            now = Instant(moment, timers, now_ms if timers else 0)
+            if now != shown:
+                yield at, now
+                shown = now
+
+
+def _intervals(instants: Iterable[tuple[int, Iterable[Item]]]) -> list[tuple[int, int | None, Item]]:
+    """Return (first record, record after the last, item) for each unbroken stretch of records that have the item.
+
+    `instants` has the items from a record on, until the next entry. The end is None for a stretch without an end.
+    """
+    found, begun = list[tuple[int, int | None, Item]](), dict[Item, int]()
+    for at, items in instants:
+        held = dict.fromkeys(items, at)
+        found += [(first, at, item) for item, first in begun.items() if item not in held]
+        begun = held | {item: first for item, first in begun.items() if item in held}
+    return sorted([*found, *((first, None, item) for item, first in begun.items())], key=lambda interval: interval[0])
+
+
+def strips(records: Sequence[Record], state: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the history of each consumer group of a journal as a dict for the viewer, as `MovingStrip.to_json` makes it.
+
+    `state` is the state of the cluster after all records.
+    """
+    return [MovingStrip(records, group_id).to_json() for group_id in group_moments.groups(state)]
+
+
+def strips_of(records: Sequence[Record]) -> list[dict[str, Any]]:
+    """Return the group strip of each consumer group of a journal as a dict for the viewer, as `MovingStrip.to_json` makes it."""
+    followed = Fold()
+    for record in records:
+        # Records that contradict earlier records are skipped.
+        with suppress(*WRONG):
+            followed.add(record)
+    return strips(records, followed.state)
