@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from kcontrol.core.errors import UserError
 from kcontrol.lab import catalogue, expectations
 from kcontrol.lab.exercises import exercises, predictions
+from kcontrol.lab.support import calls
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,3 +100,6 @@ def expect(label: str, want: object, got: object) -> None:
 def progress() -> pd.DataFrame:
     """Return one row per chapter; columns: exercises, tried and solved, the numbers of all, of tried and of solved exercises."""
     return catalogue.progress_table()
+
+
+calls.check_all(globals(), __all__)

@@ -20,7 +20,7 @@ from kcontrol.core.errors import UserError
 from kcontrol.lab import analysis
 from kcontrol.lab.groups import assignor_trials, decoded_bytes
 from kcontrol.lab.searches import museum as bugs
-from kcontrol.lab.support import arguments, own_assignor
+from kcontrol.lab.support import arguments, calls, own_assignor
 from kcontrol.lab.tables import elections as election_tables
 from kcontrol.lab.tables import release_differences
 from kcontrol.lab.tables import rule_trials as series
@@ -119,3 +119,6 @@ def hunt(rule: str, fixed: bool = False, *, spark: Any = None) -> Found | NotFou
     for an unknown rule.
     """
     return bugs.hunt(rule, fixed=fixed, spark=spark)
+
+
+calls.check_all(globals(), __all__)

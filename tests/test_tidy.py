@@ -31,17 +31,17 @@ ROOM_LINES = {
     "driver": 651,
     "group": 2_456,
     "install": 762,
-    "journal": 953,  # longer names of parameters; no generators in steps
-    "kcontrol": 364,  # wrong arguments of the pipeline and of sweep are one sentence; trials without a run or a rule too
-    "lab": 1_814,  # wrong runs, pictures, commits and arguments, unknown commands and closed folders are one sentence
+    "journal": 950,  # longer names of parameters
+    "kcontrol": 366,  # wrong arguments of the pipeline, of sweep, of exercises and of rules are one sentence
+    "lab": 1_816,  # wrong runs, pictures, commits, arguments and calls, and unknown commands of a namespace, are one sentence
     "lab/exercises": 1_248,  # a compared election has one input; a slow or busy machine gives an answer more time
-    "lab/groups": 1_209,  # records without a key; partitions of offsets; a timer that no run fires; sweeps without pandas
-    "lab/history": 764,  # kinds of elections by rule; disturbances of rebalances; records read by kind; queued requests
+    "lab/groups": 1_207,  # records of the offsets topic without a key; its number of partitions; a timer that no run fires
+    "lab/history": 738,  # kinds of elections by rule; wrong calls
     "lab/pictures": 216,
     "lab/searches": 205,  # runs that the bound on states or seconds leaves out
-    "lab/support": 666,  # a group that does not come to rest; bounds of durations, texts and partitions; leaders of a wrong rule
-    "lab/tables": 1_652,  # a broker that does not lead is one sentence
-    "lab/sweeps": 590,  # a sweep prints why runs have failed; fewer searches for cycles
+    "lab/support": 730,  # a group that does not come to rest; bounds of durations, texts and partitions; wrong calls
+    "lab/tables": 1_653,  # a broker that does not lead is one sentence
+    "lab/sweeps": 586,  # a sweep prints why runs have failed
     "recordings": 1_636,
     "recordings/groups": 1_003,
     "search": 1_325,  # the depth that a search has searched whole

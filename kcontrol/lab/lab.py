@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 _open: weakref.WeakSet[Lab] = weakref.WeakSet()
 
 
-class Lab(Operations):
+class Lab(Operations, opened_as="Lab"):
     """A cluster of brokers with its controller, and its journal.
 
     Each command below returns the lab and lets no time go on; run() does.

@@ -14,6 +14,7 @@ from kcontrol.core.znodes import parent
 from kcontrol.lab.groups import responses
 from kcontrol.lab.old_names import NoSuchCommand
 from kcontrol.lab.support import arguments
+from kcontrol.lab.support.calls import Commands
 from kcontrol.lab.support.output import Shown
 from kcontrol.views import text, zkcli
 
@@ -24,7 +25,7 @@ LabT = TypeVar("LabT", bound="Lab")
 ALL = 30  # how many legal values an error lists
 
 
-class Namespace(Generic[LabT]):
+class Namespace(Commands, Generic[LabT]):
     """The base class of the namespaces: it holds the lab, and its `repr` is the docstring of the class."""
 
     def __init__(self, lab: LabT) -> None:
@@ -36,8 +37,10 @@ class Namespace(Generic[LabT]):
             # Python, IPython and copy test for names with an underscore to find the abilities of an object.
             if name.startswith("_"):
                 raise AttributeError(name)
-            owner = f"lab.{type(self).__name__.lower()}"
-            raise NoSuchCommand(f"{owner} has no command {arguments.shown(name)}; it has {text.listed(dir(self), ALL)}.")
+            raise NoSuchCommand(f"{self._owner} has no command {arguments.shown(name)}; it has {text.listed(dir(self), ALL)}.")
+
+        def __call__(self, *given: Any, **named: Any) -> Any:
+            raise UserError(f"{self._owner} is no command; it has the commands {text.listed(dir(self), ALL)}.")
 
     def __dir__(self) -> list[str]:
         return [name for name in super().__dir__() if not name.startswith("_")]
@@ -46,7 +49,7 @@ class Namespace(Generic[LabT]):
         return type(self).__doc__ or ""
 
 
-class Zk(Namespace[LabT]):
+class Zk(Namespace[LabT], owner="lab.zk"):
     """Znodes, read and written as with ZooKeeper's own shell.
 
     lab.zk.get(path)           a znode's data and its Stat
@@ -92,7 +95,7 @@ class Zk(Namespace[LabT]):
         return self._lab._act("delete", path)
 
 
-class Network(Namespace[LabT]):
+class Network(Namespace[LabT], owner="lab.network"):
     """Connections between a controller and the other brokers.
 
     lab.network.drop(sender, receiver)       lose the next request before it arrives; the sender sends it again
@@ -124,7 +127,7 @@ class Network(Namespace[LabT]):
         return self._lab._act("fetch_timeout", broker)
 
 
-class Disks(Namespace[LabT]):
+class Disks(Namespace[LabT], owner="lab.disks"):
     """Logs on the disks of brokers, in a lab with data=True.
 
     lab.disks.lose_tail(broker, partition, offset)  a dead broker's disk loses records that were not flushed
@@ -160,7 +163,7 @@ class Disks(Namespace[LabT]):
         return self._lab._act("clean_log", broker, arguments.words(partition, "A partition", "__consumer_offsets-0"))
 
 
-class Timers(Namespace[LabT]):
+class Timers(Namespace[LabT], owner="lab.timers"):
     """Timers that brokers have set.
 
     lab.timers.fire(broker, timer)  let a timer end now
@@ -176,7 +179,7 @@ class Timers(Namespace[LabT]):
         return self._lab._act("fire", broker, timer)
 
 
-class Group(Namespace[LabT]):
+class Group(Namespace[LabT], owner="lab.group"):
     """Consumers and their groups, in a lab with consumers.
 
     Requests of a consumer to the coordinator of its group

@@ -15,6 +15,7 @@ from kcontrol.core.znodes import BROKER_IDS, parent
 from kcontrol.journal.journal import JOURNAL_VERSION, OUTSIDE, Journal
 from kcontrol.lab.old_names import absent
 from kcontrol.lab.run import Run
+from kcontrol.lab.support.calls import Commands
 from kcontrol.lab.support.output import Shown
 from kcontrol.views import text, zkcli
 from kcontrol.zookeeper.port import ConnectionLoss
@@ -33,7 +34,7 @@ class NotHere(UserError, AttributeError):
     """The error for a command of labs that an observed cluster does not have, because such a cluster is only read."""
 
 
-class ObservedZk:
+class ObservedZk(Commands, owner="observed.zk"):
     """Znodes of an observed cluster, read from ZooKeeper at the moment of the call.
 
     observed.zk.get(path)  a znode's data and its Stat
@@ -50,7 +51,7 @@ class ObservedZk:
         return self._observed._get(path)
 
 
-class Observed(Run):
+class Observed(Run, owner="observed"):
     """A cluster that is only read: `look` reads ZooKeeper again, `close` or the end of a `with` block ends the session.
 
     The state has what ZooKeeper stores, and no memory of brokers.

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 ALL = 30  # how many legal values an error lists
 
 
-class Operations(Run):
+class Operations(Run, owner="lab"):
     """The operations of a lab: each but `search` does one action and returns the lab.
 
     Each raises UserError, which lists the possible actions, for an action that is not possible.

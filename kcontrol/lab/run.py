@@ -20,6 +20,7 @@ from kcontrol.lab.groups import offsets_topic, waiting
 from kcontrol.lab.groups import recording_diff as group_recording_diff
 from kcontrol.lab.old_names import Named, absent
 from kcontrol.lab.support import arguments, replacements
+from kcontrol.lab.support.calls import Commands
 from kcontrol.lab.support.output import warn
 from kcontrol.lab.tables import groups, journal_tables, recording_diff
 from kcontrol.lab.tables.run_tables import Tables
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from kcontrol.views.viewer import Viewer
 
 
-class Run(metaclass=Named):
+class Run(Commands, owner="run", metaclass=Named):
     """A run that is only read: `records` are a journal from its first record to its last; `name` is the run's label."""
 
     # `state` is the state after the last record, None if it is to be computed from the records.

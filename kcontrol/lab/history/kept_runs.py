@@ -15,6 +15,7 @@ from kcontrol.install import run_cleanup
 from kcontrol.lab.history import example_runs, run_line
 from kcontrol.lab.run import Run, open_journal
 from kcontrol.lab.support import arguments
+from kcontrol.lab.support.calls import Commands
 from kcontrol.lab.support.missing_parts import MissingPart, part_or_substitute
 from kcontrol.lab.support.output import Shown, say
 from kcontrol.spark import query_plan, spark_views
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 FEW, MOST_LINES = 12, 40
 
 
-class Runs:
+class Runs(Commands, owner="runs"):
     """The runs in a folder, the newest last; a notebook cell shows them as a picture with one time line per run.
 
     names               the names of the runs

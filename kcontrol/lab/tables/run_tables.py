@@ -24,6 +24,7 @@ from kcontrol.lab.groups import metrics as group_metrics
 from kcontrol.lab.groups import settings as group_settings
 from kcontrol.lab.history import history_tables, log_evidence
 from kcontrol.lab.support import arguments, replacements
+from kcontrol.lab.support.calls import Commands
 from kcontrol.lab.support.output import Shown
 from kcontrol.lab.tables import (
     controller_memory,
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from kcontrol.lab.run import Run
 
 
-class Tables:
+class Tables(Commands, owner="lab.tables"):
     """Tables of a run; `partitions`, `brokers` and `journal` are on the run itself.
 
     State now

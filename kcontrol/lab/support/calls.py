@@ -1,0 +1,100 @@
+"""Calls with missing, unknown or too many arguments: the error is one sentence with the call as it can be written.
+
+Python checks the arguments before the first line of a function, so such a call changes nothing. It raises TypeError, whose text
+has the name of a class and no remedy. Each command of a lab, of its namespaces and of the modules `exercises` and `rules` raises
+UserError in its place.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from typing import Any, TypeVar, cast
+
+from kcontrol.core.errors import UserError
+from kcontrol.views import folded_state, group_moments, text
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+MOST, LONGEST = 9, 40  # how many names of consumers, groups or brokers a sentence lists, and the most characters of each
+REASONS = {"missing": "needs the argument {}", "multiple": "gets the argument {} twice", "got": "has no argument {}"}
+CHOICES: Mapping[str, Callable[[Mapping[str, Any]], Iterable[object]]] = {
+    "consumer": lambda state: sorted(state.get("consumers", {})),
+    "group": group_moments.groups,
+    "broker": lambda state: sorted(map(int, state["nodes"])),
+    "partition": lambda state: [partition.name for partition in folded_state.partitions(dict(state))],
+}
+"""For the name of an argument, its values in a state of the cluster."""
+
+
+class Commands:
+    """The base class of the objects whose public methods are commands; `owner` is the name by which a reader calls the object.
+
+    `opened_as` is the name of a class whose objects a reader makes.
+    """
+
+    _owner = ""
+
+    def __init_subclass__(cls, owner: str = "", opened_as: str = "", **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls._owner = owner or cls._owner
+        if opened_as:
+            setattr(cls, "__init__", checked(cls.__init__, opened_as))  # noqa: B010 - mypy allows no assignment to a method
+        for name, member in [*vars(cls).items()]:
+            if not name.startswith("_") and inspect.isfunction(member):
+                setattr(cls, name, checked(member))
+            elif isinstance(member, classmethod | staticmethod):
+                setattr(cls, name, type(member)(checked(member.__func__, f"{cls.__name__}.{name}")))
+
+
+def check_all(module: MutableMapping[str, Any], names: Iterable[str]) -> None:
+    """Replace each function of a module that has one of these names by the function that raises UserError for a wrong call."""
+    for name in names:
+        if inspect.isfunction(module[name]):
+            module[name] = checked(module[name], f"{module['__name__'].rpartition('.')[2]}.{name}")
+
+
+def checked(function: Function, called: str = "") -> Function:
+    """Return a function that raises UserError, with the arguments of `function`, where a call does not have these arguments.
+
+    `called` is the name by which a reader calls the function; the name of a method begins with that of its object.
+    """
+
+    @functools.wraps(function)
+    def call(*given: Any, **named: Any) -> Any:
+        try:
+            return function(*given, **named)
+        except TypeError:
+            try:
+                inspect.signature(function).bind(*given, **named)
+            except TypeError as problem:
+                owner = None if called else given[0]
+                name = called or f"{given[0]._owner}.{function.__name__}"
+                raise UserError(_sentence(function, name, owner, str(problem))) from None
+            raise
+
+    return cast(Function, call)
+
+
+def _sentence(function: Callable[..., Any], called: str, owner: Any, problem: str) -> str:
+    taken = [parameter for parameter in inspect.signature(function).parameters.values() if parameter.name not in ("self", "cls")]
+    found = re.search(r"'(\w+)'", problem)
+    name = found[1] if found else ""
+    reason = REASONS.get(problem.partition(" ")[0], "has too many arguments").format(name)
+    return f"{called} {reason}: call it as {called}({', '.join(map(_shown, taken))}){_choices(owner, name)}."
+
+
+def _shown(parameter: inspect.Parameter) -> str:
+    default = "" if parameter.default is parameter.empty else f"={parameter.default!r}"
+    return f"{'*' if parameter.kind is parameter.VAR_POSITIONAL else ''}{parameter.name}{default}"
+
+
+def _choices(owner: Any, name: str) -> str:
+    """Return "; the consumers are anna and bert" for an argument whose values the run has, and "" for any other argument."""
+    run = getattr(owner, "_lab", None) or getattr(owner, "_run", None) or owner
+    if name not in CHOICES or not isinstance(state := getattr(run, "state", None), Mapping):
+        return ""
+    values = [text.clean(str(value), LONGEST) for value in CHOICES[name](state)]
+    verb = f"s are {text.listed(values, MOST)}" if len(values) > 1 else f" is {''.join(values)}"
+    return f"; the {name}{verb}" if values else ""
