@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from pathlib import Path
@@ -29,8 +30,9 @@ def the_journal(run: Lab, folder: Path) -> None:
 
 
 def kafkas_words(run: Lab, folder: Path) -> None:
-    """The lines of Kafka's own logs are there, those of the controller among them."""
-    assert run.journal(words="kafka")["log"].str.contains("KafkaController").any()
+    """The lines of Kafka's own logs are there, those of the controller and those of the coordinator about the group."""
+    lines = run.journal(words="kafka")["log"]
+    assert lines.str.contains("KafkaController").any() and lines.str.contains(f"GroupCoordinator.*{GROUP}").any()
 
 
 def the_picture(run: Lab, folder: Path) -> None:
@@ -46,15 +48,31 @@ def the_picture(run: Lab, folder: Path) -> None:
 
 
 def the_page(run: Lab, folder: Path) -> None:
-    """The page has the records of the group."""
+    """The page has the records of the group, and in its strip the lines of every member."""
     write_html(run.records, folder / "run.html", "A run")
-    assert "moves group billing from" in (folder / "run.html").read_text(encoding="utf-8")
+    page = (folder / "run.html").read_text(encoding="utf-8")
+    assert "moves group billing from" in page and all(f'"{line}"' in page for line in run.group_strip().lines())
+
+
+def the_strip(run: Lab, folder: Path) -> None:
+    """The strip has the state of the group, and the text beside it a line for each member with its partitions; so has the SVG."""
+    strip, members = run.group_strip(), run.tables.members()
+    shown, held = texts(strip.svg()), run.state["nodes"][str(members["coordinator"].iloc[0])]["group"]["groups"][GROUP]["members"]
+    assert len(members) == len(held) > 0
+    for member in members.itertuples():
+        name = held[member.member]["instance_id"] or member.client
+        condition = "JoinGroup is parked" if member.waits_for == "join" else f"in generation {member.generation}"
+        owned = ", ".join(member.partitions) or "no partition"
+        assert any(re.search(rf"^  \w {name}( \(2\))?: {condition}; {owned}(;|$)", line) for line in strip.lines())
+        assert f"{member.state}, generation {member.generation}" in strip.lines()[0] == shown.splitlines()[0]
+        assert name in shown and set(member.partitions) <= set(shown.splitlines())
 
 
 def every_why(run: Lab, folder: Path) -> None:
     """Each subject, and the last record of each kind, has its chain of causes."""
     subjects: Iterable[str] = ("leader of t-0", "isr of t-0", "controller", "/controller")
-    of_groups = ("generation of billing", "leader of group billing", "owner of t-2 in billing", "offset of billing in t-0")
+    owners = (f"owner of {partition} in billing" for partitions in run.tables.members()["partitions"] for partition in partitions)
+    of_groups = ("generation of billing", "leader of group billing", *owners, "offset of billing in t-0")
     for what in (*subjects, *of_groups, *({record.kind: str(record.id) for record in run.records}.values())):
         assert run.why(what).outline()
 
@@ -83,7 +101,7 @@ def every_table(run: Lab, folder: Path) -> None:
     assert tables.parked().empty or set(tables.members()["state"]) != {"Stable"}
 
 
-LOOKS = (the_journal, kafkas_words, the_picture, the_page, every_why, compare, opened_again, every_table)
+LOOKS = (the_journal, kafkas_words, the_picture, the_strip, the_page, every_why, compare, opened_again, every_table)
 
 
 @pytest.mark.parametrize("look", LOOKS)
