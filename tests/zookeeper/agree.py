@@ -13,6 +13,7 @@ import argparse
 import itertools
 import sys
 from collections import Counter
+from functools import cache
 from typing import Any
 
 import pytest
@@ -102,10 +103,16 @@ class Player:
         return item
 
 
+@cache
+def java_release() -> int:
+    """Return the feature release of the Java of the servers; a search for this Java starts a process each time."""
+    return find_java().version
+
+
 def play_on_both(server: EmbeddedZooKeeper, program: list[Command]) -> tuple[list[list[Any]], list[list[Any]]]:
     """Return what was seen in memory and on the server: at the start, at each command of the program, and at its end."""
     chroot = f"/random-{next(_CHROOTS)}"
-    memory = Player(MemoryZooKeeper(Clock(), chroot, find_java().version))
+    memory = Player(MemoryZooKeeper(Clock(), chroot, java_release()))
     for command in [PRELUDE, *program]:
         memory.play(command)
     with KazooZooKeeper(server.hosts, chroot) as zookeeper:

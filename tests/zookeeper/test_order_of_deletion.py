@@ -10,8 +10,8 @@ from kcontrol.core.effects import Op
 from kcontrol.zookeeper.kazoo import KazooZooKeeper
 from kcontrol.zookeeper.memory import MemoryZooKeeper
 from kcontrol.zookeeper.server.embedded import EmbeddedZooKeeper
-from kcontrol.zookeeper.server.java import find_java
 from kcontrol.zookeeper.transaction_rules import Ephemerals
+from tests.zookeeper.agree import java_release
 from tests.zookeeper.support import Clock
 
 
@@ -69,7 +69,7 @@ def test_memory_knows_the_order_of_the_server(server: EmbeddedZooKeeper, chroot:
     """Below a chroot the ephemerals of an ended session go in the same order in memory as on the server."""
     with KazooZooKeeper(server.hosts, chroot) as real:
         expected = order_of_deletion(real, names, gone)
-    assert order_of_deletion(MemoryZooKeeper(Clock(), chroot, find_java().version), names, gone) == expected
+    assert order_of_deletion(MemoryZooKeeper(Clock(), chroot, java_release()), names, gone) == expected
     assert len(expected) == len(names) - len(gone)
 
 
