@@ -36,14 +36,15 @@ class Deadline(NamedTuple):
 
 
 class Place(NamedTuple):
-    """The partition of the offsets topic that stores a group: its number, and the leader in its state znode."""
+    """The partition of the offsets topic that stores a group: its number, its leader, and the brokers that load or own it."""
 
-    # None in a recording, which has no znodes; then `loading` and `owned` are about any partition.
+    # The number of the partition; None in a recording, which has no znodes.
     number: int | None = None
+    # The leader in the partition's state znode, -1 for no leader; None without a state znode.
     leader: int | None = None
-    # The brokers whose coordinators load the partition.
+    # The brokers whose coordinators load this partition; in a recording, the brokers that load any partition.
     loading: tuple[int, ...] = ()
-    # The brokers whose coordinators own the partition.
+    # The brokers whose coordinators own this partition; in a recording, the brokers that own any partition.
     owned: tuple[int, ...] = ()
 
 
@@ -56,14 +57,15 @@ class Moment(NamedTuple):
     record: int
     # The time of this record.
     at_ms: int
-    # None, and no group, if no broker has the group.
+    # The broker whose coordinator has the group in its cache; None if no coordinator has the group.
     coordinator: int | None
+    # The group in this cache; None if `coordinator` is None.
     group: Mapping[str, Any] | None
     # The timers of the group until the next moment: (index of a record that changes them, the timers after it by their times).
     pending: tuple[tuple[int, tuple[Deadline, ...]], ...]
     # The member id of each timer that fires at this record, None for a timer of the whole group.
     fired: tuple[str | None, ...]
-    # The group's partition then; None unless `moments` was called with `places`.
+    # The partition of the offsets topic that stores the group; None unless `moments` was called with `places=True`.
     place: Place | None = None
 
     @property
@@ -86,9 +88,9 @@ def groups(state: Mapping[str, Any]) -> list[str]:
 
 
 def moments(records: Iterable[Record], group_id: str, *, places: bool = False) -> list[Moment]:
-    """Return a Moment for each journal record that changes a group, or fires one of its timers; [] for an unknown group.
+    """Return a Moment for each journal record that changes a group or fires one of its timers; [] for an unknown group.
 
-    With `places`, a change of the partition of the offsets topic that stores the group is a moment too.
+    With `places`, also for each record that changes the leader, or the owners, of the group's partition of the offsets topic.
     """
     fold, found = Fold(), list[Moment]()
     for index, record in enumerate(records):
@@ -115,9 +117,9 @@ def moments(records: Iterable[Record], group_id: str, *, places: bool = False) -
 
 
 def _concerns(path: Sequence[Any], places: bool) -> bool:
-    """Return whether a change at a path of the cluster's state, such as ("nodes", "1", "group"), can concern a group.
+    """Return whether a change at `path` of the cluster's state, such as ("nodes", "1", "group"), can make a new Moment.
 
-    The znodes of the offsets topic concern a group only if `places` is true: then the picture shows the group's partition.
+    A change of the offsets topic's znodes can do so only if `places` is true.
     """
     if path[0] == "znodes":
         return places and (len(path) < 2 or str(path[1]).startswith(OFFSETS_ZNODES))
@@ -210,9 +212,9 @@ class Lane(NamedTuple):
 
 
 def lanes(found: Sequence[Moment]) -> tuple[Lane, ...]:
-    """Return a Lane for each member id in `found`, in the order of the ids' first moments.
+    """Return a Lane for each member id in the moments `found`, in the order in which the ids first appear.
 
-    A Lane is a member's row of the group strip (a picture), with one column per moment.
+    A Lane is a row of the group strip, the picture of a group with one column per moment.
     """
     clients: dict[str, str] = {}
     for moment in found:

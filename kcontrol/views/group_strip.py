@@ -81,8 +81,9 @@ class GroupStrip:
     `name` is the run's name in the title; `beside` are the GroupStrips of groups in other runs, drawn below this picture.
     """
 
+    # `places`: whether each column also has the partition of the offsets topic that stores the group.
+    # `most`: the largest number of columns; earlier changes of the group are left out.
     places, most = False, MOST
-    """Whether the moments have the place of the group's partition, and the largest number of columns."""
 
     def __init__(self, records: Sequence[Record], group_id: str, name: str = "", beside: Sequence[GroupStrip] = ()) -> None:
         self.group_id, self.name, self.beside = group_id, name, beside
@@ -158,7 +159,7 @@ class GroupStrip:
         return max(WIDTH, self.x(len(self.moments)) + self.flags_abreast * FLAG + MARGIN)
 
     def x(self, place: int) -> float:
-        """Return the left edge of the column with the index `place`, from 0, in pixels."""
+        """Return the left edge, in pixels, of the column with the index `place`, from 0."""
         room = WIDTH - LEFT - MARGIN - FLAG * min(3, self.flags_abreast)
         return round(LEFT + place * max(NARROWEST, min(COLUMN, room / max(1, len(self.moments)))), 1)
 
@@ -238,9 +239,9 @@ class GroupStrip:
         return found
 
     def _owners(self) -> dict[str, list[tuple[Lane, bool] | None]]:
-        """Return {partition: values}, with one value per column (a moment): (row of the owner, whether the owner may consume).
+        """Return {partition: [(lane of the owner, whether the owner may consume), ...]}, with one entry per column.
 
-        The value is None if the partition has no owner.
+        An entry is None if the partition has no owner then.
         """
         found, by_id = dict[str, list[tuple[Lane, bool] | None]](), {lane.member_id: lane for lane in self.lanes}
         for place, moment in enumerate(self.moments):
