@@ -35,6 +35,14 @@ def days(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def at_once(spark: Any, days: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the tables of the runs in `days`, all read by one call."""
+    out = tmp_path_factory.mktemp("tables of two days") / "at once"
+    pipeline.write_runs(spark, [days], out)
+    return out
+
+
 def tables_in(spark: Any, out: Path) -> Tables:
     """Return the sorted rows of each table in a folder, day included."""
     return {name: sorted(map(tuple, spark.read.parquet(str(out / name)).collect()), key=repr) for name in spark_views.TABLES}
@@ -57,11 +65,10 @@ def test_a_command_leaves_no_temporary_files(days: Path, tmp_path: Path) -> None
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_runs_that_are_read_late_twice_or_in_part_are_counted_once(spark: Any, days: Path, tmp_path: Path) -> None:
+def test_runs_that_are_read_late_twice_or_in_part_are_counted_once(spark: Any, days: Path, at_once: Path, tmp_path: Path) -> None:
     """A folder that was read in pieces has the rows and partitions of a folder that was read at once."""
-    at_once, pieces, cut = tmp_path / "at once", tmp_path / "pieces", tmp_path / "cut"
+    pieces, cut = tmp_path / "pieces", tmp_path / "cut"
     first, second, third = sorted(days.iterdir())
-    pipeline.write_runs(spark, [days], at_once)
     cut.mkdir()
     text = first.read_bytes()
     (cut / first.name).write_bytes(text[: len(text) // 2])
@@ -96,11 +103,10 @@ def test_a_damaged_line_is_reported(spark: Any, days: Path, tmp_path: Path) -> N
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_call_after_a_killed_publication_writes_all_tables(
-    spark: Any, days: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: Any, days: Path, at_once: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If a process ends between two tables of the publication, the next call writes all tables, also without a new record."""
-    at_once, out = tmp_path / "at once", tmp_path / "out"
-    pipeline.write_runs(spark, [days], at_once)
+    out = tmp_path / "out"
     first, *_ = sorted(days.iterdir())
     pipeline.write_runs(spark, [first], out)
     with monkeypatch.context() as patched:
