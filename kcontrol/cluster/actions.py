@@ -162,6 +162,7 @@ def _can_shrink_isr(world: World, leader: int, partition: str, follower: int) ->
 
 
 # fmt: off
+LONGEST = 300  # characters of an action, or of one of its texts, in an error
 ACTIONS: dict[str, Kind] = {
     # kind          possible               perform                    form      why_not
     "advance":      Kind(_can("can_advance"),  delivery.advance,          "broker, thread", action_preconditions.reach),
@@ -237,14 +238,14 @@ def find_action(world: World, action: Action) -> Callable[..., None]:
     """
     kind = ACTIONS.get(action[0]) if action and isinstance(action[0], str) else None
     if kind is None:
-        raise UserError(f"There is no action {action[:1]!r}; the actions are {', '.join(map(form, ACTIONS))}.")
+        raise UserError(f"There is no action {_cut(repr(action[:1]))}; the actions are {', '.join(map(form, ACTIONS))}.")
     try:
         required = kind.form.partition("[")[0]
         if not 2 + required.count(",") <= len(action) <= 2 + kind.form.count(","):
             raise ValueError
         possible = kind.possible(world, *action[1:])
     except (AttributeError, TypeError, ValueError):
-        raise UserError(f"{action!r} does not have the form {form(action[0])}.") from None
+        raise UserError(f"{_cut(repr(action))} does not have the form {form(action[0])}.") from None
     if not possible:
         raise _not_now(world, kind, action)
     return kind.perform
@@ -253,7 +254,16 @@ def find_action(world: World, action: Action) -> Callable[..., None]:
 def _not_now(world: World, kind: Kind, action: Action) -> ActionNotPossible:
     others, reason = world.actions(), kind.why_not(world, *action[1:])
     listed = ", ".join(map(repr, others[:12])) or "none"
-    return ActionNotPossible(f"{reason or f'{action!r} is not possible now; possible actions: {listed}'}.", others)
+    reason = reason or f"{_cut(repr(action))} is not possible now; possible actions: {listed}"
+    # A sentence that has a long text of the action, such as the name of a consumer, has only its beginning.
+    for value in action:
+        if isinstance(value, str):
+            reason = reason.replace(repr(value), _cut(repr(value)))
+    return ActionNotPossible(f"{reason}.", others)
+
+
+def _cut(shown: str) -> str:
+    return shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 1]}\u2026"
 
 
 def routine_actions(world: World) -> Iterator[Action]:

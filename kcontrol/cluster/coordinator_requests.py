@@ -192,7 +192,9 @@ def can_ask(world: World, client: str, api: str, version: int, request: Mapping[
 
     Raises ValueError for an unknown API or client, a version that is no whole number, and a wrong field.
     """
-    if api not in REQUESTS or int(version) != version or not (is_admin(api) or client in world.consumers):
+    if api not in REQUESTS or type(version) is not int or not isinstance(client, str):
+        raise ValueError
+    if not is_admin(api) and client not in world.consumers:
         raise ValueError
     msgspec.convert(dict(request), REQUESTS[api])
     return consumer_clients.coordinator(world, _group(request)) is not None

@@ -31,7 +31,7 @@ def can_ask(world: World, broker: int, api: str, arguments: Sequence[str]) -> bo
     `arguments` has group ids, states (ListGroups), or a group id and partitions (OffsetDelete). Raises ValueError if these
     or `api` are illegal.
     """
-    if api not in SINCE or isinstance(arguments, str) or not all(isinstance(word, str) for word in arguments):
+    if api not in SINCE or not isinstance(arguments, list | tuple) or not all(isinstance(word, str) for word in arguments):
         raise ValueError
     if api == "OffsetDelete":
         any(map(TopicPartition.parse, arguments[1:]))

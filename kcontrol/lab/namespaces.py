@@ -305,6 +305,8 @@ class Group(Namespace[LabT], owner="lab.group"):
             raise UserError('Name the groups to delete, as in lab.group.delete("billing").')
         # The errors in the response are NON_EMPTY_GROUP for a group with members, and GROUP_ID_NOT_FOUND.
         for group in groups:
+            arguments.string(group, "A group", "billing")
+        for group in groups:
             self._ask("DeleteGroups", group, (group,), broker)
         return self._lab
 

@@ -10,6 +10,7 @@ from kcontrol.core.model import TopicPartition
 from kcontrol.core.znodes import CONTROLLER, state_path
 from kcontrol.journal.journal import Record, RecordId
 from kcontrol.lab.groups import changes
+from kcontrol.views import text
 from kcontrol.views.decisions import leadership
 
 ID = re.compile(r"-?\d+(\.\d+)*")
@@ -31,7 +32,8 @@ def position(records: Sequence[Record], to: object) -> int:
     for at, record in enumerate(records):
         if record.id == id:
             return at
-    raise UserError(f"The journal has no record {to}; the last one is {records[-1].id}, and lab.journal() lists them all.")
+    asked = text.clean(str(to), 100)
+    raise UserError(f"The journal has no record {asked}; the last one is {records[-1].id}, and lab.journal() lists them all.")
 
 
 def _id(to: object) -> RecordId:
@@ -39,7 +41,9 @@ def _id(to: object) -> RecordId:
     try:
         node, incarnation, seq = map(int, parts)  # type: ignore[call-overload]
     except (TypeError, ValueError):
-        raise UserError(f'{to!r} is not a record: give its number in the journal, or its id, such as "2.1.58".') from None
+        raise UserError(
+            f'{text.clean(repr(to), 100)} is not a record: give its number in the journal, or its id, such as "2.1.58".'
+        ) from None
     return RecordId(node, incarnation, seq)
 
 
@@ -60,9 +64,11 @@ def record(records: Sequence[Record], what: object) -> Record:
         path = CONTROLLER if what == "controller" else what
         found = next((r for r in map(Record.to_json, reversed(records)) if _touches(r, path)), None)
     else:
-        raise UserError(f"{what!r} is not a subject of the journal: ask about {FORMS}.")
+        raise UserError(f"{text.clean(repr(what), 100)} is not a subject of the journal: ask about {FORMS}.")
     if found is None:
-        raise UserError(f"The journal has no record about {what!r} so far: check its names, or ask about {FORMS}.")
+        raise UserError(
+            f"The journal has no record about {text.clean(repr(what), 100)} so far: check its names, or ask about {FORMS}."
+        )
     return found
 
 

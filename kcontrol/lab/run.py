@@ -248,7 +248,9 @@ class Run(Commands, owner="run", metaclass=Named):
             group = known[0]
         if group not in known:
             listed = f"its groups are {text.listed(known, 20)}" if known else "it has no consumer groups"
-            asked = "Name one group of this run" if group is None else f"There is no group {group!r} in this run"
+            asked = (
+                "Name one group of this run" if group is None else f"There is no group {text.clean(repr(group), 100)} in this run"
+            )
             raise UserError(f"{asked}; {listed}.")
         return group
 
@@ -300,7 +302,7 @@ class Run(Commands, owner="run", metaclass=Named):
             from kcontrol.lab.pictures.election_pictures import PICTURES
 
             every = text.listed(map(repr, [*replacements.MACHINES, *PICTURES]), 20)
-            raise UserError(f"There is no diagram of {machine!r}; the diagrams are {every}.")
+            raise UserError(f"There is no diagram of {arguments.shown(machine)}; the diagrams are {every}.")
         return replacements.table(machine, self.records[0].fields["release"])
 
     def summary(self) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from kcontrol.core.errors import UserError
 from kcontrol.spark.run_files import JournalOfRun, journals_of
 from kcontrol.spark.sources import journal_lines
+from kcontrol.views import text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,7 +33,7 @@ def table_sql(name: str) -> str:
     Raises UserError, which lists the tables, for an unknown name.
     """
     if name not in TABLES:
-        raise UserError(f"There is no table {name!r} of runs; the tables are {', '.join(TABLES)}.")
+        raise UserError(f"There is no table {text.clean(repr(name), 100)} of runs; the tables are {', '.join(TABLES)}.")
     return (files("kcontrol.spark") / "sql" / f"{name}.sql").read_text()
 
 

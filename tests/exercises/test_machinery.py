@@ -219,6 +219,7 @@ def test_answers_that_cannot_be_judged(id: str, answer: object, words: str) -> N
     ("id", "answer", "words"),
     [
         ("order-the-writes", [PARTITION, PARTITIONS], "Your list has 2 elements, 2 of them right; the right list has 3."),
+        ("order-the-writes", [PARTITION, PARTITION], "Your list has 2 elements, 1 of them right; the right list has 3."),
         ("order-the-writes", [PARTITIONS, f"{PARTITION}/state", PARTITION], "element 2 is the first at a wrong place"),
         ("read-an-epoch", True, "Your answer is True"),
         ("reach-epoch-3", [("kill", 2), ("start", 2)] * 2 + [("kill", 1)], "Your answer has 5 acts: use at most 4"),

@@ -300,7 +300,12 @@ def _difference(yours: Any, right: Any, like: Any) -> str:
     if other := another_type(yours, like):
         return f"Your answer is {short(yours)}.{other}"
     if isinstance(yours, list) and isinstance(right, list) and not same(sorted(yours, key=str), sorted(right, key=str)):
-        hits = sum(element in right for element in yours)
+        left = [*right]
+        for element in yours:
+            # An element that stands once in the right list counts once.
+            if element in left:
+                left.remove(element)
+        hits = len(right) - len(left)
         return f"Your list has {counted(len(yours), 'element')}, {hits} of them right; the right list has {len(right)}."
     if isinstance(yours, list) and isinstance(right, list):
         first = next(n for n, pair in enumerate(zip(yours, right, strict=True), 1) if not same(*pair))

@@ -29,7 +29,7 @@ def ballots(state: Mapping[str, Any], group: str | None = None) -> pd.DataFrame:
     """
     found = {name: held for _, name, held in group_state.cached(state, "groups") if held["members"]}
     name = next(iter(found)) if group is None and len(found) == 1 else group
-    if name not in found:
+    if name not in [*found]:
         wrong = "Name one group with members" if group is None else f"Group {arguments.shown(group)} has no members"
         raise UserError(f"{wrong}; groups with members: {text.listed(found, 30) or 'none'}.")
     voting = Group(name, GroupState.PREPARING, members={id: _member(id, held) for id, held in found[name]["members"].items()})

@@ -72,7 +72,7 @@ def reactions(release: str, request: str | None = None) -> pd.DataFrame:
     """
     require_coordinator(release)
     asked = {found.title: found for found in Request if reactions_of(release, "any", found)}
-    if request is not None and request not in asked:
+    if request is not None and request not in [*asked]:
         raise UserError(f"There is no request {arguments.shown(request)} in Kafka {release}; there are {text.listed(asked, 30)}.")
     # The rows of a state and request have the order in which the coordinator checks their conditions.
     chosen = [found for title, found in asked.items() if request in (None, title)]

@@ -38,7 +38,9 @@ def _rows(record: Record) -> Iterator[dict[str, Any]]:
     if record.kind != "respond" or not str(record.fields["correlation_id"]).startswith(PREFIX):
         return
     fields = record.to_json().fields
-    request, _, group = fields["correlation_id"].removeprefix(PREFIX).split(" ", 2)
+    # Without a group id, as in ListGroups, the correlation id may end with the number of the request.
+    request, _, rest = fields["correlation_id"].removeprefix(PREFIX).partition(" ")
+    group = rest.partition(" ")[2]
     row = {"id": str(record.id), "broker": record.id.node, "request": request}
     for about, error, response in _answers(request, "" if request == "ListGroups" else group, fields["body"]):
         yield row | {"about": about, "error": error, "code": ERRORS[error], "response": response}
@@ -75,7 +77,7 @@ def refusals(record: Record) -> Iterator[str]:
     """
     for row in _rows(record):
         if row["error"] != "NONE":
-            about = f" of {row['about']}" if row["about"] else ""
+            about = f" of {text.clean(row['about'], 100)}" if row["about"] else ""
             yield f"Broker {row['broker']} refuses {row['request']}{about}: {row['error']} ({row['code']})."
 
 

@@ -15,6 +15,7 @@ from kcontrol.core.errors import UserError
 from kcontrol.journal.journal import Record
 from kcontrol.lab.history import brokers, consumer_groups, partitions, topics
 from kcontrol.lab.history.entries import Entries, Row, entries_of
+from kcontrol.lab.support import arguments
 from kcontrol.lab.support.table_display import Frame
 from kcontrol.lab.tables import journal_tables
 
@@ -98,8 +99,8 @@ def checked(name: object) -> str:
 
     Raises UserError, which lists the tables, for any other value.
     """
-    if name not in TABLES:
-        raise UserError(f"There is no table {name!r} of a run; the tables are {', '.join(TABLES)}.")
+    if name not in [*TABLES]:
+        raise UserError(f"There is no table {arguments.shown(name)} of a run; the tables are {', '.join(TABLES)}.")
     return str(name)
 
 

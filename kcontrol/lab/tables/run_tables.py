@@ -300,7 +300,7 @@ class Tables(Commands, owner="lab.tables"):
 
         Raises UserError, listing the tables, for an unknown name.
         """
-        return Shown(spark_views.table_sql(name))
+        return Shown(spark_views.table_sql(arguments.words(name, "A table", "elections")))
 
     def diff(self, before: object, after: object = -1) -> pd.DataFrame:
         """Return one row per znode and field of a broker's memory that changed from record `before` to record `after`.
