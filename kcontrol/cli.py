@@ -110,7 +110,7 @@ def open_run(
 ) -> None:
     """Print the actions of a run, such as a kill, and the cluster's state at the end of the run.
 
-    With --log print the lines that Kafka would log instead; with --html write the run as a page instead.
+    Instead of these, --log prints the lines that Kafka would log, and --html writes the run as a page.
     """
     from kcontrol.lab import opened_logs, text_report
 

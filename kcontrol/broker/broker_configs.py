@@ -154,10 +154,10 @@ class BrokerConfig:
         return cls(**{f.name: default(f.name, release) for f in fields(cls)})
 
     def with_setting(self, key: str, value: Any, release: str = "2.8") -> BrokerConfig:
-        """Return a copy in which the setting `key` has the value that `release` reads from `value`.
+        """Return a copy with a new value of the setting `key`; a str is parsed as in `release`.
 
-        Raises ValueError for an unknown key (with dots or underscores) and, with the legal values,
-        for an illegal value.
+        Raises ValueError for an illegal `value`, and for a `key` (with dots or underscores) that
+        kcontrol does not use.
         """
         dotted = str(key).replace("_", ".")
         if dotted in CONFIGS and not CONFIGS[dotted].is_used:

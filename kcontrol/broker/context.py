@@ -50,7 +50,7 @@ class BrokerContext(Context):
 
     # The czxid of the broker's znode; -1 before the registration, and in releases before 2.2.
     broker_epoch: int = -1
-    # Never set: only the znode `/cluster/id` has the cluster id.
+    # Unused, and always "": the cluster id is only in the znode `/cluster/id`.
     cluster_id: str = ""
     # The attempts of the controlled shutdown so far; not 0 means that the broker shuts down.
     shutdown_attempts: int = 0
@@ -104,10 +104,10 @@ class BrokerContext(Context):
 
 
 def adopted(effect: ApplyRequest, request: Any) -> UpdateContext:
-    """Return an UpdateContext that stores the entries of `request`, LeaderAndIsr or UpdateMetadata.
+    """Return the UpdateContext that stores entries of a LeaderAndIsr or UpdateMetadata request.
 
-    `effect.field` is the changed field, "hosted" or "metadata"; `effect.partitions` are the
-    partitions whose entries are stored (None: all).
+    It changes the field `effect.field` of the broker's context, "hosted" or "metadata". It has the
+    entries of `effect.partitions`; None means all entries.
     """
     chosen = request.partitions
     if effect.partitions is not None:

@@ -248,7 +248,7 @@ def _submit_isr_change(
 
 
 def _write_isr(ctx: BrokerContext, tp: TopicPartition, value: LeaderAndIsr) -> Handler:
-    """Write `value`, with the new ISR, to the state znode if its version is `value.zk_version`.
+    """Write `value` (with the new ISR) if the state znode has the version `value.zk_version`.
 
     After a version conflict the leader keeps the old ISR as its ISR.
 
@@ -350,7 +350,7 @@ HANDLERS: dict[type[Event], Callable[[BrokerContext, Any], Handler]] = {
 
 
 def handle(ctx: BrokerContext, event: Event) -> Handler:
-    """Run the handler of an event, then apply the stored leadership of each partition to its log.
+    """Run the handler of an event, then store new leaders and leader epochs in the replicas' logs.
 
     Raises KeyError for an event without a row in HANDLERS.
     """

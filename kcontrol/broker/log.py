@@ -80,7 +80,7 @@ class ReplicaLog(NamedTuple):
     leader_epoch: int = NO_EPOCH
     # Pairs of a follower and its log end offset, as far as this leader knows it.
     followers: tuple[tuple[int, int], ...] = ()
-    # The requests without a response.
+    # Produce requests, and appends of the group coordinator, that wait for the high watermark.
     waiting: tuple[DelayedProduce | DelayedAppend, ...] = ()
     # True while a follower does not know where its log diverges from the leader's (Kafka's fetch
     # state).
@@ -97,7 +97,8 @@ class ReplicaLog(NamedTuple):
     delete_horizons: tuple[tuple[int, int], ...] = ()
     # The log end offset if the cleaner has removed the record directly before this offset, else 0.
     empty_until: int = 0
-    # The topic's settings for segments and cleaner; None without `segment.bytes`: one segment.
+    # The topic's settings for segments and cleaner. None for a topic without `segment.bytes`: its
+    # log has one segment, which the cleaner does not clean.
     compaction: Compaction | None = None
 
     @property
@@ -155,8 +156,8 @@ class ReplicaLog(NamedTuple):
     def after_restart(self) -> ReplicaLog:
         """Return the log after a restart of its broker: what the broker's disk has kept.
 
-        The disk keeps records, epochs and segments. The log starts with the checkpointed high
-        watermark.
+        The disk keeps records, leader epochs and segments; the high watermark becomes that of the
+        last checkpoint.
         """
         high_watermark = min(self.checkpoint, self.log_end_offset)
         on_disk = ReplicaLog(self.records, self.epochs, self.checkpoint, high_watermark)
@@ -226,10 +227,10 @@ class ExpireDelayedAppend(NamedTuple):
 
 
 class UpdateConfig(NamedTuple):
-    """Store the topic's `min.insync.replicas`, and its settings for segments and the log cleaner.
+    """Store `min.insync.replicas` and the settings for segments and log cleaner in the ReplicaLog.
 
-    `compaction` has the settings for segments and cleaner, None for a topic without
-    `segment.bytes`.
+    For a topic without `segment.bytes`, `compaction` is None: the log has one segment and no
+    cleaner.
     """
 
     min_insync_replicas: int
@@ -383,9 +384,9 @@ CHANGES: dict[type, Callable[..., ReplicaLog]] = {
 
 
 def _by_end_offset(log: ReplicaLog, offset: int, leader_epoch: int) -> EpochEnd | None:
-    """Return the end of the leader's log if the follower fetches from beyond it, else None.
+    """Return the end of the leader's `log` if the fetch offset `offset` is larger, else None.
 
-    `offset` is the fetch offset. `leader_epoch` is ignored, and the returned epoch is -1.
+    The result has the epoch -1; the argument `leader_epoch` is ignored.
     Source: OffsetOutOfRange, 0.8 on.
     """
     return EpochEnd(NO_EPOCH, log.log_end_offset) if offset > log.log_end_offset else None

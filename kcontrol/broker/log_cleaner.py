@@ -70,7 +70,7 @@ class LogToClean(NamedTuple):
 def log_to_clean(log: ReplicaLog, release: str) -> LogToClean:
     """Return the part of a log that the cleaner of a release would clean now.
 
-    The log must have `compaction`. If nothing is dirty, `cleanable_bytes` is 0. Source:
+    `log.compaction` must not be None. If nothing is dirty, `cleanable_bytes` is 0. Source:
     cleanableOffsets and calculateCleanableBytes of LogCleanerManager.scala (2.8).
     """
     assert log.compaction is not None
@@ -104,7 +104,7 @@ def _upper_bound(log: ReplicaLog, release: str) -> int:
 def clean(log: ReplicaLog, release: str, now_ms: int) -> ReplaceSegments:
     """Return the change by which the cleaner of `release` cleans a log at `now_ms`.
 
-    The log must have `compaction`, and is cleaned even if it is not dirty enough.
+    `log.compaction` must not be None. A log that is not dirty enough is cleaned too.
 
     Source: Cleaner.doClean (2.8), Cleaner.clean (0.9).
     """

@@ -71,9 +71,9 @@ def message_format(release: str) -> int:
 
 
 def codec_on_disk(codec: int, release: str) -> int:
-    """Return the codec (0 none, 1 gzip ...) on disk of a batch written with `codec`.
+    """Return the codec (0 none, 1 gzip ...) on disk of a coordinator's batch written with `codec`.
 
-    Before 0.10.0.1 the offsets topic stores each batch of the coordinator uncompressed.
+    Before 0.10.0.1 the result is 0: the offsets topic stores each batch uncompressed.
     Source: offsetsTopicConfigs of GroupCoordinator.scala (0.10.0.0, 0.10.0.1),
     BrokerCompressionCodec.getTargetCompressionCodec (0.9).
     """
@@ -144,7 +144,7 @@ def segments_after_append(
     settings: Compaction,
     now_ms: int,
 ) -> tuple[Segment, ...]:
-    """Return the segments after an append at `now_ms`, which may begin a new segment.
+    """Return the segments after an append at `now_ms`; the append may begin a new segment.
 
     `active` are the records of the active segment before the append, `appended` the new records,
     and `settings` those of the topic.

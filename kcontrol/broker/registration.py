@@ -66,9 +66,8 @@ def create_broker_znode(
 ) -> Handler:
     """Create `/brokers/ids/<id>` with `endpoint` and the time `timestamp_ms`.
 
-    Since 2.2 store its czxid as broker epoch.
-    Raises WriteFailed if the znode exists, unless the ZooKeeper session `session` (0: unknown) owns
-    it.
+    Since 2.2 store its czxid as broker epoch. A znode that the ZooKeeper session `session` (0:
+    unknown) owns already is kept. Raises WriteFailed after any other error of the write.
     """
     path = broker_path(broker_id)
     data = encode_broker(endpoint, timestamp_ms, rules.broker_znode)

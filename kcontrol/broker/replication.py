@@ -248,7 +248,7 @@ def fetch_response(ctx: BrokerContext, event: FetchResponse) -> Handler:
     """Append the response's records to the follower's log, and store the leader's high watermark.
 
     If the response says that the logs diverge, only truncate the follower's log. Do nothing on a
-    broker that does not follow.
+    broker that is not a follower of the partition.
 
     Source: ReplicaFetcherThread.processPartitionData and
     AbstractFetcherThread.truncateToEpochEndOffsets (2.8).
@@ -327,7 +327,8 @@ def delete_log(ctx: BrokerContext, tp: TopicPartition) -> Handler:
 def apply_leadership_to_logs(ctx: BrokerContext) -> Handler:
     """Set leader and leader epoch of each log to those of its hosted replica.
 
-    Then raise the high watermarks of partitions that this broker leads.
+    Then raise the high watermark of each partition that this broker leads to the offset that all
+    members of the ISR have reached.
     """
     for tp, log in list(ctx.logs.items()):
         # The log of a partition that is not hosted any more gets the leader -1.
@@ -424,7 +425,9 @@ def topic_config_change(ctx: BrokerContext, event: TopicConfigChange) -> Handler
 
 
 def _configure(ctx: BrokerContext, partitions: Iterable[TopicPartition]) -> Handler:
-    """Read the settings of these partitions' topics in one round trip, and store them in the logs.
+    """Read the settings of the topics of `partitions`, and store them in each ReplicaLog.
+
+    Before 0.8.2, and if the session has expired, change nothing.
 
     Source: Partition.createLogIfNotExists and LogManager.fetchLogConfig (2.8),
     Partition.getOrCreateReplica (0.8.2).
@@ -446,10 +449,10 @@ def _configure(ctx: BrokerContext, partitions: Iterable[TopicPartition]) -> Hand
 
 
 def _topic_config(ctx: BrokerContext, znode: Znode | None) -> UpdateConfig:
-    """Return the settings in a topic's settings znode that its logs need; None is a missing znode.
+    """Return the settings that a log needs from the topic's settings znode (None: missing znode).
 
-    The broker's default replaces a missing `min.insync.replicas`; without `segment.bytes`, the
-    result has `compaction` None.
+    The broker's default replaces a missing `min.insync.replicas`. `compaction` is None without
+    `segment.bytes`: then the log has one segment and no cleaner.
     """
     try:
         texts = decode_topic_config(znode.data) if znode else {}

@@ -130,9 +130,9 @@ def clean_log(world: World, n: Any, partition: str) -> str:
 
 
 def ask(world: World, name: str, *request: object) -> str:
-    """Return why a consumer cannot send a request, or why its poll cannot time out; call it only then.
+    """Return why a consumer cannot perform `request`; to be called only if it cannot.
 
-    `request` has the action's arguments after `name`, such as "join" and the id of the receiver.
+    `request` has the action's arguments after `name`, such as "join" and the id of the receiver, or "poll timeout".
     """
     if missing := _consumer(world, name):
         return missing

@@ -29,7 +29,7 @@ def lacks_topic(world: World, topic: str) -> bool:
 
 
 def can_create_topic(world: World, topic: str, assignment: Any, config: Mapping[str, Any] | None = None) -> bool:
-    """Return whether a topic with the settings `config` can be created now (`lacks_topic`).
+    """Return whether a topic with the settings `config` can be created: it does not exist, but its parent znodes exist.
 
     `assignment` has the replicas of each partition: [[1, 2]] or {0: [1, 2]}.
     Raises ValueError or TypeError for a wrong name, setting or assignment.
@@ -188,7 +188,7 @@ def set_data(world: World, path: str, text: str) -> None:
 def create(world: World, path: str, text: str) -> None:
     """Create a persistent znode as a client that is no broker. Raises UserError if ZooKeeper refuses.
 
-    A request below `/admin` also creates `/admin` if it is missing: no broker of 0.8.0 creates it.
+    If `path` is a child of `/admin` and `/admin` is missing, create both: no broker of 0.8.0 creates `/admin`.
     """
     above = znodes.parent(path)
     missing = above == znodes.parent(znodes.REASSIGN_PARTITIONS) and world.exist(above) == [False]

@@ -26,18 +26,18 @@ NOT_CONTROLLER = "NOT_CONTROLLER"
 
 
 def record_known_controller(world: World, driver: Driver) -> None:
-    """Make the controller that the broker of `driver` knows the receiver of this broker's AlterIsr requests.
+    """Set the receiver of a broker's AlterIsr requests to the controller that the broker knows.
 
-    Do nothing if these requests have a receiver already, if the broker knows no controller, and before 2.7.
+    The broker is that of `driver`. Do nothing if its requests have a receiver already, if it knows no controller, and before 2.7.
     """
     if driver.broker.rules.alter_isr and driver.broker.controller_id >= 0:
         world.network.known_controllers.setdefault(driver.node, driver.broker.controller_id)
 
 
 def refresh_controller(world: World, n: int, refused_by: int) -> None:
-    """Let broker `n` send AlterIsr to the controller that the metadata of broker `n` name.
+    """Set the receiver of the AlterIsr requests of broker `n` to the controller in the metadata of broker `n`.
 
-    If the metadata name `refused_by`, a broker that has refused a request, broker `n` has no receiver.
+    If this controller is `refused_by`, which has refused a request or is frozen, remove the receiver.
     """
     named = world.processes[n].driver.broker.controller_id
     if named == refused_by:
@@ -49,7 +49,7 @@ def refresh_controller(world: World, n: int, refused_by: int) -> None:
 def receiver_of(world: World, n: int, request: BrokerToControllerRequest) -> int:
     """Return the id of the broker that receives a request of broker `n`, or -1 if broker `n` knows no controller.
 
-    The receiver is `request.to`, or the controller that broker `n` knows if `request.to` is None.
+    The receiver is `request.to`; if `request.to` is None, it is the controller that broker `n` knows.
     """
     if request.to is not None:
         return request.to
@@ -73,7 +73,8 @@ def refusal_key(world: World, n: int, target: int) -> tuple[Any, ...]:
 def reaches_before_renewal(world: World, n: int, receiver: int) -> bool:
     """Return whether `World.run` sends the oldest pending request of broker `n` before it renews `receiver`'s expired session.
 
-    False for a second request to `receiver` since the session expired, and if `n` is `receiver`.
+    Return False if `n` is `receiver`, and if the request goes to `receiver` and another broker has sent `receiver` such a request
+    since the session expired.
     """
     target = receiver_of(world, n, world.network.pending(n)[0])
     # The first request to the receiver fails in its first call to ZooKeeper; a second one is sent only after the renewal.
@@ -192,7 +193,7 @@ def _response_event(api: str, body: Any) -> Event:
 def frozen_controller(world: World, n: int) -> int | None:
     """Return the id of the frozen broker whose response to AlterIsr broker `n` waits for.
 
-    Return None if no such broker is frozen, and while the metadata of `n` name the frozen broker as controller.
+    Return None if no such broker is frozen, and if the frozen broker is still the controller in the metadata of `n`.
     """
     for request in world.network.to_controller.get(n, ()):
         if request.api == "AlterIsr":

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 
 def awaited_brokers(world: World, n: int, thread: str) -> list[int]:
-    """Return the brokers whose responses the thread `thread` of a controller, broker `n`, awaits before it closes channels.
+    """Return the brokers whose responses the controller, broker `n`, awaits in a thread before it closes channels.
 
-    Return [] if the thread awaits no responses. A broker that was never frozen is left out.
+    `thread` is the thread's name, such as "controller". Return [] if it awaits no responses. A broker that was never frozen is
+    left out.
     """
     waits_for = world.processes[n].driver.threads[thread].waits_for
     if waits_for is None or not isinstance(waits_for.effect, AwaitInFlightRequests):
@@ -30,7 +31,7 @@ def awaited_brokers(world: World, n: int, thread: str) -> list[int]:
 
 
 def record_thaw(world: World, receiver: int) -> None:
-    """Store in `network.thawed` the channels to `receiver` whose senders wait for its response before they close the channel.
+    """Store in `network.thawed` each channel (sender, `receiver`) that its sender closes only after a response of `receiver`.
 
     Call it when the frozen broker `receiver` is thawed, before its field `frozen` becomes False.
     """
@@ -41,7 +42,7 @@ def record_thaw(world: World, receiver: int) -> None:
 
 
 def is_blocked(world: World, n: int, thread: str) -> bool:
-    """Return whether the thread `thread` of a controller, broker `n`, awaits a response before it closes a channel.
+    """Return whether the controller, broker `n`, awaits a response in the thread named `thread` before it closes a channel.
 
     The channel's other broker is frozen, or was frozen and has not responded yet.
     """

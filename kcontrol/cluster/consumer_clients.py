@@ -78,9 +78,9 @@ def consumers(settings: Settings) -> dict[str, Consumer]:
 
 
 def coordinator(world: World, group: str) -> int | None:
-    """Return the id of a reachable broker that the metadata of a running broker name as the group's coordinator.
+    """Return the id of a reachable broker that is the group's coordinator in the metadata of a running broker.
 
-    A reachable broker runs and is not frozen. Return None if no metadata name such a broker.
+    A reachable broker runs and is not frozen. Return None if no running broker's metadata have such a coordinator.
     """
     # The metadata of the running brokers, in the order of the broker ids; the first reachable coordinator is used.
     known = [broker for n in sorted(world.processes) if (broker := named_by(world, n, group)) is not None]
@@ -98,9 +98,10 @@ def named_by(world: World, broker: int, group: str) -> int | None:
 
 
 def receiver(world: World, consumer: Consumer) -> int | None:
-    """Return the id of the broker for the consumer's next request: its last coordinator, if that process runs unfrozen.
+    """Return the id of the broker for the consumer's next request.
 
-    If not, return the result of `coordinator`, which is None without a coordinator that can be reached.
+    This is the consumer's last coordinator, if the coordinator's process still runs and is not frozen. Otherwise it is the result
+    of `coordinator`, which can be None.
     """
     if consumer.coordinator is not None and is_connected(world, consumer.coordinator):
         return consumer.coordinator[0]
@@ -320,7 +321,7 @@ def can_find(world: World, name: str, broker: object) -> bool:
 
 
 def find_coordinator(world: World, name: str, broker: int) -> None:
-    """Send FindCoordinator to a broker; the consumer then uses the coordinator that this broker's metadata name.
+    """Send FindCoordinator to a broker; the consumer then uses the coordinator in the metadata of this broker.
 
     Source: handleFindCoordinatorRequest of KafkaApis.scala (2.8), handleGroupCoordinatorRequest (0.9).
     """

@@ -74,9 +74,9 @@ def wait(world: World, ms: int) -> None:
 
 
 def next_action(world: World, end_ms: int | None = None) -> Action | None:
-    """Return the next action of a consumer or of a coordinator's timer, or ("wait", ms) until it is due.
+    """Return the next action of a consumer or a coordinator's timer; before a consumer's action is due, return ("wait", ms).
 
-    Return None at the time `end_ms`; if this is None, when only actions such as heartbeats are left.
+    Return None at the time `end_ms`. If `end_ms` is None, return None once only endless actions, such as heartbeats, are left.
     """
     # Heartbeats, and timers that change no group (`Due.keeps`), can go on without end.
     due = sorted((*_requests(world), *_deadlines(world)), key=lambda item: item.at_ms)

@@ -42,7 +42,7 @@ class Acknowledged(NamedTuple):
 
 
 def can_produce(world: World, leader: int, partition: str, value: str, acks: str) -> bool:
-    """Return whether a producer can send a record to the broker `leader`, which must run unfrozen and store records.
+    """Return whether a producer can send a record to the broker `leader`: it runs, is not frozen, and stores records.
 
     Raises ValueError for a `partition` not like "t-0", a `value` that is no str, and wrong `acks`.
     """
@@ -202,7 +202,7 @@ def checkpoint(world: World, n: int) -> None:
 def log_to_clean(world: World, n: int, partition: str) -> LogToClean | None:
     """Return the part of the log of `partition` that the log cleaner of broker `n` would clean.
 
-    Return None if the broker does not run or is frozen, and if the broker has no log of this partition that is compacted.
+    Return None if the broker does not run or is frozen, if it has no log of this partition, and if the log is not compacted.
     """
     tp = TopicPartition.parse(partition)
     log = world.processes[n].driver.broker.logs.get(tp) if is_reachable(world, n) and tp.topic == OFFSETS_TOPIC else None

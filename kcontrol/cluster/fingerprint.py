@@ -169,9 +169,10 @@ def _thread(d: Driver, thread: Thread, text_of: Callable[[Any], str]) -> str:
 
 
 def orphans_and_network(orphans: Mapping[int, list[Any]], network: Network) -> list[Text]:
-    """Return [one Text], the fingerprint of the network and of `orphans`: broker to open sessions of its ended processes.
+    """Return [one Text], the fingerprint text of the network and of the open sessions of ended processes.
 
-    Return [] if there is no such session, and nothing in the network.
+    `orphans` maps a broker to these sessions. Return [] if `orphans` is empty and the network has no request, no delayed response
+    and no known controller.
     """
     if not (
         orphans

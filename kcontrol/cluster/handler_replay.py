@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 def replay_handler(
     thread: Thread, copy: Thread, context_name: str, *, pipelined: bool, handler: fx.Handler | None = None
 ) -> None:
-    """Let the thread `copy` continue the suspended handler of `thread`: `handler` or, if None, a repeated run of this handler.
+    """Let the thread `copy` continue the suspended handler of `thread`.
 
-    `context_name` is such as "broker", `pipelined` the value of this rule. Raises ValueError if the handler cannot be repeated.
+    `handler` is the suspended handler; None means a copy, made by another run of the handler. `context_name` is such as "broker",
+    `pipelined` a rule's value. Raises ValueError if the handler cannot be repeated.
     """
     # A handler cannot be repeated if it has no replay log, waits for nothing, or has released its lock.
     if thread.replay_log is None or thread.waits_for is None or thread.has_yielded_lock:
@@ -43,7 +44,7 @@ def replay_handler(
 def _replay_results(thread: Thread, copy: Thread, context_name: str) -> fx.Handler:
     """Run the handler of `thread` again with the stored results of its effects; return the new, suspended handler.
 
-    The handler runs on the context of `copy`, which has its earlier values at the end.
+    The handler runs on the context of `copy`; at the end the earlier values of this context are restored.
     """
     assert thread.replay_log is not None
     context, now = copy.context, copy.context.copy()

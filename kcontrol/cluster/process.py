@@ -82,8 +82,8 @@ class Process:
     notifications: deque[QueuedNotification] = field(default_factory=deque)
     # The `session_lost` record, or the later `renew` record; None before the first loss of a session.
     session_loss_record: RecordId | None = None
-    # The partitions of the offsets topic for which PartitionElected was queued, while the broker leads them, or keeps the log of
-    # a replica that it hosts no more.
+    # The partitions of the offsets topic for which PartitionElected was queued. The broker leads each of them, or has stopped
+    # hosting its replica of the partition but keeps the log.
     coordinated_partitions: frozenset[TopicPartition] = frozenset()
     # True: another broker has sent AlterIsr or ControlledShutdown to this process since the process's session expired.
     was_sent_request: bool = False
@@ -104,7 +104,7 @@ def copy_driver(
 ) -> Driver:
     """Return a copy of a broker's driver with another client, journal, clock and outbox (its interface to the cluster).
 
-    With `moves_handlers` only the copy can continue suspended handlers. Raises ValueError if one of these cannot be copied.
+    With `moves_handlers` only the copy can continue suspended handlers. Raises ValueError if a handler cannot be copied.
     """
     copies = driver.controller.copy(), driver.broker.copy()
     # With `moves_handlers` the copy takes over the suspended handlers with their contexts; the original can still be read and

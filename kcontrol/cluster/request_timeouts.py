@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def close(world: World, driver: Driver, receivers: Collection[int], cause: RecordId) -> None:
     """Drop the requests of the controller `driver` to these receivers, and write a record `close_channels`.
 
-    `cause` is the cause of this record.
+    `cause` is the id of the journal record that caused the drop. If there was no request, no record is written.
     """
     frozen = [b for b in receivers if b in world.processes and world.processes[b].frozen]
     # Requests in a frozen broker's socket stay there, except from 0.9 to 0.10.1, where brokers read none from a closed

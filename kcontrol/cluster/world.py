@@ -350,9 +350,10 @@ class World:
         return [stat is not None for stat in retry_read(lambda: self.tool.exists(paths, False))]
 
     def write(self, transactions: list[tuple[Op, ...]], action: list[Any]) -> RecordId:
-        """Perform these transactions as a client that is no broker; return the id of the last journal record.
+        """Perform transactions as a client that is no broker; return the id of the last journal record.
 
-        Its cause is an `act` record with `action`, such as ["delete", "/t"]. Raises UserError if the first transaction fails.
+        An `act` record with `action`, such as ["delete", "/t"], is the cause of the `write` records. Raises UserError only if the
+        first transaction fails.
         """
         # An error of a later transaction is only written to the journal.
         written = self.tool.write(transactions)

@@ -89,7 +89,9 @@ def on_broker_startup(ctx: ControllerContext, brokers: Brokers) -> Handler:
 
 
 def on_broker_failure(ctx: ControllerContext, brokers: Brokers) -> Handler:
-    """Take the replicas on `brokers` offline, which the caller has removed from the live brokers.
+    """Elect leaders for leaderless partitions, then move the replicas on `brokers` Offline.
+
+    The caller has removed `brokers` from the live brokers before.
 
     Source: KafkaController.onBrokerFailure (2.8).
     """

@@ -121,10 +121,11 @@ class MachineDecisions(NamedTuple):
     unclean_allowed: Callable[[ControllerContext, Iterable[str]], Handler]
     # Returns a mapping from partition to leadership, for the LeaderAndIsr of these new replicas.
     leadership_for_new: Callable[[ControllerContext, Sequence[PartitionReplica]], Handler]
-    # Moves replicas, whose partitions have no leadership, to the given state, or refuses the moves;
-    # the second argument is the RequestBatch.
+    # Gets the RequestBatch, replicas of partitions without leadership, and a state; moves the
+    # replicas to this state, or refuses this (up to 1.0).
     retire_unled: Callable[[ControllerContext, Any, list[PartitionReplica], ReplicaState], Handler]
-    # Whether a replica without a state znode keeps its state without a journal record.
+    # Whether this replica, whose partition has no state znode, keeps its state without a journal
+    # record.
     is_passed_over: Callable[[ControllerContext, PartitionReplica], bool]
     # Returns the topics whose partitions may lose their last ISR member; gets the replicas that
     # leave the ISR, and the state znode of each replica's partition (None: missing).
@@ -158,8 +159,8 @@ class Design:
     watches: tuple[WatchRow, ...]
     # Returns the event that a notification of this type and path queues; None for no event.
     event_for_notification: Callable[[str, str], Event | None]
-    # By type of notification, such as "NodeCreated": the handlers that it calls. False stands for
-    # the handler of the path's data, True for the handler of the path's children.
+    # By type of notification, such as "NodeCreated": which handlers of its path it calls. False is
+    # the handler of the path's data, True is the handler of the path's children.
     called: Mapping[str, tuple[bool, ...]]
     failover: tuple[Step, ...]
     resignation: tuple[Step, ...]
@@ -184,12 +185,12 @@ class Design:
     # Raises an error if the broker has no channels to brokers any more; does nothing since 1.1.
     require_channels: Step
     machines: MachineDecisions
-    # Returns groups of replicas, which the replica state machine moves one group after the other;
-    # gets the replicas by broker id, the broker ids in the order of Kafka's Set of replicas (() if
-    # ascending), and the size of this Set (0: the number of replicas).
+    # Divides replicas into groups: the replica state machine moves one group after the other. Gets
+    # the replicas by broker id, the broker ids in the order of Kafka's Set (() if ascending), and
+    # the number of replicas in this Set (0: as many as there are here).
     in_groups: InGroups
-    # Returns the partitions that an UpdateMetadata contains; gets the partitions that its caller
-    # names.
+    # Returns the partitions that an UpdateMetadata contains; gets the partitions for which a
+    # handler requests it.
     metadata_partitions: Callable[
         [ControllerContext, Iterable[TopicPartition]], Iterable[TopicPartition]
     ]

@@ -380,7 +380,7 @@ def reset_epochs(ctx: ControllerContext) -> Handler:
 
 
 def try_finally(handler: Handler, cleanup: Handler) -> Handler:
-    """Run `handler`, then `cleanup`, also after an error; return the result or raise the error."""
+    """Run `handler`, then `cleanup`, even if `handler` raises; return or raise as `handler` did."""
     # A plain `finally` must not yield: Python closes the suspended handler of a process that dies,
     # and a closed generator may not yield again.
     try:

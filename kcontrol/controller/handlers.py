@@ -101,8 +101,8 @@ def preempted_response(rules: Rules, event: e.Event) -> dict[str, Any] | None:
 def handle(ctx: ControllerContext, event: e.Event) -> Handler:
     """Call the handler of `event`, and resign if the handler raises ControllerMoved.
 
-    If this broker is not controller, ignore events for the controller alone, and answer requests
-    with NOT_CONTROLLER. Raises NotImplementedError without a handler.
+    On a broker that is not controller, do not run handlers that only a controller runs; respond to
+    requests with NOT_CONTROLLER. Raises NotImplementedError for an event without a handler.
 
     Source: KafkaController.process (2.8), which catches ControllerMovedException.
     """

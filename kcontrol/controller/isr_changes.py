@@ -22,9 +22,10 @@ Responses = dict[TopicPartition, LeaderAndIsr | str]
 
 
 def alter_isr_received(ctx: ControllerContext, event: AlterIsrReceived) -> Handler:
-    """Write the requested ISRs, send UpdateMetadata, and respond, also after an error.
+    """Write the requested ISRs, send UpdateMetadata, and respond with a result for each partition.
 
-    Without an error, also end each reassignment whose target replicas are now in the ISR.
+    If this fails, respond with one error for the whole request. Otherwise also complete each
+    reassignment whose target replicas are now in the ISR.
 
     Source: KafkaController.processAlterIsr (2.8).
     """
@@ -49,7 +50,7 @@ def alter_isr_received(ctx: ControllerContext, event: AlterIsrReceived) -> Handl
 
 
 def _alter_isr(ctx: ControllerContext, event: AlterIsrReceived) -> Handler:
-    """Write each requested ISR that is neither refused nor stored already; send UpdateMetadata.
+    """Write each requested ISR, unless it is refused or already stored; then send UpdateMetadata.
 
     Return the response by partition: its leadership after the request, or the name of the error
     that refuses the new ISR.
@@ -75,9 +76,10 @@ def _alter_isr(ctx: ControllerContext, event: AlterIsrReceived) -> Handler:
 def _response_without_write(
     ctx: ControllerContext, cached: LeaderAndIsr | None, value: LeaderAndIsr
 ) -> LeaderAndIsr | str | None:
-    """Return the response, leadership or error, for a partition; None if its znode must be written.
+    """Return the response for a partition, before 3.3; None if its state znode must be written.
 
-    `cached` is the leadership in the context, `value` the leadership that the leader requests.
+    `value` is the requested leadership, `cached` the leadership in the context. The response is
+    `cached` if both have the same ISR, otherwise the name of an error.
 
     Source: KafkaController.processAlterIsr (2.8).
     """
@@ -92,9 +94,10 @@ def _response_without_write(
 def _response_without_write_since_3_3(
     ctx: ControllerContext, cached: LeaderAndIsr | None, value: LeaderAndIsr
 ) -> LeaderAndIsr | str | None:
-    """Return the response, leadership or error, for a partition; None if its znode must be written.
+    """Return the response for a partition, since 3.3; None if its state znode must be written.
 
-    `cached` is the leadership in the context, `value` the leadership that the leader requests.
+    `value` is the requested leadership, `cached` the leadership in the context. The response is
+    `cached` if both have the same ISR, otherwise the name of an error.
 
     Source: KafkaController.tryProcessAlterPartition (3.9).
     """

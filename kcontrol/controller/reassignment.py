@@ -211,8 +211,8 @@ def update_leader_epoch_and_send_request(
 ) -> Handler:
     """Write a new leader epoch, and send LeaderAndIsr with `assignment` to `recipients`.
 
-    By default `recipients` are the replicas before the reassignment; the added replicas always
-    receive LeaderAndIsr too.
+    If `recipients` is empty, the replicas before the reassignment receive LeaderAndIsr. The added
+    replicas always receive it.
 
     Source: KafkaController.updateLeaderEpochAndSendRequest (0.8.1, 2.8).
     """
@@ -264,8 +264,8 @@ def move_reassigned_leader_if_required(
 ) -> Handler:
     """Give the leader a new epoch if it is an online target replica; otherwise elect a new leader.
 
-    `done` is the assignment after the reassignment. After a new epoch `recipients`, by default
-    `done.replicas`, receive LeaderAndIsr.
+    `done` is the assignment after the reassignment. LeaderAndIsr with a new epoch is sent to
+    `recipients`, or to `done.replicas` if `recipients` is empty.
 
     Source: KafkaController.moveReassignedPartitionLeaderIfRequired (0.8.1, 2.8).
     """
@@ -311,8 +311,8 @@ def _remove_from_reassigning_partitions(
 ) -> Handler:
     """Remove a partition's reassignment from the context and from `/admin/reassign_partitions`.
 
-    `done` is the assignment after the reassignment. The znode keeps a request for this partition
-    with other target replicas.
+    `done` is the assignment after the reassignment. If the znode has other target replicas for this
+    partition, they stay in the znode.
 
     Source: KafkaController.removePartitionFromReassigningPartitions (2.8).
     """
@@ -345,8 +345,8 @@ def maybe_remove_from_zk_reassignment(
 ) -> Handler:
     """Remove each reassignment for which `is_over` is true from `/admin/reassign_partitions`.
 
-    `is_over` gets the partition and its target replicas. A znode without a reassignment is deleted;
-    the controller then queues the event ZkPartitionReassignment, as Kafka does.
+    `is_over` gets the partition and its target replicas. If no reassignment is left, delete the
+    znode, and queue the event ZkPartitionReassignment, as Kafka does.
 
     Source: KafkaController.maybeRemoveFromZkReassignment (2.8).
     """

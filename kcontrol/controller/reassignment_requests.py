@@ -119,7 +119,7 @@ def _is_valid(
 ) -> bool:
     """Return whether a target names at least one broker, each once, and all added brokers are live.
 
-    `assignment` is the present assignment: a broker that it lacks is added.
+    `assignment` is the present assignment; an added broker is in `target` and not in `assignment`.
 
     Source: KafkaController.validateReplicas (2.8).
     """

@@ -135,9 +135,10 @@ def start_new_replica(
 def cached_leadership(
     ctx: ControllerContext, replicas: Sequence[PartitionReplica]
 ) -> Generator[effects.Effect, Any, Mapping[TopicPartition, LeaderAndIsr]]:
-    """Return the leadership of all partitions that the context has, whatever `replicas` are.
+    """Return the leadership of all partitions in the context; `replicas` is ignored.
 
-    No znode is read; releases before 1.1 read them here (`stored_leadership`).
+    Releases before 1.1 call `stored_leadership` instead, which reads the state znodes of
+    `replicas`.
     """
     yield from ()
     return ctx.leadership
@@ -250,8 +251,8 @@ def leave_isr(
 ) -> Steps:
     """Move replicas to `target` (Offline), and take them out of the ISRs in their state znodes.
 
-    Add LeaderAndIsr for the leaders to `batch`. A replica is refused if its partition never had a
-    leader.
+    Add LeaderAndIsr for the leaders to `batch`. The transition of a replica is refused if the
+    replica's partition has never had a leader.
 
     Source: ReplicaStateMachine.handleStateChange, OfflineReplica (0.8.0).
     """
@@ -324,8 +325,8 @@ def handle_state_changes(
 ) -> Steps:
     """Move replicas to `target` in Kafka's order; send one batch of requests.
 
-    Up to 2.5 Kafka's order follows from its caller's Set: the order of the Set's broker ids
-    (`broker_order`, () if ascending) and `set_size`.
+    Up to 2.5 the order follows from a Scala Set that contains `replicas`: `broker_order` has the
+    broker ids of this Set (empty: ascending), `set_size` its size (0: that of `replicas`).
 
     Source: ZkReplicaStateMachine.handleStateChanges (2.8).
     """
@@ -416,9 +417,10 @@ def receivers_of_smaller_isr(
 
 
 def is_passed_over(ctx: ControllerContext, replica: PartitionReplica) -> bool:
-    """Return whether the topic of a replica without a state znode is being deleted.
+    """Return whether the replica's topic is being deleted.
 
-    Such a replica keeps its state without an error.
+    The caller has found no state znode of the replica's partition. If the result is True, the
+    replica keeps its state without an error.
 
     Source: ZkReplicaStateMachine.doRemoveReplicasFromIsr (2.8).
     """
@@ -449,8 +451,8 @@ def _isr_without(
 ) -> effects.StateChange | effects.FailedStateChange | None:
     """Return a replica's transition to `target`, with an ISR that lacks the replica.
 
-    The last ISR member stays, unless `may_lose_isr`. Without a state znode return a failed
-    transition, or None during a topic deletion.
+    Unless `may_lose_isr`, the last ISR member stays in the ISR. If `znode`, the state znode, is
+    None, return a failed transition or, while the topic is being deleted, None.
 
     Source: ZkReplicaStateMachine.doRemoveReplicasFromIsr (2.8).
     """

@@ -33,7 +33,9 @@ def champ_order(
 
 
 def in_order_of_champ(brokers: Iterable[int], level: int = 0) -> list[int]:
-    """Return broker ids in the order of Scala 2.13's `groupBy`; the root of the trie has `level` 0.
+    """Return broker ids in the order of Scala 2.13's `groupBy`, which builds a hash trie.
+
+    `level` is the depth of the node for `brokers` in this trie, 0 for the root.
 
     >>> in_order_of_champ((1, 2, 3, 4, 5, 6))
     [5, 1, 6, 2, 3, 4]

@@ -117,8 +117,8 @@ def _remove_partitions_from_election(
 ) -> Handler:
     """After an election that a znode requested, delete `/admin/preferred_replica_election`.
 
-    Do nothing if `trigger` is AdminClientTriggered; keep the znode if it is AutoTriggered. Raises
-    KeyError for a partition without leadership: then the znode stays.
+    If `trigger` is not ZkTriggered, keep the znode. Raises KeyError, and keeps the znode, for a
+    partition without leadership, unless `trigger` is AdminClientTriggered.
 
     Source: KafkaController.removePartitionsFromPreferredReplicaElection (1.1 to 3.9).
     """
@@ -184,8 +184,8 @@ def auto_preferred_replica_leader_election(
 ) -> Handler:
     """Elect preferred leaders of the partitions of imbalanced brokers, then set the timer again.
 
-    Imbalanced: above `leader.imbalance.per.broker.percentage`. The timer, set even after an error,
-    queues the next event of this type.
+    `imbalanced_by_broker` returns these brokers. The timer is set even after an error, and queues
+    the next event of this type.
 
     Source: KafkaController.processAutoPreferredReplicaLeaderElection (2.8).
     """
@@ -236,9 +236,9 @@ def _can_lead(ctx: ControllerContext, tp: TopicPartition, broker_id: int) -> boo
 def unclean_leader_election_enable(
     ctx: ControllerContext, event: events.UncleanLeaderElectionEnable
 ) -> Handler:
-    """Try to elect leaders of all Offline and New partitions, after the default has changed.
+    """Try to elect leaders of all Offline and New partitions, after a setting has changed.
 
-    The default of this broker now allows unclean elections.
+    `unclean.leader.election.enable` of this broker, the default of all topics, is now true.
 
     Source: KafkaController.processUncleanLeaderElectionEnable (2.8).
     """

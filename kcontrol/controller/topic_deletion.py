@@ -108,7 +108,7 @@ def init_topic_deletions(
 ) -> Handler:
     """Store two sets in the context: the queued `topics`, and the `ineligible` topics among them.
 
-    A set is written only if the context has another value.
+    If the context already has an equal set, do not store the set again.
     """
     halted = {topic for topic in topics if topic in ineligible}
     for name, wanted in (
@@ -129,7 +129,9 @@ def topics_with_offline_replicas(ctx: ControllerContext) -> frozenset[str]:
 
 
 def try_topic_deletion(ctx: ControllerContext) -> Handler:
-    """Try to delete the queued topics, after the failover has started the state machines.
+    """At a failover, after the state machines have started, try to delete the queued topics.
+
+    Do nothing if `delete.topic.enable` is false.
 
     Source: TopicDeletionManager.tryTopicDeletion (2.8).
     """
@@ -197,9 +199,9 @@ def complete_replica_deletion(
 def stop_replica_response_received(
     ctx: ControllerContext, event: TopicDeletionStopReplicaResponseReceived
 ) -> Handler:
-    """Move each replica of the response to Successful, a replica with an error to Ineligible.
+    """Move deleted replicas to ReplicaDeletionSuccessful, replicas with an error to Ineligible.
 
-    If the broker has deleted a replica, then try to delete the queued topics.
+    Then try to delete the queued topics.
 
     Source: KafkaController.processTopicDeletionStopReplicaResponseReceived (2.8).
     """
@@ -316,10 +318,10 @@ def start_replica_deletion(ctx: ControllerContext, topics: Collection[str]) -> H
 
 
 def complete_delete_topic(ctx: ControllerContext, topic: str, replicas: Replicas) -> Handler:
-    """Delete the znodes of a topic, its request last, and remove the topic from the context.
+    """Delete the znodes of a topic, and remove the topic from the context.
 
-    Before, move `replicas` to NonExistent. Raises WriteFailed if another process creates a znode
-    below the topic meanwhile.
+    Before the deletion, move `replicas` to NonExistentReplica. Raises WriteFailed if another
+    process creates a znode below the topic's znode meanwhile.
 
     Source: TopicDeletionManager.completeDeleteTopic (2.0, 2.8).
     """
@@ -330,6 +332,7 @@ def complete_delete_topic(ctx: ControllerContext, topic: str, replicas: Replicas
         yield effects.UpdateContext("topics_to_be_deleted", remove=(topic,))
     yield from delete_recursively(topic_path(topic))
     yield from delete_all((topic_config_path(topic),))
+    # The request for the deletion is the last of the topic's znodes.
     yield from delete_all((delete_topic_path(topic),))
     yield from remove_topics(ctx, (topic,))
 

@@ -20,10 +20,10 @@ from kcontrol.core.znodes import decode_topic_config, topic_config_path
 def partitions_for_unclean_election(
     ctx: ControllerContext, stored: dict[TopicPartition, LeaderAndIsr], *, is_requested: bool
 ) -> Generator[Effect, Any, frozenset[TopicPartition]]:
-    """Return the partitions without an online ISR member whose topic allows unclean elections.
+    """Return the partitions that have no online ISR member and may get an unclean election.
 
-    `stored` has the leadership in the state znodes. If an admin client requests the election
-    (`is_requested`), the topic's setting is ignored.
+    A partition may get one if its topic allows unclean elections, or if an admin client requests
+    the election (`is_requested`). `stored` has the leadership in the state znodes.
 
     Source: ZkPartitionStateMachine.collectUncleanLeaderElectionState (2.8).
     """

@@ -69,7 +69,7 @@ class WatchEvent(NamedTuple):
 class Op(NamedTuple):
     """One operation of a ZooKeeper transaction: `kind` creates, sets, deletes or checks a znode.
 
-    The expected version -1 matches every version; a creation ignores it.
+    `expected_version` -1 matches every version; a creation ignores `expected_version`.
     """
 
     kind: Literal["create", "set", "delete", "check"]
@@ -99,7 +99,7 @@ class SessionExpired(Exception):
 class Exists:
     """Check whether znodes exist; the result is a tuple: per path a `Stat`, None without a znode.
 
-    `watch` sets a watch on each path, which fires when the znode is created, set or deleted.
+    If `watch` is True, each path gets a watch that fires when the znode is created, set or deleted.
     """
 
     paths: tuple[str, ...]
@@ -110,7 +110,8 @@ class Exists:
 class Read:
     """Read znodes; the result is a tuple with the `Znode` of each path, None for a missing znode.
 
-    `watch` sets a watch on each existing znode, which fires when the znode is set or deleted.
+    If `watch` is True, each existing znode gets a watch that fires when the znode is set or
+    deleted.
     """
 
     paths: tuple[str, ...]
@@ -121,7 +122,8 @@ class Read:
 class Children:
     """Read child names; the result is a tuple: per path the sorted names, None for a missing znode.
 
-    `watch` sets a watch for the next creation or deletion of a child.
+    If `watch` is True, each existing znode gets a watch that fires when a child is created or
+    deleted.
     """
 
     paths: tuple[str, ...]
@@ -254,9 +256,10 @@ class LogBatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReadLog:
-    """Read a partition's log on this broker: a tuple of `LogBatch` from `offset` on.
+    """Read a partition's log on this broker; the result is a tuple of `LogBatch` from `offset` on.
 
-    The result is () at the log's end, None if the broker does not lead the partition or has no log.
+    At the log's end the result is (). If the broker does not lead the partition or has no log, the
+    result is None.
     """
 
     # The batches are those of one segment that fit into `offsets.load.buffer.size`, at least one.
@@ -326,8 +329,8 @@ class Append:
     partition: TopicPartition
     # Pairs (key, value), where the value None is a tombstone.
     records: tuple[tuple[bytes, bytes | None], ...]
-    # Queued at the end of the append, with `error` and `base_offset` filled in; None means no
-    # event.
+    # The event that is queued at the end of the append, with the fields `error` and `base_offset`
+    # set to the result of the append; None means no event.
     completion_event: Any = None
     # The producer of a TxnOffsetCommit, else None.
     producer_id: int | None = None
@@ -335,7 +338,10 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class ApplyRequest:
-    """Store entries of the handled LeaderAndIsr or UpdateMetadata request in the broker context."""
+    """Store entries of a LeaderAndIsr or UpdateMetadata request in the context of the broker.
+
+    The request is the event that the thread handles now.
+    """
 
     # The changed field of the context: "hosted" gets the leadership and the replicas in each entry
     # of LeaderAndIsr, "metadata" each entry of UpdateMetadata unchanged.
@@ -357,9 +363,9 @@ class UpdateLog:
 
 @dataclass(frozen=True, slots=True)
 class RegisterZNodeHandler:
-    """Register a handler: the driver queues an event for each watch event of the path's data.
+    """Register a handler: when a watch on the data of `path` fires, the driver queues an event.
 
-    With `children` these are the watch events of the path's children.
+    If `children` is True, the handler is for a watch on the children of `path` instead.
     """
 
     # Watch events of a path without a handler are dropped.
@@ -369,9 +375,9 @@ class RegisterZNodeHandler:
 
 @dataclass(frozen=True, slots=True)
 class UnregisterZNodeHandler:
-    """Unregister the handler of a path's data. The watch in ZooKeeper stays until it fires.
+    """Unregister the handler of a path's data or, if `children` is True, of the path's children.
 
-    With `children` this is the handler of the path's children.
+    The watch stays in ZooKeeper until the watch fires.
     """
 
     path: str
@@ -397,8 +403,8 @@ class SendToController:
     # For ControlledShutdown a dict with the keys "broker_id" and "broker_epoch"; for AlterIsr a
     # dict from each partition to the `LeaderAndIsr` that the leader requests.
     body: Any
-    # The receiver; None means the controller that this broker knows, and without one the request
-    # waits.
+    # The broker id of the receiver; None means the controller that this broker knows. If this
+    # broker knows no controller, the request waits.
     to: int | None = None
 
 
@@ -406,7 +412,7 @@ class SendToController:
 class Respond:
     """Send the response `body` to the request with this correlation id.
 
-    This also ends the wait of a request that an earlier `Park` has delayed.
+    If the request was parked (`Park`), the request is no longer parked.
     """
 
     correlation_id: str
@@ -417,7 +423,7 @@ class Respond:
 class Park:
     """Delay the response to the request with this correlation id until a later `Respond`.
 
-    `key` names what the response waits for, such as "join my-group"; the journal record has it too.
+    `key` names what the response waits for, such as "join my-group", in the journal record.
     """
 
     correlation_id: str
@@ -441,7 +447,7 @@ class SetTimer:
 
 @dataclass(frozen=True, slots=True)
 class CancelTimer:
-    """Cancel a timer if the timer is set; with `is_complete` False cancel nothing."""
+    """Cancel a timer if the timer is set; with `is_complete` False only report a check."""
 
     timer: str
     # False: a check (checkAndComplete) has found that Kafka's delayed operation behind the timer is

@@ -38,8 +38,8 @@ def encode(value: Any) -> bytes:
 class Fields(NamedTuple):
     """A decoded JSON value; `get` returns one field, and `all` the whole value, as a given type.
 
-    Both raise MalformedZnode if the value has another type. `description` names the znode in this
-    error.
+    Both raise MalformedZnode if the field or the value has another type; `description` names the
+    znode in this error.
     """
 
     value: Any

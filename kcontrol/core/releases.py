@@ -29,9 +29,9 @@ def is_since(since: str, release: str) -> bool:
 
 
 def value_in_force(rows: Sequence[tuple[str, Any]], release: str) -> Any:
-    """Return the value of the last pair in `rows` whose release is not later than `release`.
+    """Return the value in force in `release`: that of the last pair not later than `release`.
 
-    A pair is (first release, value), sorted by release. Raises IndexError for a release before all
-    pairs.
+    `rows` has pairs (first release, value), sorted by release. Raises IndexError if `release` is
+    before the first pair.
     """
     return [value for since, value in rows if is_since(since, release)][-1]

@@ -29,8 +29,8 @@ class Transition(NamedTuple):
     action: Callable[..., Any]
     # What the transition means.
     note: str
-    # The row exists from this release on, and no longer in the release `until` ("": in all later
-    # releases).
+    # The first release with this row, and the first later release without the row; "" if no later
+    # release lacks the row.
     since: str = FIRST_RELEASE
     until: str = ""
     # The write to the state znode, None if the transition changes memory alone.

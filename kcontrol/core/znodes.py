@@ -88,7 +88,7 @@ def parent(path: str) -> str:
 
 
 def encode_controller(broker_id: int, timestamp_ms: int, format_version: int = 1) -> bytes:
-    """Return the data of `/controller` in the format 1 or 2; `timestamp_ms` is its `timestamp`.
+    """Return the data of `/controller` in the format 1 or 2, with `timestamp_ms` as `timestamp`.
 
     Format 2 adds the KRaft controller epoch -1 (KIP-866).
 

@@ -94,8 +94,7 @@ class Driver:
     def log_batch(self, factory: RecordFactory, *columns: Sequence[Any]) -> None:
         """Write one journal record per row: row i has the i-th value of each of `columns`.
 
-        The journal calls `factory(*row)` when the record is read; the result, RecordParts, is the record's kind, cause and
-        fields.
+        When a record is read, the journal calls `factory(*row)`, which returns the kind, the cause and the fields of the record.
         """
         self.journal.add_batch(self.node, self.incarnation, self.clock(), factory, columns)
 
@@ -108,7 +107,7 @@ class Driver:
     ) -> RecordId:
         """Queue an event at `thread` (None: the thread for this type of event); return the id of its journal record.
 
-        `cause` is the journal record that caused the event. `is_watch_event`: ZooKeeper has sent the event.
+        `cause` is the journal record that caused the event. `is_watch_event` is True if ZooKeeper has sent the event.
         """
         thread = thread or self.route(event)
         if hasattr(event, "timestamp_ms"):
@@ -118,7 +117,7 @@ class Driver:
         return record
 
     def clear(self, thread: str, cause: RecordId | None) -> None:
-        """Remove all events from a thread's queue; send an error to the senders of requests among them (2.2 on).
+        """Remove all events from a thread's queue; from 2.2 on, respond with an error to each removed event that is a request.
 
         `cause` is the journal record that caused the removal. Source: ControllerEvent.preempt (2.2, 2.8).
         """
@@ -174,7 +173,8 @@ class Driver:
     def advance(self, name: str) -> None:
         """Perform the round trip, such as a read of ZooKeeper, for which the handler of the thread `name` waits.
 
-        If the round trip is complete, run the handler to its next round trip.
+        Then run the handler to its next round trip, unless this one has more parts (before 1.1) or is repeated after a
+        connection loss.
         """
         thread = self.threads[name]
         assert thread.handler is not None and thread.waits_for is not None
@@ -242,7 +242,7 @@ class Driver:
         self.outbox.respond(self, correlation_id, body, self.log("respond", cause, correlation_id=correlation_id, body=body))
 
     def fire(self, timer: str) -> None:
-        """Fire a timer and unset it: queue its event; a timer without an event ends the sleep of its thread.
+        """Fire and unset a timer: queue the timer's event or, without an event, end the sleep of a thread.
 
         Raises KeyError for a timer that is not set.
         """

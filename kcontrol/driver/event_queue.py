@@ -46,9 +46,9 @@ class EventQueue(Generic[E]):
         return preempted
 
     def take(self, now_ms: int) -> Queued:
-        """Remove and return the next event, and add the time that it waited until `now_ms` to `queue_times_ms`.
+        """Remove and return the next event, and append the event's time in the queue to `queue_times_ms`.
 
-        Raises IndexError on an empty queue.
+        `now_ms` is the present time. Raises IndexError on an empty queue.
         """
         item = self.waiting.popleft()
         self.queue_times_ms.append(now_ms - item.at_ms)

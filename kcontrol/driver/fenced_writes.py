@@ -17,7 +17,7 @@ UNFENCED = -1
 
 
 class FenceCheckFailed(Exception):
-    """The check of `/controller_epoch` failed with an error other than BadVersion; `code` is ZooKeeper's."""
+    """The check of `/controller_epoch` failed, but not with BadVersion; `code` is ZooKeeper's name of the error."""
 
     def __init__(self, code: str) -> None:
         super().__init__(f"the check of {CONTROLLER_EPOCH} failed with {code}")
@@ -25,7 +25,7 @@ class FenceCheckFailed(Exception):
 
 
 class FencedResults(NamedTuple):
-    """The result of each transaction, without the result of its check of `/controller_epoch`.
+    """The results of transactions; each result leaves out the transaction's first operation, the check of `/controller_epoch`.
 
     `error` is the error of the first check that failed, None if no check failed.
     """
@@ -42,8 +42,8 @@ def write(
 ) -> FencedResults:
     """Perform the transactions; each checks that `/controller_epoch` has the expected version (-1: no check).
 
-    A call that raises ConnectionLoss adds the received results to `answered`; the next call with `answered` sends only the
-    other transactions.
+    A call that raises ConnectionLoss adds the received results to the list `answered`; a further call with this list sends only
+    the transactions without a result.
     """
     if expected_epoch_zk_version < UNFENCED:
         raise ValueError(

@@ -136,7 +136,7 @@ def set_timer(driver: Driver, thread: Thread, effect: fx.SetTimer) -> None:
 def cancel_timer(driver: Driver, thread: Thread, effect: fx.CancelTimer) -> None:
     """Cancel the timer of the effect, and write a journal record `cancel_timer`, if the timer is set.
 
-    If `effect.is_complete` is False, the timer stays set.
+    If `effect.is_complete` is False, the timer stays set, without a record `cancel_timer`.
     """
     # The journal gets the steps of a delayed operation even if the timer stays set.
     _log_steps(driver, thread, effect)

@@ -33,7 +33,7 @@ ROUND_TRIPS = (*get_args(fx.RoundTripEffect), fx.YieldLock, fx.Sleep)
 class RoundTrip:
     """The effect that a handler waits for, its parts, and the results of the parts so far.
 
-    Since 1.1 the only part is the whole effect; before, each path, transaction or transition is a part.
+    Since 1.1 the whole effect is one part; before 1.1 each path, transaction or transition is a part.
     """
 
     __slots__ = ("answered", "effect", "partial_results", "parts")

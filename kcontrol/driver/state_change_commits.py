@@ -27,9 +27,9 @@ PlannedChange = fx.StateChange | fx.FailedStateChange
 
 
 def expected_epoch_zk_version(driver: Driver, expected: int | None) -> int:
-    """Return the version of `/controller_epoch` that writes check, or -1 in releases without a fence.
+    """Return the version of `/controller_epoch` that writes check, or -1 in releases without this check (before 2.1).
 
-    The version is `expected`, or, if that is None, the version in the controller's context.
+    The version is `expected` or, if `expected` is None, the version in the controller's context.
     """
     if not driver.controller.rules.fenced_writes:
         return fenced_writes.UNFENCED
@@ -143,11 +143,10 @@ def _parts_of_change(
 ) -> RecordParts:
     """Return the kind, the cause and the fields of a transition's journal record.
 
-    The cause is the record with sequence number `after`, or `begun` if `after` is None; `checked` is the checked version of
-    `/controller_epoch`.
+    The cause is the broker's record number `after` or, if `after` is None, `begun`, the handler's record `begin`. `checked` is
+    the version of `/controller_epoch` that the write checked.
     """
-    # The kind is `change`, `conflict` or `failed_change`. `begun` is the record `begin` of the handler. `checked` is -1 without
-    # a check, and `result` None without a write.
+    # The kind is `change`, `conflict` or `failed_change`. `checked` is -1 without a check, and `result` None without a write.
     fields = _fields(subject, source, target)
     if result is None or result.is_ok:
         written = {} if result is None else {"zxid": result.zxid, "epoch_zk_version": checked}

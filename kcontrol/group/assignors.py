@@ -24,7 +24,7 @@ class Subscription(NamedTuple):
     topics: tuple[str, ...]
     owned: tuple[TopicPartition, ...] = ()
     # The generation in which the member got `owned`; None if the subscription has no generation, -1
-    # if its user data cannot be read.
+    # if the user data of the subscription cannot be read.
     generation: int | None = None
     # The group.instance.id of a static member.
     instance_id: str | None = None

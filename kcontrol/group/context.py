@@ -124,7 +124,7 @@ class GroupContext(Context):
         """Return the replication factor of a new offsets topic.
 
         With fewer live brokers than the configured factor return None: no topic may be created. Up
-        to 0.10.2 return their number instead.
+        to 0.10.2 return `live_brokers` instead of None.
 
         Source: getTopicMetadata (0.9.0.1), createGroupMetadataTopic (0.10.2.2) and
         createInternalTopic (0.11.0, 2.7.2) of KafkaApis.scala, ZkAdminManager.createTopics (2.8.2).
@@ -146,7 +146,7 @@ class GroupContext(Context):
         return self.ended.get(group_id, 0)
 
     def name_of(self, state: object) -> str:
-        """Return Kafka's name of a GroupState in the release.
+        """Return Kafka's name of a GroupState in the release of this broker.
 
         Only COMPLETING has two names: "AwaitingSync" before 1.1, then "CompletingRebalance".
         """

@@ -49,14 +49,14 @@ OPERATIONS: dict[type, tuple[str, str, str]] = {
 def steps(
     ctx: GroupContext | None, effect: SetTimer | CancelTimer, timer: Any
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (kind, fields) of each journal record about the delayed operation behind a timer.
+    """Yield (kind, fields) of the journal records about the delayed operation behind a timer.
 
-    `timer` is the timer that `effect` replaces or cancels, or None. Without a group coordinator
-    (`ctx` is None) yield nothing.
+    `effect` sets or cancels the timer; `timer` is the earlier timer of this name, or None. Without
+    a group coordinator (`ctx` None) or without `ctx.logs_operations` yield nothing.
 
     Source: tryCompleteElseWatch, checkAndComplete (0.9, 2.8).
     """
-    # No steps without a coordinator, and for a timer that belongs to no delayed operation.
+    # A timer that belongs to no delayed operation has no steps either (`_named` returns {}).
     if ctx is None or not ctx.logs_operations:
         return
     # First the checkAndComplete of the operation whose timer was set.
@@ -75,7 +75,7 @@ def _named(ctx: GroupContext, timer: str, event: Any) -> dict[str, Any]:
     """Return the fields that identify the delayed operation of a timer in journal records.
 
     The fields are `operation`, `purgatory`, `key`, such as "MemberKey(my-group,member-1)", and
-    `timer`; {} for a timer of no delayed operation.
+    `timer`. Return {} if `event`, which the timer queues, belongs to no delayed operation.
 
     Source: DelayedOperationKey.scala (0.9, 2.8.2).
     """

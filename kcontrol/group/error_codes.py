@@ -42,10 +42,10 @@ TRANSLATIONS: dict[str, dict[str, str]] = {
 def translate_append_error(record_kind: str, error: str, append_errors: AppendErrors) -> str:
     """Return the client's error for an append to the offsets topic that has ended with `error`.
 
-    `record_kind` is "group" or "offsets"; with `append_errors` "few" a lack of replicas is not
-    translated. An error without a translation is returned unchanged.
+    `record_kind` is "group" or "offsets". An error without a translation is returned unchanged;
+    with `append_errors` "few" (before 0.10.1) the errors of too few replicas have no translation.
     """
-    # Before 0.10.1 ("few") the errors of too few replicas stay (KAFKA-4086).
+    # Source: KAFKA-4086.
     if error in UNAVAILABLE:
         return "COORDINATOR_NOT_AVAILABLE" if append_errors == "all" else error
     return TRANSLATIONS[record_kind].get(error, error)

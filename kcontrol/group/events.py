@@ -148,7 +148,8 @@ class DescribeGroup(GroupRequest):
 class OffsetDelete(GroupRequest):
     """A client deletes offsets of some partitions (KIP-496).
 
-    `unknown` are further partitions of the request, which the broker's metadata do not have.
+    `unknown` are the partitions of the request that the metadata of the broker do not have,
+    `partitions` the other partitions.
     """
 
     partitions: tuple[TopicPartition, ...]
@@ -195,7 +196,10 @@ class PendingMemberTimedOut(TimedEvent):
 
 @dataclass(frozen=True, slots=True)
 class JoinTimedOut(TimedEvent):
-    """The join phase that followed this generation has lasted for the rebalance timeout."""
+    """The rebalance timeout of a join phase is over.
+
+    `generation` is the generation before this join phase.
+    """
 
     group_id: str
     generation: int
@@ -240,8 +244,8 @@ class Appended(TimedEvent):
     """The base class of events at the end of an append to the offsets topic."""
 
     group_id: str
-    # The number of the group that wrote the batch; a later group with this name has a higher
-    # number.
+    # Of the group that wrote the batch: how many groups with this id had left the cache before. A
+    # later group with this id has a higher number.
     incarnation: int = field(default=0, kw_only=True)
     # The error of the append, "NONE" after a success.
     error: str = field(default="NONE", kw_only=True)

@@ -45,7 +45,7 @@ from kcontrol.group.request_reactions import has_reaction
 
 @dataclass(slots=True)
 class Loaded:
-    """The groups and offsets in the log of a partition, as far as it has been read."""
+    """The groups and offsets that have been read so far from the log of a partition."""
 
     # By group id: the group, or None for a tombstone.
     groups: dict[str, Group | None] = field(default_factory=dict)
@@ -118,10 +118,10 @@ def next_offset(batch: LogBatch) -> int:
 
 
 def read_batch(loaded: Loaded, batch: LogBatch, retention_ms: int | None = None) -> None:
-    """Add one batch to `loaded`; a record replaces an earlier record with its key.
+    """Add one batch to `loaded`; a record replaces an earlier record with the same key.
 
-    With `retention_ms` an offset without an expiry time expires that time after its commit. Raises
-    ValueError for an unreadable record.
+    If `retention_ms` is not None, an offset without an expiry time expires `retention_ms` after its
+    commit. Raises ValueError for an unreadable record.
 
     Source: doLoadGroupsAndOffsets (2.8).
     """
@@ -156,8 +156,8 @@ def _with_offset(
 ) -> Offsets:
     """Return `held`, a group's offsets, after the record (`tp`, `value`) of `batch`.
 
-    The value None is a tombstone. With `retention_ms` an offset without an expiry time expires that
-    time after its commit.
+    The value None is a tombstone. If `retention_ms` is not None, an offset without an expiry time
+    expires `retention_ms` after its commit.
     """
     entries = held.by_producer.get(batch.producer_id, {}) if batch.producer_id is not None else {}
     if value is None and batch.producer_id is None:
@@ -260,10 +260,10 @@ def _unload(ctx: GroupContext, group: Group, now_ms: int) -> Handler:
 
 
 def _without_parked_request(source: GroupState, member: Member) -> Member:
-    """Return a member without its parked request, which the unloading of the group has refused.
+    """Return a member without the parked request that the unloading of the group has refused.
 
-    The request is a JoinGroup if `source`, the state of the group, is PreparingRebalance, else a
-    SyncGroup.
+    The refused request is the member's JoinGroup if `source`, the state of the group, is
+    PreparingRebalance, else the member's SyncGroup.
     """
     if source is PREPARING:
         return replace(member, awaiting_join=None)

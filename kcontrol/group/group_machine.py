@@ -64,10 +64,9 @@ def unchanged(group: Group) -> Group:
 
 
 def reset_assignments(group: Group) -> Group:
-    """Return the group with an empty `pending_sync`: no member has to send SyncGroup.
+    """Return the group in which no member has to send SyncGroup: `pending_sync` is empty.
 
-    If the group is in CompletingRebalance before the transition, the members' assignments are
-    dropped too.
+    If the state of `group` is CompletingRebalance, also drop the members' assignments.
     """
     if group.state is COMPLETING:
         group = group.with_each_member(assignment=b"")

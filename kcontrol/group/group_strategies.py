@@ -39,8 +39,8 @@ def try_complete_join(members: Sequence[JoiningMember]) -> bool:
 def keep_alive(latest: int, session: int, deadline: int, parked: bool) -> bool:
     """Return whether a member stays in the group at the deadline of its session.
 
-    `latest` is the time of its latest heartbeat, `session` the session timeout, in ms; a member
-    with a parked request stays.
+    A member with a parked request stays; any member stays if `latest` (the time of the latest
+    heartbeat) plus `session` (the session timeout) is after `deadline`, all in ms.
 
     Source: shouldKeepMemberAlive of GroupCoordinator.scala (0.9), hasSatisfiedHeartbeat of
     MemberMetadata.scala (2.8).
@@ -100,7 +100,7 @@ def expired(offset: ExpiringOffset, group: ExpiringGroup, now: int) -> bool:
 
 
 def unloaded(state: str, parked: str) -> str | None:
-    """Return the error of a parked request when its group is unloaded; None means no response yet.
+    """Return the error for a parked request whose group is unloaded; None keeps it parked.
 
     `state` is the group's state, such as "Stable"; `parked` is "JoinGroup" or "SyncGroup".
 

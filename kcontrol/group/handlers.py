@@ -55,8 +55,8 @@ THREADS = {event: thread for event, thread, _ in ROWS}
 
 
 def handle(ctx: GroupContext, event: Event) -> Handler:
-    """Return the handler of an event, a generator, made by the event's function in HANDLERS.
+    """Return the generator that handles an event, made by the function of its type in HANDLERS.
 
-    Raises KeyError for an event that is not a coordinator's.
+    Raises KeyError for an event whose type HANDLERS does not have.
     """
     return HANDLERS[type(event)](ctx, event)

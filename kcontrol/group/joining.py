@@ -131,7 +131,7 @@ def _answer(ctx: GroupContext, event: e.JoinGroup, group: Group) -> Handler:
 
 
 def _rejoin(ctx: GroupContext, event: e.JoinGroup, group: Group) -> Handler:
-    """Park the request of a member, store the protocols that it offers now, begin a rebalance.
+    """Park the JoinGroup of a member, store the protocols in this JoinGroup, begin a rebalance.
 
     Source: updateMemberAndRebalance (0.9, 2.8).
     """
@@ -211,7 +211,7 @@ JOINS = {
 def replace_group_instance(group: Group, old_id: str, member: Member) -> Group:
     """Return the group with `member`, which has a new id, in place of the member `old_id`.
 
-    If the old member was the leader, the new id is the leader's.
+    If the old member was the leader, `member` becomes the leader.
 
     Source: replaceGroupInstance of GroupMetadata.scala (2.8).
     """
@@ -251,7 +251,8 @@ def _after_id_stored(
 ) -> Handler:
     """Answer the parked JoinGroup of `member`, whose new id is in the log; return the new group.
 
-    If `group` or `member` is None, because it has left, answer nothing, and return None.
+    `group` is None if the group has left the cache, `member` if the member has left the group; then
+    answer nothing, and return None.
     """
     yield from ()
     if group is None or member is None:
@@ -272,8 +273,8 @@ def _after_id_failed(
 ) -> Handler:
     """Give a static member its old id again: the write of the new id has failed.
 
-    Answer this write's JoinGroup with the error; return the changed group, None if `group` or
-    `member` is None.
+    Answer the JoinGroup that requested the new id with the error; return the changed group, or
+    None if `group` or `member` is None.
     """
     if group is None or member is None:
         return None

@@ -62,10 +62,10 @@ WHILE_LOADING = {e.SyncGroup: "REBALANCE_IN_PROGRESS", e.Heartbeat: "NONE"}
 
 
 def refused_here(ctx: GroupContext, event: e.SyncGroup | e.Heartbeat) -> str | None:
-    """Return the error, such as NOT_COORDINATOR, that does not depend on a group's state, or None.
+    """Return an error that needs no look at the group, such as NOT_COORDINATOR, else None.
 
-    While the group is being loaded, a Heartbeat gets "NONE" and, since 2.0, a SyncGroup
-    REBALANCE_IN_PROGRESS.
+    While the group is being loaded, return "NONE" for a Heartbeat and, since 2.0,
+    REBALANCE_IN_PROGRESS for a SyncGroup.
 
     Source: handleSyncGroup, handleHeartbeat.
     """
@@ -123,7 +123,7 @@ def leave_group(ctx: GroupContext, event: e.LeaveGroup) -> Handler:
 
 
 def _leave_member(ctx: GroupContext, event: e.LeaveGroup, identity: e.MemberIdentity) -> Handler:
-    """Remove the member `identity`, or its member id if that is pending, and return "NONE".
+    """Remove the member `identity`, or a pending member id in `identity`, and return "NONE".
 
     If the table GROUP_REACTIONS has an error for the request in this group state, return the error
     and remove nothing.

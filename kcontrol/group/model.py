@@ -316,9 +316,10 @@ class Offsets:
         return tp in self.pending or any(tp in entries for entries in self.by_producer.values())
 
     def committing(self, new: Entries) -> Offsets:
-        """Return these offsets with `new`, by partition, among the committed ones; `pending` stays.
+        """Return these offsets with the offsets in `new` as committed offsets; `pending` stays.
 
-        A committed offset stays if its batch is known to be later in the log.
+        A new offset is left out if the log has the batch of the partition's committed offset after
+        the batch of the new offset.
 
         Source: onOffsetCommitAppend, completePendingTxnOffsetCommit of GroupMetadata.scala (2.8).
         """
@@ -327,16 +328,18 @@ class Offsets:
         return replace(self, committed={**old, **newer})
 
     def without_committed(self, gone: Collection[TopicPartition]) -> Offsets:
-        """Return the offsets without the committed offsets of `gone`; pending offsets stay.
+        """Return the offsets without the committed offsets of the partitions in `gone`.
+
+        Pending offsets stay.
 
         Source: removeExpiredOffsets (2.8).
         """
         return replace(self, committed=_without(self.committed, gone))
 
     def without(self, gone: Collection[TopicPartition]) -> Offsets:
-        """Return all offsets without the offsets of the partitions in `gone`.
+        """Return the offsets without any offset, committed or pending, of the partitions in `gone`.
 
-        A producer without any offset left stays in `by_producer`. Source: removeOffsets of
+        A producer whose last offset is removed stays in `by_producer`. Source: removeOffsets of
         GroupMetadata.scala (2.8).
         """
         return replace(
@@ -353,9 +356,9 @@ class Offsets:
         return replace(self, by_producer={**self.by_producer, producer: entries})
 
     def without_empty(self) -> Offsets:
-        """Return the offsets without the producer ids in `by_producer` that have no pending offset.
+        """Return the offsets without the producer ids in `by_producer` that have no offset.
 
-        Loading stores no such producer id. Source: doLoadGroupsAndOffsets (2.8).
+        Source: doLoadGroupsAndOffsets (2.8).
         """
         left = {id: entries for id, entries in self.by_producer.items() if entries}
         return replace(self, by_producer=left)

@@ -151,8 +151,8 @@ def _placed(event: e.OffsetsStored) -> dict[TopicPartition, CommitRecordMetadata
 def _after_append(offsets: Offsets, event: e.OffsetsStored) -> Offsets:
     """Return a group's new offsets after the log write of a commit; `offsets` are the present ones.
 
-    If the write succeeded, the commit's pending offsets become committed offsets; otherwise they
-    are no longer pending.
+    The commit's offsets are no longer pending; if the write succeeded, those that were still
+    pending become committed offsets.
 
     Source: onOffsetCommitAppend, failPendingOffsetWrite of GroupMetadata.scala (2.8).
     """
@@ -169,8 +169,8 @@ def _after_append(offsets: Offsets, event: e.OffsetsStored) -> Offsets:
 def _after_transactional_append(offsets: Offsets, event: e.OffsetsStored, producer: int) -> Offsets:
     """Return a group's new offsets after the log write of a TxnOffsetCommit of producer `producer`.
 
-    After a success the commit's offsets stay pending, and get their batch's position in the log;
-    otherwise they are removed.
+    After a success the commit's offsets stay pending, with the log position of their batch. After
+    an error the transaction loses its offsets of the same partitions.
 
     Source: onTxnOffsetCommitAppend, failPendingTxnOffsetCommit of GroupMetadata.scala (2.8).
     """
@@ -183,8 +183,8 @@ def _after_transactional_append(offsets: Offsets, event: e.OffsetsStored, produc
             tp: new for tp, new in placed if tp in entries and new.value == entries[tp].value
         }
         return offsets.for_producer(producer, {**entries, **written})
-    # After a failed append the transaction loses its offsets of these partitions, even those of its
-    # later TxnOffsetCommits.
+    # After a failed append the transaction also loses the offsets of later TxnOffsetCommits for
+    # these partitions.
     left = {tp: stored for tp, stored in entries.items() if tp not in event.offsets}
     return offsets.for_producer(producer, left) if left else offsets.without_producer(producer)
 
@@ -206,8 +206,8 @@ def transaction_completed(ctx: GroupContext, event: e.TransactionCompleted) -> H
 def after_transaction(offsets: Offsets, producer: int, *, is_commit: bool) -> Offsets:
     """Return a group's new offsets after the end of the transaction of producer id `producer`.
 
-    `offsets` are the present offsets. If `is_commit`, the transaction's pending offsets become
-    committed offsets, else they are removed.
+    `offsets` are the present offsets. If `is_commit` is True, the transaction's pending offsets
+    become committed offsets; if not, the pending offsets are removed.
     """
     entries = offsets.by_producer.get(producer, {})
     return (offsets.committing(entries) if is_commit else offsets).without_producer(producer)
@@ -240,9 +240,10 @@ def offset_fetch(ctx: GroupContext, event: e.OffsetFetch) -> Handler:
 
 
 def _fetched(offsets: Offsets, tp: TopicPartition, *, requires_stable: bool) -> e.FetchedOffset:
-    """Return the committed offset of `tp` in the group's `offsets`, -1 if there is none.
+    """Return the response for `tp`: the committed offset in `offsets`, -1 without such an offset.
 
-    With `requires_stable` a pending offset of `tp` gives -1 and UNSTABLE_OFFSET_COMMIT.
+    With `requires_stable` return -1 and the error UNSTABLE_OFFSET_COMMIT if `tp` has a pending
+    offset, also in an open transaction.
 
     Source: getOffsets (2.8), KIP-447.
     """

@@ -143,7 +143,7 @@ def after_removal(ctx: GroupContext, group: Group, now_ms: int, rule: str) -> Ha
     """Begin a rebalance after a member's removal, if the group is Stable or CompletingRebalance.
 
     In PreparingRebalance, end the join phase if all remaining members have joined. `rule` is the
-    journal's reason, such as "session timeout".
+    reason for the journal, such as "session timeout".
 
     Source: onMemberFailure (0.9), removeMemberAndUpdateGroup (2.8).
     """
@@ -313,7 +313,7 @@ def on_complete_join(ctx: GroupContext, group_id: str, now_ms: int, rule: str) -
 def _end_without_members(ctx: GroupContext, group: Group, now_ms: int, rule: str) -> Handler:
     """Make a group without members Empty, and write the group's record.
 
-    Before 0.10.1 make it Dead, and write a tombstone. `rule` is the reason for the run's journal,
+    Before 0.10.1 make the group Dead, and write a tombstone. `rule` is the reason for the journal,
     such as "rebalance timeout".
     """
     if not ctx.rules.keeps_empty_groups:
@@ -325,7 +325,7 @@ def _end_without_members(ctx: GroupContext, group: Group, now_ms: int, rule: str
 
 
 def _begin_generation(ctx: GroupContext, group: Group, now_ms: int, rule: str) -> Handler:
-    """Move the group to CompletingRebalance, answer all parked JoinGroups, start the sessions.
+    """Move the group to CompletingRebalance, answer parked JoinGroups, start all sessions.
 
     `rule` is the reason for the journal, such as "all have joined".
     """
@@ -393,8 +393,8 @@ def store_group(
 ) -> Append:
     """Return the effect Append that writes the group's record to the log of the offsets topic.
 
-    `assignment` maps member ids to bytes. After the write the coordinator handles the event `then`,
-    unless it is None.
+    `assignment` maps member ids to bytes. After the write the coordinator handles the event `then`;
+    None means no event.
 
     Source: storeGroup of GroupMetadataManager.scala (2.8).
     """

@@ -36,10 +36,10 @@ class Claims(NamedTuple):
 
     # By member id; only members of the newest generation own partitions.
     owned: Assignment
-    # Partitions that several of these members own; no list of `owned` has them.
+    # Partitions that several members of the newest generation claim; no list in `owned` has them.
     contested: set[TopicPartition]
     # The ids of the members that `claims` has read: all members if `are_equal`, else the members
-    # before the first one whose topics differ.
+    # before the first member that subscribes to other topics than the members before.
     asked: list[str]
     # Whether all members subscribe to equal topics.
     are_equal: bool
@@ -48,7 +48,7 @@ class Claims(NamedTuple):
 def claims(partitions: Partitions, members: Members) -> Claims:
     """Return the partitions that members own, as their subscriptions state.
 
-    If a member's topics differ from the first member's, only the members before it are read.
+    Reading stops at the first member that subscribes to other topics than the members before.
     `partitions` has the number of partitions by topic.
 
     Source: allSubscriptionsEqual of AbstractStickyAssignor.java (2.8).
@@ -285,10 +285,10 @@ class GeneralAssignment:
         return has_moved
 
     def move(self, tp: TopicPartition, source: str, target: str) -> None:
-        """Move `tp` from `source` to `target`, or undo an opposite move of the topic instead.
+        """Move `tp` from `source` to `target`, or move another partition back to `target` instead.
 
-        An opposite move took another partition of the topic from `target` to the member that owned
-        `tp` before all moves.
+        The other partition belongs to the same topic; an earlier move took it from `target` to the
+        member that owned `tp` before all moves.
 
         Source: reassignPartition, getTheActualPartitionToBeMoved of AbstractStickyAssignor.java
         (2.8).

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 @dataclass(slots=True, eq=False)
 class Bucket:
-    """The bucket number `index` of the wheel `level` (1 is the lowest wheel)."""
+    """The bucket number `index` of the wheel at `level`; the lowest wheel has level 1."""
 
     level: int
     index: int
@@ -44,8 +44,8 @@ def poll(buckets: list[Bucket]) -> Bucket:
 class Wheel:
     """A timing wheel of `size` buckets of `tick_ms` each, which begins at the time `now_ms`.
 
-    Deadlines after its end belong to the next wheel, `above`, whose tick is as long as this whole
-    wheel.
+    Deadlines after the end of this wheel belong to the wheel `above`; one tick of the wheel `above`
+    is as long as this whole wheel.
     """
 
     def __init__(self, level: int, tick_ms: int, size: int, start_ms: int) -> None:
@@ -84,7 +84,7 @@ class Move(NamedTuple):
 
     task: str
     level: int
-    # Of the bucket that the task leaves.
+    # The expiration of the bucket that the task leaves.
     expiration_ms: int
     # (level, expiration in ms) of the bucket of a lower wheel into which the task goes, or None if
     # the task is due and runs.
@@ -129,7 +129,9 @@ class Timer:
             del bucket.tasks[task]
 
     def advance(self, now_ms: int) -> list[Move]:
-        """Empty the first bucket if it is due at `now_ms`; return a Move for each task, else [].
+        """Empty the first bucket, if due at `now_ms`, and return a Move for each of its tasks.
+
+        Return [] if no bucket is due.
 
         The caller runs the due tasks, and calls again for the next bucket.
         """

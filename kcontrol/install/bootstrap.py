@@ -131,7 +131,7 @@ def run(command: Command, env: dict[str, str], *, quiet: bool = False) -> bool:
 
 
 class Progress:
-    """The output of uv so far. On a terminal, `show` prints one line with the current downloads and builds; elsewhere nothing."""
+    """The output of uv so far; `show` prints one line with the current downloads and builds, on a terminal only."""
 
     def __init__(self) -> None:
         self.output, self._began, self._is_shown = b"", time.monotonic(), False
@@ -253,7 +253,7 @@ def has_system_certificates() -> bool:
 
 
 def install(uv: Path, level: str, env: dict[str, str]) -> None:
-    """Install the packages in the lock file of `level` (light, lab or full) with a check of hashes, then kcontrol.
+    """Install the packages in the lock file of `level` (light, lab or full), and after them kcontrol; check the packages' hashes.
 
     `env` has the environment variables of the uv processes.
 
@@ -324,7 +324,7 @@ def make(level: str) -> None:
 def split(arguments: list[str]) -> tuple[str, str, list[str]]:
     """Return (command of `./run`, level of packages that the command needs, arguments of the command).
 
-    The level is "light", "lab" or "full"; "any" means that every level is enough.
+    The level is "light" (also for the option `--light`), "lab" or "full"; "any" means that every level is enough.
 
     Raises:
         SetupFailed: the command is unknown, or `--light` is given for the command `test`.
@@ -365,7 +365,7 @@ def exec_command(command: str, rest: list[str]) -> None:
 def main(arguments: list[str]) -> int:
     """Make the environment ready for the command in `arguments`, then replace this process by the command.
 
-    Return an exit status if no command runs.
+    Return an exit status only if no command runs, for example after an error: 0 for `--help`, else not 0.
     """
     if arguments in ([], ["--light"]) or arguments[0] in {"-h", "--help", "help"}:
         print(USAGE)

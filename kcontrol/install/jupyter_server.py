@@ -80,9 +80,10 @@ def welcome(folder: Path, address: str) -> str:
 
 
 def options(folder: Path, port: int | None, *, browser: bool) -> list[str]:
-    """Return JupyterLab's arguments, with `folder` as the root of its file browser; they override the user's configuration.
+    """Return JupyterLab's arguments, with `folder` as the root of its file browser.
 
-    Without `port` JupyterLab takes port 8888 or, if this port is in use, another one.
+    The arguments override the user's configuration. Without `port` JupyterLab takes port 8888 or, if this port is in use,
+    another port.
     """
     return [
         "--ServerApp.ip=127.0.0.1",

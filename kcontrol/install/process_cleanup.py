@@ -24,9 +24,9 @@ LIMIT_S = 8.0
 
 
 def start(mark: str, remove: Path) -> "subprocess.Popen[bytes]":
-    """Start and return a guard process: after the end of this process, it ends all processes with KCONTROL_LAB_RUN=`mark`.
+    """Start and return a guard process, which ends all processes with KCONTROL_LAB_RUN=`mark` after this process has ended.
 
-    KCONTROL_LAB_RUN is an environment variable. At last the guard deletes the folder `remove`.
+    KCONTROL_LAB_RUN is an environment variable. Then the guard process deletes the folder `remove`.
     """
     # The caller sets the variable for itself; its child processes inherit the value.
     env = {key: value for key, value in os.environ.items() if key != MARK}
@@ -72,7 +72,7 @@ def await_end(processes: "list[psutil.Process]", seconds: float) -> None:
 def sweep(mark: str, remove: Path) -> None:
     """Wait until JupyterLab's server and all processes with KCONTROL_LAB_RUN=`mark` have ended, then delete the folder `remove`.
 
-    The server's end is the end of the standard input. Processes that still run two seconds later are killed.
+    The server has ended when the standard input ends. Processes that still run two seconds later are killed.
     """
     # The server holds the other end of the pipe that is the standard input.
     while os.read(0, 512):

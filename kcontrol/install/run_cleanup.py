@@ -67,7 +67,7 @@ def keep(path: Path) -> None:
 
 
 def clear(place: Path) -> str:
-    """Delete the oldest journals in the folder `place` if it has more than 200 journals or 50 MB of them.
+    """If the folder `place` has more than 200 journals or 50 MB of journals, delete the oldest; at most 100 and 25 MB remain.
 
     Return a sentence about the deletion, "" without deletion. Raises OSError if a deletion fails.
     """

@@ -143,7 +143,7 @@ def prepare(folder: Path, source: Path = PROJECT / "notebooks") -> Changes:
 def _rename_chapters(folder: Path, state: dict[str, str]) -> None:
     """Rename each chapter in the learner's folder whose file name a later version of the project has changed.
 
-    `state`, the hash of each file by name, is changed accordingly.
+    In `state`, the hash of each file by name, the new name replaces the old name.
     """
     for former, present in ((f"{old}.ipynb", f"{new}.ipynb") for old, new in RENAMED):
         if (folder / former).exists() and not (folder / present).exists():

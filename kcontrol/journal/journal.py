@@ -169,7 +169,7 @@ class Journal:
         return self._seq.get((node, incarnation), 0) + 1
 
     def extend(self, records: Sequence[Record]) -> None:
-        """Add records that already have ids, such as those of a file; `next_seq` does not count them."""
+        """Add records that already have ids, such as those of a file; `next_seq` ignores the ids of these records."""
         (self._later or self._spelled).extend(records)
         self._length += len(records)
 

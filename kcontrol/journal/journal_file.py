@@ -99,8 +99,8 @@ def load(path: str | Path) -> JournalFile:
 def check(records: Iterable[Record]) -> Iterator[Record]:
     """Yield each journal record with its values in types of JSON.
 
-    Raises ValueError, TypeError or another exception of the tuple `WRONG` at the first record that contradicts the
-    records before.
+    Raises ValueError, TypeError or another exception of the tuple `WRONG` at the first record that does not fit the records
+    before, such as a record whose sequence number is missing or doubled.
     """
     checks = _Checks()
     for record in records:

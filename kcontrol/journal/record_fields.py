@@ -49,7 +49,7 @@ class Value(msgspec.Struct):
 class Entry(msgspec.Struct):
     """The state of a partition in LeaderAndIsr or UpdateMetadata: its leader, ISR, epochs and replicas.
 
-    The zk version is optional, since recordings of Kafka do not have it.
+    Simulated runs have a field `zk_version` too, which is not checked: recordings of Kafka do not have the field.
     """
 
     leader: LeaderId
@@ -66,7 +66,7 @@ class NamedEntry(Entry):
 
 
 class LeaderAndIsr(msgspec.Struct):
-    """The LeaderAndIsr requests of one `send` record: `values` has the state of each partition once.
+    """The LeaderAndIsr requests of one `send` record: `values` has the states of partitions, each state once.
 
     `to` maps a broker id to positions in `values`: {"1": [0, 2]} sends broker 1 the first and third state.
     """
@@ -108,7 +108,7 @@ class Requests(msgspec.Struct):
 
 
 class Event(msgspec.Struct):
-    """An event in a queue, in JSON: `event` is the name of the event's class, which decides the other fields."""
+    """An event in a queue, in JSON: `event` is the name of the event's class; the fields of this class are further keys."""
 
     event: str
 

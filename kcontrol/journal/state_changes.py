@@ -20,20 +20,19 @@ Change = tuple[str, tuple[str, ...], Any]
 
 
 class Changes:
-    """The state that the journal's records build, and the list `noted` of the latest changes.
+    """The state of the cluster that the journal's records build, and the list `noted` of the latest changes of this state.
 
-    A change is (operation, path, value), such as ("drop", ("znodes", "/controller"), None). `Fold.add` empties `noted` before
-    each record.
+    A change is (name of a method of this class, path, argument), such as ("drop", ("znodes", "/controller"), None).
     """
 
     def __init__(self, state: dict[str, Any]) -> None:
         self.state = state
-        self.noted: list[Change] = []
+        self.noted: list[Change] = []  # `Fold.add` empties the list before each record
 
     def need(self, empty: Any, *path: str) -> Any:
         """Return the value at `path`, keys into the state such as "logs", "1", "t-0".
 
-        If the last key is missing, put `empty` there first. Raises KeyError if an earlier key is missing.
+        If the last key is missing, first call `put` with the value `empty`. Raises KeyError if an earlier key is missing.
         """
         held, last = self.state, path[-1]
         for key in path[:-1]:

@@ -30,9 +30,9 @@ def _copy(value: Any, depth: int) -> Any:
 
 
 def _entries(value: Any, depth: int) -> int:
-    """Return the number of entries of a dict or list; for a dict, add those of its values, down to `depth` levels.
+    """Return the number of entries of a dict or list, and of the dict's values: for {"a": [1, 2]} it is 3 with `depth` 2.
 
-    Return 0 for a value of another type, and for `depth` 0.
+    With `depth` 1 only the entries of `value` count. Return 0 for another type, and for `depth` 0.
     """
     if depth == 0 or not isinstance(value, dict | list):
         return 0

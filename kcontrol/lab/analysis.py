@@ -26,16 +26,16 @@ HANDLED = {"at": journal_tables.TIME, "kind": "string", "what": "string"}
 
 
 def handled(records: Sequence[Record], event: str, broker: int | None, *, memory: bool) -> pd.DataFrame:
-    """Return the journal records of the last handler of `event` that wrote or sent anything, as a table.
+    """Return the journal records of the last handler of `event` that did more than read, as a table.
 
-    `broker` None means any; with `memory`, changes of memory are included. Raises UserError if no broker handled `event`.
+    `broker` None means any; `memory` adds changes of the controller's memory. Raises UserError if no broker handled `event`.
     """
     begins = [r for r in records if r.kind == "begin" and broker in (None, r.id.node)]
     handlers = [_steps(records, begin) for begin in begins if _event(begin) == event]
     if not handlers:
         names = ", ".join(sorted({_event(r) for r in begins})) or "none yet"
         raise UserError(f"No broker has handled {event!r} in this run; the handled events are: {names}.")
-    # If each handler only read, it is the last handler.
+    # If all handlers only read or changed memory, the last one is chosen.
     chosen = next((steps for steps in reversed(handlers) if any(r.kind not in ("read", "update") for r in steps)), handlers[-1])
     rows = (
         {"id": str(r.id), "at_ms": r.at_ms, "kind": r.kind, "what": text.sentence(r)}
@@ -76,9 +76,9 @@ def _event(begin: Record) -> str:
 
 
 def _steps(records: Sequence[Record], begin: Record) -> list[Record]:
-    """Return the journal records that a handler has made between its `begin` record and its `end` record.
+    """Return the journal records that a handler has made after its `begin` record and before its `end` record.
 
-    The records about events that the handler has put into a queue are left out.
+    The `enqueue` records, about events that the handler has put into the queue of a broker, are left out.
     """
     members, found = {begin.id}, list[Record]()
     for record in records[records.index(begin) + 1 :]:

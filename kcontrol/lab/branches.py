@@ -37,7 +37,7 @@ def numbered(name: str, taken: Mapping[str, Any]) -> str:
 
 
 class Without(NamedTuple):
-    """A run that is repeated without one of its actions: its simulated cluster `world`, and the left-out `action`."""
+    """A run that was repeated without one of its actions: the cluster `world` after the repetition, and the left-out `action`."""
 
     world: World
     action: Action
@@ -87,9 +87,8 @@ def play_without(original: World, at: int) -> Without:
 def _has_happened(world: World, action: Action, routine: bool) -> bool:
     """Perform an action in `world` if the action is possible now; return whether the action was possible.
 
-    If `routine`, the action is possible only as a step that the cluster performs by itself.
+    If `routine` is True, the action, such as a delivery, is possible only if the cluster would perform it by itself now.
     """
-    # Such an action is possible only if the cluster of `world` would perform it by itself now.
     if routine and action not in actions.routine_actions(world):
         return False
     try:

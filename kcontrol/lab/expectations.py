@@ -16,7 +16,7 @@ class Unexpected(AssertionError):
 def expect(label: str, want: object, got: object) -> None:
     """Print `label` and `got` with a check mark if `got` equals `want`; else raise Unexpected.
 
-    If `got` is a MissingPart, print that the result is open, because this machine lacks a part.
+    If `got` is a MissingPart, the substitute for a part such as Spark that is not installed, print that the result is open.
     """
     if isinstance(got, MissingPart):
         say(f"○ {label}: open, because this machine lacks a part that it needs")

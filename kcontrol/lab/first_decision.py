@@ -81,9 +81,9 @@ def say(decision: Decision | None, partition: str) -> str:
 
 
 def rule(decision: Decision | None, records: Sequence[Record], release: str) -> tuple[str, str]:
-    """Return (rule, source): the rule by which Kafka made a decision, as a sentence, and its function in `release`.
+    """Return (rule, source): the rule by which Kafka made a decision, as a sentence, and Kafka's function with this rule.
 
-    Both are "" if no rule is found. `records` is the journal with the decision.
+    The function is that of `release`. Both are "" if no rule is found. `records` is the journal with the decision.
     """
     if decision is None:
         return "", ""

@@ -460,7 +460,7 @@ class Lab(Operations, opened_as="Lab"):
     # ---------------------------------------------------------------- pictures
 
     def _table(self, machine: str) -> TransitionTable:
-        """Return this lab's transition table "partition", "replica" or "group"; a learner's functions replace the table's."""
+        """Return the transition table "partition", "replica" or "group" of this lab; a learner's functions replace Kafka's."""
         super()._table(machine)
         settings = self._world.settings
         return replacements.table(machine, settings.release, settings.changes)
@@ -501,7 +501,7 @@ class Lab(Operations, opened_as="Lab"):
     def _check_invariants(self, own: tuple[invariants.Own, ...]) -> pd.DataFrame:
         """Play this run again, and return one row per invariant with the first step that broke the invariant.
 
-        `own` has a learner's invariants: functions of the world that return True or None if unbroken.
+        `own` has a learner's invariants: functions that take the cluster (a World), and return True or None if unbroken.
         """
         world = World(self._world.settings)
         return invariants.check_invariants(self._world, lambda: self._played_again(world), own)

@@ -147,7 +147,7 @@ class Observed(Run, owner="observed"):
     def _zxid(self, path: str, stat: Stat) -> int:
         """Return the zxid that orders a znode's `write` record among the records of one observation.
 
-        It is that of the creation if the znode is new since the last observation, else of the last change.
+        The zxid is that of the creation if the znode is new since the last observation, else that of the last change.
         """
         # The caller orders equal zxids by path.
         return stat.mzxid if path in self._seen else stat.czxid
@@ -198,7 +198,7 @@ def observe(where: str) -> Observed:
 def report(where: str, *, anybodys: bool) -> Iterator[str]:
     """Yield a summary of the cluster at ZooKeeper's address `where`, then one line per znode.
 
-    Raises UserError without a cluster and, if `anybodys` is False, for a cluster that no lab has started.
+    Raises UserError if there is no cluster and, if `anybodys` is False, for a cluster that no lab has started.
     """
     from kcontrol.zookeeper.kazoo import observe, root_protection
 

@@ -39,7 +39,7 @@ def open_logs(path: str | Path, release: str | None = None, *, optional: bool = 
 def open_run(path: Path) -> Run:
     """Return the run in a journal or a recording; if `path` is a folder, the run that its broker logs show.
 
-    Raises UserError for another file, and for a folder without logs or Spark.
+    Raises UserError for any other file, for a folder without logs, and for a folder if Spark is missing.
     """
     try:
         is_folder = path.is_dir()

@@ -175,7 +175,8 @@ class Operations(Run, owner="lab"):
         targets  by partition: {"t-0": [2, 3], "t-1": None}
         znode    write `/admin/reassign_partitions`, as Kafka's tool does before 2.4, and send no request to the controller
 
-        Raises UserError for an unknown partition, and for None in the znode. A refusal is printed.
+        Raises UserError for an unknown partition, and for None in the znode. A sentence is printed for each partition whose
+        reassignment the controller refuses.
         """
         asked = reassignments.checked(self.state, targets)
         if znode or not rules(self._played).reassigns_on_request:

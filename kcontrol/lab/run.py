@@ -99,7 +99,7 @@ class Run(Commands, owner="run", metaclass=Named):
         return journal_tables.partitions(self.state)
 
     def brokers(self) -> pd.DataFrame:
-        """Return one row per broker, indexed by id: its process, registration, epochs, and its handled and queued events.
+        """Return one row per broker, indexed by id: process, registration, epochs, names of the handled and the queued events.
 
         Column `controller`: the znode `/controller` names the broker; `believes_so`: the broker is controller in its own
         memory.
@@ -161,7 +161,7 @@ class Run(Commands, owner="run", metaclass=Named):
         return {}
 
     def _named(self, run: object) -> tuple[str, Run]:
-        """Return the label of the run that a learner has passed to `compare`, and this run.
+        """Return (label, run) for `run`, an argument that a learner has passed to `compare`.
 
         Raises UserError for a value that is not a run; `Lab` accepts the name of a branch too.
         """
@@ -191,9 +191,10 @@ class Run(Commands, owner="run", metaclass=Named):
     # ---------------------------------------------------------------- reasons and pictures
 
     def why(self, what: object) -> graphviz.Digraph:
-        """Draw the causes of a record's id, or of the last change of "leader of t-0", "isr of t-0", "controller" or a path.
+        """Draw the causes of the record with the id `what`, or of the last change of the value `what`.
 
-        For a group: "generation of billing", "owner of t-0 in billing" and others. Raises UserError, which lists all.
+        Values are "leader of t-0", "controller", a znode's path, "generation of billing" and others. Raises UserError, which
+        lists them, for any other text.
         """
         from kcontrol.views import diagrams
 
@@ -224,8 +225,8 @@ class Run(Commands, owner="run", metaclass=Named):
         """Return what happened to a consumer group: a picture with a lane for each member, and its text.
 
         group         by default the only group of the run
-        beside        other runs by the titles of their strips, which stand below this one
-        coordinators  begin with the leader of the group's partition, and the brokers that load or own it
+        beside        other runs by the titles of their strips; these strips stand below the strip of this run
+        coordinators  whether each strip begins with the leader of the group's partition, and the brokers that load or own it
 
         Raises UserError, listing the groups, for an unknown group.
         """
@@ -268,10 +269,10 @@ class Run(Commands, owner="run", metaclass=Named):
         return name, run.records, divergence.divergence((self.name, name), self.records, run.records).parted
 
     def group_matrix(self, group: str | None = None, beside: Mapping[str, Run] | None = None) -> AssignmentMatrix:
-        """Return a picture of a group's last assignment, members x partitions; a * marks a moved partition.
+        """Return a picture of a group's last assignment, members x partitions; a * marks a partition that has changed its owner.
 
         group   by default the only group of the run
-        beside  other runs by title, whose matrices stand beside this one
+        beside  other runs by title; their matrices stand beside the matrix of this run
 
         Raises UserError, listing the groups, for an unknown group.
         """
@@ -360,9 +361,9 @@ def _checked(records: list[Record], path: str | Path) -> list[Record]:
 
 
 def _by_title(beside: Mapping[str, Run] | None) -> Mapping[str, Run]:
-    """Return the argument `beside` of a picture, which maps titles to runs; an empty mapping for None.
+    """Return `beside`, a picture's argument with other runs by title, after a check; an empty mapping for None.
 
-    Raises UserError for any other value.
+    Raises UserError if `beside` does not map texts to runs.
     """
     found = arguments.mapping(beside, "Runs beside this one", '{"0.9": Lab.open("0.9.0.1/group/leader-leaves")}')
     for title, run in found.items():

@@ -38,7 +38,8 @@ class TopicRequest:
     def create(self, name: Any, assignment: Any, partitions: Any, replication_factor: Any, config: Any) -> tuple[Any, ...]:
         """Return the action ("create_topic", name, replicas by partition); settings from `config`, if any, are a fourth item.
 
-        `assignment` is None if numbers are given. Raises UserError if the topic exists or Kafka's tool refuses it.
+        Either `assignment` or both numbers must be None. Raises UserError otherwise, and if Kafka's tool refuses the
+        topic.
         """
         self.check_name(name)
         if topic_path(name) in self.state["znodes"]:

@@ -58,9 +58,9 @@ def _shown(value: Any) -> str:
 
 
 def first_difference(theirs: Recording, ours: Recording, unsent: list[str] | None = None) -> Difference | None:
-    """Return the first difference between the recordings `theirs` and `ours`, in the order of steps, else None.
+    """Return the first difference between the recordings `theirs` and `ours`, in the order of steps, None without any.
 
-    The list `unsent` gets a sentence for each former controller whose last requests only one recording has.
+    Append to `unsent` a sentence for each former controller whose last requests arrived in only one recording.
     """
     return next(differences(theirs, ours, unsent), None)
 
@@ -68,7 +68,7 @@ def first_difference(theirs: Recording, ours: Recording, unsent: list[str] | Non
 def differences(theirs: Recording, ours: Recording, unsent: list[str] | None = None) -> Iterator[Difference]:
     """Yield the differences between two recordings, and stop after the first step with different actions or controllers.
 
-    Differences in a former controller's last requests do not count; instead the list `unsent` gets a sentence.
+    For a difference in a former controller's last requests, yield nothing, but append a sentence to `unsent`.
     """
     left, right = RecordingSide(theirs), RecordingSide(ours)
     before: Any = None
@@ -170,7 +170,7 @@ class StepComparison:
     def lists(self, kind: str, named: Mapping[Any, str], left: Mapping[Any, list[Any]], right: Mapping[Any, list[Any]]) -> Any:
         """Yield, for each key of `named`, the first difference between the lists of this key in `left` and `right`.
 
-        `named` maps the key to its name in the Difference; `kind` is such as "writes".
+        `named` maps a key to a text for `Difference.about`; `kind` is such as "writes".
         """
         for key, name in named.items():
             theirs, ours = left.get(key, []), right.get(key, [])
@@ -226,9 +226,9 @@ class StepComparison:
                 yield self.differ("requests", about, left_counts[key], right_counts[key])
 
     def _remove_unsent(self, left: dict[Any, list[Any]], right: dict[Any, list[Any]]) -> set[tuple[Any, Any]]:
-        """Remove from both sides a controller's requests of an ended term, if one side has only the first of these requests.
+        """Remove from both sides the requests of a controller's ended term if one side's list is a prefix of the other's.
 
-        `left` and `right` map (sender, receiver, partition) to requests. Return each removed (sender, receiver).
+        `left` and `right` map (sender, receiver, partition) to requests. Return the removed (sender, receiver).
         """
         found = set()
         for key in _keys(left, right):
@@ -250,9 +250,10 @@ class StepComparison:
         return found
 
     def answers(self) -> Iterator[Difference]:
-        """Yield a difference if the responses to AlterPartitionReassignments of this step differ.
+        """Yield a difference if the two responses to AlterPartitionReassignments in this step differ.
 
-        If the first recording has no response in this step, yield nothing. If only the second one has none, yield a difference.
+        Without a response in the first recording yield nothing; without a response in the second alone yield a
+        difference.
         """
         theirs, ours = (side.step.get("answer") for side in (self.a, self.b))
         if theirs is not None and theirs != ours:
@@ -260,9 +261,10 @@ class StepComparison:
 
 
 def resigned(step: Step, before: Any) -> frozenset[Any]:
-    """Return the brokers whose last requests as controller depend on timing in this step.
+    """Return the brokers whose last requests as controller may be missing in this step.
 
-    They are the resumed brokers and, if the step deletes or sets `/controller`, its owner `before` and its new owners.
+    They are the resumed brokers; if the step deletes or sets `/controller`, also the former owner `before` and the new
+    owners.
     """
     winners = [w["by"] for w in step["writes"] if w["op"] == "create" and w["path"] == CONTROLLER]
     ends = any(
@@ -297,7 +299,7 @@ def subject_of(path: str) -> tuple[str, str | None] | None:
 def stopped_brokers(do: Mapping[str, Any]) -> set[Any]:
     """Return the brokers that a step stops, kills or freezes, from its actions `do`, such as {"kill": [1]}.
 
-    If `do` has several actions together, return the brokers that they start or resume too.
+    If `do` has several actions (`together`), return the brokers that the step starts or resumes too.
     """
     parts = do.get("together")
     # Among several actions together the time of a start or thaw is open too.
@@ -389,10 +391,11 @@ class Normalizer:
     def requests(
         self, handled: Iterable[dict[str, Any]], raced: Mapping[str, set[int]], stopped: set[Any]
     ) -> tuple[dict[tuple[Any, ...], list[Any]], Counter[tuple[Any, ...]]]:
-        """Return the requests `handled` of a step by (sender, receiver, partition), and their counts by sender, receiver and API.
+        """Return lists of the requests `handled` by (sender, receiver, partition), and counts by sender, receiver and API.
 
-        Requests to brokers in `stopped` and ISRs with leader epochs in `raced` are left out.
+        Leave out requests to `stopped` brokers, and ISRs of leader epochs in `raced`, in which the ISR changed.
         """
+        # `raced` maps a partition to leader epochs: the controller may have sent the ISR before or after the leader's change.
         # Other fields that depend on timing (RACED_FIELDS) are left out like the ISR.
         found: dict[tuple[Any, ...], list[Any]] = defaultdict(list)
         # The numbers have keys (sender, receiver, API, whether StopReplica deletes).
@@ -426,9 +429,9 @@ class Normalizer:
 
 
 def _concerns(subject: Any, key: Any) -> bool:
-    """Return whether a write about `subject` is in the list of the writes for `key`.
+    """Return whether the list for `key` has a write about `subject`: `key` itself, the whole topic of `key`, or no topic.
 
-    Both are (topic, partition), (topic, None) for a whole topic, or None for no topic.
+    Both are (topic, partition), (topic, None) for a whole topic, or None.
     """
     # A write about no topic is in every list; a write about a whole topic is in the list of each of its partitions.
     if subject is None:

@@ -92,7 +92,7 @@ def is_isr_change(before: dict[str, Any], value: dict[str, Any]) -> bool:
 def pair_writes_with_moves(moves: list[dict[str, Any]], groups: list[Group], seen: Leaderships) -> dict[int, int]:
     """Return {index of a transaction in `groups`: index in `moves` of the transition that made the transaction}.
 
-    `moves` are the step's transitions. `seen` has the state znodes before the step, and afterwards those after it.
+    `moves` are the step's transitions. `seen`, the state znodes before the step, is updated by the writes.
     """
     found: dict[int, int] = {}
     start = 0
@@ -108,9 +108,9 @@ def pair_writes_with_moves(moves: list[dict[str, Any]], groups: list[Group], see
 
 
 def _decides(move: dict[str, Any], decision: Decision) -> bool:
-    """Return whether the recorded transition `move` may have made the write `decision`, of equal controller and partition.
+    """Return whether the transition `move` can have made the write `decision`, by the same controller for the same partition.
 
-    Such a transition makes the partition Online, or a replica Offline that the ISR lacks or has alone.
+    It must make the partition Online, or a replica Offline that leaves the ISR or is alone there.
     """
     value = decision.value
     if move["by"] != decision.by or move.get("failed") or move["epoch"] != value.get("controller_epoch", move["epoch"]):
@@ -172,9 +172,9 @@ class Gates:
         return max(gates)
 
     def _of_replica(self, move: dict[str, Any]) -> list[int]:
-        """Return how many ZooKeeper transactions of the step must at least come before `move`, a transition of a replica.
+        """Return, per condition on a replica's transition `move`, how many of the step's transactions must come before `move`.
 
-        The list has one number per condition, such as the broker's registration; [] means no condition.
+        A condition is such as "after the registration of the replica's broker"; [] means no condition.
         """
         # All conditions must hold, so the caller takes the largest number.
         tp, _, broker = move["subject"].rpartition("@")
@@ -214,7 +214,7 @@ def _essence(value: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _stops(request: dict[str, Any], subject: str, *, delete: bool) -> bool:
-    """Return whether a request is a StopReplica for the replica `subject` (such as `t-0@1`) whose deletion flag is `delete`."""
+    """Return whether a request is a StopReplica, with the deletion flag `delete`, for the replica `subject`, such as "t-0@1"."""
     partition, _, broker = subject.rpartition("@")
     entry = request["partitions"].get(partition)
     if request["api"] != "StopReplica" or str(request["to"]) != broker or entry is None:
@@ -228,7 +228,7 @@ def _stops(request: dict[str, Any], subject: str, *, delete: bool) -> bool:
 def process_actions(step: Step, gates: Gates) -> list[tuple[int, Item]]:
     """Return (number, action) for each action of a step on a broker's process, such as a kill.
 
-    The number says how many of the step's ZooKeeper transactions, which `gates` has, come before the action.
+    The number says how many of the step's ZooKeeper transactions come before the action; `gates` knows these transactions.
     """
     found: list[tuple[int, Item]] = []
     now = 0
@@ -262,7 +262,7 @@ def _awaited(how: str, path: Any) -> Callable[[dict[str, Any]], bool]:
 def _place(word: str, broker: int, gates: Gates, now: int, *, together: bool) -> int:
     """Return how many ZooKeeper transactions of a step come before the action `word`, such as "kill", on a broker.
 
-    `now`, the result for the action before, is the minimum. `together`: the step has several actions.
+    The minimum is `now`, the result for the previous action. `together` says whether the step has several actions.
     """
     if word == "start":
         # The broker opens its session after its start.
@@ -280,7 +280,8 @@ def _place(word: str, broker: int, gates: Gates, now: int, *, together: bool) ->
 def interleave(step: Step, seen: Leaderships, later: Sequence[Step] = ()) -> Iterator[Item]:
     """Yield the writes, transitions, requests and process actions of a recorded step in one order.
 
-    `seen` has the state znodes before the step, and is updated. `later` steps may have requests of brokers killed here.
+    `seen`, the state znodes before the step, is updated. `later` steps may have late requests of brokers that this step
+    kills.
     """
     # Each list keeps its order, a transition stands with its write, and every other item comes as early as `Gates` allows.
     groups = grouped(step["writes"])
@@ -306,9 +307,9 @@ def interleave(step: Step, seen: Leaderships, later: Sequence[Step] = ()) -> Ite
 
 
 def _late_requests(leaving: set[int], later: Sequence[Step]) -> Iterator[dict[str, Any]]:
-    """Yield the requests in `later` steps that the brokers `leaving`, which are killed before, have sent.
+    """Yield the requests in `later` steps that the brokers `leaving` sent before an earlier step killed these brokers.
 
-    Requests of a broker are left out from the step on in which the broker starts again.
+    A broker's requests are left out from the step on that starts the broker again.
     """
     ended = set(leaving)
     for step in later:
@@ -344,9 +345,9 @@ class _Interleaver:
         yield from self._process_actions(out, leaving=True)
 
     def _process_actions(self, out: int, *, leaving: bool) -> Iterator[Item]:
-        """Yield, and remove, the first actions in `pending` that need at most `out` of the step's transactions before them.
+        """Yield and remove the next process actions that need at most `out` of the step's transactions before them.
 
-        If `leaving` is False, stop before an action "exit", a broker's end without a kill.
+        If `leaving` is False, stop before the first action "exit", the end of a broker without a kill.
         """
         # The end of a process comes last, so that the process can have made the transitions before.
         while self.pending and self.pending[0][0] <= out and (leaving or self.pending[0][1].kind != "exit"):

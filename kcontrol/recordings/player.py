@@ -66,7 +66,7 @@ class Player:
         self.followed: list[str] = []
 
     def _with_deletion_order(self, settings: Settings) -> Settings:
-        """Return `settings`; if a step has `deletion_order`, return them with a function that orders deletions as recorded.
+        """Return `settings`; if a step has `deletion_order`, add a function that orders deletions of topics as recorded.
 
         Controllers then delete the topics of a step in the order that `RecordedStep.deleted` returns.
         """
@@ -77,7 +77,7 @@ class Player:
 
     @property
     def next_controller(self) -> int | None:
-        """The broker that wins the next election of the recorded step; after the step's last election, its winner.
+        """The broker that wins the next election of the recorded step; if none is left, the winner of the last election.
 
         None if the step has no controller, and in a run without a recording.
         """
@@ -213,7 +213,7 @@ class Player:
     def _next_fetch(self, routine: list[Any], following: Any) -> Any:
         """Return the first recorded fetch by which a follower joins an ISR, if `routine` has such a fetch, else `following`.
 
-        `routine` has the possible actions; `following` is the fetch that comes next without a recording.
+        `routine` has the possible actions; `following` is the fetch that the player performs otherwise.
         """
         for fetch in self.joins:
             if fetch in routine:
@@ -225,9 +225,9 @@ class Player:
         return following
 
     def _must_wait(self, action: Any) -> bool:
-        """Return whether an action, such as the end of a broker, must wait although it is possible now.
+        """Return whether an action, such as the end of a broker, must wait although the action is possible now.
 
-        It waits if the recording has writes or transitions before it that have not happened yet.
+        An action waits for the writes and transitions that come before the action in the recording.
         """
         # A new session, and the end of a broker, wait for the writes that the recording has before them.
         if action[0] in ("renew", "reconnect") and self.written < self.recorded.writes_before_the_new_session_of(action[1]):
@@ -246,9 +246,9 @@ class Player:
         return action[:2] == ("fetch", self.rejoining) and action not in self.joins
 
     def _another_controller_acts_after(self, number: int) -> bool:
-        """Return whether a recorded step after the step `number` has transitions of an intermediate controller.
+        """Return whether a step after `number` has transitions by a broker that is controller only in the middle of that step.
 
-        This broker is controller neither before nor after that step. Only steps up to the next change count.
+        Steps after the next change of the controller do not count.
         """
         winner = self.winners[-1] if self.winners else None
         for step in self.steps[number + 1 :]:
@@ -263,7 +263,7 @@ class Player:
     def _routine(self) -> list[Any]:
         """Return the actions that the cluster can perform by itself now, such as the delivery of a request, but no faults.
 
-        If all must wait, return the next recorded timeout of a fetch, if any.
+        If all must wait, return instead a recorded timeout of a fetch, if there is one.
         """
         is_long = not self.recorded.is_recorded or self.written < self.recorded.writes_of_brokers
         # The time-out of a request to a frozen broker is left out when all recorded writes of the step are made.

@@ -47,17 +47,17 @@ class RecordedChoices:
 
     @property
     def next_controller(self) -> int | None:
-        """The broker of the next creation of `/controller` or of a registration that the run must repeat.
+        """The broker that must be the next to create `/controller` or a registration, as in the recording.
 
-        If none is left, or the controller must resign first: that of the last repeated creation, or None.
+        If no creation is left, or the controller must resign first: the run's last creator, None without any.
         """
         # None before the first repeated creation.
         return self.claims[0][0] if self.claims and not self._resigns_again else self._acting
 
     def watch(self, records: Sequence[Record]) -> None:
-        """Remove from `claims`, the recorded creations of `/controller` and of registrations, those that `records` repeat.
+        """Remove from `claims` the recorded creations of `/controller` and of registrations that the run has just repeated.
 
-        `records` are the run's new journal records. Raises UserError if too many event handlers have failed in this step.
+        `records` are the new journal records. Raises UserError if too many event handlers have failed in this step.
         """
         for record in records:
             self._failed += record.kind == "handler_error"
@@ -96,7 +96,7 @@ class RecordedChoices:
         return sender, receiver, self.world.network.channels[sender, receiver][0].requests.controller_epoch
 
     def fetch_timeouts(self) -> list[Action]:
-        """Return ("fetch_timeout", broker) for each broker that delays a LeaderAndIsr response which the recorded step has.
+        """Return ("fetch_timeout", broker) for each broker whose delayed LeaderAndIsr response was sent in the recorded step.
 
         This action ends the broker's fetch from a frozen leader; then the broker sends the response.
         """
@@ -123,9 +123,9 @@ def writes_of(record: Record) -> int:
 
 
 def is_bid(world: World, action: Action) -> bool:
-    """Return whether `action` performs a broker's transaction that creates `/controller`, to become controller.
+    """Return whether `action` performs a transaction in which a broker creates `/controller`.
 
-    The transaction is the one for which the thread in `action`, ("advance", broker, thread), waits in `world`.
+    In an action ("advance", broker, thread) the transaction is that for which this thread waits in `world`.
     """
     if action[0] != "advance":
         return False

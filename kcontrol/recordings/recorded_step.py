@@ -82,7 +82,7 @@ class RecordedStep:
     def deleted(self, topics: Iterable[str]) -> list[str]:
         """Return `topics` in the order in which this step deletes them.
 
-        Topics in the step's list `deletion_order` come first, in its order; all other topics follow by name.
+        Topics in the step's list `deletion_order` come first, in the order of this list; all other topics follow by name.
         """
         named: Sequence[str] = self.step.get("deletion_order", ())
         return sorted(topics, key=lambda topic: (named.index(topic) if topic in named else len(named), topic))
@@ -96,7 +96,7 @@ class RecordedStep:
     def closes(self, before: int | None = None) -> list[int]:
         """Return the brokers whose sessions end in this step, in order.
 
-        With `before` return only those whose sessions end among the first `before` writes of the step.
+        With `before`, return only brokers whose sessions end among the first `before` writes of the step.
         """
         return [w["by"] for w in self.writes[:before] if w["op"] == "close" and isinstance(w["by"], int)]
 
@@ -227,7 +227,7 @@ def _writes_of_brokers(writes: Sequence[Mapping[str, Any]]) -> int:
 
 
 def counts(path: str) -> bool:
-    """Return whether writes to this path have a fixed place in a step; False for ISR change notifications and producer ids."""
+    """Return whether writes to a path have a fixed position in a step; False for ISR change notifications and producer ids."""
     # ISR change notifications and blocks of producer ids may come earlier or later.
     return not path.startswith(UNTIMED)
 

@@ -233,7 +233,7 @@ def long(machine: str, state: str | None) -> str:
 
 
 def as_logged_by_0_8_0(move: dict[str, Any], failed: dict[str, Any]) -> dict[str, Any]:
-    """Return the transition `move` with the state before it, `from`, as 0.8.0 logs this state: often a wrong state.
+    """Return the transition `move` with `from`, the state before the transition, as 0.8.0 logs this state: often a wrong state.
 
     `from` is None for a replica. `failed` is {"failed": True} for a failed transition, else {}.
 
@@ -291,8 +291,8 @@ def mark_unnamed_sessions(written: Iterable[dict[str, Any]]) -> None:
 class _Reader:
     """The converter of a journal into recorded steps.
 
-    It stores what later steps need: the cluster's state, each controller's epoch, the requests sent, and those of them whose
-    response a broker delays.
+    It stores what later steps need: the cluster's state, each controller's epoch, the sent requests, and the requests whose
+    responses are delayed.
     """
 
     def __init__(self, release: str) -> None:

@@ -284,9 +284,9 @@ class Replay:
         return record
 
     def _update_controller(self, n: int, controller: int, epoch: int, cause: RecordId) -> None:
-        """Record that broker `n` now knows `controller` with this controller epoch, as the sender of the request `cause`.
+        """Record that broker `n` stores the id and the epoch of the sender of the request `cause`, a controller.
 
-        Do nothing if `n` knows them already, knows a later controller epoch, or does not run.
+        Do nothing if `n` has both already, has a later controller epoch, or does not run.
         """
         before = self.known_controllers.get(n, (0, -1))
         if n not in self.alive or before == (epoch, controller) or epoch < before[0]:
@@ -320,7 +320,7 @@ class Causes:
     def triggered_by(self, record: RecordId, **about: Any) -> None:
         """Set `record`, such as a broker's registration, as the cause of controllers' records until the next call.
 
-        With `broker=1` or `topic="t"` records about this broker or topic keep this cause after the next call.
+        For records about a broker or topic in `about`, such as `broker=1`, this cause stays after the next call.
         """
         self.latest = record
         self.last.clear()
@@ -338,9 +338,9 @@ class Causes:
         self.last[move["by"]] = self.about["moved", (move["by"], _partition(move))] = record
 
     def of_move(self, move: dict[str, Any]) -> RecordId:
-        """Return the journal record that caused `move`: the last transition of its partition in the same controller.
+        """Return the journal record that caused the transition `move`: the controller's last transition of the partition.
 
-        If there is none, a record about the replica's broker or the topic counts as the cause.
+        Without one, the cause that `triggered_by` has set counts: for the replica's broker, else the topic, else the step.
         """
         tp = _partition(move)
         broker = int(move["subject"].rpartition("@")[2]) if move["machine"] == "replica" else None

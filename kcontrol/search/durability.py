@@ -46,7 +46,7 @@ def committed_records_survive(world: World) -> str | None:
 
 
 def replicas_agree(world: World) -> str | None:
-    """Check that the log of each replica in an ISR equals its leader's log up to the replica's high watermark.
+    """Check that the log of each replica in an ISR equals the leader's log up to the replica's high watermark.
 
     Return the sentence of a violation, or None. Kafka guarantees this since 0.11 (KIP-101).
     """

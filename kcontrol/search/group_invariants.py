@@ -73,9 +73,9 @@ def answered_once(world: World) -> str | None:
 
 
 def _session_timeouts(world: World) -> Iterator[tuple[e.SessionTimedOut, Group, Group]]:
-    """Yield each session timeout handled in the last step, with the group before it and after it.
+    """Yield each session timeout handled in the last step, with the group before and after the timeout.
 
-    A timeout is left out if the coordinator's cache lacks the group before or after it.
+    A timeout is left out if the coordinator's cache lacks the group before or after the timeout.
     """
     for record in world.last_step:
         if record.kind == "begin" and record.fields["event"] == e.SessionTimedOut.__name__ and record.cause is not None:
@@ -138,7 +138,7 @@ def _transitions(world: World) -> Iterator[Group]:
 
 
 def _join_answers(world: World) -> dict[str, set[tuple[int, str]]]:
-    """Return a dict from group id to the (generation, protocol) of its successful JoinGroup responses in the last step."""
+    """Return a dict from group id to the pairs (generation, protocol) in successful JoinGroup responses of the last step."""
     found: dict[str, set[tuple[int, str]]] = {}
     for record in world.last_step:
         body, who = record.fields.get("body"), str(record.fields.get("correlation_id", "")).split(" ")
@@ -159,7 +159,7 @@ def _partitions(assignment: bytes) -> list[TopicPartition]:
 
 
 def _left_out(owner_counts: Counter[TopicPartition]) -> list[str]:
-    """Return, as text, each partition without an owner if a partition of its topic with a higher number has an owner.
+    """Return, as text, the partitions without an owner; of each topic, only partitions below the highest partition with an owner.
 
     `owner_counts` has the number of owners of each assigned partition.
     """
@@ -206,7 +206,7 @@ def _context(world: World, record: Record) -> dict[str, Group]:
 
 
 def _batches(world: World, driver: Driver, tp: TopicPartition) -> Iterator[LogBatch]:
-    """Yield all batches of a partition's log at the driver's broker, in the order of offsets, as a coordinator loads them."""
+    """Yield all batches in the log of the partition `tp` at the broker that runs `driver`, in the order of offsets."""
     offset = 0
     while batches := world.read_log(driver, tp, offset):
         yield from batches

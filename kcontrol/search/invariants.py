@@ -231,9 +231,9 @@ def one_writer_per_epoch(world: World) -> str | None:
 
 
 def _partitions_sent(requests: Any) -> set[tuple[TopicPartition, Any]]:
-    """Return the pairs (partition, its leader, ISR and epochs) in the LeaderAndIsr and UpdateMetadata requests of `requests`.
+    """Return the pairs (partition, leader with ISR and epochs) in the LeaderAndIsr and UpdateMetadata requests of `requests`.
 
-    `requests` is this field of a journal record `send`. Partitions of topics in deletion are left out.
+    `requests` is the field of this name in a journal record `send`. Partitions of topics in deletion are left out.
     """
     # The leader of a partition of a topic in deletion is -2.
     entries = {entry for partitions in requests.leader_and_isr.values() for entry in partitions.items()}

@@ -115,9 +115,9 @@ class Step(NamedTuple):
 
 
 class ScratchJournal(Journal):
-    """The journal of one call of a driver: numbers the records that send requests from `count` + 1 on, all others with 0.
+    """The journal of one call of a driver; only records that send requests have numbers, from `count` + 1 on.
 
-    The correlation id of a request contains the number of its record.
+    Other records have the number 0. A request's correlation id contains the number of its record.
     """
 
     def __init__(self, count: int) -> None:
@@ -185,7 +185,7 @@ class RecordingOutbox:
     def can_wait(self) -> bool:
         """Whether the requests stored during a driver's call may be sent after the call, with equal result.
 
-        False if a handler received a response of its own broker, and did not end at once.
+        False if a handler received a response of its own broker, and added further records before its end.
         """
         # After each response of the broker to itself the only record is `end`, that of the handler's end.
         return all(record.kind == "end" for at in self.own_responses for record in self.journal.records[at:])
@@ -295,7 +295,7 @@ class Memo:
     def fingerprint(self, parts: list[fingerprint.Text]) -> str:
         """Return one text for a state of the cluster from its `parts`, such as ZooKeeper and each broker.
 
-        It has each part's digest, and the rank of each zxid among all zxids.
+        The text has each part's digest, and the rank of each zxid among all zxids.
         """
         zxids = tuple([part.zxids for part in parts])
         # States whose zxids differ only by gaps get equal texts.
@@ -305,7 +305,7 @@ class Memo:
         return "\n".join([*[part.words for part in parts], ranks])
 
     def _text(self, value: Any) -> str:
-        """Return the canonical text (`fingerprint.canonical`) of an immutable value; it is made once per object."""
+        """Return the canonical text (`fingerprint.canonical`) of an immutable value; each object's text is made once."""
         known = self._texts.get(id(value))
         if known is None:
             known = self._texts[id(value)] = (value, fingerprint.canonical(value))
@@ -334,7 +334,7 @@ def _event_ids(driver: Driver) -> list[tuple[Any, Any]]:
 
 
 def key_of(event: Any) -> Any:
-    """Return a hashable key of an event: the event itself, or a tuple of its type and its fields if it cannot be hashed.
+    """Return a hashable key of an event: the event itself if it can be hashed, else a tuple of the event's type and fields.
 
     A dict in a field is named by its id().
     """
@@ -439,7 +439,7 @@ class MemoDriver:
     def _try(self, key: Call, op: Run, answers: list[Any], queued_event: Any) -> Outcome:
         """Call `op` with a copy of the driver; return the outcome, and store it under `key`, such as ("begin", thread).
 
-        An empty `answers` gets ZooKeeper's response, if any. `queued_event`: the event that `op` queues.
+        If `answers` is empty, ZooKeeper's response is added. `queued_event` is the event that `op` queues, or None.
         """
         memory, journal = self.world.memory, ScratchJournal(_count(self.local.driver))
         client, outbox = RecordingClient(self.client, answers.copy()), RecordingOutbox(journal)

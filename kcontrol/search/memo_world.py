@@ -50,7 +50,7 @@ class MemoWorld(World):
     memory: Memo  # the states and outcomes that all copies share
     _stored: ZooKeeperState  # the state of ZooKeeper after the last step
     _own: MemoryZooKeeper | None = None  # this step's copy of ZooKeeper, if the step changes ZooKeeper without a driver
-    _is_stepping = False
+    _is_stepping = False  # whether `step` is performing an action now
     is_local = True  # whether this step has changed only one process and ZooKeeper, apart from watch events
     _fired: Fired = ()  # the watch events of this step, which are not delivered yet
     _delivered: Fired = ()  # the watch events of the last step
@@ -148,7 +148,7 @@ class MemoWorld(World):
         self.done.append(action)
 
     def fingerprint(self) -> str:
-        """Return a text of the state; two worlds of one search with equal texts have equal futures, whatever their past."""
+        """Return a text of the cluster's state; copies of a cluster with equal texts have equal futures, whatever their past."""
         parts = [self._stored.text]
         for n, p in sorted(self.processes.items()):
             parts += [cast(MemoDriver, p.driver).local.text, fingerprint.Text(fingerprint.process_state(n, p), ())]

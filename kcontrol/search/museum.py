@@ -68,9 +68,9 @@ class Exhibit(NamedTuple):
 
 
 def _quiet(rule_changes: Mapping[str, Any], faults: tuple[str, ...], brokers: tuple[int, ...] = (1, 2), **settings: Any) -> World:
-    """Return a cluster of 2.8 at rest, whose `brokers` run, in which requests arrive in the step that sends them.
+    """Return a cluster of 2.8 at rest, with running `brokers`; each request arrives in the step that sends the request.
 
-    `rule_changes` has the rules that differ from 2.8, `faults` the kinds of faults in the search, `settings` further Settings.
+    `rule_changes` has the rules that differ from 2.8, `faults` the kinds of faults, `settings` further Settings.
     """
     world = World(
         Settings(RELEASE, brokers, faults=faults, instant_requests=True, followers=False, rule_changes=rule_changes, **settings)

@@ -42,7 +42,7 @@ class Explorer:
         self._start, self._path, self._worlds = start, tuple[Action, ...](), [memo_world.fork_for_search(world)]
 
     def answer(self, node: FrontierState) -> Answer:
-        """Return the successors of the state `node`, without their worlds; if a UserError occurs, its text is the last item."""
+        """Return the successors of the state `node`, each with `world` None; if a UserError occurs, its text is the last item."""
         # A learner's function, such as the condition of a promise, raises UserError.
         found: Answer = []
         try:
@@ -70,7 +70,7 @@ class Explorer:
 def explorer(start: bytes) -> Explorer:
     """Return the Explorer of the search that `start`, a pickled Start, describes.
 
-    The Explorer of the last call is cached, with the worlds that it has reached.
+    The Explorer of the last call is cached, with the simulated clusters that the Explorer has reached.
     """
     return Explorer(pickle.loads(start))  # noqa: S301 # the driver's own data
 

@@ -292,7 +292,7 @@ def _session(master: str, settings: dict[str, str]) -> "SparkSession":
 
 
 def _check_open_session(master: str) -> None:
-    """Raise SparkProblem if a session is open whose master is not `master`, the address of a cluster."""
+    """Raise SparkProblem if a session is open and has another master than `master`, the address of a cluster."""
     from pyspark import SparkContext
 
     context = SparkContext._active_spark_context

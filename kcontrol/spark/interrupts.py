@@ -76,7 +76,7 @@ def _install(former: Any) -> None:
 
 
 def _waits_for_spark(frame: FrameType | None) -> bool:
-    """Return whether a function of PySpark or py4j has called the code of `frame`, directly or not."""
+    """Return whether `frame` or one of its direct or indirect callers runs code of PySpark or py4j."""
     while frame is not None:
         if str(frame.f_globals.get("__name__")).startswith(("pyspark.", "py4j.")):
             return True

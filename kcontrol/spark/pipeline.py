@@ -119,9 +119,9 @@ def write_runs(
 
 
 def check_redaction(out: Path, redact: Redaction | None) -> None:
-    """Raise UserError if the tables of runs in `out` have other replaced names than `redact` gives.
+    """Raise UserError if the tables of runs in `out` were written with another `redact`: other kinds of names or another key.
 
-    `redact` None stands for tables without replaced names. Do nothing if `out` has no tables.
+    `redact` None replaces no names. Do nothing if `out` has no tables.
     """
     if (out / spark_views.TABLES[0]).is_dir():
         check_same(_mark(out).get(REDACTED), redact, out)
@@ -140,7 +140,7 @@ def _damaged(spark: SparkSession, journals: Sequence[JournalOfRun]) -> list[Refu
 def sentences(out: Path) -> Iterator[None]:
     """Raise UserError with one sentence if the `with` block fails by a file system error or because Spark's Java ended.
 
-    After each UserError, also one of the block, the unfinished tables in `out` are deleted.
+    Before any UserError, also one that the block raises, the unfinished tables in `out` are deleted.
     """
     try:
         yield
@@ -239,7 +239,7 @@ def _write_mark(out: Path, content: Mapping[str, Any]) -> None:
 def _repair(out: Path, first: str) -> None:
     """Restore the folder of tables `out` after a process was killed while it replaced the tables.
 
-    If `first`, the table that is moved first, is missing, move it back from `_old`. Delete `_old` and other remains.
+    If `first`, the table that `publish` moves first, is missing, move it back from `_old`. Delete `_old` and other remains.
     """
     if (out / OLD / first).is_dir() and not (out / first).is_dir():
         (out / OLD / first).rename(out / first)

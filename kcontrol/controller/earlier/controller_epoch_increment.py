@@ -51,10 +51,10 @@ def create_controller_znode_and_increment_epoch(
 
 
 def increment_controller_epoch(ctx: ControllerContext) -> Handler:
-    """Write the next epoch to `/controller_epoch`, over the version that this broker has read last.
+    """Write the next epoch to `/controller_epoch` if the znode has the version in the context.
 
-    Raises ControllerMoved if another broker has created the znode first and, since 1.1, after a
-    version conflict.
+    A missing znode is created. Raises ControllerMoved if another broker has created the znode first
+    and, since 1.1, after a version conflict.
 
     Source: KafkaController.incrementControllerEpoch (0.8.1, 1.1).
     """

@@ -160,9 +160,9 @@ HANDLERS = {event: event_thread.DESIGN.handlers[event] for event in AS_SINCE_1_1
 
 
 def design(rules: Rules) -> Design:
-    """Return the controller of 0.11 or 1.0, the release of `rules`, as tables.
+    """Return the tables of the controller in the release of `rules`, which is 0.11 or 1.0.
 
-    The tables have its threads, event handlers, watches, and steps of failover and resignation.
+    They have its threads, event handlers, watches, and steps of failover and resignation.
     """
     return Design(
         QUEUE,

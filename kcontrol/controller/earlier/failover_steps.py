@@ -158,7 +158,7 @@ def stop_machines(ctx: ControllerContext) -> Handler:
 
 
 def await_requests(ctx: ControllerContext, brokers: Iterable[int]) -> Handler:
-    """Wait until the live brokers in `brokers` have responded to requests in flight.
+    """Wait until the live brokers in `brokers` have responded to this controller's requests.
 
     Do nothing before 0.10.2 and since 2.1.1.
 
@@ -172,7 +172,7 @@ def await_requests(ctx: ControllerContext, brokers: Iterable[int]) -> Handler:
 
 
 def await_all_requests(ctx: ControllerContext) -> Handler:
-    """Wait until all live brokers have responded to requests in flight (0.10.2 to 2.1.0).
+    """Wait until all live brokers have responded to this controller's requests (0.10.2 to 2.1.0).
 
     In other releases do nothing.
     """
@@ -180,9 +180,9 @@ def await_all_requests(ctx: ControllerContext) -> Handler:
 
 
 def await_in_flight_requests_on_open_channels(ctx: ControllerContext) -> Handler:
-    """Wait until all live brokers have responded to the requests in flight.
+    """Wait until all live brokers have responded to this controller's requests.
 
-    Do nothing if this broker has no channels, and in releases before 0.10.2.
+    Do nothing if this broker has no channels to brokers, and in releases before 0.10.2.
 
     Source: ControllerChannelManager.shutdown (0.10.2).
     """

@@ -52,8 +52,8 @@ def _register(
 ) -> Handler:
     """Create the znode `/brokers/ids/<id>` with this host, port and time in the current session.
 
-    Raises WriteFailed if the znode exists, unless, since 0.9, the session with the id `session`
-    owns it.
+    Since 0.9 an existing znode that the session `session` owns is kept. Raises WriteFailed if a
+    znode of another session prevents the registration.
     Source: KafkaHealthcheck.register, ZkUtils.registerBrokerInZk (0.8.1, 0.9.0).
     """
     endpoint, timeout_ms = zk.BrokerEndpoint(host, port), ctx.config.zookeeper_session_timeout_ms
@@ -125,10 +125,10 @@ def _create(ctx: ControllerContext, timestamp_ms: int) -> Handler:
 
 
 def leader_change(ctx: ControllerContext, event: events.LeaderChange) -> Handler:
-    """Read the broker id in a changed `/controller` into the context; compete for a deleted znode.
+    """Read the broker id in `/controller` into the context, or compete if the znode is missing.
 
-    A controller resigns before it competes (since 0.8.1), and if `/controller` has another broker's
-    id (since 0.9).
+    A controller resigns: since 0.8.1 before it competes, since 0.9 also if `/controller` has
+    another broker's id.
 
     Source: ZookeeperLeaderElector.LeaderChangeListener (0.8.1, 0.9.0).
     """

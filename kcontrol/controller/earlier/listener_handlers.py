@@ -97,7 +97,7 @@ def on_broker_startup(ctx: ControllerContext, brokers: Brokers) -> Handler:
 def on_broker_failure(ctx: ControllerContext, brokers: Brokers) -> Handler:
     """Elect leaders of partitions that `brokers` led; then take replicas on `brokers` out of ISRs.
 
-    Replicas of topics that are being deleted become ineligible for deletion instead.
+    Replicas of topics that are being deleted stay in the ISRs, and become ineligible for deletion.
 
     Source: KafkaController.onBrokerFailure (0.8.1, 0.9.0).
     """
@@ -119,7 +119,7 @@ def on_broker_failure(ctx: ControllerContext, brokers: Brokers) -> Handler:
 
 
 def _replicas_on(ctx: ControllerContext, brokers: Iterable[int]) -> Handler:
-    """Return the replicas on these brokers of the partitions in the context.
+    """Return the replicas that the partitions in the context have on these brokers.
 
     0.8.0 reads the topic znodes, and takes the replicas of these partitions from there; later
     releases take them from the context.
@@ -278,7 +278,7 @@ def controlled_shutdown(ctx: ControllerContext, event: events.ControlledShutdown
 
 
 def stop_replica(ctx: ControllerContext, tp: TopicPartition, broker_id: int) -> Handler:
-    """Send StopReplica for `tp` to the follower `broker_id`; then remove this broker from the ISR.
+    """Send StopReplica for `tp` to the follower `broker_id`; then remove the follower from the ISR.
 
     Source: KafkaController.shutdownBroker (0.8.1, 1.0).
     """

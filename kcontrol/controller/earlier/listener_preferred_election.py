@@ -133,10 +133,10 @@ def auto_preferred_replica_leader_election(
 
 
 def _rebalance(ctx: ControllerContext) -> Handler:
-    """Elect the preferred leaders that `imbalanced_by_broker` names, one after the other.
+    """Elect preferred leaders, one after the other, for brokers above the allowed imbalance.
 
-    A partition is left out if its topic is being deleted, or while any preferred election or
-    reassignment is in progress.
+    A partition is left out if its topic is being deleted; all are left out while another preferred
+    election or a reassignment is in progress.
 
     Source: KafkaController.checkAndTriggerPartitionRebalance (0.8.1).
     """

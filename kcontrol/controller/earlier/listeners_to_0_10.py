@@ -206,9 +206,9 @@ def register(host: str, port: int, session: int) -> e.Event:
 
 
 def design(rules: Rules) -> Design:
-    """Return the controller of the release of `rules`, 0.8.0 to 0.10, as tables.
+    """Return the tables of the controller in the release of `rules`, which is at most 0.10.
 
-    The tables have its threads, event handlers, watches, and steps of failover and resignation.
+    They have its threads, event handlers, watches, and steps of failover and resignation.
     """
     rows = [
         (event, state, active and rules.checks_active_first, handler)

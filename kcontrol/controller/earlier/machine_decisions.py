@@ -57,7 +57,8 @@ def is_led_as_preferred(
 ) -> bool:
     """Return whether the preferred replica leads in the context already: no election is needed.
 
-    Return False without a state znode (`stored`), and if a later controller has written the znode.
+    Return False if the state znode is missing (`stored` is None), and if a later controller has
+    written it.
 
     Source: PreferredReplicaPartitionLeaderSelector and LeaderElectionNotNeededException (0.8.1).
     """

@@ -19,10 +19,10 @@ from kcontrol.core.model import TopicPartition
 def metadata_partitions(
     ctx: ControllerContext, partitions: Iterable[TopicPartition]
 ) -> tuple[TopicPartition, ...]:
-    """Return the partitions of an UpdateMetadata; before 2.2 no `partitions` means all partitions.
+    """Return the partitions of an UpdateMetadata; before 2.2 an empty `partitions` means all.
 
-    Before 2.0 partitions of topics in deletion are added. Before 1.1 raises KeyError for a
-    partition with leadership, but no assignment.
+    Before 2.0 all partitions of topics that are being deleted are added. Before 1.1 raises KeyError
+    for a partition with leadership, but no assignment.
 
     Source: ControllerBrokerRequestBatch.addUpdateMetadataRequestForBrokers (0.8.1, 1.1, 2.0).
     """
@@ -40,7 +40,7 @@ def metadata_partitions(
 
 
 def requests_to_send(ctx: ControllerContext, requests: Requests) -> Iterable[Requests]:
-    """Return the parts, in order, in which the release sends `requests`, a whole batch.
+    """Divide the batch `requests` into the batches that the release sends one after the other.
 
     Only the StopReplica requests are divided. Before 0.9 an UpdateMetadata without partitions is
     left out.
@@ -66,9 +66,9 @@ def requests_to_send(ctx: ControllerContext, requests: Requests) -> Iterable[Req
 
 
 def split_stop_replica_by_delete(requests: Requests) -> Iterator[Requests]:
-    """Yield `requests` without the StopReplica entries that keep the log, then these entries alone.
+    """Yield `requests` without StopReplica entries that keep the log, then a batch of only these.
 
-    If all entries delete, or none does, yield `requests` once.
+    If all StopReplica entries delete the log, or all keep it, yield `requests` unchanged.
     """
     # Protocols before 2.6 have one flag for deletion in each request, not in each entry (KIP-570).
     kinds: list[StopReplicas] = [{}, {}]  # those that delete, those that only stop
@@ -91,8 +91,8 @@ def split_stop_replica_by_replica(
 ) -> Iterator[Requests]:
     """Yield `requests` without StopReplica, then for each broker one StopReplica per replica.
 
-    If `common_first`, one more precedes these: without replicas or, if `grouped`, with all replicas
-    that keep their log (instead of one each).
+    With `common_first` each broker first gets a StopReplica without replicas. With `grouped` this
+    has all replicas that keep their log, and they get no StopReplica of their own.
 
     Source: ControllerBrokerRequestBatch.sendRequestsToBrokers (0.8.1, 0.10.2, 1.1).
     """

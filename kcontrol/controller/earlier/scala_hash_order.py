@@ -32,10 +32,10 @@ SMALL = 4  # an immutable map or set of up to four entries keeps the order in wh
 def order_of_the_caller(
     replicas_by_broker: Mapping[int, Replicas], broker_order: Iterable[int], set_size: int
 ) -> list[Replicas]:
-    """Return one list per replica, in the order of Kafka's Scala Set.
+    """Return each replica in a list of its own, in the order of Kafka's Scala Set of replicas.
 
-    That is `broker_order` (ascending if empty), but the order of hashes if `set_size` or the number
-    of replicas is above four.
+    Up to four replicas are in `broker_order` (ascending if empty). More replicas, or replicas from
+    a Set of `set_size` above four, are in the order of hashes.
     """
     # A Set of up to four replicas keeps the order of insertion: broker by broker.
     brokers = _order_of_brokers(replicas_by_broker, broker_order)
@@ -50,9 +50,10 @@ def order_of_the_caller(
 def order_of_hashes(
     replicas_by_broker: Mapping[int, Replicas], broker_order: Iterable[int], set_size: int
 ) -> list[Replicas]:
-    """Return one list per broker, in the order of a Scala 2.12 map from broker id to replicas.
+    """Return the replicas of each broker as a list, in the order of a Scala 2.12 map by broker id.
 
-    Kafka fills the map in `broker_order` (ascending if empty); `set_size` is ignored.
+    Kafka adds the brokers to this map in `broker_order` (ascending if empty). `set_size` is
+    ignored.
     """
     return [
         replicas_by_broker[broker_id]

@@ -87,8 +87,8 @@ def signal_thread(ctx: ControllerContext) -> Handler:
 def topic_deletion(ctx: ControllerContext, event: TopicDeletion) -> Handler:
     """Queue the topics in `/admin/delete_topics` for deletion.
 
-    Topics in a reassignment or in a preferred election become ineligible. Requests for unknown
-    topics are removed; if `delete.topic.enable` is false (since 0.10.2), all requests.
+    Topics in a reassignment or a preferred election become ineligible for deletion. Requests for
+    unknown topics are removed. If `delete.topic.enable` is false, all are removed (since 0.10.2).
 
     Source: PartitionStateMachine.DeleteTopicsListener (0.8.1, 0.8.2).
     """

@@ -13,7 +13,7 @@ from kcontrol.core.effects import Handler
 def resume_deletions_one_by_one(ctx: ControllerContext) -> Handler:
     """Complete, retry or start the deletion of each queued topic, one topic after the other.
 
-    The states of a topic's replicas decide between these, as `resume_topics` says.
+    The states of a topic's replicas decide which of the three is possible (`resume_topics`).
 
     Source: TopicDeletionManager.resumeDeletions (2.4).
     """

@@ -77,9 +77,9 @@ def _text(entry: dict[str, Any], which: str) -> str:
 
 
 def wrong(entry: dict[str, Any], listed: dict[str, Any]) -> Any:
-    """Return the function or value of a known wrong answer, an element `listed` of the list `wrong` in exercises.toml.
+    """Return the function or value that a known wrong answer to an exercise defines.
 
-    `entry` is the exercise's table there.
+    `listed` is the answer's element of the list `wrong` in `entry`, the exercise's table in exercises.toml.
     """
     name, heading = stub_slot(entry)
     # The code replaces the body of the stub's function, or the stub's value.

@@ -81,7 +81,7 @@ def _leader(broker: int | None) -> str:
 def row(entry: Entry) -> Checker:
     """Prepare a check that a learner's function for a state transition returns results equal to those of Kafka's function.
 
-    `entry`, the exercise's table in exercises.toml, has the transition and the scenarios to play.
+    `entry`, the exercise's table in exercises.toml, names the transition, and has the scenarios in which both are called.
     """
     # The transition is such as "partition.(OfflinePartition, OnlinePartition)". Both functions get the arguments of the action:
     # the controller context, the partition or replica, and the input of the transition. The state machine uses the result of
@@ -113,12 +113,11 @@ def _decision(value: Any) -> Any:
 def _compare_in_machine(
     entry: Entry, compared: Callable[..., tuple[Case, Any]], argument: Literal["rows", "strategies"]
 ) -> CheckedAnswer:
-    """Play the scenarios of the exercise `entry` with `compared` in place of Kafka's function, and return all cases.
+    """Play the scenarios of the exercise `entry` with `compared` in place of Kafka's function; return the Case of each call.
 
-    `compared` returns (case, Kafka's result); the lab uses this result. `argument` is Lab's argument for replaced functions.
+    `compared` returns (Case, Kafka's result), and the lab goes on with Kafka's result. `argument` of Lab takes `compared`.
     """
-    # `compared` calls the learner's function and Kafka's, and returns the case and Kafka's result, which the state machine
-    # uses.
+    # `compared` calls the learner's function and Kafka's.
     cases: list[Case] = []
     problems: list[UnusableAnswer] = []
     for scenario in entry["scenario"]:
@@ -145,7 +144,10 @@ def _compare_in_machine(
 
 
 def _of_one_input(function: Callable[..., Any]) -> Callable[[Any], Any]:
-    """Return `function` as a function with exactly one parameter, which a lab calls with an ElectionInput."""
+    """Return a function with one parameter that calls `function`, so that a lab calls it with an ElectionInput.
+
+    A lab calls any other function with three arguments: assignment, ISR and live replicas.
+    """
 
     def strategy(c: Any) -> Any:
         return function(c)
@@ -228,9 +230,9 @@ def _drawn(run: Run | Lab, title: str) -> dict[str, Any]:
 
 
 def invariant(entry: Entry) -> Checker:
-    """Prepare a check of a learner's function, called with the Run up to each ms of each scenario in `entry`.
+    """Prepare a check that calls a learner's function after each ms of each scenario in `entry`, with the Run up to this ms.
 
-    The function must always return True; for a scenario with `holds` false, at least once False.
+    The function must return True every time; in a scenario with `holds` false, False at least once.
     """
     # `entry` is the exercise's table in exercises.toml.
     runs = [(s["title"], s["holds"], list(_steps(s))) for s in entry["scenario"]]
@@ -274,10 +276,9 @@ def _held(mine: Any, title: str, holds: bool, steps: list[list[Record]]) -> Case
 def value(entry: Entry) -> Checker:
     """Prepare a check that passes if the answer equals the value of the expression `right` in `entry`.
 
-    `entry` is the exercise's table in exercises.toml.
+    The expression can use `lab`, in which the first scenario of `entry`, the exercise's table in exercises.toml, was played.
     """
     lab = play(entry["scenario"][0])
-    # The expression can use `lab`, the lab in which the first scenario was played; the check plays no other.
     right = comparable(evaluate(entry["right"], lab=lab))
     drawn = (_drawn(lab, "The end of the run in question"),)
 
@@ -293,9 +294,9 @@ def value(entry: Entry) -> Checker:
 
 
 def _difference(yours: Any, right: Any, like: Any) -> str:
-    """Return a sentence about the learner's wrong value `yours` that does not give away the value `right`.
+    """Return a sentence on what is wrong with the learner's value `yours`, such as its type; it does not show the right value.
 
-    `like` is `right`, or an element of `right` if each element is a right answer.
+    `like` is `right` or, if each element of `right` is a right answer, an element of `right`.
     """
     if other := another_type(yours, like):
         return f"Your answer is {short(yours)}.{other}"

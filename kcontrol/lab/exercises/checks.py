@@ -136,7 +136,7 @@ def in_words(act: Iterable[Any]) -> str:
 def ask(function: Callable[..., Any], *arguments: Any, about: str = "") -> Any:
     """Call a learner's function with these arguments and return its result.
 
-    Raises UnusableAnswer if the function raises; its text ends with `about`, such as ", when called with this run".
+    Raises UnusableAnswer if the function raises; the error's text ends with `about`, such as ", when called with this run".
     """
     try:
         with printed_output.capturing():
@@ -170,14 +170,14 @@ TYPES = ((bool, "True or False"), (int | float, "a number"), (str, "a string"), 
 
 
 def kind_of_value(value: Any) -> str:
-    """Return the type of a value in JSON's types in words, such as "a number"; "" for None."""
+    """Return words for the type of `value`, such as "a number" for 5; "" for None. `value` is in JSON's types."""
     return next((words for known, words in TYPES if isinstance(value, known)), "")
 
 
 def another_type(yours: Any, right: Any) -> str:
-    """Return a sentence, after a space, with the JSON types of `right` and of `yours`, the learner's value.
+    """Return a text such as " The check expects a number; your answer is a string." about the types of `right` and `yours`.
 
-    Return "" if the types are equal, or if a value is None.
+    The text begins with a space. It is "" if the types are equal, and if a value is None.
     """
     given, wanted = kind_of_value(yours), kind_of_value(right)
     return f" The check expects {wanted}; your answer is {given}." if given and wanted and given != wanted else ""

@@ -166,7 +166,7 @@ def check_file(folder: Path, id: str) -> Verdict:
 
 
 def reset(folder: Path, id: str) -> tuple[Path, Path | None]:
-    """Replace the file for an exercise in the learner's `folder` by the stub; return (its path, the old version's path).
+    """Replace the file for an exercise in the learner's `folder` by the stub; return (path, new path of a changed old version).
 
     The second path is None for an unchanged file. Raises UserError for an unknown id.
     """
@@ -176,7 +176,7 @@ def reset(folder: Path, id: str) -> tuple[Path, Path | None]:
 def standing(folder: Path | None, id: str) -> str:
     """Return a learner's result for an exercise: "open", "tried once", "tried 3 times" or "solved".
 
-    `folder` is the learner's folder; for None it is the result in this process.
+    `folder` is the learner's folder; None means the results in the memory of this process.
     """
     known = progress.of(folder, id)
     if known["solved"]:

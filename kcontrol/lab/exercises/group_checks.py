@@ -62,9 +62,10 @@ def group_rule(entry: Entry) -> Checker:
 
 
 def _compare(entry: Entry, schedule: Mapping[str, Any], number: int, function: Any, cases: dict[str, Case]) -> None:
-    """Play a random run of `schedule` with the seed `number`; compare `function` with Kafka's rule at each call of the rule.
+    """Play a random run with the seed `number`; compare the learner's `function` with Kafka's rule at each call of the rule.
 
-    Each call with new arguments adds a Case to `cases`. Raises UnusableAnswer if `function` raised.
+    `schedule` has the release and the number of actions. Each call with new arguments adds a Case to `cases`. Raises
+    UnusableAnswer if `function` raised.
     """
     ours, problems, place = replacements.own_function(entry["replaces"]), list[UnusableAnswer](), {"when": "the group is new"}
 
@@ -90,7 +91,7 @@ def _compare(entry: Entry, schedule: Mapping[str, Any], number: int, function: A
 
 
 def _shown(question: tuple[Any, ...]) -> str:
-    """Return the `repr` of each argument in `question`, the arguments of one call, with commas; a UUID is cut to 4 characters."""
+    """Return `question`, the arguments of one call, as text such as "'anna-1f3c', 2", with each UUID cut to 4 characters."""
     return re.sub(r"(?<=-[0-9a-f]{4})[0-9a-f]{28}\b", "", ", ".join(map(repr, question)))
 
 
@@ -108,7 +109,7 @@ def _compared(entry: Entry, function: Any, case: Mapping[str, Any]) -> Case:
 
 
 def _opened(release: str, strategies: Mapping[str, Any]) -> World:
-    """Return a simulated cluster with one broker, the group's coordinator, and the topics t and `__consumer_offsets`.
+    """Return a simulated cluster whose only broker coordinates the group "billing", with the topics t and `__consumer_offsets`.
 
     `strategies` maps rules of the coordinator, such as "group.try_complete_join", to the functions that replace them.
     """

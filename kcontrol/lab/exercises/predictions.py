@@ -60,9 +60,9 @@ def belongs(entry: Mapping[str, Any], lab: Lab) -> bool:
 
 
 def ask(id: str, lab: Lab, answered: Callable[[], None]) -> PredictionQuestion:
-    """Return the question `id` for this lab, with the answer that the learner's folder has, if any.
+    """Return the question `id` for this lab, already answered if the learner's folder has an answer to the question.
 
-    Each new answer calls `answered`. Raises UserError, which lists the ids, for an unknown question.
+    Each new answer to the question calls `answered`. Raises UserError, which lists the ids, for an unknown question.
     """
     # A question whose expression `fits` is false in the lab takes no answer.
     _asked[id] = PredictionQuestion(id, entry_of(id), answered, is_foreign=not belongs(entry_of(id), lab))
@@ -84,11 +84,12 @@ def show_outcome(id: str) -> None:
 class PredictionQuestion:
     """A question with its options, which are numbered from 1; `chosen` is the learner's answer, None before an answer."""
 
-    # `is_foreign`: the expression `fits` in predictions.toml is false in the lab, so the question has no buttons and takes no
-    # answer.
+    # The number of the chosen option.
     chosen: int | None
 
     def __init__(self, id: str, entry: Mapping[str, Any], answered: Callable[[], None], *, is_foreign: bool = False) -> None:
+        # `is_foreign` is True if the expression `fits` of the question is false in the lab: then the question has no buttons and
+        # takes no answer.
         self.id, self.is_foreign = id, is_foreign
         self._entry, self._answered = entry, answered
         self._options = shuffled(id, entry["options"])
@@ -193,9 +194,9 @@ class PredictionQuestion:
         return "Right: the run has shown it." if self.is_right else "Not right: the run has shown another outcome."
 
     def outcome(self) -> list[str]:
-        """Return the outcome as lines: the learner's answer, the right option if the answer is wrong, the run's outcome, a rule.
+        """Return the outcome as lines: the answer, the right option if the answer is wrong, the run's outcome, Kafka's rule.
 
-        Without an answer, the list is one sentence.
+        Before an answer, and for a question that takes no answer in this lab, the list has one sentence.
         """
         if self.is_foreign:
             return [self._foreign()]

@@ -72,7 +72,7 @@ class ProcessEnd(NamedTuple):
     too_many_processes: bool
     # The CPU time of all processes of the check.
     cpu_s: float
-    # The limit of the process's CPU time in seconds, None if the process ended before it called the answer.
+    # The CPU time, in seconds, at which the process is killed; None if the process ended before it called the answer.
     until_cpu_s: int | None
     # Lines with the outcomes of the check, "" if the process ended before the first.
     report: str
@@ -115,7 +115,7 @@ def _sources(text: AnswerText | None) -> dict[str, list[str]]:
 
 
 def _run(letter: IO[bytes]) -> ProcessEnd | str:
-    """Run the supervisor process of a check on the file `letter`; return its output, or a sentence if it fails or times out.
+    """Run the supervisor process of a check on the file `letter`; return the ProcessEnd, or a sentence on why there is none.
 
     `letter` has a line of JSON about the exercise, and the pickled answer.
     """

@@ -36,9 +36,9 @@ SLOWEST = 10  # a machine that is slower or busier by more than this factor give
 
 
 def limit(seconds: int) -> int:
-    """Limit the memory and file size of this process, and its CPU time to `seconds` more; return its CPU time at the limit.
+    """Limit the memory, the file size and the CPU time of this process; return the limit of the CPU time.
 
-    Skip a limit that the system does not have.
+    The limit is the CPU time so far plus `seconds`. A limit that the system does not have is skipped.
     """
     memory = psutil.Process().memory_info().vms + MEMORY_MB * MEGABYTE
     until = math.ceil(time.process_time()) + seconds
@@ -107,7 +107,8 @@ def known(entry: Entry, answer: object, found: dict[str, Any], mark: Checker) ->
 def reports(entry: Entry, text: Sequence[str] | None, packed: bytes, slowness: float) -> Iterator[dict[str, Any]]:
     """Yield the limits of a check, which grow with `slowness`, then the report on the answer.
 
-    The answer is `text` (content, path), or the pickled `packed` if `text` is None. A wrong answer has a second report.
+    The answer is `text` (content, path), or the pickled `packed` if `text` is None. A second report on a wrong answer names an
+    equal known wrong answer.
     """
     # The second report also has `known`, the result of the function `known`. The limits are written before the answer
     # runs, so the supervisor can trust them. A machine that is twice as slow (`slowness` 2) gives twice the CPU time, and a

@@ -48,7 +48,7 @@ class Series(NamedTuple):
 
 
 def trials(assignors: Mapping[str, Assignor | None], runs: int, seed: int) -> pd.DataFrame:
-    """Return one row per assignor: its rebalances, moved partitions, uneven assignments and greatest lag in `runs` random series.
+    """Return one row per assignor with its results in `runs` random trials: sums, such as `moved`, and the mean `greatest_lag`.
 
     None in `assignors` stands for Kafka's assignor of that name. Raises UserError if an assignor fails.
     """
@@ -124,11 +124,11 @@ def played(name: str, assignor: Assignor, series: Series) -> dict[str, int]:
 def _rebalanced(
     name: str, assignor: Assignor, owned: Assigned, lags: Mapping[TopicPartition, int], generation: int, is_cooperative: bool
 ) -> Assigned:
-    """Return the partitions of each living member after the rebalance by `assignor` in round `generation`.
+    """Return each member's partitions after the rebalance by `assignor` in round `generation`.
 
-    `owned` has the partitions before. If `is_cooperative`, the assignor is called until each partition has an owner.
+    `owned` has the living members with their partitions before. If `is_cooperative`, the assignor is called until each
+    partition has an owner.
     """
-    # A cooperative assignor is called again until each partition has an owner.
     for number in range(1, NUMBER + 2):
         members = {id: Subscription((TOPIC,), tuple(tps), generation + number) for id, tps in owned.items()}
         owned = own_assignor.checked(name, _called(name, assignor, members, lags), members, PARTITIONS, is_cooperative)

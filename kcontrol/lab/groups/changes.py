@@ -28,7 +28,7 @@ def owner(partition: str) -> Fact:
 
 
 def committed(partition: str) -> Fact:
-    """Return a function from a group's offsets to (committed offset, base offset of its batch) of `partition`.
+    """Return a function from a group's offsets to (committed offset of `partition`, base offset of the batch that stores it).
 
     The function takes the offsets as JSON, and returns None if the partition has no committed offset.
     """
@@ -80,9 +80,9 @@ def _matches(what: str) -> Iterator[tuple[re.Match[str], str, Callable[[dict[str
 
 
 def _values(records: Iterable[Record], field: str, group: str) -> Iterator[tuple[Record, Held | None]]:
-    """Yield each journal record that changes the field "groups" or "offsets" of a group at a coordinator, with the new value.
+    """Yield each journal record that changes a group, or the group's offsets, at a coordinator, with the new value as JSON.
 
-    The value is the group or its offsets as JSON, None after their removal.
+    `field` is "groups" for the group, "offsets" for the offsets. The value is None if the record removes them.
     """
     for record in records:
         f = record.fields

@@ -40,7 +40,8 @@ ELECTED, RESIGNED = e.PartitionElected.__name__, e.PartitionResigned.__name__
 def coordinators(state: State, release: str) -> pd.DataFrame:
     """Return one row per running broker and partition of `__consumer_offsets`, with the broker's role for the partition.
 
-    `owned`: the broker coordinates the groups; `loading`: it reads the log. A column per request has its error.
+    `owned`: the broker coordinates the partition's groups; `loading`: the broker reads the log. The column `JoinGroup`, for
+    example, has the error of a response to JoinGroup.
     """
     # The sets `loading` and `owned` and the release decide the response to a request before any group is looked at. `groups`
     # are those in the coordinator's cache.
@@ -71,9 +72,10 @@ def _groups(tp: str, node: Mapping[str, Any], partitions: int) -> dict[str, list
 
 
 def responses(release: str, *, loading: bool, owned: bool) -> dict[str, str]:
-    """Return a coordinator's error for each request, such as {"JoinGroup": "NOT_COORDINATOR (16)", ...}.
+    """Return the error with which a broker responds to each request, such as {"JoinGroup": "NOT_COORDINATOR (16)", ...}.
 
-    `loading`, `owned`: whether it reads, or coordinates, the group's partition. OWN_GROUP: the response depends on the group.
+    `loading`: the broker reads the log of the group's partition; `owned`: it coordinates the group. OWN_GROUP stands for a
+    response that depends on the group.
     """
     rules, config = group_rules(release), GroupConfig.of(release, partitions=1)
     ctx = GroupContext(rules, config, owned={0} if owned else set(), loading={0} if loading else set())

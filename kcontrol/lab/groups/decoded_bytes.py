@@ -16,7 +16,7 @@ from kcontrol.lab.support.table_display import Frame
 def decode(record: str, data: object) -> pd.DataFrame:
     """Return one row per field of `data`, bytes or hexadecimal text: the field's bytes in hexadecimal, and its value.
 
-    `record` is its kind, such as "subscription". Raises UserError for an unknown kind or wrong bytes.
+    `record` is the kind of the data, such as "subscription". Raises UserError for an unknown kind or wrong bytes.
     """
     if record not in LAYOUTS:
         raise UserError(f"There is no record {arguments.shown(record)}; the records are {listed(LAYOUTS, 9)}.")

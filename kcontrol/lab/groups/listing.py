@@ -22,7 +22,7 @@ DESCRIBED = {"partition": "string", "current_offset": "Int64", "log_end_offset":
 def assignment(state: State, release: str) -> pd.DataFrame:
     """Return a row per group, client and member id, and a column per partition: True if the member owns the partition.
 
-    `release` decides the names of group states.
+    `release` is Kafka's release in the run.
     """
     members = [(group, member) for group in group_state.groups(state, release) for member in group.members]
     # The columns are the partitions of all existing topics but `__consumer_offsets`, and of all assignments.

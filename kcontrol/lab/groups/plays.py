@@ -133,7 +133,7 @@ def _fire(lab: Lab, timer: str) -> None:
 def _settle(lab: Lab, *names: str) -> None:
     """Let the consumers `names` send requests until their group is Stable with all of them as members.
 
-    If each of them waits for a response, the timer of the group's join phase fires.
+    Whenever all of these consumers wait for responses, the timer of the group's join phase fires.
     """
     while not set(names) <= _assigned(lab):
         asking = [name for name in names if _consumer(lab, name)["asked"] is None]

@@ -22,9 +22,9 @@ MARK = "\u25b6 "
 
 
 class Grid(Wide):
-    """A table of reactions, group states x requests, whose HTML highlights the cell of the last request.
+    """A table of a coordinator's responses, group states x requests; the HTML highlights the cell of the last request.
 
-    This cell begins with an arrow (MARK).
+    The text of this cell begins with an arrow (MARK).
     """
 
     def _repr_html_(self) -> str:

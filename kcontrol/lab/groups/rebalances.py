@@ -98,11 +98,10 @@ def _reactions(release: str, request: Request) -> Iterator[dict[str, Any]]:
 def _reachable(rows: Iterable[Reaction]) -> Iterator[Reaction]:
     """Yield the rows of GROUP_REACTIONS for one request in one group state, up to and with the first row without a condition.
 
-    This row always applies, so the coordinator never takes a later row.
+    The coordinator takes the first row whose condition holds, so it takes no later row.
     """
     for row in rows:
         yield row
-        # The coordinator takes the first response whose condition holds, so it never takes a response after this one.
         if row.condition is always:
             return
 

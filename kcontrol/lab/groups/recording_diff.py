@@ -56,7 +56,7 @@ class GroupRecordingDiff(RecordingDiff):
     def table(self) -> pd.DataFrame:
         """One row per response and per record of the log: `theirs` in the recording, `ours` in the other run.
 
-        `verdict` is "same", "differs", "free" (Kafka leaves the difference open) or "not compared".
+        `verdict` is "same", "differs", "free" (Kafka leaves the difference open) or, after unequal requests, "not compared".
         """
         # "free" is a difference that the comparison ignores, such as a time in a record. From the first request on that is not
         # equal in both runs the verdict is "not compared". The member ids are those of the recording.

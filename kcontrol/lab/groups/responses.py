@@ -82,9 +82,9 @@ def refusals(record: Record) -> Iterator[str]:
 
 
 def states(release: str, asked: Sequence[Any]) -> tuple[str, ...]:
-    """Return `asked` if its elements are group states of this release, such as "Stable", for a ListGroups request.
+    """Return `asked`, the group states for a ListGroups request, as a tuple, if each exists in this release, such as "Stable".
 
-    Raises UserError for any other state, and for any state before 2.6 (KIP-518).
+    Raises UserError for any other value, and for any state before 2.6 (KIP-518).
     """
     if asked and not is_since("2.6", release):
         raise UserError(f"Kafka {release} lists the groups of all states: ListGroups takes states since 2.6 (KIP-518).")

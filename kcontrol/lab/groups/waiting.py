@@ -116,10 +116,10 @@ def _for_sync(held: Mapping[str, Any]) -> str:
 
 
 def operations(records: Sequence[Record]) -> pd.DataFrame:
-    """Return one row per delayed operation in the purgatories, with its completion.
+    """Return one row per delayed operation in the purgatories, with the cause of the operation's completion.
 
-    `steps` has its attempts, such as "try, watch, try again, timer". Raises UserError if the lab was opened without
-    `purgatory=True`.
+    `steps` is such as "try, watch, try again, timer"; a try is an attempt to complete the operation. Raises UserError for a
+    run without `purgatory=True`.
     """
     # The index is the id of the journal record of the first try. `rings` is the tick of each timing wheel in which the
     # operation's timer was, such as "20 ms > 1 ms".

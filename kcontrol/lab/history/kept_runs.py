@@ -58,7 +58,7 @@ class Runs(Commands, owner="runs"):
     # ---------------------------------------------------------------- the files
 
     def _journals(self) -> list[JournalOfRun]:
-        """Return the journals in the folder, sorted by name; in a default folder with few runs kcontrol's examples come first.
+        """Return the journals by name; kcontrol's examples come first if the default folder has fewer than twelve runs.
 
         Print a sentence for each unreadable file. Raises UserError if there is no journal.
         """
@@ -166,10 +166,9 @@ class Runs(Commands, owner="runs"):
     def plan(self, query: Any) -> Shown | MissingPart:
         """Return Spark's physical plan of `query`, a DataFrame: one operator per line, without ids and paths.
 
-        A substitute for a missing Spark is returned unchanged. Raises UserError for any other value.
+        If `query` is a MissingPart, the substitute for a missing Spark, return `query`. Raises UserError for any other value.
         """
-        # An operator stands below the operator that reads its rows. A MissingPart, which stands for a missing Spark, is
-        # returned unchanged.
+        # An operator stands below the operator that reads its rows.
         return query if isinstance(query, MissingPart) else Shown(query_plan.operators(query))
 
     def close(self) -> None:

@@ -86,9 +86,9 @@ def isr_history(run: Entries) -> Iterator[Row]:
 
 
 def elections(run: Entries) -> Iterator[Row]:
-    """Yield one row per election of a leader: a transition of an Offline or Online partition to Online.
+    """Yield one row per election of a leader: a transition from OfflinePartition or OnlinePartition to OnlinePartition.
 
-    `kind` is "clean", "unclean", "preferred", "shutdown" or "reassignment"; None if a recording does not show it.
+    `kind` is "clean", "unclean", "preferred", "shutdown" or "reassignment"; None if a recording does not show the kind.
     """
     for state, former in _with_former(run):
         if state.source in ELECTING:
@@ -208,7 +208,7 @@ class _OfflineWindows:
         return self._process.get(broker, ("", None))[0] in ("start", "thaw")
 
     def _taken_over(self, entry: Entry) -> Iterator[str]:
-        """Yield the partitions of which a broker is leader by a LeaderAndIsr request that the broker has applied.
+        """Yield each partition for which the LeaderAndIsr request that a broker has applied names this broker as leader.
 
         `entry` is the `apply_request` record of this broker in the journal.
         """

@@ -39,7 +39,7 @@ def run_line(records: Sequence[Record], name: str) -> RunLine:
 def _united(run: Entries, times: Any) -> Iterator[tuple[int, int]]:
     """Yield (begin, end) of each stretch of the run in which at least one partition has no running leader.
 
-    `times` converts a row of the table `offline_windows` into (begin, end), in ms since the begin.
+    `times` converts a row of the table `offline_windows` into (begin, end), in ms since the begin of the run.
     """
     # The numbers are ms, or positions of records in a recording without times.
     last: tuple[int, int] | None = None

@@ -19,7 +19,7 @@ State = dict[str, Any]
 
 
 def watch_events(records: Sequence[Record], state: State) -> Diagram:
-    """Draw each watched znode, the handler with its event, and the ControllerState in which the controller handles the event.
+    """Draw each watched znode, the handler of its changes, the event that the handler enqueues, and the event's ControllerState.
 
     The events of this run are highlighted. `state` is not used.
     """
@@ -96,7 +96,7 @@ def _thread(chosen: Rules, kind: type[events.Event]) -> str:
 
 
 def _box(name: str, node: State) -> Box:
-    """Return the box of a broker's thread in the picture: name, event of the suspended handler, and queued events.
+    """Return the box of the thread `name` of a broker: the thread's name, the event that it handles, and its queued events.
 
     `node` is the state of the broker.
     """

@@ -35,7 +35,7 @@ def museum() -> pd.DataFrame:
 def hunt(rule: str, *, fixed: bool = False, spark: SparkSession | None = None) -> Found | NotFound:
     """Search Kafka 2.8 with the published bug that `rule` restores, such as "fenced_writes", for a run that breaks an invariant.
 
-    `fixed` means without the bug; executors of `spark` search. Raises UserError for an unknown rule.
+    `fixed` means without the bug. With `spark`, Spark's executors search. Raises UserError for an unknown rule.
     """
     from kcontrol.lab.lab import Lab
 

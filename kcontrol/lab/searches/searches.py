@@ -41,8 +41,8 @@ class SearchOutcome:
     outcome.states     how many different states the search has reached
     outcome.ended_by   what ended it: a violation, a bound of the budget, or that no state is left
     outcome.budget     the bounds: steps and faults of a run, states, seconds
-    outcome.engine     text: "quick engine", which runs a handler once for all equal states, or
-                       "plain engine", which runs every handler, with the reason for it
+    outcome.engine     text: "quick engine", which reuses the outcome of a handler for equal states,
+                       or "plain engine", which runs every handler, with the reason for it
     outcome.left_out   text: the runs that the search has not looked at, such as longer runs
     outcome.seconds    how long it took
     """
@@ -153,10 +153,10 @@ def searched(
 ) -> Found | NotFound:
     """Search the runs from `world` for a shortest one that breaks `promise`: return Found with it, else NotFound.
 
-    `budget` bounds the search; `begin` returns a new lab in the state of `world`.
+    `budget` bounds the search. `begin` returns a new lab in the state of `world`, for `Found.open`. With `spark`, Spark's
+    executors search.
     """
     began = time.monotonic()
-    # With `spark` Spark's executors search, otherwise this process.
     if (session := arguments.spark_session(spark)) is not None:
         result, place = spark_search.search_within(session, world, budget, (promise,)), " on Spark"
     else:

@@ -35,7 +35,7 @@ def words(value: object, what: str, example: str) -> str:
 def string(value: object, what: str, example: str, longest: int = LARGEST_SHORT) -> str:
     """Return the argument `value` if it is text of at most `longest` bytes in UTF-8.
 
-    Raises UserError for any other value; its text has the argument's name `what` and a legal `example`.
+    Raises UserError for any other value; the error's text has the argument's name `what` and a legal `example`.
     """
     # Kafka's protocol has two bytes for the length of such a text.
     found = words(value, what, example)
@@ -88,7 +88,10 @@ def whole(value: Any, what: str) -> int:
 
 
 def count(value: Any, what: str) -> int:
-    """Return the argument `value` if it is an int from 1 on. Raises UserError, with the argument's name `what`, if not."""
+    """Return the argument `value` if it is an int from 1 on.
+
+    Raises UserError, which names the argument by `what`, for any other value.
+    """
     if whole(value, what) < 1:
         raise UserError(f"{what} must be a whole number from 1 on, not {shown(value)}.")
     return value  # type: ignore[no-any-return]

@@ -77,7 +77,7 @@ class FailureWatch:
 def next_action(routine: Iterator[Action], repeating: int | None) -> Action | None:
     """Return the next of the actions in `routine`, which a cluster performs by itself; None if there is none.
 
-    If the handlers of broker `repeating` fail repeatedly, an action of another broker comes first.
+    `repeating` is a broker whose handlers fail repeatedly, or None: an action of another broker is returned, if there is one.
     """
     first = next(routine, None)
     if first is None or repeating is None:

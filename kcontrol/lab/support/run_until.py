@@ -119,9 +119,10 @@ def _duration_ms(number: str, unit: str) -> int:
 
 
 def goal(until: str | Callable[[Any], object]) -> Goal:
-    """Return the condition for `until`, such as "t-0 has a leader": a function of a lab and the records of its last step.
+    """Return the condition for `until`, such as "t-0 has a leader".
 
-    Raises UserError, which lists the legal values, for an unknown text.
+    The condition is a function of (lab, journal records of the lab's last step) that returns a bool. Raises UserError, which
+    lists the legal values, for an unknown text.
     """
     # A learner's function of the lab is reached when it returns a true value.
     if callable(until):

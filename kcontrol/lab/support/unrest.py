@@ -36,8 +36,8 @@ class UnrestWatch:
     def watch(self, step: Sequence[Record]) -> None:
         """Count the rebalances that begin in the journal records of a step.
 
-        Raises UserError for a group with more than 100 rebalances, plus 10 per consumer, and after three times the longest
-        timeout.
+        Raises UserError for a group with more than 100 rebalances, plus 10 per consumer, and if the run lasts longer than three
+        times the longest timeout.
         """
         begun = [r.fields["group_id"] for r in step if r.kind == "group" and r.fields["to"] == "PreparingRebalance"]
         self._rebalances.update(begun)

@@ -36,7 +36,7 @@ def proportion(hits: int, number: int) -> Estimate:
 
 
 def middle_value(values: Sequence[float]) -> Estimate:
-    """Return the median of the values and its interval, whose ends are two of the values.
+    """Return the median of the values and its 95 % confidence interval, whose ends are two of the values.
 
     The ends are None for fewer than six values; the median is None if there is no value.
     """

@@ -150,8 +150,8 @@ def sweep(
     unclean      unclean.leader.election.enable
     session      the session timeout of brokers and consumers in ms
     assignor     partition.assignment.strategy: "range", "roundrobin", "sticky" or "cooperative-sticky"
-    seconds      the time limit of a run, which otherwise fails
-    spark        such as lab.spark(): its executors play the runs, and not processes of this machine
+    seconds      the time limit of a run; a run that takes longer fails
+    spark        such as lab.spark(): its executors play the runs, in place of processes of this machine
     release, rows, strategies, rules  those of Lab(...)
 
     Replication, unclean and session are one value or a list. Raises UserError for an illegal argument.
@@ -172,7 +172,7 @@ def play(
 ) -> Sweep:
     """Play `runs` runs of `job` for each of `cells` in child processes, or with `spark` on its executors; return a Sweep.
 
-    A run fails after `seconds`. `report` gets the numbers of ended and all runs.
+    A run fails after `seconds`. `report` is called with (number of ended runs, number of all runs).
     """
     check(job, cells, runs, seconds)
     tasks = [Task(cell, number) for cell in cells for number in range(1, runs + 1)]

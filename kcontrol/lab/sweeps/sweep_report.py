@@ -101,7 +101,7 @@ def _progress(say: Say, begin_s: float) -> sweep.Report:
 
 
 def _claimed(out: Path) -> contextlib.AbstractContextManager[None]:
-    """Return a context manager that prepares the folder `out`, created if missing, for a sweep's tables.
+    """Return a context manager whose `with` block writes a sweep's tables into the folder `out`, which is created if missing.
 
     Raises UserError if `out` has other files, or if pyarrow is not installed.
     """

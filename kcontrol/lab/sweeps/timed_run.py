@@ -153,7 +153,7 @@ def _started(job: Job, cell: Cell, seed: int, consumers: tuple[str, ...]) -> Wor
 
 
 def _measured(records: list[Record], begin_ms: int, end_ms: int) -> tuple[int, int | None, int, int | None, int]:
-    """Return the fields `offline` to `moved` of Outcome, measured from `begin_ms` on; `moved` is that of the whole run.
+    """Return the fields of Outcome from `offline` to `moved`, counted from `begin_ms` on, but `moved` for the whole run.
 
     An offline window or a rebalance without an end lasts until `end_ms`.
     """
@@ -236,7 +236,7 @@ class TimedRun:
     def _due_ms(self, action: Action) -> int:
         """Return the virtual time in ms from which a routine action may happen.
 
-        It is that of a timer, or of the session's end for a dead broker; for other actions it is 0.
+        For a timer it is the time at which the timer fires, for the session of a dead broker the session's end, else 0.
         """
         if action[0] == "expire":
             return self._session_end_ms(self._world.orphaned_sessions[action[1]][0].client)

@@ -39,7 +39,7 @@ def kafka_name(field: str) -> str:
 def memory(state: folded_state.State, broker: int | None = None) -> pd.DataFrame:
     """Return one row per field of a controller context: Kafka's name of the field, its value as text, its number of entries.
 
-    `broker` is by default the active controller. Raises UserError if `broker` is dead.
+    `broker` is by default the active controller. Raises UserError if this broker does not run.
     """
     ruler = folded_state.controller(state)
     chosen = broker if broker is not None else ruler[0] if ruler else None

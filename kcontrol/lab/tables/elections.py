@@ -44,7 +44,8 @@ class CandidateTable:
 def candidates(state: folded_state.State, partition: str, rules: Rules, unclean: bool) -> CandidateTable:
     """Return the replicas of a partition, each with a verdict, such as "leads", "dead", or "next" for the next leader.
 
-    `rules` are the release's, `unclean` the brokers' unclean.leader.election.enable. Raises UserError for an unknown partition.
+    `rules` are Kafka's in the release, `unclean` the brokers' unclean.leader.election.enable. Raises UserError for an unknown
+    partition.
 
     Source: PartitionLeaderElectionAlgorithms.offlinePartitionLeaderElection (2.8); OfflinePartitionLeaderSelector (0.8.1).
     """

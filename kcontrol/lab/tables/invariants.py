@@ -43,7 +43,8 @@ def invariants(release: str) -> pd.DataFrame:
 def check_invariants(world: World, play: Callable[[], Iterator[World]], own: tuple[Own, ...]) -> pd.DataFrame:
     """Return one row per invariant with its outcome, such as "broken", and the first step that broke it.
 
-    `play` yields a replayed world after each step; functions in `own` return True or None if unbroken.
+    `play` replays the run of `world` and yields the cluster after each step; functions in `own` return True or None if
+    unbroken.
     """
     # A function in `own` gets the world; None or True means that its invariant holds, any other result that the invariant is
     # broken. `_named` raises UserError for a function without a docstring, `_violations` for a function that raises.

@@ -46,9 +46,9 @@ DIFFERENCES = {"where": "string", "what": "string", "before": "object", "after":
 
 
 def timed(types: Mapping[str, str], records: Sequence[Record]) -> dict[str, str]:
-    """Return the column types `types`, in which each column of times, such as `at`, fits the run's clock.
+    """Return the column types `types` after adapting each column of times, such as `at`, to the run's clock.
 
-    A wall clock gives dates, virtual time an integer column `at_ms`, a recording no column.
+    With a wall clock `at` stays and has dates; virtual time gives an integer column `at_ms`; a recording gives no column.
     """
     measured = clock.of_run(records)
     if measured == "wall":
@@ -224,7 +224,7 @@ def _answer(body: Mapping[str, Any]) -> str:
 def config(release: str, values: Mapping[str, Any]) -> pd.DataFrame:
     """Return one row per broker setting of the control plane: its value, its defaults, and whether kcontrol uses it.
 
-    `values` maps names such as `broker_id` to values; a name without a value has the default.
+    `values` maps names with underscores, such as `broker_id`, to values; a setting without a value has the default.
     """
     # The column `default` is that of `release`, the column `defaults` has those of all releases.
     rows = (config_row(row, release, values.get(row.name.replace(".", "_"))) for row in CONFIGS.values())

@@ -63,9 +63,9 @@ def rows(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
 
 
 def _taken_over(record: Record, sent: Mapping[tuple[int, ...], dict[str, Any]]) -> dict[str, int]:
-    """Return the partitions that a broker leads by a LeaderAndIsr that it has applied, each with the broker's id: `{"t-0": 1}`.
+    """Return {partition: broker} for each partition whose leader is the broker, by the LeaderAndIsr that the broker has applied.
 
-    Records other than `apply_request` give {}. `sent` maps ids of `send` records to requests.
+    `record` is the broker's `apply_request` record; other records give {}. `sent` maps ids of `send` records to requests.
     """
     if record.kind != "apply_request" or record.fields["field"] != "hosted":
         return {}

@@ -52,9 +52,9 @@ def scenario_of(given: Run | Mapping[str, Any]) -> tuple[Mapping[str, Any], str]
 
 
 def recording_diff(names: tuple[str, str], one: Sequence[Record], other: Sequence[Record]) -> RecordingDiff:
-    """Return the comparison of the runs `one` and `other` of one scenario, at least one a recording of real brokers.
+    """Return the comparison of two runs of one scenario, of which at least one is a recording of real brokers.
 
-    `names` are the runs' labels. Raises UserError for a run played from no scenario.
+    `one` and `other` are the journals, `names` the labels of the runs. Raises UserError for a run that plays no scenario.
     """
     # "theirs" is the recording; of two recordings it is the first.
     if not is_recorded(one):
@@ -122,7 +122,7 @@ class RecordingDiff:
         return f"The first difference is in {where}, in {d.kind}, {d.about}. {sides}."
 
     def _around(self, d: Difference) -> pd.DataFrame:
-        """Return the rows of `table` that have the step of the difference `d` and its kind, such as "requests"."""
+        """Return the rows of `table` with the scenario step and the kind, such as "requests", of the difference `d`."""
         return self.table[(self.table["step"] == d.step) & (self.table["kind"] == d.kind)]
 
     def __repr__(self) -> str:
@@ -154,7 +154,7 @@ def _json(value: Any) -> str:
 class Line(NamedTuple):
     """A write, transition, request or znode of a recording as two texts, for a table of two runs."""
 
-    # What is written, moved or sent, such as the path of a znode, or "1: t-0" for a transition at broker 1.
+    # The subject, such as "1: create /controller" for a write by broker 1, or "1: t-0" for a transition of t-0 at broker 1.
     about: str
     # The values as JSON, or "" without values; for a transition the two states and the controller epoch.
     rest: str

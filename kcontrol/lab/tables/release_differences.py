@@ -19,7 +19,7 @@ from kcontrol.views import text
 def generations(names: Sequence[str]) -> pd.DataFrame:
     """Return one row per rule in `names`, such as "fenced_writes", and one column per release that changed one of the rules.
 
-    An empty cell is no change. Raises UserError for an unknown rule.
+    A cell has the rule's new value, and is empty if the release did not change the rule. Raises UserError for an unknown rule.
     """
     every = declared(Rules)
     if not names or not every.keys() >= set(names):

@@ -28,7 +28,7 @@ LEADERSHIP_VIEWS = {
 def replicas(state: folded_state.State) -> pd.DataFrame:
     """Return one row per replica, such as `t-0@2`: its state at the controller, and its role at its broker.
 
-    The role is "leads", "follows 3" or "waits for a leader"; missing without a LeaderAndIsr.
+    The role is "leads", "follows 3" or "waits for a leader"; missing before the broker has a LeaderAndIsr.
     """
     return journal_tables.table(_rows(state), REPLICAS, "replica")
 

@@ -35,9 +35,11 @@ class LeaderPartition(NamedTuple):
 
 
 class Gauge(NamedTuple):
-    """A gauge: its name in Kafka, the first release that has it, and the condition for a partition to count."""
+    """A gauge of a broker: the number of partitions that the broker leads and for which `counts` returns True."""
 
+    # The name in Kafka.
     name: str
+    # The first release with the gauge.
     since: str
     counts: Callable[[LeaderPartition], bool]
 

@@ -34,7 +34,7 @@ Rule = Callable[..., Any] | None
 def trials(rules: Mapping[str, Rule], runs: int, seed: int) -> pd.DataFrame:
     """Return one row per rule for the offline election: its elections and outages in `runs` clusters with random failures.
 
-    In `rules` None is Kafka's rule; `seed` determines the failures. Raises UserError if a rule raises.
+    A rule None in `rules` stands for Kafka's rule; `seed` determines the failures. Raises UserError if a rule raises.
     """
     # A rule is a function like `leader_election.offline`. Every rule meets equal failures: eight kills and starts of brokers per
     # cluster, drawn with `seed`.

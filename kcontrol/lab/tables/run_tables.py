@@ -134,7 +134,7 @@ class Tables(Commands, owner="lab.tables"):
     def controller_memory(self, broker: int | None = None) -> pd.DataFrame:
         """Return one row per field of a broker's controller context, with Kafka's name of the field and its value.
 
-        Without `broker` it is the active controller. Raises UserError if there is no such running broker.
+        `broker` is by default the active controller. Raises UserError if this broker does not run.
         """
         return controller_memory.memory(self._run.state, broker)
 
@@ -268,7 +268,8 @@ class Tables(Commands, owner="lab.tables"):
     def handler_steps(self, event: str, broker: int | None = None, *, memory: bool = False) -> pd.DataFrame:
         """Return one row per step of the last handler of `event`, such as "BrokerChange", that did more than read.
 
-        `broker` chooses one broker's handlers, `memory` adds memory changes. Raises UserError if no such handler ran.
+        `broker` limits the handlers to one broker; `memory` adds changes of the controller's memory. Raises UserError if
+        `event` was not handled.
         """
         # A step is a read, a write, a transition or a request.
         return analysis.handled(self._run.records, event, broker, memory=memory)

@@ -74,9 +74,9 @@ def _without_a_live_leader(m: Memory) -> int:
 
 
 def _imbalanced(m: Memory) -> int:
-    """Count the partitions that their first replica does not lead, without topics in deletion.
+    """Count the partitions whose leader is not the first assigned replica, without topics in deletion.
 
-    While a reassignment adds this replica, count the partition if the replica is in the ISR.
+    If a reassignment is adding the first replica, count the partition if this replica is in the ISR, with any leader.
     """
     # Topics in deletion do not count.
     assignments, going = m.get("assignments", {}), _being_deleted(m)
@@ -287,9 +287,9 @@ COLUMNS = {"metric": "string", "attribute": "string", "field": "string", "mbean"
 
 
 def table(found: Sequence[Statistic]) -> pd.DataFrame:
-    """Return one row per metric in `found` and attribute, such as Count or Max in JMX; one column per broker.
+    """Return one row per metric in `found` and attribute of the metric, such as Count or Max in JMX; one column per broker.
 
-    Timers are in ms, MeanRate is per second. Timers without any value are left out.
+    Timers are in ms, MeanRate is per second; timers without values are left out.
     """
     ran = {s.name for s in found if s.values}
     rows: dict[tuple[str, str], dict[str, Any]] = {}

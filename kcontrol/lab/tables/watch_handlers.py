@@ -95,7 +95,7 @@ def watched_events(rules: Rules) -> list[WatchedZNode]:
 def readable(pattern: str) -> str:
     """Return the regular expression `pattern` of a watched path as a readable path, such as `/brokers/ids/<broker>`.
 
-    A named group at the end becomes `<name>`; a pattern that begins with a group is a state znode's.
+    A named group at the end becomes `<name>`; a pattern that begins with a group gives the path of state znodes.
     """
     head, group, rest = pattern.partition("(?P<")
     return (f"{head}<{rest.partition('>')[0].removesuffix('_id')}>" if head else STATE_ZNODE) if group else head
@@ -150,9 +150,9 @@ ORIGIN_TEXTS: Mapping[str, Callable[[Record], str]] = {
 
 
 def handled_events(records: Sequence[Record], broker: int | None = None) -> pd.DataFrame:
-    """Return one row per event in a controller's queue, with its result, such as "handled", or "waits" if not yet begun.
+    """Return one row per event in a controller's queue, with its result, such as "handled", or "waits" before it begins.
 
-    With `broker`, return its events alone. Raises UserError for a recording of real brokers.
+    With `broker`, return only events in this broker's queue. Raises UserError for a recording of real brokers.
     """
     if records[0].fields.get("world") == "recorded":
         raise UserError("A recording of real brokers has no events: play it with Lab.play(recording), and ask that lab.")
@@ -210,7 +210,7 @@ def _queued(record: Record, by_id: Mapping[RecordId, Record]) -> dict[str, Any]:
 
 
 def _origin(record: Record, by_id: Mapping[RecordId, Record]) -> Record | None:
-    """Return the journal record that caused an event of the controller; None if the `enqueue` record names no cause.
+    """Return the journal record that caused the event in `record`, a record `enqueue`; None if no cause is known.
 
     `by_id` has the journal's records by id.
     """
@@ -222,7 +222,7 @@ def _origin(record: Record, by_id: Mapping[RecordId, Record]) -> Record | None:
 
 
 def _mark_lost(record: Record, rows: Mapping[RecordId, dict[str, Any]]) -> None:
-    """Set `result` of the events that the record `preempt` or `stop` ends: "preempted" or "ended with its broker".
+    """Set `result` of the events that `record` ends: all unfinished events of a broker (kind "stop"), or one event ("preempt").
 
     `rows` has rows of the table `handled_events` by the id of the event's `enqueue` record.
     """
@@ -233,15 +233,15 @@ def _mark_lost(record: Record, rows: Mapping[RecordId, dict[str, Any]]) -> None:
         for row in waiting:
             row["result"] = DIED
         return
-    # A preemption removes the first waiting event of the thread from its queue.
+    # The other kind is "preempt". A preemption removes the first waiting event of the thread from its queue.
     first = next(row for row in waiting if row["result"] == WAITS and row["thread"] == record.fields["thread"])
     first["result"] = PREEMPTED
 
 
 def counted(records: Sequence[Record], rules: Rules) -> Iterator[tuple[str, int]]:
-    """Yield each event that a znode's notification or an expired session has caused, with its count: ("BrokerChange", 3).
+    """Yield (event, count), such as ("BrokerChange", 3), for each kind of event that notifications or expired sessions caused.
 
-    The order is that of the first events in the journal `records`.
+    `rules` are those of the release. The order is that of each kind's first event in `records`.
     """
     rows = _rows(records, {event.__name__ for event in design_of(rules).handlers}).values()
     names = [row["event"] for row in rows if row["noticed"]]

@@ -45,7 +45,7 @@ def differences(theirs: Step, ours: Step) -> Iterator[Difference]:
 def member_names(theirs: Step, ours: Step) -> dict[str, str]:
     """Return a mapping from the member ids of a run (`ours`) to those of the recording (`theirs`).
 
-    Two ids belong together if both responses to one JoinGroup, of a member without an id, have them.
+    Two ids correspond if they are in the two responses to one JoinGroup that has no member id.
     """
     pairs = zip(theirs["exchange"], ours["exchange"], strict=False)
     joined = ((one, other) for one, other in pairs if one.get("api") == other.get("api") == "JoinGroup")
@@ -70,9 +70,9 @@ def renamed(value: Any, names: Mapping[str, str]) -> Any:
 
 
 def _answers(one: Step, other: Step, exchange: list[Step]) -> Iterator[Difference]:
-    """Yield the differences between two responses to one request: `one` in the recording, `other` in a run.
+    """Yield the differences in content and time between the responses to one request: `one` recorded, `other` of a run.
 
-    `exchange` has all recorded requests: a recorded response before the request that caused the run's response differs too.
+    `exchange` has the recorded requests: the legal time begins with the request that caused the run's response.
     """
     answer, found = one.get("answer"), other.get("answer")
     if answer is None or found is None:
@@ -115,9 +115,9 @@ def _record(entry: Step) -> Step:
 
 
 def free_orders(theirs: Step, ours: Step) -> list[int]:
-    """Return the number `n` of each request whose response lists the recorded members in another order.
+    """Return the number `n` of each request whose two responses list equal members in different orders.
 
-    `theirs` is the recording, `ours` the run.
+    The responses are those in the recording `theirs` and in the run `ours`.
     """
     names = member_names(theirs, ours)
     pairs = zip(theirs["exchange"], renamed(ours["exchange"], names), strict=False)

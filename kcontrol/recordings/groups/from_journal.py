@@ -34,9 +34,9 @@ def is_of_group(records: Sequence[Record]) -> bool:
 
 
 def of_journal(records: Sequence[Record]) -> Step:
-    """Return the journal of a run in the format of a group's recording, so that the two can be compared.
+    """Return a journal in the format of a group's recording, so that the run can be compared with a recording.
 
-    The run must be a replay of this recording: UserError is raised for any other journal.
+    Raises UserError for a run that has played no recording of a group.
     """
     if not is_of_group(records):
         raise UserError("This run plays no recording of a group: make a run with Lab.play(recording).")
@@ -77,9 +77,9 @@ def _is_request(record: Record) -> bool:
 
 
 def _release(records: list[Record], places: list[int], answer: Record) -> Step:
-    """Return what led to the response `answer`: {"released_by": 3, "timers": 1} for recorded entry 3 through one fired timer.
+    """Return the number of the entry that caused the response `answer`, and how many timers fired in between.
 
-    `places` has the indexes of the `scenario` records in `records`, one per recorded entry.
+    For example, {"released_by": 3, "timers": 1}. `places` has the indexes of the `scenario` records, one per recorded entry.
     """
     # There is one `scenario` record for each recorded entry that the run has repeated.
     chain = list(journal.why(records, answer.id))

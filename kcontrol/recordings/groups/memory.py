@@ -63,9 +63,9 @@ class Memory:
     # ---------------------------------------------------------------- records
 
     def note(self, kind: str, cause: RecordId | None, *, inferred: str | None = RECORD, **fields: Any) -> RecordId:
-        """Append a record of `kind`, such as "update", with `fields` to the journal as the recorded broker's; return its id.
+        """Append a record of `kind`, such as "update", with `fields` to the recorded broker's journal; return the record's id.
 
-        `inferred` is "record" if the recording lacks it, "time" if it lacks the time, else None.
+        `inferred` is "record" if the recording lacks the event, "time" if only the event's time, else None.
         """
         # "record": the recording lacks this record; "time": it lacks the time of this record; None: it has both.
         said = fields if inferred is None else fields | {"inferred": inferred}
@@ -189,7 +189,7 @@ class Memory:
     def complete_by_timer(self, answers: list[Step]) -> None:
         """Let the timer of the rebalance fire, which ends the join phase and begins the next generation.
 
-        `answers` has the recorded JoinGroups whose responses have this generation.
+        `answers` has the recorded JoinGroups whose responses name the new generation.
         """
         timer = join_timer(self.group_id)
         event = e.JoinTimedOut(self.group_id, self.group.generation if self.group else 0)
@@ -199,7 +199,7 @@ class Memory:
     def complete_join(self, answers: list[Step], cause: RecordId) -> None:
         """Begin the next generation, with the members in the recorded JoinGroup response to the group leader.
 
-        `answers` has the recorded JoinGroups with responses of this generation; `cause` is the record that ends the join phase.
+        `answers` has the recorded JoinGroups whose responses name the new generation; the record `cause` ended the join phase.
         """
         group = self.group
         if group is None or group.state is not PREPARING:
@@ -274,9 +274,9 @@ class Memory:
         return own is not None and not set(errors(own)) & set(GONE)
 
     def _expire_offsets(self, at_ms: int) -> None:
-        """Append the tombstones of expired offsets that are next in the recorded log, up to the time `at_ms`.
+        """Append the next tombstones of the recorded log, as long as they delete offsets found expired by `at_ms`.
 
-        A tombstone has the time of the coordinator's periodic check that found the offset expired.
+        A tombstone gets the time of the coordinator's periodic check that found the offset expired.
         """
         every_ms = self.recording["broker"].get("offsets.retention.check.interval.ms")
         while every_ms and self.appended < len(self.log):
@@ -297,10 +297,11 @@ class Memory:
     # ---------------------------------------------------------------- the log
 
     def append_group(self, written: Any, cause: RecordId, fits: Callable[[Step | None], bool]) -> RecordId | None:
-        """Append the recorded log up to its next group metadata record; return the journal record's id.
+        """Append the recorded log up to and including its next group metadata record; return the `offsets_append` record's id.
 
-        `written` is the completion event. Append nothing and return None without such a record, or if `fits(value)` is False.
+        If there is no such record, or `fits` returns False for its value, append nothing and return None.
         """
+        # `written` is the event that the coordinator handles when the append is complete.
         # The value of a tombstone is None.
         places = range(self.appended, len(self.log))
         at = next((at for at in places if self.log[at][0]["key"]["kind"] == "group"), None)
@@ -326,7 +327,7 @@ class Memory:
         self.append_until(len(self.log))
 
     def append_until(self, end: int) -> None:
-        """Append to the journal the records of the recorded log before index `end`, with no cause: their requests are unknown."""
+        """Append to the journal the records of the recorded log before index `end`, without a cause: the requests are unknown."""
         if self.appended < end:
             self.append(self.appended, end, None, None)
 

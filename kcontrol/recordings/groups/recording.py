@@ -160,7 +160,7 @@ def response(step: Step) -> Any:
 def errors(step: Step) -> list[str]:
     """Return the error codes, "NONE" included, in the answer to a recorded request; [] for a request without an answer.
 
-    If the answer has codes of partitions, groups or members, its own code is left out.
+    If partitions, groups or members have codes, return only these, else the code of the answer.
     """
     answer = step.get("answer")
     if answer is None:

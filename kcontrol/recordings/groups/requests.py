@@ -97,7 +97,7 @@ def _park_join(memory: Memory, step: Step, member_id: str, correlation_id: str, 
 
 
 def _replace_id(memory: Memory, step: Step, old_id: str, member_id: str, cause: RecordId) -> None:
-    """Replace the member id `old_id` of a static member by `member_id`, after its recorded JoinGroup `step`."""
+    """Replace the member id `old_id` of a static member by `member_id`, the id in the member's recorded JoinGroup `step`."""
     assert memory.group is not None
     member = _member(memory, step, member_id, memory.group.members[old_id])
     members = {member_id if id == old_id else id: member if id == old_id else m for id, m in memory.group.members.items()}
@@ -141,7 +141,7 @@ def _sync(memory: Memory, step: Step, correlation_id: str, cause: RecordId) -> N
 def _store_assignment(memory: Memory, said: Step, cause: RecordId) -> None:
     """Append the leader's assignment to the log, end the wait of all parked SyncGroups, and make the group Stable.
 
-    `said` has the assignment of each member as hexadecimal text, by member id.
+    `said` has the assignments in the leader's SyncGroup: hexadecimal text by member id.
     """
     assert memory.group is not None
     generation, assigned = memory.group.generation, {id: bytes.fromhex(text) for id, text in said.items()}

@@ -167,7 +167,7 @@ def _redacted(asked: Following, checkpoint: Checkpoint, redaction: Redaction, lo
 
 
 def _replace_late(asked: Following, checkpoint: Checkpoint, names: Names) -> None:
-    """Replace the new names in `names` also in the rows of earlier rounds.
+    """Replace names that are new in `names` in the rows of earlier rounds.
 
     If a row has such a name, the rows of all rounds are written again, into one folder.
     """

@@ -131,7 +131,7 @@ def _present(paths: Sequence[Path], out: Path, known: Sequence[Followed]) -> Ite
 
 
 def _listed(paths: Sequence[Path], known: Sequence[Followed]) -> list[Path]:
-    """Return the log files for `paths`, sorted: files of `paths`, logs in its folders, and renamed files of `known`.
+    """Return, sorted, the files in `paths`, the log files in folders of `paths`, and renamed files of `known`.
 
     `known` are the files that earlier scans found; a renamed file is such as "server.log.1" for "server.log".
     """
@@ -168,7 +168,7 @@ TESTS: tuple[Callable[[Followed, Present], bool], ...] = (
 
 
 def _matched(logs: Sequence[Present], known: Sequence[Followed]) -> dict[Path, Followed]:
-    """Return {path of a file in `logs`: the known file that this file continues, unchanged, grown, renamed or copied}.
+    """Return {path of a file in `logs`: the same file in `known`}; a known file may have grown, been renamed or copied.
 
     A new file is left out.
     """
@@ -186,9 +186,9 @@ def _is_beside(file: Followed, item: Present) -> bool:
 
 
 def _is_elsewhere(file: Followed, logs: Sequence[Present], found: dict[Path, Followed], present: Sequence[Present]) -> bool:
-    """Return whether the read bytes of `file` are the beginning of another log, or `file` is not a log any more.
+    """Return whether another log begins with the read bytes of `file`, or `file` is no log any more.
 
-    `present` are the files of this scan, `logs` those that are logs; `found` maps the path of a log to its known file.
+    `present` are the files of this scan, `logs` those that are logs; `found` maps a log's path to its known file.
     """
     if any(item.reason is not None and item.stamp[:2] == file.stamp[:2] for item in present):
         return True

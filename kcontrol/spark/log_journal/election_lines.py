@@ -49,7 +49,7 @@ class ElectionLines:
                 self._rules[line.partition] = CLEAN
 
     def ruled(self, line: Line) -> None:
-        """Store the rule, such as "unclean", that a line shows for the next election of its partition."""
+        """Store the rule, such as "unclean", that a line shows for the next election of the partition in the line."""
         self._rules[line.partition] = RULES[line.kind]
 
     def preferred(self, line: Line) -> None:

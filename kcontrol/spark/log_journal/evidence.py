@@ -58,7 +58,7 @@ def write_tables(spark: SparkSession, records: Iterable[Record], folder: Path) -
 def _write(spark: SparkSession, name: str, folder: Path, *, is_empty: bool) -> None:
     """Make the Spark view `name` by its SQL query, and write its rows as Parquet into `folder`.
 
-    `is_empty` says that the view has no rows.
+    `is_empty` says that the view has no rows; then Spark does not read or join any table.
     """
     table = spark.sql(spark_views.table_sql(name))
     # Spark leaves out the reading and the joins of a table without rows.

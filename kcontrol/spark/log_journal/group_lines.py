@@ -57,7 +57,7 @@ class Known:
     members: dict[str, bool] = field(default_factory=dict)
     # Member id to group.instance.id, for static members.
     instances: dict[str, str] = field(default_factory=dict)
-    # The reason for the next rebalance, from the latest log line about a member; None if no line came since the last state.
+    # The reason for the next rebalance, from the latest log line about a member; None after each transition.
     why: str | None = None
     # Log lines name all members of the latest generation.
     is_complete: bool = False
@@ -83,7 +83,7 @@ class GroupLines:
             known.why = JOINS
 
     def rejoined(self, line: Line) -> None:
-        """Read the log line about a static member that has joined with a new member id, and replace its id."""
+        """Read the log line about a static member that has joined with a new member id, and replace the member's id."""
         old, facts = line.facts.get("old_member"), line.facts
         for known in [known for known in self._known.values() if old in known.members]:
             del known.members[str(old)]
@@ -141,7 +141,7 @@ class GroupLines:
         return after.facts.get("members") == sum(known.members.values())
 
     def stabilized(self, line: Line) -> None:
-        """Read the log line "Stabilized group", and record the group's next generation in the state CompletingRebalance."""
+        """Read the log line "Stabilized group", and record that the group is CompletingRebalance in a new generation."""
         if (known := self._of(line)) is None:
             return
         known.generation, size = line.facts["generation"], line.facts.get("members")
@@ -160,7 +160,7 @@ class GroupLines:
             self._move(line, known, STABLE, "the assignment is stored", [TIME])
 
     def empty(self, line: Line) -> None:
-        """Read the log line about a group that "is now empty", and record its next generation in the state Empty."""
+        """Read the log line about a group that "is now empty", and record that the group is Empty in a new generation."""
         if (known := self._of(line)) is not None:
             known.generation, known.members, known.is_complete = line.facts["generation"], {}, True
             self._move(line, known, EMPTY, "no member is left", [])
@@ -183,7 +183,7 @@ class GroupLines:
             self._move(line, known, DEAD, why, [], group)
 
     def _reason(self, text: str | None, known: Known) -> tuple[str, bool]:
-        """Return (reason of a rebalance, whether a log line has it); `text` is the reason in the line, or None.
+        """Return (reason of a rebalance, whether a log line states this reason); `text` is the reason in the line, or None.
 
         Also add the joining member in `text` to `known`, and remove the leaving members.
         """

@@ -56,7 +56,7 @@ class Line(NamedTuple):
 
     @property
     def speaker(self) -> int | None:
-        """The id of the broker that wrote the line, from the line or from its file; None if neither has the id."""
+        """The id of the broker that wrote the line: `broker`, else the controller that the line names; None without both."""
         return self.broker if self.broker is not None else self.facts.get("controller")
 
 
@@ -107,7 +107,7 @@ def _keys(line: Line) -> Iterator[tuple[Any, ...]]:
 
 
 def named_partitions(line: Line) -> list[str]:
-    """Return the partitions that a line names in a list or alone; [] if it names none."""
+    """Return the partition or the list of partitions that a log line names, as a list; [] if the line names none."""
     return line.facts.get("partitions") or ([line.partition] if "topic" in line.facts else [])
 
 

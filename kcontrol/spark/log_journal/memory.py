@@ -35,7 +35,7 @@ class Records:
         self._last: Counter[tuple[int, int]] = Counter()
 
     def add(self, node: int, incarnation: int, kind: str, cause: RecordId | None, at_ms: int, fields: dict[str, Any]) -> RecordId:
-        """Add a record to the journal of broker logs under the next number of its process; return its id.
+        """Add a record to the journal of broker logs, with the next number of the broker's process; return the record's id.
 
         `node` is the broker, `incarnation` the number of its process, `cause` the causing record's id.
         """
@@ -45,7 +45,7 @@ class Records:
         return id
 
     def taken(self) -> list[Record]:
-        """Return the records that were added since the last call, and remove them here."""
+        """Return the records that were added since the last call; the next call does not return these records again."""
         found, self._new = self._new, []
         return found
 
@@ -113,7 +113,7 @@ class Memory:
             self.write(broker, cause, inferred, (broker_path(broker), content, True))
 
     def stop(self, broker: int, exit_code: int | None, inferred: str | None) -> RecordId:
-        """Record the end of a broker's process and of its session with its znodes; return the first record's id.
+        """Record the end of a broker's process, then of its session and ephemeral znodes; return the first record's id.
 
         `exit_code` None means unknown. `inferred` is "record" if no log line shows the end, else None.
         """
@@ -162,11 +162,11 @@ class Memory:
         return self.note(by, "write", cause, inferred, ops=ops, zxid=self.zxid, error=None, epoch_zk_version=-1)
 
     def assign(self, assigned: dict[str, list[int]], inferred: str | None, changing: dict[str, Changing] | None = None) -> None:
-        """Record new assignments, such as {"t-0": [1, 2]}, in topic znodes; `changing` has added and removed replicas.
+        """Record new assignments, such as {"t-0": [1, 2]}; `changing` maps a partition to (added replicas, removed replicas).
 
         `inferred`: "record" if the whole record is inferred, "target" if only the reassignment's final replicas are, else None.
         """
-        # `changing` maps partitions to the replicas that a reassignment adds and removes; ([], []) ends the reassignment.
+        # In `changing` the replicas are those that a reassignment adds and removes; ([], []) ends the reassignment.
         changing = changing or {}
         new = {tp: replicas for tp, replicas in assigned.items() if self.assigned.get(tp) != replicas or tp in changing}
         self.assigned |= new

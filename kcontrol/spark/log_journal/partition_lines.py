@@ -118,11 +118,11 @@ class PartitionLines:
     ) -> RecordId:  # fmt: skip
         """Add the `change` record of the transition `move` (from, to); return the record's id.
 
-        `subject` "" is that of `line`. With `write`, "create" or "set", the transition writes `leadership`. `inferred` names
-        values without a line.
+        `subject` "" means that of `line`. If `write` is "create" or "set", the transition writes `leadership` to the
+        state znode.
         """
-        # `machine` is "partition" or "replica", `move` such as ("NewReplica", "OnlineReplica"); the write is that of the state
-        # znode, and `rule` the kind of an election.
+        # `machine` is "partition" or "replica", `move` such as ("NewReplica", "OnlineReplica"). `write` None means no write.
+        # `inferred` names values that no log line has, and `rule` is the kind of an election.
         memory, controller, epoch = self.memory, line.facts["controller"], line.facts["epoch"]
         subject = subject or line.subject
         written: dict[str, Any] = {}
@@ -249,7 +249,7 @@ class PartitionLines:
         return waiting.popleft() if waiting else None
 
     def isr_changed(self, line: Line) -> None:
-        """Read the log line about a change of an ISR by its leader, and record the write of the state znode."""
+        """Read the log line about an ISR change by the partition's leader, and record the write of the state znode."""
         tp, broker = line.partition, line.facts["broker"]
         former, isr = self.memory.leaderships.get(tp), line.facts.get("isr_to", line.facts.get("isr"))
         stale = self.processes.ahead.next(self.processes.position, "stale", tp)

@@ -31,7 +31,7 @@ class Processes:
     # ---------------------------------------------------------------- brokers
 
     def started(self, line: Line) -> None:
-        """Read a broker's log line "started", and record its start and its registration, unless they are recorded."""
+        """Read a broker's log line "started", and record the broker's start and registration, each unless it is recorded."""
         broker, memory = line.facts["broker"], self.memory
         if broker in memory.alive and self._started.get(broker) == memory.incarnations[broker]:
             # The log has no end of the former process of this broker.
@@ -98,7 +98,7 @@ class Processes:
         self._elect(line.facts["controller"], line.facts.get("epoch"), None)
 
     def epoch(self, line: Line) -> None:
-        """Read the epoch of a new controller, and record the write of `/controller_epoch` unless the journal has it.
+        """Read the log line with a new controller's epoch, and record the write of `/controller_epoch` unless the journal has it.
 
         If the broker is not known to be controller, record its election as inferred.
         """

@@ -63,14 +63,14 @@ class ReassignmentLines:
         return sorted(replicas) == target and (tp in self._read or sorted(more) != target)
 
     def removed(self, line: Line) -> None:
-        """Read the log line about partitions that leave `/admin/reassign_partitions`, and record this write."""
+        """Read the log line about partitions that leave `/admin/reassign_partitions`, and record the controller's write."""
         controller = line.facts["controller"]
         if not self._in_topic and [tp for tp in named_partitions(line) if self._targets.pop(tp, None) is not None]:
             self.memory.ensure_running(controller)
             self._request(controller, None)
 
     def _begin(self, tp: str, replicas: list[int], former: list[int] | None, controller: int) -> None:
-        """Record the begin of the reassignment of `tp`, and its end if no later log line is about it.
+        """Record the begin of the reassignment of `tp`, and also the end if this is the only line about the reassignment.
 
         `replicas` is the new assignment in the log line, `former` the assignment before.
         """

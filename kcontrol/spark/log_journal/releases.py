@@ -44,7 +44,7 @@ RELEASES = ("0.8.0", "0.8.1", "0.8.2", "0.9", "0.10.2", "0.11.0", "1.0", "1.1", 
 def release_of(versions: Iterable[str], found: Iterable[str]) -> str:
     """Return the newest release in `versions` that kcontrol knows, else the first release that can print the wordings `found`.
 
-    `found` are regular expressions of WORDINGS that match log lines. Return "2.8" without any.
+    `found` are regular expressions of WORDINGS that match log lines. Return "2.8" without either.
     """
     if known := newest(versions):
         return known
@@ -65,7 +65,7 @@ def newest(versions: Iterable[str]) -> str | None:
 
 
 def checked(release: str) -> str:
-    """Return `release` if kcontrol has its rules. Raises UserError for any other text."""
+    """Return `release` if kcontrol has the rules of this release. Raises UserError for any other text."""
     try:
         return rules(release).release
     except (ValueError, TypeError, AttributeError):

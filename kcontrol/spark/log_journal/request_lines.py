@@ -69,17 +69,16 @@ class Sent(NamedTuple):
 
 
 class Group:
-    """A request of a controller, as the log lines read so far show it; a later line may be about another partition."""
+    """A request of a controller, and the partitions of the request that log lines have named so far."""
 
     def __init__(self, about: tuple[object, ...], cause: RecordId | None, id: RecordId) -> None:
         self.about, self.cause, self.id = about, cause, id
         self.last_ms, self.partitions, self.is_closed = 0, set[str](), False
 
     def takes(self, line: Line, about: tuple[object, ...], cause: RecordId | None) -> bool:
-        """Return whether `line` is about another partition, or the end, of this request.
+        """Return whether `line` belongs to this request, so that it shows a further partition or the end of the request.
 
-        `about` is the line's (API, epoch, correlation id, receivers). A new `cause`, the controller's latest transition, begins a
-        new request.
+        `about` is (API, epoch, correlation id, receivers) in `line`, `cause` the controller's latest transition.
         """
         if self.is_closed or about != self.about or line.at_ms - self.last_ms > BREAK_MS:
             return False
@@ -89,7 +88,7 @@ class Group:
         return "topic" not in line.facts or line.partition not in self.partitions
 
     def add(self, line: Line) -> None:
-        """Add a line about a partition, or the last line of the request (2.6 on)."""
+        """Add a line of this request: a line about one partition, or the line that ends the request (2.6 on)."""
         self.last_ms = line.at_ms
         if "topic" in line.facts:
             self.partitions.add(line.partition)
@@ -123,9 +122,9 @@ class Channel:
         return None
 
     def has_answer(self, apis: Set[str], correlation: int | None, *, failed: bool) -> bool:
-        """Return whether a line of the receiver has already shown the response in a line of the sender.
+        """Return whether the receiver's log has already shown the response that a line in the sender's log shows now.
 
-        The sender's line has one of `apis`, a `correlation` id (or None), and an error if `failed`.
+        The line has one of `apis`, a `correlation` id (or None), and an error if `failed`.
         """
         if len(apis) == 1 and correlation is not None:
             return (next(iter(apis)), correlation) in self.answered
@@ -227,9 +226,9 @@ class RequestLines:
             self._respond(controller, receiver, sent, correlation, error)
 
     def _channel(self, controller: int, receiver: int, epoch: int | None = None) -> Channel:
-        """Return the Channel, the requests that wait for a response, from `controller` to `receiver`.
+        """Return the Channel from `controller` to `receiver`, which has the requests that wait for a response.
 
-        A new Channel is made if either process has ended, or if `epoch`, the controller epoch of a request, has changed.
+        Make a new Channel if either process has ended, or if `epoch`, the controller epoch, has changed.
         """
         ends = self.memory.ends(controller), self.memory.ends(receiver)
         channel = self._channels.get((controller, receiver))

@@ -67,9 +67,9 @@ class Replay:
                 reader(line)
 
     def _table(self) -> dict[str, Callable[[Line], None]]:
-        """Return the method that reads a log line, by the line's kind, such as "broker_started".
+        """Return a dict from a kind of log line, such as "broker_started", to the method that reads such a line.
 
-        A line of a kind that is not in the result adds no record to the journal.
+        Only kinds of lines about processes, partitions, replicas and reassignments are keys.
         """
         processes, partitions, moves = self.processes, self.partitions, self.reassignments
         return {
@@ -104,7 +104,7 @@ class Replay:
         }
 
     def _election_table(self) -> dict[str, Callable[[Line], None]]:
-        """Return the methods that read log lines about elections, by kind of line, such as "unclean_election"."""
+        """Return a dict from kinds of log lines about elections, such as "unclean_election", to the methods that read them."""
         elections = self.partitions.elections
         return dict.fromkeys(RULES, elections.ruled) | {
             "leader_selected": elections.selected,
@@ -115,7 +115,7 @@ class Replay:
         }
 
     def _request_table(self) -> dict[str, Callable[[Line], None]]:
-        """Return the functions that read log lines about requests of controllers, by kind of line, such as "metadata_batch"."""
+        """Return a dict from kinds of log lines about requests, such as "metadata_batch", to the methods that read them."""
         requests = self.requests
         sent, handled = dict.fromkeys(SENT, requests.sent), dict.fromkeys(HANDLED, requests.handled)
         return (
@@ -129,7 +129,7 @@ class Replay:
         )
 
     def _group_table(self) -> dict[str, Callable[[Line], None]]:
-        """Return the functions that read log lines of group coordinators, by kind of line, such as "member_left"."""
+        """Return a dict from kinds of log lines of coordinators, such as "member_left", to the methods that read them."""
         groups = self.groups
         return {
             "rebalance_prepared": groups.prepared,

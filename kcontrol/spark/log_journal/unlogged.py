@@ -51,9 +51,9 @@ class Unlogged:
         return ONLINE if self.processes.was_live(controller, epoch, former["leader"]) else OFFLINE
 
     def smaller_isr(self, line: Line) -> Leadership | None:
-        """Return the leader, ISR and epochs that a replica's transition to OfflineReplica has written; None if it wrote none.
+        """Return the leader, ISR and epochs that a replica's transition to OfflineReplica has written; None without a write.
 
-        None in releases whose log lines have the new ISR.
+        Return None, too, in releases whose log lines have the new ISR.
         """
         tp, replica = line.partition, line.facts["replica"]
         former = self.memory.leaderships.get(tp)

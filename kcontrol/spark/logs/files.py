@@ -50,8 +50,8 @@ class LogFile(NamedTuple):
     read: Path
     lines: int
     damaged: list[Damaged]
-    # Records of two files of a broker can be copies only if the files have equal numbers (`group_of`), or are in one folder if
-    # the number is None.
+    # The result of `group_of`. Two files of a broker can have copies of one record only if their numbers are equal; with None
+    # instead of a number, only if the files are in one folder.
     group: int | None = None
 
 
@@ -85,7 +85,7 @@ def log_files(paths: Sequence[Path]) -> list[Path]:
 
 
 def _below(folder: Path) -> Iterator[Path]:
-    """Yield the files below a folder whose names are those of logs, and the folders below it that cannot be listed."""
+    """Yield the files below a folder that have names of logs, and the subfolders that cannot be listed."""
     closed: list[Path] = []
     for place, _, names in os.walk(folder, onerror=lambda problem: closed.append(Path(problem.filename))):
         yield from (path for path in map(Path(place).joinpath, names) if NAMES.search(path.name) and _is_file(path))

@@ -142,11 +142,12 @@ def write_tables(
     spark: SparkSession, parsed_rows: DataFrame, files: Sequence[LogFile], refused: list[NoLog], sizes: Sequence[int | None],
     folder: Path, report: Report, chosen: Chosen, *, of_runs: bool,
 ) -> tuple[Written, Sequence[str]]:  # fmt: skip
-    """Write `parsed_rows`, which `parsed` returns for `files`, as the tables `records` and `rejected` into `folder`.
+    """Write the tables `records` and `rejected` into `folder` from `parsed_rows`, which `parsed` has returned for `files`.
 
-    With `of_runs`, also write tables such as `elections`. Return the counts of lines, and the names of these tables.
+    With `of_runs`, also write tables such as `elections`, and return their names, after the counts of lines.
     """
-    # The files `refused` are no logs; `sizes` has their sizes in bytes, None for a file that is gone.
+    # The table `rejected` also has the files `refused`, which are no logs; `sizes` has their sizes in bytes, None for a file
+    # that is gone.
     rows = _with_local_time(parsed_rows)
     report("writing tables")
     with small_partitions(spark, files):

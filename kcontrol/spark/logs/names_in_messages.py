@@ -52,7 +52,7 @@ class Place(NamedTuple):
 
 
 def places(line: str) -> list[Place] | None:
-    """Return a Place for each part of a log line whose message has names there, [] without names.
+    """Return a Place for each part of a log line in which the message has names; [] for a message without names.
 
     Return None if no row of `patterns.tsv` matches the message.
     """

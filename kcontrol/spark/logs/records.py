@@ -73,10 +73,9 @@ def parsed(spark: SparkSession, files: Sequence[LogFile]) -> DataFrame:
 
 
 def _numbered(spark: SparkSession, files: Sequence[LogFile], names: DataFrame) -> DataFrame:
-    """Return one row per line of `files`, without the damaged lines in `names`.
+    """Return one row per line of `files`, without damaged lines, whose numbers `names` has for each file.
 
-    Columns: uri, n (number), raw (text), length, unclean, wrap, layout, reason (if rejected), first (number of the record's first
-    line).
+    Columns: uri, n (number), raw (text), length, unclean, wrap, layout, reason (if rejected), first (the record's first `n`).
     """
     # `names` has the numbers of the damaged lines of each file.
     in_order = Window.partitionBy("uri").orderBy("block", "place")
@@ -98,9 +97,9 @@ def _numbered(spark: SparkSession, files: Sequence[LogFile], names: DataFrame) -
 
 
 def _starts(spark: SparkSession, files: Sequence[LogFile]) -> DataFrame:
-    """Return one row per line of the files, with the columns uri, block, place, raw, length, unclean, wrap and layout.
+    """Return one row per line of the files: uri, block, place, raw, length, unclean, wrap and layout.
 
-    `raw` is the text, and `unclean` says whether `clean` changes it. The order of a file's lines is that of (`block`, `place`).
+    `raw` is the text; `unclean` says whether `clean` changes it. (`block`, `place`) gives the order of a file's lines.
     """
     text = spark.read.option("lineSep", "\n").text([literal(f.read) for f in files])
     valid = text.select(
@@ -110,6 +109,7 @@ def _starts(spark: SparkSession, files: Sequence[LogFile]) -> DataFrame:
     )  # fmt: skip
     valid = valid.withColumn("raw", from_docker(sql.col("raw")))
     raw = sql.when(sql.endswith("raw", sql.lit("\r")), sql.rtrim("raw", sql.lit("\r"))).otherwise(sql.col("raw"))
+    # `block` is the byte at which Spark's split of the file begins, `place` a number that grows from line to line in a split.
     # `wrap` is the name of the text before the time, such as "grep", and `layout` that of the log4j pattern.
     placed = valid.withColumn("raw", raw).withColumn("unclean", is_unclean(sql.col("raw")))
     cleaned = sql.when(sql.col("unclean"), clean(sql.col("raw"))).otherwise(sql.col("raw"))

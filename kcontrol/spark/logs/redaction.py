@@ -83,9 +83,8 @@ def words() -> frozenset[str]:
 def redacted(found: Sequence[LogFile | NoLog], paths: Sequence[Path], names: Names, copies: Path) -> list[LogFile | NoLog]:
     """Copy the log files in `found` to the folder `copies`, with stable names, such as "topic-bdfghjkmnp", for true names.
 
-    Return `found` with the copies; all paths, also those of other files, get stable names.
+    Return `found` with the copies. All paths get stable names; `paths` were searched for logs.
     """
-    # `paths` are the files and folders that the user has named.
     for file in found:
         if isinstance(file, LogFile):
             names.learn_file(file)
@@ -98,7 +97,7 @@ def redacted(found: Sequence[LogFile | NoLog], paths: Sequence[Path], names: Nam
 
 
 def root_of(paths: Sequence[Path]) -> Path:
-    """Return the folder that contains all of `paths`; the tables have paths of files from this folder on."""
+    """Return the innermost folder that contains all of `paths`; a file's path in the tables is relative to this folder."""
     return Path(os.path.commonpath([path if path.is_dir() else path.parent for path in (path.resolve() for path in paths)]))
 
 
@@ -113,7 +112,7 @@ def shown(path: Path, root: Path, names: Names) -> Path:
 def file_without_names(file: NoLog, root: Path, names: Names) -> NoLog:
     """Return `file` with stable names, such as "topic-bdfghjkmnp", in its path and in its reason.
 
-    `file` is a file that is no log, with the reason why. The path begins at `root`.
+    `file` is a file that is no log. The path in the result is relative to `root`.
     """
     path = shown(file.path, root, names)
     return NoLog(path, names.replaced(file.reason.replace(str(file.path), str(path))))

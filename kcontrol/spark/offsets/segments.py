@@ -177,7 +177,7 @@ def _is_zero(file: BufferedReader, position: int) -> bool:
 
 
 def _batch_rows(data: bytes, position: int) -> Iterator[Row]:
-    """Yield a row per record of the batch `data`, which begins at `position` in its file; an "empty" row for a batch without any.
+    """Yield a row per record of the batch `data` at `position` in its file; yield an "empty" row for a batch without records.
 
     Only the first row has the length of the batch.
     """
