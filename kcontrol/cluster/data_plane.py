@@ -42,7 +42,7 @@ class Acknowledged(NamedTuple):
 
 
 def can_produce(world: World, leader: int, partition: str, value: str, acks: str) -> bool:
-    """Return whether a producer can send a record to the broker `leader`: it runs, is not frozen, and stores records.
+    """Return whether the broker `leader` can receive a Produce request: it runs and is not frozen, and the cluster has logs.
 
     Raises ValueError for a `partition` not like "t-0", a `value` that is no str, and wrong `acks`.
     """

@@ -144,7 +144,10 @@ def copy_driver(
 
 
 def can_be_copied(driver: Driver) -> bool:
-    """Return whether a copy of the broker can continue each of its suspended handlers."""
+    """Return whether a broker's process can be copied: the copy can continue every suspended handler.
+
+    A handler that has released its lock (`YieldLock`) cannot be continued in a copy.
+    """
     suspended = [thread for thread in driver.threads.values() if thread.handler is not None]
     # The copy runs a handler again with its replay log, which is not possible after a release of the lock (`YieldLock`).
     return all(thread.replay_log is not None and not thread.has_yielded_lock for thread in suspended)

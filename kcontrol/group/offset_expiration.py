@@ -131,10 +131,10 @@ def delete_groups(ctx: GroupContext, event: e.DeleteGroups) -> Handler:
 
 
 def offset_delete(ctx: GroupContext, event: e.OffsetDelete) -> Handler:
-    """Delete a group's offsets for the partitions in the request; answer with an error for each.
+    """Delete a group's offsets for the requested partitions; answer with an error code for each.
 
-    If the whole request is refused, answer with one error. An Empty group left without offsets is
-    removed too.
+    The code is NONE for a deleted offset. If the whole request is refused, answer with one error.
+    An Empty group left without offsets is removed too.
 
     Source: handleOffsetDeleteRequest of KafkaApis.scala, handleDeleteOffsets (2.8), KIP-496.
     """

@@ -20,9 +20,9 @@ Change = tuple[str, tuple[str, ...], Any]
 
 
 class Changes:
-    """The state of the cluster that the journal's records build, and the list `noted` of the latest changes of this state.
+    """The state of the cluster, and methods that change it; `noted` lists the changes that the last journal record has made.
 
-    A change is (name of a method of this class, path, argument), such as ("drop", ("znodes", "/controller"), None).
+    A change is (name of the method, path, argument), such as ("drop", ("znodes", "/controller"), None).
     """
 
     def __init__(self, state: dict[str, Any]) -> None:

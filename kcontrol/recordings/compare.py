@@ -429,9 +429,10 @@ class Normalizer:
 
 
 def _concerns(subject: Any, key: Any) -> bool:
-    """Return whether the list for `key` has a write about `subject`: `key` itself, the whole topic of `key`, or no topic.
+    """Return whether a write about `subject` belongs into the list of writes about `key`.
 
-    Both are (topic, partition), (topic, None) for a whole topic, or None.
+    Both are (topic, partition), (topic, None) for a whole topic, or None for no topic. A write about no topic belongs into every
+    list.
     """
     # A write about no topic is in every list; a write about a whole topic is in the list of each of its partitions.
     if subject is None:

@@ -233,9 +233,10 @@ def long(machine: str, state: str | None) -> str:
 
 
 def as_logged_by_0_8_0(move: dict[str, Any], failed: dict[str, Any]) -> dict[str, Any]:
-    """Return the transition `move` with `from`, the state before the transition, as 0.8.0 logs this state: often a wrong state.
+    """Return the transition `move` as 0.8.0 logs it: with another state before the transition in the key "from".
 
-    `from` is None for a replica. `failed` is {"failed": True} for a failed transition, else {}.
+    0.8.0 logs no state before for a replica (None), and a wrong state for a partition unless the transition has failed: then
+    `failed` is not {}.
 
     Source: stateChangeLogger in ReplicaStateMachine.handleStateChange and PartitionStateMachine.handleStateChange (0.8.0).
     """

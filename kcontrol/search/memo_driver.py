@@ -439,7 +439,8 @@ class MemoDriver:
     def _try(self, key: Call, op: Run, answers: list[Any], queued_event: Any) -> Outcome:
         """Call `op` with a copy of the driver; return the outcome, and store it under `key`, such as ("begin", thread).
 
-        If `answers` is empty, ZooKeeper's response is added. `queued_event` is the event that `op` queues, or None.
+        `answers` has the ZooKeeper response that the call gets. If it is empty, the client asks ZooKeeper, and the response is
+        added to `answers`.
         """
         memory, journal = self.world.memory, ScratchJournal(_count(self.local.driver))
         client, outbox = RecordingClient(self.client, answers.copy()), RecordingOutbox(journal)

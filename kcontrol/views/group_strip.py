@@ -183,7 +183,7 @@ class GroupStrip:
         )
 
     def _drawn(self) -> tuple[list[str], float]:
-        """Return (SVG elements, height in pixels) of the picture of this group, without the pictures in `beside`."""
+        """Return (SVG elements, height in pixels) of this group's picture alone, without those of the groups in `beside`."""
         parts, top = [*self._heading(), *self._states(), *self._flags()], TOP + STATE + GAP
         if self.left_out:
             parts.append(label(self.width - MARGIN, HEADING, f"{self.left_out} earlier moments are not drawn", "dim", 11, "end"))

@@ -71,9 +71,10 @@ def _row(state: State, partition: str, n: int, held: State) -> State:
 
 
 def read(state: State, partition: str, broker: int | None) -> pd.DataFrame:
-    """Return one row per record below the high watermark, from the partition's log on the leader or on `broker`.
+    """Return one row per record of a partition's log below the high watermark, as a consumer reads it from the leader.
 
-    Raises UserError if brokers keep no logs, or if no such broker runs and leads in its own memory.
+    With `broker`, read from this broker, which must lead in its own memory. Raises UserError without such a leader, and if
+    brokers keep no logs.
     """
     found = replicas(state, partition)
     leader = next((p.leader for p in folded_state.partitions(state) if p.name == partition), None) if broker is None else broker
