@@ -121,11 +121,11 @@ class MachineDecisions(NamedTuple):
     unclean_allowed: Callable[[ControllerContext, Iterable[str]], Handler]
     # Returns a mapping from partition to leadership, for the LeaderAndIsr of these new replicas.
     leadership_for_new: Callable[[ControllerContext, Sequence[PartitionReplica]], Handler]
-    # Gets the RequestBatch, replicas of partitions without leadership, and a state; moves the
-    # replicas to this state, or refuses this (up to 1.0).
+    # Gets the RequestBatch, replicas of partitions without leadership, and a state. Since 1.1 the
+    # function moves the replicas to this state; up to 1.0 it refuses the transition with a record.
     retire_unled: Callable[[ControllerContext, Any, list[PartitionReplica], ReplicaState], Handler]
-    # Whether this replica, whose partition has no state znode, keeps its state without a journal
-    # record.
+    # For a replica whose partition has no state znode: True if the replica keeps its state without
+    # a journal record, False if the journal gets a record of the failed transition.
     is_passed_over: Callable[[ControllerContext, PartitionReplica], bool]
     # Returns the topics whose partitions may lose their last ISR member; gets the replicas that
     # leave the ISR, and the state znode of each replica's partition (None: missing).
@@ -168,7 +168,7 @@ class Design:
     # Functions that return the events of an expired session, queued before the next session opens.
     on_expiry: tuple[Callable[[], Event], ...]
     # Functions that return the events of a new session; they get the broker's host and port, and
-    # the number of the session.
+    # the id of the ZooKeeper session.
     on_new_session: tuple[Callable[[str, int, int], Event], ...]
     # Whether ZkClient calls all listeners after a new session.
     has_listeners: bool
@@ -186,8 +186,9 @@ class Design:
     require_channels: Step
     machines: MachineDecisions
     # Divides replicas into groups: the replica state machine moves one group after the other. Gets
-    # the replicas by broker id, the broker ids in the order of Kafka's Set (() if ascending), and
-    # the number of replicas in this Set (0: as many as there are here).
+    # the replicas by broker id. Up to 2.5 Kafka's order is that of a Scala Set of replicas: the two
+    # other parameters are its broker ids in order (() if ascending), and its size (0: the number of
+    # replicas in the first parameter).
     in_groups: InGroups
     # Returns the partitions that an UpdateMetadata contains; gets the partitions for which a
     # handler requests it.

@@ -15,8 +15,8 @@ since 1.0 (KIP-112): in 0.11 the step that unsubscribes from their notifications
 Why the tables look as they do: RESIGNATION clears fields in the middle, since in these releases
 each machine clears its own states when it stops, and the deletion manager clears its queue.
 
-What the tables do not say: what a listener reads (`zkclient_thread.py`), and what the machines
-decide otherwise than since 1.1 (`machine_decisions.py`).
+What the tables do not say: what a listener reads (`zkclient_thread.py`), and which decisions of the
+machines differ from 1.1 (`machine_decisions.py`).
 
 Read next: `zkclient_thread.py`, `queue_election.py`, `queue_handlers.py`.
 

@@ -127,8 +127,8 @@ def _create(ctx: ControllerContext, timestamp_ms: int) -> Handler:
 def leader_change(ctx: ControllerContext, event: events.LeaderChange) -> Handler:
     """Read the broker id in `/controller` into the context, or compete if the znode is missing.
 
-    A controller resigns: since 0.8.1 before it competes, since 0.9 also if `/controller` has
-    another broker's id.
+    A controller resigns before it competes (since 0.8.1), and if the znode names another broker
+    (since 0.9).
 
     Source: ZookeeperLeaderElector.LeaderChangeListener (0.8.1, 0.9.0).
     """

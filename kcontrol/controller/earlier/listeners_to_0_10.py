@@ -23,8 +23,8 @@ handler acts. 0.8.0 and 0.8.1 unsubscribe no listener in a resignation, so a bro
 resigned still handles notifications. Topics cannot be deleted in 0.8.0, so its column lacks those
 steps.
 
-What the tables do not say: where a handler releases the lock (look for `YieldLock`), and what the
-machines decide otherwise than since 1.1 (`machine_decisions.py`).
+What the tables do not say: where a handler releases the lock (look for `YieldLock`), and which
+decisions of the machines differ from 1.1 (`machine_decisions.py`).
 
 Read next: `listener_election.py`, `listener_handlers.py`, `topic_deletion_thread.py`,
 `reassignment_to_2_3.py`.

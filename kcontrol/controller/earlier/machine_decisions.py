@@ -1,4 +1,4 @@
-"""The functions of the partition and replica state machines that decide otherwise before 1.1.
+"""The functions of the partition and replica state machines that differ before 1.1.
 
 There is one function for each field of `MachineDecisions` (`../design.py`).
 
@@ -114,9 +114,10 @@ def refuse_unled(
 
 
 def is_passed_over(ctx: ControllerContext, replica: PartitionReplica) -> bool:
-    """Return whether a replica of a leaderless partition keeps its state, without journal record.
+    """Return whether the failed transition of a replica without leadership leaves no record.
 
-    Before 0.9 return False; from 0.9 on return whether the replica's topic is being deleted.
+    Before 0.9 return False: the journal gets a record. Since 0.9 return whether the replica's topic
+    is being deleted.
 
     Source: ReplicaStateMachine.handleStateChange, OfflineReplica (0.9.0).
     """
