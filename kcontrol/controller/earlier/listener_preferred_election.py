@@ -70,7 +70,8 @@ def initialize_and_trigger_preferred_elections(ctx: ControllerContext) -> Handle
 def replica_leader_election(ctx: ControllerContext, event: ReplicaLeaderElection) -> Handler:
     """Elect preferred leaders of the requested partitions that are not in an election already.
 
-    Raises MalformedZnode if the request znode is no list of partitions; the znode then stays.
+    Raises MalformedZnode if `/admin/preferred_replica_election` is no list of partitions; the znode
+    then stays.
 
     Source: PreferredReplicaElectionListener.handleDataChange (0.8.1, 0.8.2).
     """
@@ -91,9 +92,10 @@ def replica_leader_election(ctx: ControllerContext, event: ReplicaLeaderElection
 def on_preferred_replica_election(
     ctx: ControllerContext, partitions: Collection[TopicPartition], *, delete: bool
 ) -> Handler:
-    """Elect the preferred leaders of `partitions`; then, if `delete`, delete the request znode.
+    """Elect the preferred leaders of `partitions`.
 
-    Raises KeyError for a partition without leadership or replicas; the request znode then stays.
+    If `delete`, then delete `/admin/preferred_replica_election`. Raises KeyError for a partition
+    without leadership or replicas; the znode then stays.
 
     Source: KafkaController.onPreferredReplicaElection (0.8.1).
     """

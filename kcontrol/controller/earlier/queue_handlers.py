@@ -31,7 +31,7 @@ def topic_change(ctx: ControllerContext, event: events.TopicChange) -> Handler:
 
 
 def topic_deletion(ctx: ControllerContext, event: events.TopicDeletion) -> Handler:
-    """Queue for deletion the topics whose requests the listener has read.
+    """Queue for deletion the topics that the listener has read in `/admin/delete_topics`.
 
     Source: KafkaController.TopicDeletion (0.11, 1.0).
     """

@@ -21,9 +21,9 @@ from kcontrol.core.znodes import PREFERRED_REPLICA_ELECTION, decode_partition_li
 
 
 def replica_leader_election(ctx: ControllerContext, event: ReplicaLeaderElection) -> Handler:
-    """Elect the preferred leaders of the requested partitions; then delete the request znode.
+    """Elect the preferred leaders of the partitions in `/admin/preferred_replica_election`.
 
-    Partitions of topics that are being deleted are left out.
+    Then delete the znode. Partitions of topics that are being deleted are left out.
 
     Source: KafkaController.PreferredReplicaLeaderElection (0.11, 1.0).
     """
@@ -56,9 +56,10 @@ def trigger_preferred_elections(ctx: ControllerContext) -> Handler:
 def _elect(
     ctx: ControllerContext, partitions: Collection[TopicPartition], *, delete: bool
 ) -> Handler:
-    """Elect the preferred leaders of `partitions`; then, if `delete`, delete the request znode.
+    """Elect the preferred leaders of `partitions`.
 
-    Raises KeyError for a partition without leadership or replicas: then the request stays.
+    If `delete`, then delete `/admin/preferred_replica_election`. Raises KeyError for a partition
+    without leadership or replicas; the znode then stays.
 
     Source: KafkaController.onPreferredReplicaElection (0.11, 1.0).
     """

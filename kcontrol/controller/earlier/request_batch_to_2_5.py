@@ -66,7 +66,7 @@ def requests_to_send(ctx: ControllerContext, requests: Requests) -> Iterable[Req
 
 
 def split_stop_replica_by_delete(requests: Requests) -> Iterator[Requests]:
-    """Yield `requests` without StopReplica entries that keep the log, then a batch of only these.
+    """Yield `requests` with only the StopReplica entries that delete the log, then the others alone.
 
     If all StopReplica entries delete the log, or all keep it, yield `requests` unchanged.
     """
@@ -89,10 +89,10 @@ def _stop_replica_alone(requests: Requests, stop_replica: StopReplicas) -> Reque
 def split_stop_replica_by_replica(
     requests: Requests, *, common_first: bool, grouped: bool
 ) -> Iterator[Requests]:
-    """Yield `requests` without StopReplica, then for each broker one StopReplica per replica.
+    """Yield `requests` without StopReplica, then one StopReplica for each replica.
 
-    With `common_first` each broker first gets a StopReplica without replicas. With `grouped` this
-    has all replicas that keep their log, and they get no StopReplica of their own.
+    With `common_first` each broker first gets a StopReplica without replicas or, with `grouped`,
+    with all replicas that keep their log; these get no other.
 
     Source: ControllerBrokerRequestBatch.sendRequestsToBrokers (0.8.1, 0.10.2, 1.1).
     """

@@ -5,7 +5,8 @@ It is the order of a collection of Scala (up to 2.12):
 * Up to 1.0 the machine iterates over the Set of replicas that a handler of Kafka passes. A Set of
   up to four replicas keeps the order in which they were added (here `broker_order`); broker ids
   that come from ZooKeeper ascend. A larger Set is a hash trie in the order of the hashes of
-  replicas, and so is a Set that the handler has taken from a larger Set (of `set_size` replicas).
+  replicas. A small Set that the handler has filtered from a larger Set (of `set_size` replicas)
+  keeps the order of hashes.
 * From 1.1 to 2.5 the machine groups replicas by broker (`groupBy`), which builds a mutable map
   first and an immutable map from it. An immutable map of up to four entries keeps the order of the
   mutable map's buckets; a larger map is a hash trie.
@@ -32,10 +33,10 @@ SMALL = 4  # an immutable map or set of up to four entries keeps the order in wh
 def order_of_the_caller(
     replicas_by_broker: Mapping[int, Replicas], broker_order: Iterable[int], set_size: int
 ) -> list[Replicas]:
-    """Return each replica in a list of its own, in the order of Kafka's Scala Set of replicas.
+    """Return each replica alone in a list, in the order of Kafka's Scala Set.
 
-    Up to four replicas are in `broker_order` (ascending if empty). More replicas, or replicas from
-    a Set of `set_size` above four, are in the order of hashes.
+    The order is `broker_order` (ascending if empty); if `set_size` or the number of replicas is
+    above four, the order of the replicas' hashes.
     """
     # A Set of up to four replicas keeps the order of insertion: broker by broker.
     brokers = _order_of_brokers(replicas_by_broker, broker_order)

@@ -111,7 +111,7 @@ def topic_deletion(ctx: ControllerContext, event: TopicDeletion) -> Handler:
 
 
 def clear_requests(ctx: ControllerContext, names: Iterable[str]) -> Handler:
-    """Delete the request znodes of the topics `names`, because `delete.topic.enable` is false.
+    """Delete `/admin/delete_topics/<topic>` of each of `names`: `delete.topic.enable` is false.
 
     Source: PartitionStateMachine.DeleteTopicsListener (0.10.2).
     """
