@@ -52,7 +52,7 @@ def _on_broker_log_dir_failure(ctx: ControllerContext, paths: tuple[str, ...]) -
 def leader_and_isr_response_received(
     ctx: ControllerContext, event: LeaderAndIsrResponseReceived
 ) -> Handler:
-    """Take replicas with KAFKA_STORAGE_ERROR offline; store replicas without an error as online.
+    """Move replicas with KAFKA_STORAGE_ERROR Offline; store that replicas without error work again.
 
     `event` has the errors by partition. Other errors, and a response with an error for the whole
     request, change nothing.

@@ -172,7 +172,7 @@ def maybe_complete_reassignments(
 def maybe_resume_reassignments(
     ctx: ControllerContext, is_resumed: Callable[[TopicPartition], bool]
 ) -> Handler:
-    """Start again each reassignment in the context for whose partition `is_resumed` is true.
+    """Start again each reassignment in the context whose partition fulfils `is_resumed`.
 
     Source: KafkaController.maybeResumeReassignments (2.8).
     """
