@@ -71,10 +71,10 @@ def refusal_key(world: World, n: int, target: int) -> tuple[Any, ...]:
 
 
 def reaches_before_renewal(world: World, n: int, receiver: int) -> bool:
-    """Return whether `World.run` sends the oldest pending request of broker `n` before it renews `receiver`'s expired session.
+    """Return whether `World.run` sends the oldest pending request of broker `n` before `receiver` renews its expired session.
 
-    Return False if `n` is `receiver`, and if the request goes to `receiver` and another broker has sent `receiver` such a request
-    since the session expired.
+    Return False if `n` is `receiver`, or if the request goes to `receiver` and is not the first such request since the session
+    expired.
     """
     target = receiver_of(world, n, world.network.pending(n)[0])
     # The first request to the receiver fails in its first call to ZooKeeper; a second one is sent only after the renewal.
@@ -191,9 +191,9 @@ def _response_event(api: str, body: Any) -> Event:
 
 
 def frozen_controller(world: World, n: int) -> int | None:
-    """Return the id of the frozen broker whose response to AlterIsr broker `n` waits for.
+    """Return the id of the receiver of the first AlterIsr of broker `n` without a response, if this receiver is frozen.
 
-    Return None if no such broker is frozen, and if the frozen broker is still the controller in the metadata of `n`.
+    Otherwise return None, also if the frozen receiver is still the controller in the metadata of `n`.
     """
     for request in world.network.to_controller.get(n, ()):
         if request.api == "AlterIsr":

@@ -31,7 +31,7 @@ def awaited_brokers(world: World, n: int, thread: str) -> list[int]:
 
 
 def record_thaw(world: World, receiver: int) -> None:
-    """Store in `network.thawed` each channel (sender, `receiver`) that its sender closes only after a response of `receiver`.
+    """Store in `network.thawed` each pair (sender, `receiver`) whose sender awaits a response before it closes the channel.
 
     Call it when the frozen broker `receiver` is thawed, before its field `frozen` becomes False.
     """

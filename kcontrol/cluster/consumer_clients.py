@@ -88,7 +88,7 @@ def coordinator(world: World, group: str) -> int | None:
 
 
 def named_by(world: World, broker: int, group: str) -> int | None:
-    """Return the id of the leader of the group's partition in the metadata of `broker`.
+    """Return the id of the leader of the group's partition of `__consumer_offsets` in the metadata of `broker`.
 
     Return None if the metadata lack the partition, and -1 if they have the partition without a leader.
     """

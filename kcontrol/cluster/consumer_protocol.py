@@ -133,15 +133,16 @@ def assign(
 ) -> dict[str, bytes]:
     """Return {member id: encoded assignment} for the group whose leader is `consumer`.
 
-    `topics` maps topics to numbers of partitions, `instances` member ids to group.instance.ids. If given, `own(topics,
-    {member id: Subscription}, is_cooperative)`, which returns {member id: partitions}, replaces Kafka's assignor.
+    `topics` maps topics to numbers of partitions, `instances` member ids to group.instance.ids. A learner's assignor `own`
+    replaces Kafka's assignor.
     """
     members = dict(consumer.members)
     # The assignor visits the members in the order of Java's hash map. A subscription that cannot be read raises ValueError.
     asked = {id: read_subscription(members[id], consumer.protocol, instances.get(id)) for id in in_hash_order(members)}
     subscribed = {topic for member in asked.values() for topic in member.topics}
     known = {t: number for t, number in topics.items() if t in subscribed}
-    # `own` is a learner's assignor; its third argument says whether it may withhold partitions, as the cooperative one does.
+    # `own(topics, {member id: Subscription}, is_cooperative)` returns {member id: partitions}; a cooperative assignor may
+    # withhold partitions.
     given = () if own is None else (consumer.protocol == "cooperative-sticky",)
     found = (own or ASSIGNORS[consumer.protocol])(known, asked, *given) if asked else {}
     version = int(is_since("2.4", config.release))

@@ -54,7 +54,7 @@ class Consumer(NamedTuple):
     asked: tuple[int, int] | None = None
     # The group.instance.id; None for a dynamic member.
     instance_id: str | None = None
-    # UNJOINED, COMPLETING or STABLE.
+    # UNJOINED, COMPLETING ("COMPLETING_REBALANCE") or STABLE.
     state: str = UNJOINED
     # Whether the consumer sends JoinGroup next, whatever its state.
     rejoin_needed: bool = False
@@ -63,7 +63,7 @@ class Consumer(NamedTuple):
     # The assignment in the last successful SyncGroup response, and its generation, for the user data of the sticky assignors.
     last_assignment: bytes = b""
     last_generation: int = -1
-    # Of the consumer's process: POLLING, STUCK, FROZEN or CLOSED.
+    # Of the consumer's process: POLLING, STUCK (sends heartbeats, does not poll), FROZEN (by SIGSTOP) or CLOSED (by LeaveGroup).
     condition: str = POLLING
     # The time at which the consumer last sent a request or received a response.
     active_at_ms: int = 0

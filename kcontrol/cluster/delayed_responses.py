@@ -84,8 +84,8 @@ def has_deliverable(world: World, broker: int) -> bool:
 def deliver_response(world: World, broker: int) -> None:
     """Send the LeaderAndIsr response that `broker` has delayed.
 
-    The broker waited for its fetch from a frozen leader, which has resumed. Raises StopIteration if `has_deliverable` returns
-    False for this broker.
+    The broker waited for its fetch from a frozen leader, which has resumed. Raises StopIteration if no delayed response of this
+    broker can be sent now.
     """
     _deliver(world, next(key for b, key in deliverable(world) if b == broker), timed_out=False)
 

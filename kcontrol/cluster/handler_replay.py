@@ -21,10 +21,9 @@ if TYPE_CHECKING:
 def replay_handler(
     thread: Thread, copy: Thread, context_name: str, *, pipelined: bool, handler: fx.Handler | None = None
 ) -> None:
-    """Let the thread `copy` continue the suspended handler of `thread`.
+    """Let the thread `copy` continue the suspended handler of `thread`: the generator `handler` itself or, if None, a new run.
 
-    `handler` is the suspended handler; None means a copy, made by another run of the handler. `context_name` is such as "broker",
-    `pipelined` a rule's value. Raises ValueError if the handler cannot be repeated.
+    `context_name` is "controller", "broker" or "group". Raises ValueError if the handler cannot be repeated.
     """
     # A handler cannot be repeated if it has no replay log, waits for nothing, or has released its lock.
     if thread.replay_log is None or thread.waits_for is None or thread.has_yielded_lock:
@@ -36,7 +35,7 @@ def replay_handler(
     )
     copy.replay_log = thread.replay_log.copy()
     copy.last_change_seq = thread.last_change_seq.copy()
-    # With `pipelined` the release sends the requests of a round trip together.
+    # `pipelined` is the value of this rule: True if the release sends the requests of a round trip together.
     copy.waits_for = RoundTrip(thread.waits_for.effect, pipelined=pipelined)
     copy.waits_for.partial_results = thread.waits_for.partial_results.copy()
 

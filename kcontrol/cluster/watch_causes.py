@@ -11,9 +11,9 @@ from kcontrol.journal.journal import Record, RecordId
 
 
 def cause_of_notification(step: Sequence[Record], event: WatchEvent) -> RecordId | None:
-    """Return the id of the latest record in `step`, the journal records of one step, whose write fired the watch event, or None.
+    """Return the id of the latest of the journal records `step`, those of one step, whose write fired `event`; None without it.
 
-    The write of a child's creation or deletion fires NodeChildrenChanged.
+    The creation or deletion of a child fires NodeChildrenChanged.
     """
     by_children = event.type == "NodeChildrenChanged"
     for record in step[::-1]:

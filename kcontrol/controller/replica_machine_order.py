@@ -33,7 +33,7 @@ def champ_order(
 
 
 def in_order_of_champ(brokers: Iterable[int], level: int = 0) -> list[int]:
-    """Return broker ids in the order of Scala 2.13's `groupBy`, which builds a hash trie.
+    """Return broker ids in the order of Scala 2.13's `groupBy`, which builds a hash trie (CHAMP).
 
     `level` is the depth of the node for `brokers` in this trie, 0 for the root.
 

@@ -1,7 +1,7 @@
 """Deletes topics: the states of the partitions, then the replicas on brokers, then the znodes.
 
-The request znode below `/admin/delete_topics` is deleted last, so a new controller finds each
-deletion that has not ended.
+`/admin/delete_topics/<topic>` is deleted last, so a new controller finds each deletion that has not
+ended.
 
 Source: TopicDeletionManager.scala, KafkaController.processTopicDeletion and
 fetchTopicDeletionsInProgress (2.8).
@@ -43,9 +43,10 @@ def topic_deletion(ctx: ControllerContext, event: TopicDeletion) -> Handler:
 
 
 def queue_topic_deletions(ctx: ControllerContext, names: Iterable[str]) -> Handler:
-    """Queue the topics `names` for deletion; delete the request znodes of unknown topics.
+    """Queue the known topics in `names` for deletion.
 
-    If `delete.topic.enable` is false, queue no topic and delete all request znodes.
+    Delete `/admin/delete_topics/<topic>` of the unknown topics or, if `delete.topic.enable` is
+    false, of all topics in `names`, and then queue none.
 
     Source: KafkaController.processTopicDeletion (2.8).
     """
@@ -62,7 +63,10 @@ def queue_topic_deletions(ctx: ControllerContext, names: Iterable[str]) -> Handl
 
 
 def delete_unknown_requests(ctx: ControllerContext, names: Iterable[str]) -> Handler:
-    """Delete the request znodes of unknown topics in `names`; return the other names, in order."""
+    """Delete `/admin/delete_topics/<topic>` of unknown topics in `names`; return the known topics.
+
+    The order of `names` is kept.
+    """
     unknown = tuple(name for name in names if name not in ctx.all_topics)
     if unknown:
         yield from delete_all(tuple(map(delete_topic_path, unknown)))
@@ -90,7 +94,7 @@ def fetch_topic_deletions_in_progress(ctx: ControllerContext) -> Handler:
     """At a failover, queue the topics in `/admin/delete_topics` for deletion.
 
     Topics with an offline replica or a reassignment are ineligible. If `delete.topic.enable` is
-    false, delete the requests instead.
+    false, delete the children of `/admin/delete_topics` instead.
 
     Source: KafkaController.fetchTopicDeletionsInProgress, TopicDeletionManager.init (2.8).
     """

@@ -112,7 +112,7 @@ def send_to_controller(driver: Driver, thread: Thread, effect: fx.SendToControll
 
 
 def park(driver: Driver, thread: Thread, effect: fx.Park) -> None:
-    """Store that a request waits for its response, and write a journal record `park` with the effect's key."""
+    """Store that a request waits for its response; write a journal record `park` with a key such as "join my-group"."""
     driver.parked[effect.correlation_id] = effect.key
     driver.log("park", thread.begin_record, correlation_id=effect.correlation_id, key=effect.key)
 
@@ -120,7 +120,8 @@ def park(driver: Driver, thread: Thread, effect: fx.Park) -> None:
 def set_timer(driver: Driver, thread: Thread, effect: fx.SetTimer) -> None:
     """Set a timer, and write a journal record `set_timer`.
 
-    If `effect.is_complete` is True, set no timer, and cancel the timer of this name if one is set.
+    If Kafka's delayed operation behind the timer is complete already (`effect.is_complete`), set no timer, and cancel the timer
+    of this name if one is set.
     """
     if effect.is_complete:
         cancel_timer(driver, thread, fx.CancelTimer(effect.timer))
@@ -136,7 +137,8 @@ def set_timer(driver: Driver, thread: Thread, effect: fx.SetTimer) -> None:
 def cancel_timer(driver: Driver, thread: Thread, effect: fx.CancelTimer) -> None:
     """Cancel the timer of the effect, and write a journal record `cancel_timer`, if the timer is set.
 
-    If `effect.is_complete` is False, the timer stays set, without a record `cancel_timer`.
+    If Kafka's delayed operation behind the timer is not complete (`effect.is_complete` is False), the timer stays set, without a
+    record `cancel_timer`.
     """
     # The journal gets the steps of a delayed operation even if the timer stays set.
     _log_steps(driver, thread, effect)

@@ -31,24 +31,28 @@ ROUND_TRIPS = (*get_args(fx.RoundTripEffect), fx.YieldLock, fx.Sleep)
 
 
 class RoundTrip:
-    """The effect that a handler waits for, its parts, and the results of the parts so far.
+    """The round trips of one effect for which a handler is suspended, and their results so far.
 
-    Since 1.1 the whole effect is one part; before 1.1 each path, transaction or transition is a part.
+    Since 1.1 one round trip performs the whole effect. Before 1.1 each part of the effect (a path, a transaction or a
+    transition) has a round trip of its own.
     """
 
     __slots__ = ("answered", "effect", "partial_results", "parts")
 
     def __init__(self, effect: Any, *, pipelined: bool) -> None:
         self.effect = effect
+        # The effect of each round trip, in order.
         self.parts = [effect] if pipelined else _split(effect)
+        # The results of the round trips that have ended.
         self.partial_results: list[Any] = []
-        # The results that arrived before the connection was lost during a part.
+        # After a connection loss during the present round trip: the results of its first transactions, which had arrived. The
+        # repeated round trip sends only the other transactions.
         self.answered: list[WriteResult] = []
 
     def perform(self, driver: Driver, thread: Thread) -> tuple[bool, Any]:
-        """Perform the next part of the effect; after the last part return (True, the effect's result), else (False, None).
+        """Perform the effect's next round trip; after the last one return (True, the effect's result), else (False, None).
 
-        After an exception, such as ConnectionLoss, the next call performs this part again.
+        After an exception, such as ConnectionLoss, the next call performs this round trip again.
         """
         answer = _perform(driver, thread, self.parts[len(self.partial_results)])
         self.partial_results.append(answer)

@@ -141,12 +141,12 @@ def _parts_of_change(
     write: str | None,
     rule: str,
 ) -> RecordParts:
-    """Return the kind, the cause and the fields of a transition's journal record.
+    """Return the kind (`change`, `conflict` or `failed_change`), the cause and the fields of a transition's journal record.
 
-    The cause is the broker's record number `after` or, if `after` is None, `begun`, the handler's record `begin`. `checked` is
-    the version of `/controller_epoch` that the write checked.
+    The cause is this broker's record with the number `after`; None means the handler's first record, `begun`.
     """
-    # The kind is `change`, `conflict` or `failed_change`. `checked` is -1 without a check, and `result` None without a write.
+    # `checked` is the version of `/controller_epoch` that the write checked, -1 without a check; `result` is None without a
+    # write.
     fields = _fields(subject, source, target)
     if result is None or result.is_ok:
         written = {} if result is None else {"zxid": result.zxid, "epoch_zk_version": checked}

@@ -130,7 +130,7 @@ def fetch_topic_deletions_in_progress(ctx: ControllerContext) -> Handler:
     """At a failover, queue the topics in `/admin/delete_topics` for deletion.
 
     Topics with an offline replica, a reassignment or a preferred election are ineligible. If
-    `delete.topic.enable` is false, delete the requests instead (since 0.10.2).
+    `delete.topic.enable` is false, delete the children of `/admin/delete_topics` (since 0.10.2).
 
     Source: KafkaController.initializeTopicDeletion (0.8.1, 0.10.2).
     """
