@@ -95,7 +95,7 @@ def refuse(
 
 
 def _sources(ctx: ControllerContext, replicas: Replicas) -> list[ReplicaState]:
-    """Return the states of replicas that are all on one broker, in the order of the replicas."""
+    """Return the state of each of `replicas`, in their order; all must be on one broker."""
     states = ctx.replica_states.by_broker.get(replicas[0].broker_id, {})
     return [states.get(r[0], NON_EXISTENT) for r in replicas]
 
@@ -353,7 +353,7 @@ def handle_state_changes(
 def _by_action(
     ctx: ControllerContext, replicas: Replicas, target: ReplicaState
 ) -> dict[Callable[..., Steps] | None, Replicas]:
-    """Return replicas, all on one broker, by the action that moves each of them to `target`.
+    """Return the replicas of one broker, grouped by the action that moves each of them to `target`.
 
     The key None has the replicas whose transition to `target` is illegal: REPLICA_TRANSITIONS has
     no such row.

@@ -95,7 +95,7 @@ class RegisterBrokerAndReelect(Event):
 
     host: str
     port: int
-    # The number of the new ZooKeeper session.
+    # The id of the new ZooKeeper session.
     session: int = 0
     # The time at which the driver queues the event: the `timestamp` for both znodes.
     timestamp_ms: int = 0
@@ -144,7 +144,7 @@ class RegisterBroker(Event):
     port: int
     # The time at which the driver queues the event: the `timestamp` for `/brokers/ids/<id>`.
     timestamp_ms: int = 0
-    # The number of the new ZooKeeper session; 0 up to 0.8.2.
+    # The id of the new ZooKeeper session; 0 up to 0.8.2.
     session: int = field(default=0, metadata=IF_NOT_DEFAULT)
 
 

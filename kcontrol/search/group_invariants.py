@@ -159,7 +159,7 @@ def _partitions(assignment: bytes) -> list[TopicPartition]:
 
 
 def _left_out(owner_counts: Counter[TopicPartition]) -> list[str]:
-    """Return, as text, the partitions without an owner; of each topic, only partitions below the highest partition with an owner.
+    """Return, as text, each partition without an owner if a higher partition of its topic has an owner.
 
     `owner_counts` has the number of owners of each assigned partition.
     """

@@ -55,7 +55,8 @@ class Invariant:
     when: str
     # Kinds of journal records: only a step with such a record can break the guarantee. Empty for QUIET.
     after: frozenset[str]
-    # A regular expression, such as "set /controller": after such a write by a client that is no broker, the guarantee is void.
+    # A regular expression, such as "set /controller". After such a write by a client that is no broker, the guarantee is not
+    # checked any more.
     voiding_path: str
     # Checks a world, whatever its release, and returns the sentence of a violation, or None.
     broken: Property
@@ -70,13 +71,17 @@ class Invariant:
         return is_since(self.since, release)
 
     def is_void(self, world: World) -> bool:
-        """Return whether a client that is no broker has written a znode on which this guarantee depends."""
+        """Return whether a client that is no broker has written a znode on which this guarantee depends.
+
+        The guarantee then no longer applies to the run.
+        """
         return any(a[0] in ("set", "create", "delete") and re.match(self.voiding_path, f"{a[0]} {a[1]}") for a in world.done)
 
     def __call__(self, world: World) -> str | None:
         """Return the sentence of a violation, with the invariant's name before it.
 
-        Return None if the guarantee holds, is void (`is_void`), or is not given by the world's release.
+        Return None if the guarantee holds, if the world's release does not give it, or if a client that is no broker has written
+        a znode on which it depends.
         """
         if not self.is_promised_by(world.settings.release):
             return None

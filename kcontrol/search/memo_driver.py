@@ -1,4 +1,4 @@
-"""Memoized drivers for searches: each call of a driver is run once per state, and its outcome is reused.
+"""Memoized drivers for searches: each call of a driver's method, such as `begin`, runs once per state; its outcome is reused.
 
 A driver runs the handlers of one broker; its outbox takes the handlers' requests and responses. A handler depends only on the
 values that it receives, so the outcome of a call depends only on the state of the driver and on ZooKeeper's response. A search
@@ -35,7 +35,7 @@ NUMBERED = ("send", "to_controller")  # the kinds of records whose numbers are p
 
 @dataclass(slots=True, eq=False)
 class DriverState:
-    """One immutable state of a broker's driver (which runs the event handlers), and the outcomes of calls in this state."""
+    """One immutable state of a broker's driver, and the outcomes of calls of the driver's methods in this state."""
 
     # A driver in this state; each call is made on a copy.
     driver: Driver
@@ -79,13 +79,13 @@ class ZooKeeperAnswer(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The outcome of a driver's call: the requests and responses to send, the journal records, and the driver's next state."""
+    """The stored outcome of one call of a driver's method: requests and responses to send, journal records, the next state."""
 
     # The calls of the outbox's methods in their order, as (name of the method, *its arguments without the driver).
     outbox_calls: list[Call]
     records: list[Record]
-    # The state after the call. None if the outcome cannot be used again: a handler has acted on a response of its own broker, so
-    # the call must be run each time.
+    # The state after the call. None if the call must be run each time (`MemoDriver._run`): the broker has responded to a request
+    # of its own and then written further records, so the response must be delivered during the call, before these records.
     next: DriverState | None
     # The event that the call has put into the driver's queue, or None. It is referenced here so that the id() of a dict in it,
     # which keys of later calls may contain, is not used for another object.
@@ -94,16 +94,16 @@ class Outcome(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class ZooKeeperCall:
-    """A call of a driver that makes a round trip to ZooKeeper: the client's method and its arguments."""
+    """The round trip to ZooKeeper during one call of a driver's method: the method of the ZooKeeper client and its arguments."""
 
     method: str
     args: tuple[Any, ...]
-    # The key of ZooKeeper's response -> the outcome of the driver's call after this response.
+    # The key of ZooKeeper's response (`answer_key`) -> the outcome of the driver's call after this response.
     outcomes: dict[Any, Outcome]
 
 
 class Step(NamedTuple):
-    """The outcome of one action of a cluster, such as ("deliver", 1, 2): the next states, and the new records."""
+    """The outcome of one action of a cluster, such as ("deliver", 1): the next states, and the new records."""
 
     # The next state of the broker that the action concerns; None for an action of a client that is no broker.
     next: DriverState | None
@@ -115,13 +115,14 @@ class Step(NamedTuple):
 
 
 class ScratchJournal(Journal):
-    """The journal of one call of a driver; only records that send requests have numbers, from `count` + 1 on.
+    """The journal of a driver's copy during one call; the caller adds its records to the journal of the world.
 
-    Other records have the number 0. A request's correlation id contains the number of its record.
+    Only records that send requests are numbered, because correlation ids contain these numbers; other records have the number 0.
     """
 
     def __init__(self, count: int) -> None:
         super().__init__()
+        # The number of the broker's last record that sends requests; at first that of the last one before the call.
         self.count = count
 
     def add(self, node: int, incarnation: int, kind: str, cause: RecordId | None, at_ms: int, fields: dict[str, Any]) -> RecordId:
@@ -183,9 +184,9 @@ class RecordingOutbox:
 
     @property
     def can_wait(self) -> bool:
-        """Whether the requests stored during a driver's call may be sent after the call, with equal result.
+        """Whether the requests and responses stored during a driver's call can be sent after the call, with an equal journal.
 
-        False if a handler received a response of its own broker, and added further records before its end.
+        False if this broker has responded to a request of its own, and a record other than `end` follows.
         """
         # After each response of the broker to itself the only record is `end`, that of the handler's end.
         return all(record.kind == "end" for at in self.own_responses for record in self.journal.records[at:])
@@ -348,7 +349,7 @@ def key_of(event: Any) -> Any:
 
 
 class MemoDriver:
-    """The substitute for a broker's driver in a search: it runs a call, such as `begin`, once per state of the driver.
+    """The substitute for a broker's driver in a search: a call of a method, such as `begin`, runs once per state of the driver.
 
     If the call comes in that state again, the stored outcome is used.
     """
@@ -437,10 +438,9 @@ class MemoDriver:
             getattr(world, name)(self, *args)
 
     def _try(self, key: Call, op: Run, answers: list[Any], queued_event: Any) -> Outcome:
-        """Call `op` with a copy of the driver; return the outcome, and store it under `key`, such as ("begin", thread).
+        """Perform the call `op` on a copy of the driver; return its outcome, and store it under `key`, such as ("begin", thread).
 
-        `answers` has the ZooKeeper response that the call gets. If it is empty, the client asks ZooKeeper, and the response is
-        added to `answers`.
+        `answers` has ZooKeeper's response to the call; if it is empty, ZooKeeper is called, and the response is added to it.
         """
         memory, journal = self.world.memory, ScratchJournal(_count(self.local.driver))
         client, outbox = RecordingClient(self.client, answers.copy()), RecordingOutbox(journal)
@@ -464,9 +464,9 @@ class MemoDriver:
         return outcome
 
     def _run(self, op: Run, answers: list[Any]) -> None:
-        """Call `op` with a copy of the driver, send its requests at once, also to the driver's own broker, and store no outcome.
+        """Perform the call `op` on a copy of the driver, and send its requests and responses meanwhile; store no outcome.
 
-        `answers` has ZooKeeper's response to the call, or is empty.
+        `answers` has ZooKeeper's response to the call; if it is empty, ZooKeeper is called.
         """
         journal = ScratchJournal(_count(self.local.driver))
         # A request of the broker to itself calls this driver again during the call.

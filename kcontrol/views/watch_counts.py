@@ -152,9 +152,9 @@ def _matches(pattern: str, path: str) -> bool:
 
 
 def _paths(rows: Rows, state: State) -> Iterator[tuple[str, str, str]]:
-    """Yield (path, kind, watchers) for each znode of `state` that matches a row's path pattern, row by row.
+    """Yield (path, kind of watch, watchers) for each watched path: the znodes of `state` that a row of `rows` matches.
 
-    The kind is "data" or "children", the watchers are "every broker", "the controller" or "its replicas".
+    A row is (path pattern, kind of watch, watchers), such as ("/brokers/ids/<broker>", "data", "the controller").
     """
     for pattern, kind, who in rows:
         # Brokers watch this path also without a znode.

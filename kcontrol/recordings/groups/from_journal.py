@@ -48,7 +48,7 @@ def of_journal(records: Sequence[Record]) -> Step:
 
 
 def bytes_of(text: str) -> bytes:
-    r"""Return the bytes that a journal stores as `text`, with a byte that is not UTF-8 written as `\xff`."""
+    r"""Return the bytes that a journal stores as `text`: UTF-8, with an escape such as `\xff` for each byte that is not UTF-8."""
     return _ESCAPED.sub(lambda found: bytes.fromhex(found[1].decode()), text.encode())
 
 

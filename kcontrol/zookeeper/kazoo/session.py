@@ -160,7 +160,10 @@ class KazooSession:
         return self._send(Exists(self._chroot or "/", None))
 
     def mark_after(self, reply: Reply) -> threading.Event:
-        """Wait for a response; return an event that is set once `events` has every watch event before the response."""
+        """Wait for a response; return a `threading.Event` that is set once all watch events before the response have arrived.
+
+        The method `events` then returns these watch events.
+        """
         self._wait(reply)
         mark = threading.Event()
         self._handler.dispatch_callback(Callback("mark", mark.set, ()))
