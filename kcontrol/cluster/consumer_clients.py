@@ -109,7 +109,7 @@ def receiver(world: World, consumer: Consumer) -> int | None:
 
 
 def is_connected(world: World, process: tuple[int, int]) -> bool:
-    """Return whether the process (broker, number of its start) is the broker's present process, runs and is not frozen."""
+    """Return whether `process`, (broker, incarnation), runs and is not frozen; incarnation 2 is the broker's second start."""
     return is_reachable(world, process[0]) and world.processes[process[0]].driver.incarnation == process[1]
 
 

@@ -74,7 +74,7 @@ def wait(world: World, ms: int) -> None:
 
 
 def next_action(world: World, end_ms: int | None = None) -> Action | None:
-    """Return the next action of a consumer or a coordinator's timer; before a consumer's action is due, return ("wait", ms).
+    """Return the next action: that of a consumer, ("wait", ms) until this is due, or ("fire", broker, timer) of a coordinator.
 
     Return None at the time `end_ms`. If `end_ms` is None, return None once only endless actions, such as heartbeats, are left.
     """

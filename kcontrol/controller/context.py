@@ -332,7 +332,7 @@ Counts = tuple[int, int]
 
 
 def _counted(ctx: ControllerContext, update: UpdateContext) -> Collection[TopicPartition]:
-    """Return the partitions for which `update` may change whether they are Offline or imbalanced.
+    """Return the partitions whose Offline state or imbalance (`is_imbalanced`) `update` may change.
 
     `update` must change one of the context's fields in COUNTED, such as `leadership`.
     """

@@ -449,10 +449,10 @@ def _isr_without(
     znode: effects.Znode | None,
     may_lose_isr: bool,
 ) -> effects.StateChange | effects.FailedStateChange | None:
-    """Return a replica's transition to `target`, with an ISR that lacks the replica.
+    """Return a replica's transition to `target`, in which the replica leaves the ISR in `znode`.
 
-    Unless `may_lose_isr`, the last ISR member stays in the ISR. If `znode`, the state znode, is
-    None, return a failed transition or, while the topic is being deleted, None.
+    The last ISR member stays unless `may_lose_isr`. If the state znode is missing (None), return a
+    failed transition or, while the topic is being deleted, None.
 
     Source: ZkReplicaStateMachine.doRemoveReplicasFromIsr (2.8).
     """

@@ -92,9 +92,9 @@ class Driver:
         return self.journal.add(self.node, self.incarnation, kind, cause, self.clock(), fields)
 
     def log_batch(self, factory: RecordFactory, *columns: Sequence[Any]) -> None:
-        """Write one journal record per row: row i has the i-th value of each of `columns`.
+        """Write many journal records at once, given as `columns`: record i is made of the i-th value of each column.
 
-        When a record is read, the journal calls `factory(*row)`, which returns the kind, the cause and the fields of the record.
+        When a record is read, the journal calls `factory` with these values, which returns the record's kind, cause and fields.
         """
         self.journal.add_batch(self.node, self.incarnation, self.clock(), factory, columns)
 

@@ -24,7 +24,10 @@ class Queued(NamedTuple):
 
 
 class EventQueue(Generic[E]):
-    """The events that wait for a thread, without the event that the thread handles now."""
+    """The events that wait for a thread, without the event that the thread handles now.
+
+    `queue_times_ms` has the waiting times of the events that were taken from the queue.
+    """
 
     __slots__ = ("queue_times_ms", "waiting")
 

@@ -337,7 +337,7 @@ def _event_ids(driver: Driver) -> list[tuple[Any, Any]]:
 def key_of(event: Any) -> Any:
     """Return a hashable key of an event: the event itself if it can be hashed, else a tuple of the event's type and fields.
 
-    A dict in a field is named by its id().
+    In this tuple a dict in a field is represented by its id().
     """
     # While the key is in use, the caller must keep a reference to the event, so that the id() stays unique.
     try:

@@ -32,7 +32,7 @@ Znodes = Sequence[Znode | None]
 def reread(
     ctx: ControllerContext, partitions: Sequence[TopicPartition]
 ) -> Generator[Effect, Any, None]:
-    """Read the assignments of new partitions into the context a second time, before 0.9.
+    """Before 0.9 read the assignments of new partitions into the context a second time.
 
     Since 0.9 do nothing.
 

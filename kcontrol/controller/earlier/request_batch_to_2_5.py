@@ -66,7 +66,7 @@ def requests_to_send(ctx: ControllerContext, requests: Requests) -> Iterable[Req
 
 
 def split_stop_replica_by_delete(requests: Requests) -> Iterator[Requests]:
-    """Yield `requests` with the StopReplica entries that delete the log, then the others alone.
+    """Yield `requests` without the StopReplica entries that keep the log, then these entries alone.
 
     If all StopReplica entries delete the log, or all keep it, yield `requests` unchanged.
     """
