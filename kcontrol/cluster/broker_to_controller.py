@@ -1,8 +1,9 @@
 """Requests of brokers to the controller: AlterIsr of a leader (2.7 on), and ControlledShutdown of a broker that stops.
 
-A leader sends AlterIsr to the controller that its channel knew first. The channel takes another controller only after
-NOT_CONTROLLER or after the connection has ended. A dead controller ends the connection at once. A frozen controller does not
-respond, so the leader ends the connection after `controller.socket.timeout.ms`.
+A leader sends AlterIsr to the first controller that it knew (`Network.known_controllers`), even if it knows a later controller
+now. It takes the later controller only after NOT_CONTROLLER or after the connection has ended. A dead controller ends the
+connection at once. A frozen controller does not respond, so the leader ends the connection after
+`controller.socket.timeout.ms`.
 Source: BrokerToControllerRequestThread.doWork and handleResponse (2.8), NodeToControllerRequestThread (3.9).
 """
 

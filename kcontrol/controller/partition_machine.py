@@ -31,7 +31,7 @@ Offline to NonExistent, so a New and an Offline partition need a row to Offline 
 What the table does not say:
 
 * Which replica becomes leader: STRATEGIES in `leader_election.py`.
-* That an election succeeds: after a reason the partition stays in its state.
+* That an election succeeds: if the action returns a reason, the partition stays in its state.
 * When a transition happens: the handlers, such as `broker_changes.on_replicas_become_offline`.
 * Other changes of the ISR: AlterIsr (`isr_changes.py`), replicas that go Offline.
 * What brokers receive: `recipients` below, and `request_batch.py`.

@@ -54,7 +54,7 @@ class MemoWorld(World):
     is_local = True  # whether this step has changed only one process and ZooKeeper, apart from watch events
     _fired: Fired = ()  # the watch events of this step, which are not delivered yet
     _delivered: Fired = ()  # the watch events of the last step
-    _undelivered = 0  # the number of journal records before the watch events of the last step were queued
+    _length_before_events = 0  # the length of the journal before the records of the last step's watch events
     _tool_session: int  # the session of all clients that are no brokers
 
     @classmethod
@@ -118,7 +118,7 @@ class MemoWorld(World):
             p = self.processes.get(action[1]) if action[0] in OWN_STEPS else None
             next = cast(MemoDriver, p.driver).local if p else None
             if p is not None or action[0] not in OWN_STEPS:
-                own = self.journal.since(self._journal_length_before)[: self._undelivered - self._journal_length_before]
+                own = self.journal.since(self._journal_length_before)[: self._length_before_events - self._journal_length_before]
                 self.memory.steps[key] = Step(next, self._stored, self._delivered, own)
 
     def _key(self, action: Action) -> Any:
@@ -185,7 +185,7 @@ class MemoWorld(World):
         if self._own is not None:
             self._fired = (*self._fired, *self._own.take_events())
             self._stored, self._own = self.memory.stored(self._own, self.owners), None
-        self._undelivered, self._delivered, self._fired = len(self.journal), self._fired, ()
+        self._length_before_events, self._delivered, self._fired = len(self.journal), self._fired, ()
         self._deliver(self._delivered)
 
     def _deliver(self, watch_events: Fired) -> None:
