@@ -125,14 +125,14 @@ def _log(
         at = until
 
 
-def _cause(begun: RecordId | None, seq: int | None) -> RecordId | None:
-    return begun if seq is None or begun is None else begun._replace(seq=seq)
+def _cause(begin: RecordId | None, seq: int | None) -> RecordId | None:
+    return begin if seq is None or begin is None else begin._replace(seq=seq)
 
 
 def _parts_of_change(
-    begun: RecordId | None,
+    begin: RecordId | None,
     checked: int,
-    after: int | None,
+    seq: int | None,
     result: fx.TransactionResult | None,
     subject: fx.Subject,
     source: fx.State,
@@ -143,25 +143,23 @@ def _parts_of_change(
 ) -> RecordParts:
     """Return the kind (`change`, `conflict` or `failed_change`), the cause and the fields of a transition's journal record.
 
-    The cause is this broker's record with the number `after`; None means the handler's first record, `begun`.
+    The cause is this broker's record number `seq` or, if `seq` is None, `begin`: the record with which the handler began.
     """
     # `checked` is the version of `/controller_epoch` that the write checked, -1 without a check; `result` is None without a
     # write.
     fields = _fields(subject, source, target)
     if result is None or result.is_ok:
         written = {} if result is None else {"zxid": result.zxid, "epoch_zk_version": checked}
-        return RecordParts(
-            "change", _cause(begun, after), fields | {"leadership": value, "write": write, "rule": rule, **written}
-        )
+        return RecordParts("change", _cause(begin, seq), fields | {"leadership": value, "write": write, "rule": rule, **written})
     if result.code == CONFLICT:
-        return RecordParts("conflict", _cause(begun, after), fields | {"reason": result.code, "rule": rule})
-    return RecordParts("failed_change", _cause(begun, after), fields | {"reason": result.code, "illegal": False, "rule": rule})
+        return RecordParts("conflict", _cause(begin, seq), fields | {"reason": result.code, "rule": rule})
+    return RecordParts("failed_change", _cause(begin, seq), fields | {"reason": result.code, "illegal": False, "rule": rule})
 
 
 def _parts_of_failed_change(
-    begun: RecordId | None,
+    begin: RecordId | None,
     checked: int,
-    after: int | None,
+    seq: int | None,
     result: None,
     subject: fx.Subject,
     source: fx.State,
@@ -170,7 +168,7 @@ def _parts_of_failed_change(
     illegal: bool,
 ) -> RecordParts:
     return RecordParts(
-        "failed_change", _cause(begun, after), _fields(subject, source, target) | {"reason": reason, "illegal": illegal}
+        "failed_change", _cause(begin, seq), _fields(subject, source, target) | {"reason": reason, "illegal": illegal}
     )
 
 
@@ -199,12 +197,12 @@ def log_writes(
     driver.log_batch(partial(_parts_of_write, thread.begin_record, checked), transactions, results)
 
 
-def _parts_of_write(begun: RecordId | None, checked: int, ops: tuple[fx.Op, ...], result: fx.TransactionResult) -> RecordParts:
+def _parts_of_write(begin: RecordId | None, checked: int, ops: tuple[fx.Op, ...], result: fx.TransactionResult) -> RecordParts:
     versions = result.versions or (None,) * len(ops)
     paths = result.paths or tuple(op.path for op in ops)
     written = [[op.kind, at, op.data, version, op.ephemeral] for op, at, version in zip(ops, paths, versions, strict=True)]
     return RecordParts(
         "write",
-        begun,
+        begin,
         {"ops": written, "zxid": result.zxid, "error": None if result.is_ok else result.code, "epoch_zk_version": checked},
     )
