@@ -11,9 +11,9 @@ from kcontrol.journal.journal import Record, RecordId
 
 
 def cause_of_notification(step: Sequence[Record], event: WatchEvent) -> RecordId | None:
-    """Return the id of the latest of the journal records `step`, those of one step, whose write fired `event`; None without it.
+    """Return the id of the latest record in `step` whose write fired the watch event `event`, None if there is no such record.
 
-    The creation or deletion of a child fires NodeChildrenChanged.
+    `step` has the journal records of one step. The creation or deletion of a child fires NodeChildrenChanged.
     """
     by_children = event.type == "NodeChildrenChanged"
     for record in step[::-1]:

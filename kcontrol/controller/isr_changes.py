@@ -79,7 +79,7 @@ def _response_without_write(
     """Return the response for a partition, before 3.3; None if its state znode must be written.
 
     `value` is the requested leadership, `cached` the leadership in the context. The response is
-    `cached` if both have equal leaders, ISRs and leader epochs, or the name of an error.
+    `cached` if both have equal leaders, ISRs and leader epochs, otherwise an error.
 
     Source: KafkaController.processAlterIsr (2.8).
     """
@@ -97,7 +97,7 @@ def _response_without_write_since_3_3(
     """Return the response for a partition, since 3.3; None if its state znode must be written.
 
     `value` is the requested leadership, `cached` the leadership in the context. The response is
-    `cached` if `value` changes nothing, or an error, also for an ISR with a dead broker.
+    `cached` if `value` changes nothing, otherwise an error, such as INELIGIBLE_REPLICA.
 
     Source: KafkaController.tryProcessAlterPartition (3.9).
     """

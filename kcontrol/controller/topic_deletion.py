@@ -43,10 +43,10 @@ def topic_deletion(ctx: ControllerContext, event: TopicDeletion) -> Handler:
 
 
 def queue_topic_deletions(ctx: ControllerContext, names: Iterable[str]) -> Handler:
-    """Queue the known topics in `names` for deletion.
+    """Queue the known topics in `names` for deletion, if `delete.topic.enable` is true.
 
-    Delete `/admin/delete_topics/<topic>` of the unknown topics or, if `delete.topic.enable` is
-    false, of all topics in `names`, and then queue none.
+    Delete `/admin/delete_topics/<topic>` of the unknown topics or, if the setting is false, of all
+    topics in `names`.
 
     Source: KafkaController.processTopicDeletion (2.8).
     """

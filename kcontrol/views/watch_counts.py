@@ -152,7 +152,7 @@ def _matches(pattern: str, path: str) -> bool:
 
 
 def _paths(rows: Rows, state: State) -> Iterator[tuple[str, str, str]]:
-    """Yield (path, kind of watch, watchers) for each watched path: the znodes of `state` that a row of `rows` matches.
+    """Yield (path, kind of watch, watchers) for each znode of `state` that matches the path pattern of a row in `rows`.
 
     A row is (path pattern, kind of watch, watchers), such as ("/brokers/ids/<broker>", "data", "the controller").
     """

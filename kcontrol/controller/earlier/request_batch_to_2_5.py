@@ -92,7 +92,7 @@ def split_stop_replica_by_replica(
     """Yield `requests` without StopReplica, then one StopReplica for each replica.
 
     With `common_first` each broker first gets a StopReplica without replicas or, with `grouped`,
-    with all replicas that keep their log; these get no other.
+    with all replicas that keep their log; these replicas get no other.
 
     Source: ControllerBrokerRequestBatch.sendRequestsToBrokers (0.8.1, 0.10.2, 1.1).
     """
