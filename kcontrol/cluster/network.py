@@ -144,7 +144,7 @@ class Network:
         return [by for by, queued in unread if queued.is_orphaned or incarnations.get(by) != queued.record.incarnation]
 
     def remove_process(self, broker: int, unread_receivers: Sequence[int], orphaned_senders: Sequence[int]) -> None:
-        """Drop the requests of a broker whose process has ended, and requests to this broker without a waiting sender.
+        """Drop the requests of a broker whose process has ended, and requests to it whose senders await no response any more.
 
         `unread_receivers` and `orphaned_senders` are the results of the methods `unread` and `orphaned_senders` for this
         broker.

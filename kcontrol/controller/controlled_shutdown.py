@@ -55,7 +55,8 @@ def controlled_shutdown(ctx: ControllerContext, event: ControlledShutdown) -> Ha
 def _refused(ctx: ControllerContext, event: ControlledShutdown) -> str | None:
     """Return the error of a controlled shutdown request, None if the request is accepted.
 
-    There is an error if the broker is not registered, or is registered with a later broker epoch.
+    There is an error if the broker is not registered, or has registered with a later broker epoch
+    than the request's.
 
     Source: KafkaController.doControlledShutdown (2.2, 2.8), which calls liveBrokerIdAndEpochs(id).
     """

@@ -160,7 +160,7 @@ def _read_controller_epoch() -> Generator[effects.Effect, Any, tuple[int, int] |
 
 
 def _register_controller_and_increment_epoch(ctx: ControllerContext, timestamp_ms: int) -> Handler:
-    """Create `/controller` with `timestamp_ms`, increment `/controller_epoch`, in one transaction.
+    """Create `/controller` with `timestamp_ms` and increment the epoch, in one transaction.
 
     Raises ControllerMoved if another broker has won, and WriteFailed for any other error of
     ZooKeeper.

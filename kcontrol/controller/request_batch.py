@@ -164,7 +164,7 @@ class RequestBatch:
         *,
         is_new: bool = False,
     ) -> None:
-        """Add LeaderAndIsr with `value` for `brokers`, UpdateMetadata for all registered brokers.
+        """Add LeaderAndIsr `value` for `brokers`, and UpdateMetadata for all registered brokers.
 
         `value` is the leadership of `tp`, `assignment` by default that in the context; `is_new`
         says that the replicas on `brokers` are new.

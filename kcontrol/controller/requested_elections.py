@@ -33,8 +33,9 @@ NOT_AVAILABLE = {
 def replica_leader_election(ctx: ControllerContext, event: events.ReplicaLeaderElection) -> Handler:
     """Elect leaders of the requested partitions.
 
-    Then answer the request of an admin client, or delete the znode of a request in ZooKeeper.
-    Raises KeyError, and keeps the znode, for a partition that has never had a leader.
+    Then respond to the admin client or, if the request came through ZooKeeper, delete
+    `/admin/preferred_replica_election`. Raises KeyError, and keeps the znode, for a partition that
+    has never had a leader.
 
     Source: KafkaController.processReplicaLeaderElection (2.2 to 3.9).
     """
@@ -159,7 +160,7 @@ def _is_imbalanced(ctx: ControllerContext, tp: TopicPartition) -> bool:
 
 
 def schedule_first_rebalance(ctx: ControllerContext) -> Handler:
-    """Set, at failover, the timer of the first rebalance, which comes after 5 seconds.
+    """At a failover, set the timer of the first automatic leader rebalance, after 5 seconds.
 
     Do nothing if `auto.leader.rebalance.enable` is false. Source:
     KafkaController.onControllerFailover, scheduleAutoLeaderRebalanceTask (2.8).
@@ -168,7 +169,7 @@ def schedule_first_rebalance(ctx: ControllerContext) -> Handler:
 
 
 def schedule_auto_leader_rebalance(ctx: ControllerContext, delay_ms: int) -> Handler:
-    """Set the timer of the next rebalance, which comes after `delay_ms`.
+    """Set the timer of the next automatic leader rebalance, which comes after `delay_ms`.
 
     Do nothing if `auto.leader.rebalance.enable` is false.
 

@@ -464,7 +464,7 @@ class MemoDriver:
         return outcome
 
     def _run(self, op: Run, answers: list[Any]) -> None:
-        """Perform the call `op` on a copy of the driver, and send its requests and responses meanwhile; store no outcome.
+        """Perform the call `op` on a copy of the driver, and send its requests and responses during the call; store no outcome.
 
         `answers` has ZooKeeper's response to the call; if it is empty, ZooKeeper is called.
         """

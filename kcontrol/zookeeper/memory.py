@@ -251,7 +251,7 @@ class MemoryZooKeeper:
             self._ephemerals[owner] = ephemerals
 
     def _fire(self, kind: Kind, path: str, parent: str) -> None:
-        """Remove the watches that one operation on `path`, of the type `kind`, fires; queue their events, one per session.
+        """Remove the watches that the operation `kind` on `path` fires; queue their events, one per session.
 
         `parent` is the parent's path: a creation or a deletion also fires the parent's child watches.
         """

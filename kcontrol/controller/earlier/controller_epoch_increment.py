@@ -24,7 +24,7 @@ def create_controller_znode_and_increment_epoch(
 ) -> Handler:
     """Create `/controller` with `timestamp_ms`, increment the epoch, then run the failover.
 
-    If `/controller` exists, only read its id into the context. After a later error resign, delete
+    If `/controller` exists, only read its id into the context. After a later error: resign, delete
     `/controller`, and raise the error again.
 
     Source: KafkaController.elect and triggerControllerMove, KafkaZkClient.checkedEphemeralCreate

@@ -120,7 +120,7 @@ def on_preferred_replica_election(
 def auto_preferred_replica_leader_election(
     ctx: ControllerContext, event: AutoPreferredReplicaLeaderElection
 ) -> Handler:
-    """Elect preferred leaders of imbalanced brokers if this broker is controller.
+    """Elect preferred leaders of imbalanced brokers' partitions, if this broker is controller.
 
     Then set the timer of the next check, unless the scheduler has stopped.
     Source: KafkaController.checkAndTriggerPartitionRebalance, KafkaScheduler.schedule (0.8.1).
@@ -135,10 +135,10 @@ def auto_preferred_replica_leader_election(
 
 
 def _rebalance(ctx: ControllerContext) -> Handler:
-    """Elect preferred leaders, one after the other, for brokers above the allowed imbalance.
+    """Elect preferred leaders for brokers above `leader.imbalance.per.broker.percentage`.
 
-    A partition is left out if its topic is being deleted; all are left out while another preferred
-    election or a reassignment is in progress.
+    The elections come one after the other. A partition is left out if its topic is being deleted;
+    all are left out while another preferred election or a reassignment is in progress.
 
     Source: KafkaController.checkAndTriggerPartitionRebalance (0.8.1).
     """
@@ -155,7 +155,7 @@ def _rebalance(ctx: ControllerContext) -> Handler:
 
 
 def start_scheduler(ctx: ControllerContext) -> Handler:
-    """Start the scheduler of the rebalance if `auto.leader.rebalance.enable` is true.
+    """Start the scheduler of preferred elections if `auto.leader.rebalance.enable` is true.
 
     If the setting is false, do nothing. Raises IllegalStateException if the scheduler runs already.
 

@@ -121,9 +121,9 @@ def trigger_pending_reassignments(ctx: ControllerContext) -> Handler:
 
 
 def resume_reassignments(ctx: ControllerContext) -> Handler:
-    """Read and start the requested reassignments, after the failover started the state machines.
+    """At a failover, start the reassignments in `/admin/reassign_partitions`.
 
-    Raises KeyError for an unknown partition.
+    The state machines have started before. Raises KeyError for an unknown partition.
 
     Source: KafkaController.initializeAndMaybeTriggerPartitionReassignment (0.8.0).
     """
