@@ -353,8 +353,9 @@ class World:
         """Perform transactions as a client that is no broker; return the id of the last journal record.
 
         An `act` record with `action`, such as ["delete", "/t"], is the cause of the `write` records. Raises UserError if the
-        first transaction fails; an error of a later transaction is only written to the journal.
+        first transaction fails.
         """
+        # An error of a later transaction is only written to the journal.
         written = self.tool.write(transactions)
         if written[0].error:
             raise UserError(f"ZooKeeper refuses the write to {transactions[0][0].path}: {written[0].error}.")

@@ -78,8 +78,8 @@ def _response_without_write(
 ) -> LeaderAndIsr | str | None:
     """Return the response for a partition, before 3.3; None if its state znode must be written.
 
-    `value` is the requested leadership, `cached` the leadership in the context. The response is
-    `cached` if both have equal leaders, ISRs and leader epochs, otherwise an error.
+    `value` is the requested leadership, `cached` that in the context. The response is `cached` if
+    both have equal leaders, ISRs and leader epochs, otherwise an error.
 
     Source: KafkaController.processAlterIsr (2.8).
     """
@@ -96,8 +96,8 @@ def _response_without_write_since_3_3(
 ) -> LeaderAndIsr | str | None:
     """Return the response for a partition, since 3.3; None if its state znode must be written.
 
-    `value` is the requested leadership, `cached` the leadership in the context. The response is
-    `cached` if `value` changes nothing, otherwise an error, such as INELIGIBLE_REPLICA.
+    `value` is the requested leadership, `cached` that in the context. The response is `cached` if
+    `value` changes nothing, otherwise an error, such as INELIGIBLE_REPLICA.
 
     Source: KafkaController.tryProcessAlterPartition (3.9).
     """

@@ -173,8 +173,8 @@ class Driver:
     def advance(self, name: str) -> None:
         """Perform the round trip, such as a read of ZooKeeper, for which the handler of the thread `name` waits.
 
-        Then run the handler to its next round trip. If the present effect needs a further round trip (before 1.1 for its next
-        path, or after a connection loss), the handler stays suspended.
+        Then run the handler to its next effect with a round trip, unless the present effect needs a further round trip: before
+        1.1 for its next path, or after a connection loss.
         """
         thread = self.threads[name]
         assert thread.handler is not None and thread.waits_for is not None

@@ -33,8 +33,7 @@ ROUND_TRIPS = (*get_args(fx.RoundTripEffect), fx.YieldLock, fx.Sleep)
 class RoundTrip:
     """The round trips of one effect for which a handler is suspended, and their results so far.
 
-    Since 1.1 one round trip performs the whole effect. Before 1.1 each part of the effect (a path, a transaction or a
-    transition) has a round trip of its own.
+    Since 1.1 an effect has one round trip; before 1.1 each of its paths, transactions or transitions has a round trip.
     """
 
     __slots__ = ("answered", "effect", "partial_results", "parts")
