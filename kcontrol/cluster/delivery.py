@@ -135,7 +135,7 @@ def fetches(world: World) -> Iterator[tuple[int, TopicPartition]]:
     """
     for n, p in sorted(world.processes.items()):
         broker = p.driver.broker
-        ignores_epoch = not broker.rules.fetch_names_epoch
+        ignores_epoch = not broker.rules.fenced_fetches
         for tp, held in p.driver.under_replicated.items() if not p.frozen else ():
             # In 0.8.0 a leader also adds brokers that are not among the partition's replicas (KAFKA-1097).
             unassigned = (
