@@ -2,8 +2,8 @@
 
 The cleaner reads the dirty part of a log, the closed segments that it has not cleaned before, and
 notes the last offset of each key. It then writes all closed segments again: it leaves out a record
-if a later one has its key, a record without a key, and a tombstone that is old enough. The records
-that stay keep their offsets. The active segment is never cleaned.
+if a later record has its key, a record without a key, and a tombstone that is old enough. The
+records that stay keep their offsets. The active segment is never cleaned.
 
 A log is cleaned if more than half of its closed bytes are dirty. How old a tombstone must be:
 

@@ -66,8 +66,8 @@ def create_broker_znode(
 ) -> Handler:
     """Create `/brokers/ids/<id>` with `endpoint` and the time `timestamp_ms`.
 
-    Since 2.2 store its czxid as broker epoch. A znode that the ZooKeeper session `session` (0:
-    unknown) owns already is kept. Raises WriteFailed after any other error of the write.
+    An existing znode of the ZooKeeper session `session` (0: unknown) is kept. Since 2.2 store the
+    znode's czxid as broker epoch. Raises WriteFailed if the write fails for another reason.
     """
     path = broker_path(broker_id)
     data = encode_broker(endpoint, timestamp_ms, rules.broker_znode)

@@ -30,8 +30,8 @@ PRODUCER_IDS_PER_BLOCK = 1_000
 def startup(ctx: BrokerContext, event: BrokerStartup) -> Handler:
     """Create root znodes and cluster id, register the broker, and queue the event Startup.
 
-    At Startup the broker competes for `/controller`. Before 1.1 the registration is the last step,
-    so this can happen before the registration.
+    At Startup the broker competes for `/controller`. Before 1.1 the registration is the last step:
+    the broker can compete before it is registered.
     """
     for path in ctx.rules.root_paths:
         create = make_sure_path_exists if ctx.rules.pipelined else make_sure_path_exists_after_read

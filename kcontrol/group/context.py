@@ -108,8 +108,8 @@ class GroupContext(Context):
     # Groups that left the cache while the record of a static member's new id was being written to
     # the log; a key is a group's `unloaded_name`, such as "my-group 0".
     unloaded: Mapping[str, Group] = field(default_factory=dict)
-    # The functions with which a user of the lab replaces functions of Kafka, by name or by
-    # transition.
+    # The functions of a user of the lab that replace functions of Kafka; a key is the name of a
+    # function, or a transition.
     changes: Changes = NO_CHANGES
     # Whether the driver writes the steps of delayed operations to the journal.
     logs_operations: bool = False

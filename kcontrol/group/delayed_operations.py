@@ -49,10 +49,10 @@ OPERATIONS: dict[type, tuple[str, str, str]] = {
 def steps(
     ctx: GroupContext | None, effect: SetTimer | CancelTimer, timer: Any
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (kind, fields) of the journal records about the delayed operation behind a timer.
+    """Yield the kind and the fields of each journal record about a timer's delayed operation.
 
-    `effect` sets or cancels the timer; `timer` is the earlier timer of this name, or None. Without
-    a group coordinator (`ctx` None) or without `ctx.logs_operations` yield nothing.
+    `effect` sets or cancels the timer; `timer` is the timer of this name before the effect, or
+    None. Without a group coordinator (`ctx` None) or without `ctx.logs_operations` yield nothing.
 
     Source: tryCompleteElseWatch, checkAndComplete (0.9, 2.8).
     """

@@ -249,7 +249,7 @@ class Appended(TimedEvent):
     incarnation: int = field(default=0, kw_only=True)
     # The error of the append, "NONE" after a success.
     error: str = field(default="NONE", kw_only=True)
-    # The offset of the batch.
+    # The log offset of the batch's first record.
     base_offset: int = field(default=-1, kw_only=True)
 
 
@@ -379,9 +379,9 @@ class LeaveResult(NamedTuple):
 
 
 class ErrorsResult(NamedTuple):
-    """The response to commits and deletions: an error of the request, and an error of each part.
+    """The response to a commit or a deletion: the request's error, and `errors` by partition.
 
-    The parts are partitions, or groups in the response to DeleteGroups.
+    In the response to DeleteGroups, `errors` maps group ids to errors.
     """
 
     errors: dict[TopicPartition, str] | dict[str, str]

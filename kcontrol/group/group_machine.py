@@ -103,8 +103,8 @@ def _next_generation(group: Group, protocol: str | None) -> Group:
 def subscribed_topics(group: Group) -> frozenset[str] | None:
     """Return the topics to which the group's members subscribe, None if the topics are unknown.
 
-    Topics are unknown if the protocol type is not "consumer", without a chosen protocol, or after
-    an unreadable subscription.
+    Topics are unknown if the protocol type is not "consumer", if the members have no chosen
+    protocol yet, or if a subscription cannot be read.
 
     Source: computeSubscribedTopics of GroupMetadata.scala (2.8).
     """

@@ -53,8 +53,9 @@ class GroupRules:
 
     static_rejoin: Literal["unknown", "current", "stored"] = since(
         ("0.9.0", "unknown"), ("2.3.0", "current"), ("2.6.0", "stored"),
-        doc="How a static member gets a new id: there are none, in the current generation, "
-            "or after the group is stored (KIP-345).")
+        doc="When a static member that joins again gets a new id: never, as there are no static "
+            "members (\"unknown\"), at once (\"current\"), or when the group is in the log "
+            "(\"stored\") (KIP-345).")
     answers_removed_member: bool = since(("0.9.0", False), ("2.1.0", True),
         doc="Whether a removed member gets a response to its parked JoinGroup.")
     responses_name_protocol: bool = since(("0.9.0", False), ("2.5.0", True),
@@ -67,9 +68,8 @@ class GroupRules:
     # ------------------------------------------------------------ errors and sessions
 
     loading_first: bool = since(("0.9.0", False), ("2.0.0", True),
-        doc="Whether a request checks whether the group is being loaded before it checks the "
-            "coordinator, "
-            "and SyncGroup checks it at all (KAFKA-6446).")
+        doc="Whether the check for a group that is being loaded comes before the check for the "
+            "coordinator, and SyncGroup has the first check at all (KAFKA-6446).")
     error_generation: Literal[0, -1] = since(("0.9.0", 0), ("2.2.0", -1),
         doc="Which generation the response to a refused JoinGroup contains.")
 
@@ -77,9 +77,8 @@ class GroupRules:
 
     fetch_error: Literal["each partition", "top level"] = since(
         ("0.9.0", "each partition"), ("0.10.2", "top level"),
-        doc="Where the response to OffsetFetch has its error; since \"top level\", null instead "
-            "of no partitions "
-            "means all of them (KIP-88).")
+        doc="Where the response to OffsetFetch has its error. With \"top level\", a request for "
+            "all partitions has null, before that an empty list (KIP-88).")
     offsets_need_group: bool = since(("0.9.0", False), ("0.10.1", True),
         doc="Whether offsets belong to a group in the cache, instead of a cache beside the groups.")
     expiry: Literal["commit", "empty", "unsubscribed"] = since(

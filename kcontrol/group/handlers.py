@@ -55,7 +55,7 @@ THREADS = {event: thread for event, thread, _ in ROWS}
 
 
 def handle(ctx: GroupContext, event: Event) -> Handler:
-    """Return the generator that handles an event, made by the function of its type in HANDLERS.
+    """Return the generator that handles `event`: HANDLERS has the function for each type of event.
 
     Raises KeyError for an event whose type HANDLERS does not have.
     """

@@ -251,8 +251,8 @@ def _after_id_stored(
 ) -> Handler:
     """Answer the parked JoinGroup of `member`, whose new id is in the log; return the new group.
 
-    `group` is None if the group has left the cache, `member` if the member has left the group; then
-    answer nothing, and return None.
+    `group` is None if the group has left the cache, `member` is None if the member has left the
+    group: then answer nothing, and return None.
     """
     yield from ()
     if group is None or member is None:

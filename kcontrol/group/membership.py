@@ -62,7 +62,7 @@ WHILE_LOADING = {e.SyncGroup: "REBALANCE_IN_PROGRESS", e.Heartbeat: "NONE"}
 
 
 def refused_here(ctx: GroupContext, event: e.SyncGroup | e.Heartbeat) -> str | None:
-    """Return an error that needs no look at the group, such as NOT_COORDINATOR, else None.
+    """Return an error that does not depend on the group, such as NOT_COORDINATOR, else None.
 
     While the group is being loaded, return "NONE" for a Heartbeat and, since 2.0,
     REBALANCE_IN_PROGRESS for a SyncGroup.

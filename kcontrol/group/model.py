@@ -71,8 +71,9 @@ class Member:
     is_new: bool = False
     # The new ids of a static member that are not in the log yet.
     unwritten: tuple[str, ...] = ()
-    # The correlation id of a JoinGroup that was parked when the write of an earlier new id of the
-    # member failed. This JoinGroup gets a response only if the write of its own new id fails too.
+    # The correlation id of a JoinGroup that is no longer parked and has no response, else None: the
+    # write of an earlier new id failed. It gets a response only if the write of its own new id
+    # fails too.
     dropped: str | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -248,7 +249,7 @@ class Group:
         return votes
 
     def select_protocol(self) -> str:
-        """Return the protocol with most votes; in a tie the one whose first vote came earliest.
+        """Return the protocol with most votes; in a tie the protocol whose first vote is earlier.
 
         Raises ValueError if no protocol is offered by all members. Source: selectProtocol (0.9,
         2.8).
@@ -318,8 +319,8 @@ class Offsets:
     def committing(self, new: Entries) -> Offsets:
         """Return these offsets with the offsets in `new` as committed offsets; `pending` stays.
 
-        A new offset is left out if the log has the batch of the partition's committed offset after
-        the batch of the new offset.
+        A new offset is left out if its batch is earlier in the log than the batch of the
+        partition's committed offset.
 
         Source: onOffsetCommitAppend, completePendingTxnOffsetCommit of GroupMetadata.scala (2.8).
         """

@@ -149,10 +149,10 @@ def _placed(event: e.OffsetsStored) -> dict[TopicPartition, CommitRecordMetadata
 
 
 def _after_append(offsets: Offsets, event: e.OffsetsStored) -> Offsets:
-    """Return a group's new offsets after the log write of a commit; `offsets` are the present ones.
+    """Return a group's offsets after the log write of a commit; `offsets` are its offsets before.
 
-    The commit's offsets are no longer pending; if the write succeeded, those that were still
-    pending become committed offsets.
+    The commit's offsets are no longer pending; if the write succeeded, each that was still pending
+    becomes the committed offset.
 
     Source: onOffsetCommitAppend, failPendingOffsetWrite of GroupMetadata.scala (2.8).
     """

@@ -132,7 +132,7 @@ def _number(form: str, data: bytes, start: int) -> tuple[int, int]:
 
 
 def encode(record: str, version: int, fields: Mapping[str, Any]) -> bytes:
-    """Return the version and the fields as bytes; `record` is a kind such as "offset_key".
+    """Return the version and the fields as bytes; `record` is their kind, such as "offset_key".
 
     The layouts by kind and version are in LAYOUTS. Raises ValueError for an unknown version.
     """
@@ -153,7 +153,7 @@ def sorted_subscription(version: int, fields: Mapping[str, Any]) -> Mapping[str,
 
 
 def decode(record: str, data: bytes) -> tuple[int, dict[str, Any]]:
-    """Return (version, fields by name), read from `data`, which are bytes of the kind `record`.
+    """Return (version, fields by name), read from the bytes `data`; `record` is their kind.
 
     A kind is, for example, "offset_key". Raises ValueError for an unknown version, and if the data
     end too early.

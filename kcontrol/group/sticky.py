@@ -285,10 +285,10 @@ class GeneralAssignment:
         return has_moved
 
     def move(self, tp: TopicPartition, source: str, target: str) -> None:
-        """Move `tp` from `source` to `target`, or move another partition back to `target` instead.
+        """Move `tp` from `source` to `target`; or, instead of `tp`, move another partition back.
 
-        The other partition belongs to the same topic; an earlier move took it from `target` to the
-        member that owned `tp` before all moves.
+        The other partition has the topic of `tp`. It moves back to `target` if an earlier move took
+        it from `target` to the member that owned `tp` before all moves.
 
         Source: reassignPartition, getTheActualPartitionToBeMoved of AbstractStickyAssignor.java
         (2.8).
