@@ -26,7 +26,7 @@ HANDLED = {"at": journal_tables.TIME, "kind": "string", "what": "string"}
 
 
 def handled(records: Sequence[Record], event: str, broker: int | None, *, memory: bool) -> pd.DataFrame:
-    """Return the journal records of the last handler of `event` that did more than read, as a table.
+    """Return a table of the journal records of one handler of `event`: the last handler that did more than read.
 
     `broker` None means any; `memory` adds changes of the controller's memory. Raises UserError if no broker handled `event`.
     """

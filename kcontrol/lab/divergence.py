@@ -216,7 +216,7 @@ def labels(names: tuple[str, str], runs: tuple[Run, Run]) -> tuple[str, str]:
 
 
 def _is_unnamed(name: str, run: Run) -> bool:
-    """Return whether the run has no name of its own, so that `name` is the kind of its cluster, such as "simulated"."""
+    """Return whether `name` is only the kind of the run's cluster, such as "simulated": the run has no name of its own."""
     return bool(run.records) and name == run.records[0].fields.get("world")
 
 

@@ -352,7 +352,7 @@ class Lab(Operations, opened_as="Lab"):
     def without(self, record: object) -> divergence.Divergence:
         """Play the run again on a branch, without the outside action that caused this record; return the comparison of both.
 
-        `record` is such as "2.1.58" or "leader of t-0". Raises UserError without such an action.
+        `record` is, for example, "2.1.58" or "leader of t-0". Raises UserError if no such action caused it.
         """
         found = record_lookup.record(self.records, record)
         root = journal.why(self.records, found.id)[-1]

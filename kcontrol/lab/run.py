@@ -135,7 +135,7 @@ class Run(Commands, owner="run", metaclass=Named):
         return Run(self.records[: at + 1], f"{self.name} at {self.records[at].id}", self._past.at(at))
 
     def compare(self, one: Run | str, other: Run | str | None = None) -> divergence.Divergence | recording_diff.RecordingDiff:
-        """Compare two runs: return the first leader or ISR of a partition and the first record that differ, and both last states.
+        """Compare two runs: the first decision on a leader or ISR that differs, the first record that differs, the last states.
 
         compare(other)       this run and another run
         compare(one, other)  any two runs; a branch may be given by its name
@@ -285,7 +285,7 @@ class Run(Commands, owner="run", metaclass=Named):
     def offsets_topic(self, partition: str | None = None) -> OffsetsTopicPicture:
         """Return a picture of an offsets-topic partition: its log, its coordinator's cache, and the cache that a load would give.
 
-        `partition`, as "__consumer_offsets-3", is by default the first with a record. Raises UserError if unknown.
+        `partition`, such as "__consumer_offsets-3", is by default the first with a record. Raises UserError if unknown.
         """
         return offsets_topic.picture(self.state, self._played, partition, self.records[-1].at_ms)
 

@@ -99,7 +99,7 @@ def altered_settings(state: folded_state.State, release: str, topic: str, config
 def refusals(what: str) -> Iterator[None]:
     """Raise UserError in place of a TopicRefused error in the `with` block; its text is `what` and the reason.
 
-    `what` is such as "The topic cannot be created".
+    An example of `what` is "The topic cannot be created".
     """
     try:
         yield

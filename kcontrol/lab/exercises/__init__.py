@@ -1,1 +1,1 @@
-"""Lists the exercises and the questions for learners, and checks answers to them in a process of their own."""
+"""Lists the exercises and the questions for learners, and checks an answer to an exercise in a separate process."""

@@ -113,11 +113,12 @@ def _decision(value: Any) -> Any:
 def _compare_in_machine(
     entry: Entry, compared: Callable[..., tuple[Case, Any]], argument: Literal["rows", "strategies"]
 ) -> CheckedAnswer:
-    """Play the scenarios of the exercise `entry` with `compared` in place of Kafka's function; return the Case of each call.
+    """Play the scenarios of `entry` with `compared` in place of Kafka's function; return the Case of each call.
 
-    `compared` returns (Case, Kafka's result), and the lab goes on with Kafka's result. `argument` of Lab takes `compared`.
+    `compared` calls the learner's function and Kafka's, and returns (Case, Kafka's result); the lab uses Kafka's result.
+    `argument` is the argument of Lab that takes `compared`.
     """
-    # `compared` calls the learner's function and Kafka's.
+    # `entry` is the exercise's table in exercises.toml.
     cases: list[Case] = []
     problems: list[UnusableAnswer] = []
     for scenario in entry["scenario"]:
@@ -144,9 +145,9 @@ def _compare_in_machine(
 
 
 def _of_one_input(function: Callable[..., Any]) -> Callable[[Any], Any]:
-    """Return a function with one parameter that calls `function`, so that a lab calls it with an ElectionInput.
+    """Return a function with one parameter that calls `function`: a lab calls such an election rule with an ElectionInput.
 
-    A lab calls any other function with three arguments: assignment, ISR and live replicas.
+    A rule with another number of parameters gets three arguments: assignment, ISR and live replicas.
     """
 
     def strategy(c: Any) -> Any:
@@ -222,7 +223,7 @@ def _run_of(lab: Lab) -> Run:
 
 
 def _drawn(run: Run | Lab, title: str) -> dict[str, Any]:
-    """Return the arguments of `verdicts.Cluster`, a picture of the cluster at the end of the run, as a dict by name.
+    """Return, by name, the arguments of `verdicts.Cluster` for a picture of the cluster at the end of `run`.
 
     `title` is the title of the picture.
     """
@@ -296,7 +297,7 @@ def value(entry: Entry) -> Checker:
 def _difference(yours: Any, right: Any, like: Any) -> str:
     """Return a sentence on what is wrong with the learner's value `yours`, such as its type; it does not show the right value.
 
-    `like` is `right` or, if each element of `right` is a right answer, an element of `right`.
+    `like` is a value of the right type: `right` or, if each element of `right` is a right answer, an element of `right`.
     """
     if other := another_type(yours, like):
         return f"Your answer is {short(yours)}.{other}"

@@ -166,9 +166,9 @@ def check_file(folder: Path, id: str) -> Verdict:
 
 
 def reset(folder: Path, id: str) -> tuple[Path, Path | None]:
-    """Replace the file for an exercise in the learner's `folder` by the stub; return (path, new path of a changed old version).
+    """Copy the stub of an exercise into the learner's `folder` again; a changed file is kept under another name.
 
-    The second path is None for an unchanged file. Raises UserError for an unknown id.
+    Return (path of the stub's copy, path of the kept file or None). Raises UserError for an unknown id.
     """
     return workspace.restore(folder, file_of(folder, id).relative_to(folder).as_posix())
 

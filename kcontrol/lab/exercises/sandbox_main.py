@@ -54,7 +54,7 @@ def limit(seconds: int) -> int:
 
 
 def _times(slowness: float) -> float:
-    """Return `slowness`, but at least 1 and at most 10 (SLOWEST)."""
+    """Return a factor for time limits: `slowness` (2 on a machine at half speed), at least 1 and at most 10 (SLOWEST)."""
     return min(max(1, slowness), SLOWEST)
 
 
@@ -105,7 +105,7 @@ def known(entry: Entry, answer: object, found: dict[str, Any], mark: Checker) ->
 
 
 def reports(entry: Entry, text: Sequence[str] | None, packed: bytes, slowness: float) -> Iterator[dict[str, Any]]:
-    """Yield the limits of a check, which grow with `slowness`, then the report on the answer.
+    """Yield the time limits of a check, multiplied by `slowness` (2 on a machine at half speed), then the report on the answer.
 
     The answer is `text` (content, path), or the pickled `packed` if `text` is None. A second report on a wrong answer names an
     equal known wrong answer.

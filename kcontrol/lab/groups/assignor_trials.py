@@ -48,9 +48,9 @@ class Series(NamedTuple):
 
 
 def trials(assignors: Mapping[str, Assignor | None], runs: int, seed: int) -> pd.DataFrame:
-    """Return one row per assignor with its results in `runs` random trials: sums, such as `moved`, and the mean `greatest_lag`.
+    """Return one row per assignor: sums over `runs` random trials, such as moved partitions, and the mean of the greatest lags.
 
-    None in `assignors` stands for Kafka's assignor of that name. Raises UserError if an assignor fails.
+    `assignors` maps names to functions; None stands for Kafka's assignor of that name. Raises UserError if an assignor fails.
     """
     # All assignors play equal series.
     series = [random_series(random.Random(f"{seed} {number}")) for number in range(arguments.whole(runs, "The number of runs"))]

@@ -129,7 +129,7 @@ class _Run:
 def loads(records: Sequence[Record]) -> pd.DataFrame:
     """Return one row per load and unload of a partition of `__consumer_offsets`, in the order in which they began.
 
-    `outcome` is such as "owned" or "ignored: the coordinator epoch is older".
+    `outcome` is, for example, "owned" or "ignored: the coordinator epoch is older".
     """
     rows = [
         {

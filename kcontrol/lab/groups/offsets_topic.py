@@ -250,7 +250,7 @@ def picture(state: State, release: str, partition: str | None, now_ms: int) -> O
 
 
 def _compressed(batch: Mapping[str, Any]) -> str:
-    """Return the codec and the size of a compressed batch, as ", in a gzip batch of 130 bytes"; "" for any other batch."""
+    """Return words for a compressed batch, such as ", in a gzip batch of 130 bytes"; "" for any other batch."""
     return "" if batch["codec"] == CODECS[0] else f", in a {batch['codec']} batch of {batch['batch_bytes']} bytes"
 
 
@@ -267,7 +267,7 @@ def _name(record: StoredRecord) -> str:
 def _cached(state: State) -> dict[str, str]:
     """Return the groups and committed offsets in the memory of coordinators, in words.
 
-    The result is such as `{"billing": "generation 2, 1 member", "billing t-0": "offset 5"}`.
+    An example is `{"billing": "generation 2, 1 member", "billing t-0": "offset 5"}`.
     """
     groups = {group: _group(held["generation"], len(held["members"])) for _, group, held in group_state.cached(state, "groups")}
     offsets = {
@@ -281,7 +281,7 @@ def _cached(state: State) -> dict[str, str]:
 def _load(found: PartitionLog, release: str) -> dict[str, str]:
     """Return the groups and offsets that a load of the log `found` would put into a coordinator's cache, in words.
 
-    The result is such as `{"billing": "generation 2, 1 member", "billing t-0": "offset 5"}`.
+    An example is `{"billing": "generation 2, 1 member", "billing t-0": "offset 5"}`.
     """
     loaded, rules = Loaded(), group_rules(release)
     # The release decides whether a load reads the log to its end or to the high watermark.

@@ -144,7 +144,7 @@ def _settle(lab: Lab, *names: str) -> None:
 
 
 def _member_id(lab: Lab, name: str) -> None:
-    """Let a consumer send a first JoinGroup, whose response has its member id.
+    """Let a consumer send its first JoinGroup, and receive a member id in the response MEMBER_ID_REQUIRED.
 
     Do nothing in a release without MEMBER_ID_REQUIRED.
     """

@@ -52,8 +52,8 @@ def grid(records: Sequence[Record], release: str) -> Grid:
 
 
 def _usual(rows: Sequence[Reaction]) -> str:
-    """Return the coordinator's usual response to one request in one group state, as text: the response without a condition."""
-    # If each response has a condition, it is the response to an unknown member id.
+    """Return the reaction of the row without a condition; `rows` are those of one request in one group state."""
+    # If each row has a condition, it is the reaction to an unknown member id.
     return next(row.reaction for condition in (always, is_unknown) for row in rows if row.condition is condition)
 
 

@@ -49,7 +49,7 @@ def _rows(record: Record) -> Iterator[dict[str, Any]]:
 def _answers(request: str, group: str, body: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     """Yield (group or partition, error, other values in words) for each group or partition of the response `body`.
 
-    `request` is such as "DeleteGroups"; the error is "NONE" if there is none.
+    `request` is an API, such as "DeleteGroups"; the error is "NONE" if there is none.
     """
     # A response to ListGroups gives one tuple for all groups, with an empty group.
     if request == "ListGroups":

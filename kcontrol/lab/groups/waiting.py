@@ -32,7 +32,7 @@ REQUESTS = {"join": "JoinGroup", "sync": "SyncGroup", "append": "OffsetCommit"}
 def timers(records: Sequence[Record], state: State) -> pd.DataFrame:
     """Return one row per timer that a broker has set and that has not fired, in the order of firing.
 
-    The timer of the preferred-leader check is last, with `in_ms` <NA>: only `lab.timers.fire` fires it.
+    `in_ms` is the time until the timer fires. The preferred-leader check is last, with <NA>: only `lab.timers.fire` fires it.
     """
     now_ms, armed = records[-1].at_ms, []
     for broker, node in state["nodes"].items():
@@ -118,8 +118,8 @@ def _for_sync(held: Mapping[str, Any]) -> str:
 def operations(records: Sequence[Record]) -> pd.DataFrame:
     """Return one row per delayed operation in the purgatories, with the cause of the operation's completion.
 
-    `steps` is such as "try, watch, try again, timer"; a try is an attempt to complete the operation. Raises UserError for a
-    run without `purgatory=True`.
+    `steps` is, for example, "try, watch, try again, timer"; a try is an attempt to complete the operation. Raises UserError for
+    a run without `purgatory=True`.
     """
     # The index is the id of the journal record of the first try. `rings` is the tick of each timing wheel in which the
     # operation's timer was, such as "20 ms > 1 ms".

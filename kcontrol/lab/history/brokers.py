@@ -72,7 +72,8 @@ def _life(life: Row, end: Entry | None) -> Row:
 def requests(run: Entries) -> Iterator[Row]:
     """Yield one row per request of a controller to a broker, with the id of its response's journal record.
 
-    `state` is "answered", "refused", "dropped" or "waiting", None if broker logs do not show responses.
+    `state` is "answered", "refused" (the response has an error), "dropped" (lost) or "waiting"; None if broker logs do not show
+    responses.
     """
     answers = _answers(run)
     # Lines about responses of a broker to a controller are in the logs of this run.

@@ -56,9 +56,10 @@ def rebalances(run: Entries) -> Iterator[Row]:
 
 
 def _with_disturbances(rows: list[Row]) -> Iterator[Row]:
-    """Yield the rebalances of one group with `disturbance_begin_ms`, None in a run without a clock.
+    """Yield the rebalances of one group with `disturbance_begin_ms`, the begin of a series of rebalances in quick succession.
 
-    A rebalance belongs to the disturbance of the rebalance before it if their begins are at most 5 s apart.
+    A rebalance that begins at most 5 s after the begin of the rebalance before it belongs to that rebalance's series. In a run
+    without a clock the value is None.
     """
     begin_ms = before_ms = None
     for row in sorted(rows, key=lambda row: row["begin_ms"] or 0):

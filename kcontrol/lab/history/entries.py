@@ -1,4 +1,4 @@
-"""Numbers the journal records of a run, and makes what several tables show: intervals, znode writes, values of state znodes."""
+"""Numbers the journal records of a run, and finds the intervals, znode writes and state znodes that several tables show."""
 
 from __future__ import annotations
 

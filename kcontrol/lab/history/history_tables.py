@@ -1,4 +1,4 @@
-"""The tables of a run's history by name: `TABLES` has for each the function that yields its rows, and its columns.
+"""The tables of a run's history: `TABLES` maps a table's name to the function that yields its rows, and to its columns.
 
 Each row names its evidence: the position `n` and the id `record` of a journal record. Read next: `entries.py`, `partitions.py`.
 """

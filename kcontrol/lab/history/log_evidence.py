@@ -1,4 +1,4 @@
-"""Adds columns to a table of a run made from broker logs: which values no log line has, and each row's line.
+"""Adds columns to a table of a run from broker logs: `inferred`, the values that no log line has; `line`, the row's log line.
 
 SQL makes equal columns for Spark (`kcontrol/spark/log_journal/evidence.py`).
 """

@@ -208,7 +208,7 @@ class _OfflineWindows:
         return self._process.get(broker, ("", None))[0] in ("start", "thaw")
 
     def _taken_over(self, entry: Entry) -> Iterator[str]:
-        """Yield each partition for which the LeaderAndIsr request that a broker has applied names this broker as leader.
+        """Yield each partition that a broker leads according to the LeaderAndIsr request that it has applied.
 
         `entry` is the `apply_request` record of this broker in the journal.
         """

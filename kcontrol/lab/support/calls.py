@@ -1,4 +1,4 @@
-"""Calls with missing, unknown or too many arguments: the error is one sentence with the call as it can be written.
+"""Gives a call with missing, unknown or too many arguments an error of one sentence, which shows the right call.
 
 Python checks the arguments before the first line of a function, so such a call changes nothing. It raises TypeError, whose text
 has the name of a class and no remedy. Each command of a lab, of its namespaces and of the modules `exercises` and `rules` raises
@@ -29,9 +29,10 @@ CHOICES: Mapping[str, Callable[[Mapping[str, Any]], Iterable[object]]] = {
 
 
 class Commands:
-    """The base class of the objects whose public methods are commands; `owner` is the name by which a reader calls the object.
+    """The base class of objects whose public methods are commands: a call with wrong arguments raises UserError.
 
-    `opened_as` is the name of a class whose objects a reader makes.
+    `owner` is the name of such an object in the text of the error, such as "lab.zk". With `opened_as`, such as "Lab", a wrong
+    call of the class raises UserError too.
     """
 
     _owner = ""
@@ -49,16 +50,16 @@ class Commands:
 
 
 def check_all(module: MutableMapping[str, Any], names: Iterable[str]) -> None:
-    """Replace each function of a module that has one of these names by the function that raises UserError for a wrong call."""
+    """Wrap the functions `names` of a module, so that a call with wrong arguments raises UserError."""
     for name in names:
         if inspect.isfunction(module[name]):
             module[name] = checked(module[name], f"{module['__name__'].rpartition('.')[2]}.{name}")
 
 
 def checked(function: Function, called: str = "") -> Function:
-    """Return a function that raises UserError, with the arguments of `function`, where a call does not have these arguments.
+    """Return a function that calls `function`; for a call with wrong arguments it raises UserError, which shows the right call.
 
-    `called` is the name by which a reader calls the function; the name of a method begins with that of its object.
+    `called` is the name of `function` in this text; "" means the names of the object and of the method, such as "lab.kill".
     """
 
     @functools.wraps(function)
@@ -91,7 +92,10 @@ def _shown(parameter: inspect.Parameter) -> str:
 
 
 def _choices(owner: Any, name: str) -> str:
-    """Return "; the consumers are anna and bert" for an argument whose values the run has, and "" for any other argument."""
+    """Return the values that the argument `name` can have in the run of `owner`, such as "; the consumers are anna and bert".
+
+    Return "" for an argument that CHOICES does not have, and if the run has no such value.
+    """
     run = getattr(owner, "_lab", None) or getattr(owner, "_run", None) or owner
     if name not in CHOICES or not isinstance(state := getattr(run, "state", None), Mapping):
         return ""

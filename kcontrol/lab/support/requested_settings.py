@@ -160,7 +160,7 @@ def played(scenario: Mapping[str, Any], release: str | None, seed: int, changed:
 def changed(settings: Settings) -> dict[str, str]:
     """Return the settings, rules and functions of a run that differ from those of its release, by name, in words.
 
-    The words are such as "min.insync.replicas=2", "fenced_writes=false" or "own election offline".
+    Examples of the words are "min.insync.replicas=2", "fenced_writes=false" and "own election offline".
     """
     usual = BrokerConfig.of(settings.release)
     found = {

@@ -1,6 +1,6 @@
-"""Ends a run of consumers that live by themselves if a group does not come to rest, such as a group that cannot be stored.
+"""Ends a run in which consumers act by themselves if a group does not stop rebalancing.
 
-Each such group begins a rebalance again and again: its members join, and the write of the assignment fails.
+Such a group begins a rebalance again and again: for example, its members join, and each write of the assignment fails.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class UnrestWatch:
     def watch(self, step: Sequence[Record]) -> None:
         """Count the rebalances that begin in the journal records of a step.
 
-        Raises UserError for a group with more than 100 rebalances, plus 10 per consumer, and if the run lasts longer than three
+        Raises UserError if a group has more rebalances than 100 plus 10 per consumer, and if the run lasts longer than three
         times the longest timeout.
         """
         begun = [r.fields["group_id"] for r in step if r.kind == "group" and r.fields["to"] == "PreparingRebalance"]
@@ -62,7 +62,7 @@ def watch(world: World, *, has_end: bool) -> UnrestWatch | None:
 
 
 def _longest_ms(world: World) -> int:
-    """Return the longest timeout, in ms, after which a coordinator or consumer can change a group, as the session timeout."""
+    """Return the longest timeout in ms after which a coordinator or consumer can change a group, such as a session timeout."""
     settings = [consumer_config(world.settings, name) for name in world.consumers]
     coordinators = config(world.settings)
     of_consumers = [time for each in settings for time in (each.rebalance_timeout_ms, int(each[SESSION_MS]))]
