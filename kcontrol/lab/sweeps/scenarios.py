@@ -1,4 +1,4 @@
-"""SCENARIOS: what happens to the cluster of a sweep's run, by the name of the scenario.
+"""SCENARIOS: the scenarios of sweeps by name, each with the events of a run, such as kills of brokers.
 
 Each run has four brokers, the topic t with three partitions, a producer, and consumers in the group "billing". Equal seeds of
 the random generator give equal events.

@@ -53,14 +53,14 @@ Report = Callable[[int, int], None]
 class Sweep:
     """The outcome of a sweep, shown as a table with one row per cell; a cell is a combination of the sweep's settings.
 
-    cells   per cell: the number of runs, and five values with the ends of 95 % intervals
+    cells   per cell: the number of runs, and five estimates; <name>_low and <name>_high are the ends of the 95 % interval
             offline       the share of runs in which a partition was offline
-            offline_ms    the median of the longest offline windows of the runs
+            offline_ms    the median of the lengths of each run's longest offline window
             lost          the share of runs that lost an acknowledged record
-            rebalance_ms  the median of the longest rebalances of the runs
-            moved         the median of the moves of partitions between consumers
-    runs    one row per run, with its measures
-    failed  the runs without measures, with the reason; failures() has them as sentences
+            rebalance_ms  the median of the lengths of each run's longest rebalance
+            moved         the median of each run's number of moves of a partition to another consumer
+    runs    one row per successful run, with these five measures of the run
+    failed  the failed runs, each with the reason; failures() has them as sentences
     open(number, replication, unclean, session)  plays the run with this number in its cell again, and returns it
     """
 
@@ -73,13 +73,16 @@ class Sweep:
 
     @property
     def cells(self) -> pd.DataFrame:
-        """One row per cell: shares of runs with an offline partition (`offline`), with a lost record (`lost`).
+        """One row per cell (a combination of the sweep's settings), with five estimates from the runs of the cell.
 
-        `offline_ms`, `rebalance_ms`, `moved`: medians. `_low`, `_high`: ends of 95 % intervals.
+          offline, lost             shares of runs with an offline partition, and with a lost record
+          offline_ms, rebalance_ms  medians of the lengths of each run's longest offline window and longest rebalance
+          moved                     median of each run's number of moves of a partition to another consumer
+
+        The columns with `_low` and `_high` after such a name are the ends of its 95 % interval.
         """
-        # The medians are those of the longest offline window of a run, of its longest rebalance, and of the moves of partitions.
-        # A cell is a combination of the settings. `runs` counts all runs of the cell, `failed` the runs without measures; the
-        # shares and the medians are those of the other runs.
+        # `runs` counts all runs of the cell, `failed` the runs without measures; the shares and the medians are those of the
+        # other runs.
         by_cell: dict[Cell, list[Outcome]] = {}
         for outcome in self._outcomes:
             by_cell.setdefault(outcome.task.cell, []).append(outcome)
@@ -89,8 +92,8 @@ class Sweep:
     def runs(self) -> pd.DataFrame:
         """One row per successful run: its settings, its number with these settings, its measures.
 
-        `offline` counts offline windows, `lost` lost records, `moved` moves of partitions; `offline_ms` and `rebalance_ms` are
-        the longest ones.
+        `offline` counts offline windows, `lost` lost records, `moved` moves of a partition to another consumer; `offline_ms` is
+        the longest window, `rebalance_ms` the longest rebalance.
         """
         # The offline windows are the rows of the run's table `offline_windows`; `lost` counts acknowledged records.
         kept = (outcome for outcome in self._outcomes if outcome.failed is None)

@@ -33,7 +33,7 @@ SETTINGS: dict[str, Callable[[str], Any]] = {
 class Asked(NamedTuple):
     """The arguments of the command `kcontrol sweep`.
 
-    `replication`, `unclean` and `session` are comma-separated values, such as "1,2,3".
+    `replication`, `unclean` and `session` (timeouts in ms) are comma-separated values, such as "1,2,3".
     """
 
     scenario: str
@@ -101,7 +101,7 @@ def _progress(say: Say, begin_s: float) -> sweep.Report:
 
 
 def _claimed(out: Path) -> contextlib.AbstractContextManager[None]:
-    """Return a context manager whose `with` block writes a sweep's tables into the folder `out`, which is created if missing.
+    """Return a context manager that creates the folder `out` if missing; its `with` block writes a sweep's tables into `out`.
 
     Raises UserError if `out` has other files, or if pyarrow is not installed.
     """

@@ -206,7 +206,7 @@ class TimedRun:
                 yield record.fields["broker"]
 
     def _outside(self, action: Action) -> Action | None:
-        """Return the World's action for a scenario's event; None if it is impossible, as a dead broker's kill.
+        """Return the World's action for a scenario's event; None if it is impossible, such as the kill of a dead broker.
 
         The event ("send", partition, acks) becomes a `produce` at a broker that leads by its own memory.
         """
