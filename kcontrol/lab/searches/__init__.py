@@ -1,1 +1,1 @@
-"""Searches for a run that breaks a promise, searches for a run with a condition, and the museum of published bugs."""
+"""Searches, in this process or on Spark, for a run that breaks a promise; and the museum of published bugs."""

@@ -141,7 +141,7 @@ def search(
 ) -> Found | NotFound:
     """Search all orders of actions from the state of `lab` for a shortest run that breaks `promise`.
 
-    `bounds` are such as {"steps": 14}, `faults` kinds such as "kill". Raises UserError for an illegal value.
+    `bounds` is, for example, {"steps": 14}; `faults` has kinds of faults, such as "kill". Raises UserError for an illegal value.
     """
     lab._require_open()
     within, asked, begun = budget(bounds), promises.promise(promise), lab.branch()
@@ -151,7 +151,7 @@ def search(
 def searched(
     world: World, promise: Promise, budget: Budget, begin: Callable[[], Lab], spark: SparkSession | None = None
 ) -> Found | NotFound:
-    """Search the runs from `world` for a shortest one that breaks `promise`: return Found with it, else NotFound.
+    """Search the runs from `world` for a shortest run that breaks `promise`: return Found with this run, else NotFound.
 
     `budget` bounds the search. `begin` returns a new lab in the state of `world`, for `Found.open`. With `spark`, Spark's
     executors search.

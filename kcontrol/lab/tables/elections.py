@@ -98,9 +98,14 @@ def _topic_setting(state: folded_state.State, topic: str, default: bool) -> bool
 
 
 def elections() -> pd.DataFrame:
-    """Return one row per kind of election, such as "offline": its occasion, the elected replica, and the receivers of requests.
+    """Return one row per kind of election, such as "offline".
 
-    `order` says whether candidates have the order of the ISR or of the assignment.
+      held_when  the condition for the election, such as "its leader is not online"
+      leader     the rule that chooses the leader
+      order      the order of the candidates by release: that of the ISR, or that of the assigned replicas (AR)
+      sent_to    the brokers that receive LeaderAndIsr after the election
+
+    An empty `order` means that the order is equal in all releases.
     """
     return Wide(journal_tables.table((_row(name) for name in STRATEGIES), ELECTIONS, "election"))
 

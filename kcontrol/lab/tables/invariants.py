@@ -43,11 +43,11 @@ def invariants(release: str) -> pd.DataFrame:
 def check_invariants(world: World, play: Callable[[], Iterator[World]], own: tuple[Own, ...]) -> pd.DataFrame:
     """Return one row per invariant with its outcome, such as "broken", and the first step that broke it.
 
-    `play` replays the run of `world` and yields the cluster after each step; functions in `own` return True or None if
-    unbroken.
+    `play` replays the run of `world` and yields the cluster after each step. `own` has a learner's functions: each takes the
+    cluster, and returns True or None if its invariant holds.
     """
-    # A function in `own` gets the world; None or True means that its invariant holds, any other result that the invariant is
-    # broken. `_named` raises UserError for a function without a docstring, `_violations` for a function that raises.
+    # Any other result means that the invariant is broken. `_named` raises UserError for a function without a docstring,
+    # `_violations` for a function that raises.
     rows: list[Mapping[str, Any]] = [{"invariant": name, "sentence": said} for name, said in map(_named, own)]
     rows = [*({"invariant": r.name, "sentence": r.sentence} for r in INVARIANTS), *rows]
     broken: dict[str, tuple[int, str, str]] = {}

@@ -63,7 +63,7 @@ def rows(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
 
 
 def _taken_over(record: Record, sent: Mapping[tuple[int, ...], dict[str, Any]]) -> dict[str, int]:
-    """Return {partition: broker} for each partition whose leader is the broker, by the LeaderAndIsr that the broker has applied.
+    """Return {partition: broker} for each partition that a broker leads according to the LeaderAndIsr that it has applied.
 
     `record` is the broker's `apply_request` record; other records give {}. `sent` maps ids of `send` records to requests.
     """

@@ -122,7 +122,7 @@ class RecordingDiff:
         return f"The first difference is in {where}, in {d.kind}, {d.about}. {sides}."
 
     def _around(self, d: Difference) -> pd.DataFrame:
-        """Return the rows of `table` with the scenario step and the kind, such as "requests", of the difference `d`."""
+        """Return the rows of `table` whose scenario step and kind, such as "requests", are those of the difference `d`."""
         return self.table[(self.table["step"] == d.step) & (self.table["kind"] == d.kind)]
 
     def __repr__(self) -> str:
@@ -188,7 +188,7 @@ def _clean(about: str, rest: str) -> Line:
 
 
 def _aligned(theirs: list[Line], ours: list[Line]) -> Iterator[tuple[Line | None, Line | None]]:
-    """Yield each line of `theirs` with an equal line of `ours`, else with one of equal `about`, else with None.
+    """Yield each line of `theirs` with an equal line of `ours`, else with a line of `ours` about its subject, else with None.
 
     Then yield (None, line) for each line of `ours` that is in no pair.
     """

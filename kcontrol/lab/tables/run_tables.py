@@ -148,7 +148,8 @@ class Tables(Commands, owner="lab.tables"):
     def election_candidates(self, partition: str) -> elections.CandidateTable:
         """Return the replicas of a partition, each with a verdict on whether it may become leader.
 
-        A verdict is such as "dead", "next", or "next, unclean" outside the ISR. Raises UserError for an unknown partition.
+        Verdicts are "dead", "next" (the next leader), "next, unclean" (the next leader, outside the ISR) and others. Raises
+        UserError for an unknown partition.
         """
         return elections.candidates(self._run.state, partition, self._run._rules(), self._run._allows_unclean())
 
@@ -266,7 +267,7 @@ class Tables(Commands, owner="lab.tables"):
         return watch_handlers.handled_events(self._run.records, broker)
 
     def handler_steps(self, event: str, broker: int | None = None, *, memory: bool = False) -> pd.DataFrame:
-        """Return one row per step of the last handler of `event`, such as "BrokerChange", that did more than read.
+        """Return one row per step of one handler of `event`, such as "BrokerChange": the last handler that did more than read.
 
         `broker` limits the handlers to one broker; `memory` adds changes of the controller's memory. Raises UserError if
         `event` was not handled.

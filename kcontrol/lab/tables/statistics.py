@@ -74,11 +74,10 @@ def _without_a_live_leader(m: Memory) -> int:
 
 
 def _imbalanced(m: Memory) -> int:
-    """Count the partitions whose leader is not the first assigned replica, without topics in deletion.
+    """Count the partitions whose leader is not the first assigned replica; topics in deletion do not count.
 
-    If a reassignment is adding the first replica, count the partition if this replica is in the ISR, with any leader.
+    If a reassignment is adding the first replica, a partition counts if this replica is in the ISR, even if it leads.
     """
-    # Topics in deletion do not count.
     assignments, going = m.get("assignments", {}), _being_deleted(m)
     return sum(
         # If a reassignment is adding the first replica, the partition counts if this replica is in the ISR, with any leader.

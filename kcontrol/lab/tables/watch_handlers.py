@@ -95,7 +95,8 @@ def watched_events(rules: Rules) -> list[WatchedZNode]:
 def readable(pattern: str) -> str:
     """Return the regular expression `pattern` of a watched path as a readable path, such as `/brokers/ids/<broker>`.
 
-    A named group at the end becomes `<name>`; a pattern that begins with a group gives the path of state znodes.
+    The named group at the end of the expression becomes `<name>`. An expression that begins with a group gives the path of
+    state znodes.
     """
     head, group, rest = pattern.partition("(?P<")
     return (f"{head}<{rest.partition('>')[0].removesuffix('_id')}>" if head else STATE_ZNODE) if group else head
@@ -222,7 +223,7 @@ def _origin(record: Record, by_id: Mapping[RecordId, Record]) -> Record | None:
 
 
 def _mark_lost(record: Record, rows: Mapping[RecordId, dict[str, Any]]) -> None:
-    """Set `result` of the events that `record` ends: all unfinished events of a broker (kind "stop"), or one event ("preempt").
+    """Set `result` of each event that `record` ends: DIED for a broker's unfinished events ("stop"), PREEMPTED for one event.
 
     `rows` has rows of the table `handled_events` by the id of the event's `enqueue` record.
     """

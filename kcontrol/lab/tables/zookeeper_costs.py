@@ -122,7 +122,10 @@ def _opened(zookeeper: str | None, closing: ExitStack) -> ZooKeeper:
 
 
 def _one_znode(zookeeper: ZooKeeper, contenders: int) -> _Count:
-    """Return the costs of an election in which all contenders watch one ephemeral znode and try to create it."""
+    """Play an election in which all contenders watch one ephemeral znode and try to create it.
+
+    Return the number of watches and, after the leader's death, the numbers of notified clients and of new tries to lead.
+    """
     path, clients = "/leader", [zookeeper.connect() for _ in range(contenders)]
 
     def run(client: Client) -> int:
@@ -133,7 +136,10 @@ def _one_znode(zookeeper: ZooKeeper, contenders: int) -> _Count:
 
 
 def _queue(zookeeper: ZooKeeper, contenders: int) -> _Count:
-    """Return the costs of the recipe with one sequential znode per contender, in which the lowest number leads."""
+    """Play an election in which each contender creates a sequential znode, and the owner of the lowest number leads.
+
+    Return the number of watches and, after the leader's death, the numbers of notified clients and of new tries to lead.
+    """
     clients = [zookeeper.connect() for _ in range(contenders)]
     clients[0].write([(Op("create", "/queue"),)])
     mine = {c.session_id: c.write([(Op("create", "/queue/n-", ephemeral=True, sequential=True),)])[0].paths[0] for c in clients}
