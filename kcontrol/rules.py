@@ -50,9 +50,14 @@ def table(*names: str) -> pd.DataFrame:
 
 
 def elections() -> pd.DataFrame:
-    """Return one row per kind of election, such as "offline": its occasion (held_when), leader, and order of candidates.
+    """Return one row per kind of election, such as "offline".
 
-    The column sent_to has the brokers that receive LeaderAndIsr afterwards.
+      held_when  the condition for the election, such as "its leader is not online"
+      leader     the rule that chooses the leader
+      order      the order of the candidates by release: that of the ISR, or that of the assigned replicas (AR)
+      sent_to    the brokers that receive LeaderAndIsr after the election
+
+    An empty `order` means that the order is equal in all releases.
     """
     return election_tables.elections()
 
