@@ -83,10 +83,9 @@ class GroupRules:
         doc="Whether offsets belong to a group in the cache, instead of a cache beside the groups.")
     expiry: Literal["commit", "empty", "unsubscribed"] = since(
         ("0.9.0", "commit"), ("2.1.0", "empty"), ("2.4.0", "unsubscribed"),
-        doc="From when an offset's retention counts: its commit, the time at which the group "
-            "became Empty, "
-            "or the commit too where members no longer subscribe to the topic (KIP-211, "
-            "KAFKA-7437).")
+        doc="From when an offset's retention counts: from its commit; from the time at which the "
+            "group became Empty; or, in a group with members of which none subscribes to the "
+            "topic, from the commit too (KIP-211, KAFKA-7437).")
     append_errors: AppendErrors = since(("0.9.0", "few"), ("0.10.1", "all"),
         doc="Which errors of the log are translated for clients; \"few\" leaves out a lack of "
             "replicas (KAFKA-4086).")
