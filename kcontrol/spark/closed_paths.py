@@ -8,7 +8,10 @@ from kcontrol.core.errors import UserError
 
 
 def check_open(path: Path) -> None:
-    """Raise UserError, with the reason of the system, if the system does not say whether `path` exists."""
+    """Raise UserError, with the operating system's reason, if this user may not look at `path`.
+
+    A path that does not exist raises no error.
+    """
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):

@@ -1,6 +1,7 @@
 """Cancels Spark's jobs when a learner interrupts a cell of a notebook; without it the jobs go on, and the cell waits for them.
 
-PySpark has a handler of SIGINT, but ipykernel replaces it before each cell, and it asks Java on the connection that is waiting.
+PySpark's own handler of SIGINT does not help: ipykernel replaces this handler before each cell, and the handler would send its
+request to Java on the connection that already waits for a result.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class CancelJobs:
             self.former(number, frame)
 
     def _repeat(self) -> None:
-        """Send SIGINT to the main thread if its cell still runs."""
+        """Send SIGINT to the main thread again if its cell still runs: at the first SIGINT there was no job to cancel."""
         if signal.getsignal(signal.SIGINT) is self:
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 

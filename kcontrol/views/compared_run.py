@@ -15,12 +15,14 @@ ComparedRun = tuple[str, Iterable[Record], int]
 
 
 def traits(beside: ComparedRun | None) -> dict[str, Any]:
-    """Return the viewer's traits about a second run, `beside`: {"other_name": name, "other": rows, "parted": index, ...}.
+    """Return the viewer's traits (the values that the browser gets) about a second run, `beside`.
 
-    `parted` is the index of the first record that differs between the runs, -1 for none. "other_strips" has the pictures of
-    consumer groups.
+    The keys, and the values without a second run:
+        other_name: the run's name; "".
+        other: one dict per journal record, as `record_rows.py` makes it; [].
+        parted: the index of the first record that differs between the two runs, -1 if none differs; -1.
+        other_strips: the pictures of the run's consumer groups; [].
     """
-    # Without a second run the values are "", [], -1 and [].
     name, records, parted = beside or ("", (), -1)
     others = list(records)
     return {"other_name": name, "other": rows(others), "parted": parted, "other_strips": strips_of(others)}

@@ -1,8 +1,8 @@
 """Kafka's purgatories from the journal alone: delayed operations, watch lists, and the wheel of timers.
 
-The records `try_complete`, `watch_operation` and `check_and_complete` (`group/delayed_operations.py`) and the records of timers
-are played on Kafka's own data structures: the watch lists of DelayedOperationPurgatory, and the timing wheel of
-`group/timing_wheel.py`, whose clock is the time of the journal. A purgatory begins with the process of its broker.
+Two data structures of Kafka are updated by each record `try_complete`, `watch_operation` and `check_and_complete`
+(`group/delayed_operations.py`), and by each record of a timer: watch lists as in DelayedOperationPurgatory, and the timing wheel
+of `group/timing_wheel.py`, whose clock is the time of the journal. A purgatory begins with the process of its broker.
 
 Kafka's reaper advances the wheel whenever a bucket is due, with or without a request. So a task can move to a finer ring, or
 leave the wheel, at a time that no record has.

@@ -113,7 +113,7 @@ def machine(
         table: the transition table.
         current: the state that is highlighted.
         counts: numbers to show in the nodes, such as the partitions in each state.
-        names: a release's names of the states; states without a name are left out.
+        names: kcontrol's name of a state -> the name to show, such as the release's; states without a name are left out.
     """
     towards = "LR" if len(table.states) <= WIDEST else "TB"  # seven states side by side are wider than a page
     diagram = _diagram(
@@ -141,9 +141,10 @@ def _decider(row: Transition) -> str:
 
 
 def _through_its_partition(records: Sequence[Record], chain: list[Record]) -> list[Record]:
-    """Return `chain`, a journal record followed by its causes, with the right cause for a load or unload by a coordinator.
+    """Return `chain`, a journal record followed by its causes, unchanged, or corrected for a coordinator's load or unload.
 
-    The journal names the last transition as the cause of a request. The result names the transition of the loaded partition.
+    The journal has a batch of requests caused by the controller's last transition, which may be about another partition. The
+    corrected chain has the transition of the loaded partition in its place.
     """
     events = [record.to_json().fields["event"] for record in chain if record.kind == "enqueue"]
     numbers = [event["partition"] for event in events if event["event"] in OF_COORDINATOR]

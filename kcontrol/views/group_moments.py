@@ -61,7 +61,8 @@ class Moment(NamedTuple):
     coordinator: int | None
     # The group in this cache; None if `coordinator` is None.
     group: Mapping[str, Any] | None
-    # The timers of the group until the next moment: (index of a record that changes them, the timers after it by their times).
+    # The pending timers of the group from this moment until the next moment. One pair for this record, and one for each later
+    # record that only changes timers: (index of the record, the timers after it in the order in which they fire).
     pending: tuple[tuple[int, tuple[Deadline, ...]], ...]
     # The member id of each timer that fires at this record, None for a timer of the whole group.
     fired: tuple[str | None, ...]

@@ -1,11 +1,11 @@
 """The group strip: one consumer group of a journal as SVG and as text.
 
-Columns are the moments of `group_moments`, in the order of the journal; the times below say how far apart they are. Above are
-the group's states; a narrow state has its first letter. Each member id has a lane: a bar with the number of the generation,
-hatched while the coordinator has parked its JoinGroup or SyncGroup, dashed while no coordinator has loaded the group. A flag is
-a deadline, a timer of the coordinator that is pending at the end of the run, with the time from the run's last record until it
-fires; the flag of the timer that fires next is filled. In the viewer the flags are those of the record that it shows
-(`moving_strip.py`).
+Columns are the moments of `group_moments` (changes of the group), in the order of the journal; below is the time of each column
+since the begin of the run, on a wall clock since the first column. Above are the group's states; a narrow state has its first
+letter. Each member id has a lane: a bar with the number of the generation, hatched while the coordinator has parked its JoinGroup
+or SyncGroup, dashed while no coordinator has loaded the group. A flag is a deadline, a timer of the coordinator that is pending
+at the end of the run, with the time from the run's last record until it fires; the flag of the timer that fires next is filled.
+In the viewer the flags are those of the record that it shows (`moving_strip.py`).
 Below, each partition has a row in the colour and with the letter of its owner, so that colour never stands alone; the row is
 pale while the owner waits for the next generation. The strip of a recording marks what was inferred (`recorded_evidence.py`).
 Strips of several runs stand one below the other.
@@ -65,13 +65,18 @@ class Instant(NamedTuple):
 
 
 class Flag(NamedTuple):
-    """A flag of the picture: its shape (an SVG path), the place and CSS class of its words ("in 10 s"), and the timer's event."""
+    """A flag of the picture, which stands for a pending timer, with the time until the timer fires."""
 
+    # An SVG path.
     shape: str
+    # The place of `words` in pixels.
     x: float
     y: float
+    # The CSS class: "next" for the timer that fires next, "flag" for other timers; "title" for the title in the viewer.
     css: str
+    # The time until the timer fires, such as "in 10 s".
     words: str
+    # The name of the timer's event.
     event: str
 
 
@@ -126,11 +131,15 @@ class GroupStrip:
         return f"{head} {text.clean(self.group_id)}: {standing}."
 
     def lines(self) -> list[str]:
-        """Return the title and a line for each member id: what the member waits for, its partitions and its deadline."""
+        """Return the picture as lines of text: those of `lines_at` at the run's end, then those of the strips in `beside`."""
         return [*self.lines_at(self.end), *(line for strip in self.beside for line in strip.lines())]
 
     def lines_at(self, now: Instant) -> list[str]:
-        """Return the lines of this group at one record, without those of the groups in `beside`."""
+        """Return the picture of this group after one record as lines of text: the title, then a line for each member id.
+
+        A member's line has its condition, its partitions and its deadline. The strips drawn below this strip (`beside`) are left
+        out.
+        """
         lanes = {lane.member_id: lane for lane in self.lanes}
         # Before the first column there may be members that have no lane.
         lanes |= {id: Lane(id, "\u2013", member["client_id"], ()) for id, member in now.members.items() if id not in lanes}

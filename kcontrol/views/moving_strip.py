@@ -1,9 +1,10 @@
 """The group strip of the viewer, which shows any record of a run: its flags and its text depend on the record.
 
-The columns, lanes and partitions are those of `group_strip.py`, in one picture without flags and without a title. The browser
-gets the flags, the title and the lines of text beside the picture as intervals of records: a flag begins at the record that
-sets the timer, or at which the time until the timer fires has other words, and ends before the record at which the timer has
-fired, is cancelled or is set again. So the browser only selects the intervals that have the index of the shown record.
+The columns, lanes and partitions are those of `group_strip.py`, in one picture without flags and without a title. The flags, the
+title and the lines of text are not in this picture. The browser gets each of them with an interval: the records at which it is
+shown. For example, the flag "in 10 s" of a timer is shown from the first record to the last record at which the timer fires in
+10 s; the next interval may have the flag "in 9 s". So the browser only selects the intervals that have the index of the shown
+record.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ class MovingStrip(GroupStrip):
     def to_json(self) -> dict[str, Any]:
         """Return the strip for the viewer: {"group": "billing", "svg": text, "box": its viewBox, "marks": pairs, ...}.
 
-        `flags` has [from, until, *Flag], the title too, and `text` [from, until, line], for the records from <= index < until.
+        `flags` has [from, until, *Flag] for each flag and for the title, `text` has [from, until, line of text]; each is shown
+        at the records with from <= index < until.
         """
         flags = _intervals((at, [self._title_at(now), *self.flags_at(now)]) for at, now in self._at_record)
         lines = _intervals((at, enumerate(self.lines_at(now))) for at, now in self._at_record)
@@ -68,9 +70,10 @@ class MovingStrip(GroupStrip):
 
 
 def _intervals(instants: Iterable[tuple[int, Iterable[Item]]]) -> list[tuple[int, int | None, Item]]:
-    """Return (first record, record after the last, item) for each unbroken stretch of records that have the item.
+    """Return (first record, record after the last, item) for each unbroken stretch of records that have an item, such as a flag.
 
-    `instants` has the items from a record on, until the next entry. The end is None for a stretch without an end.
+    `instants` has (index of a record, the items from this record on); the next entry replaces them. The end is None for a
+    stretch without an end.
     """
     found, begun = list[tuple[int, int | None, Item]](), dict[Item, int]()
     for at, items in instants:

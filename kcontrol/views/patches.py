@@ -5,9 +5,10 @@ changes of the state that `journal.fold` and `picture_state.Seen` have listed. T
 the state, and derives nothing.
 
 In a patch, `"$fields.subject"` stands for the value that the row has at that place. Values that the row does not have are added
-to it: long texts in `texts`, with places such as `"$texts.0"`, and some others in `with`, with places such as `"$with.0"`. A
-patch with such places is called a form. So similar records have equal forms, and a run has few forms: the first row with a form
-has it in `patch`, later rows have its number, counted from 0. The long texts in `texts` are numbered in the same way.
+to it: long texts in `texts`, with places such as `"$texts.0"`, and long lists and objects in `with`, with places such as
+`"$with.0"`. A patch with such places is called a form. So similar records have equal forms, and a run has few forms: the first
+row with a form has the form in `patch`, later rows have in `patch` the number of the form, counted from 0. A long text in `texts`
+is replaced by its number too, from its second row on.
 
 The browser keeps only the parts of the state that a panel draws (`is_shown`).
 """
@@ -91,7 +92,8 @@ class Patches:
 class _FormMaker:
     """Converts the changes of state by one journal record into a form: a patch with "$fields.subject" for a field's value.
 
-    So similar records have equal forms. Other long values are stored in `texts` and `literals`.
+    So similar records have equal forms. Long values that the record's row does not have are stored beside the form: texts in
+    `texts`, lists and objects in `literals`.
     """
 
     def __init__(self, row: Row) -> None:
@@ -127,8 +129,8 @@ class _FormMaker:
     def form(self, part: Any) -> Any:
         """Convert a changed value into a part of the form: its path in the row, such as "$fields.subject", if the row has it.
 
-        Another value is returned unchanged if it is short; a long one is stored in `texts` or `literals`, and "$texts.0" is
-        returned.
+        Another value is returned unchanged if it is short. A long value is stored in `texts` or `literals`, and its place there,
+        such as "$texts.0" or "$with.0", is returned.
         """
         kind = type(part)
         # A form has no numbers, because 1 and True are equal in Python.

@@ -1,6 +1,7 @@
-"""Counts watches and ZooKeeper's notifications in a journal: those of the run, and those with other watches.
+"""Counts watches at ZooKeeper, and the notifications that ZooKeeper sends for them, in a journal.
 
-An example of other watches: every broker watches the topics, instead of the controller.
+The watches are those of the run, or those of another design (DESIGNS), such as that every broker, instead of the controller
+alone, watches the topics. The notifications for such a design are computed from the writes of the run.
 """
 
 from __future__ import annotations

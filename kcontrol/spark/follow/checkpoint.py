@@ -1,10 +1,10 @@
 """The checkpoint of `--follow`: the folder `_follow` beside the tables, with the bytes of each log file that were read.
 
-If a process is killed during a round of reading, the checkpoint is the one before or the one after this round, since
-`state.json` is replaced in one step.
+If a process is killed during a round of reading, `state.json` has the checkpoint before this round or the checkpoint after it,
+since the file is replaced in one step.
 
-With `--redact` the rows of the rounds have stable names only. `state.json` has the true paths of the files and the names that
-were found, since later rounds replace them too: the folder `_follow` is not for others.
+With `--redact` the rows of the rounds have stable names only. But `state.json` has the true paths of the files and all true
+names that were found, because later rounds must replace these names too. So do not give the folder `_follow` to others.
 """
 
 from __future__ import annotations
@@ -43,12 +43,13 @@ class Checkpoint(msgspec.Struct):
     next_id: int = 1
     # The log files that were found so far; a file that is gone stays in the list, unless another file has its content.
     files: list[Followed] = []
-    # Folder with the rows of one round -> file id -> None, or a line number: the rows from this line on do not count, because the
-    # record at the end of the file had grown, and a later round has read it again.
+    # Folder with the rows of one round -> id of each log file that was read in this round -> number of a line of the file: the
+    # folder's rows from this line on are outdated, because a later round has read the file again from this line on. None: no
+    # row is outdated.
     parts: dict[str, dict[str, int | None]] = {}
     # A description of the tables that were published last, "" before the first tables.
     published: str = ""
-    # The numbers of files and lines in these tables: the fields of `log_tables.Written` but `refused`.
+    # The numbers of files and lines in these tables: all fields of `log_tables.Written` except `refused`.
     counts: dict[str, int] = {}
     # The kinds of names that --redact replaces, and a text that changes with its key (`Redaction.mark`); None without --redact.
     redacted: dict[str, Any] | None = None
@@ -58,7 +59,7 @@ class Checkpoint(msgspec.Struct):
 
 @contextlib.contextmanager
 def opened(out: Path, paths: Sequence[Path], redaction: Redaction | None = None) -> Iterator[Checkpoint]:
-    """Yield the checkpoint of the folder `out`, or a new one, and lock it for other processes.
+    """Yield the checkpoint of the folder `out`, or a new checkpoint; no other process can use it during the `with` block.
 
     Raises UserError if `out` is in use or damaged, has other files, or was made with other arguments.
     """

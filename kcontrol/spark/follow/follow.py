@@ -51,7 +51,7 @@ class Following(NamedTuple):
     out: Path
     # The time and the topic of the log records in the tables.
     chosen: Chosen
-    # Called with the name of each step.
+    # Called with a text about the work that begins, such as "reading 3 files", to show progress.
     report: Report
     # Whether tables that are derived from the log records, such as `elections`, are written too.
     of_runs: bool = True

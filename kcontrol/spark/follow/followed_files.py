@@ -11,7 +11,8 @@ So a file that was renamed, copied, compressed or truncated is neither read twic
 | it is copied, then truncated | the copy has the content that was read; the truncated file is a new file |
 | it is deleted, or truncated without a copy | a file that is gone: its rows stay |
 
-Files are preferred in the order of `TESTS`. The functions here do not use Spark.
+If several files have the content of a known file, an unchanged file is preferred, then the file with the known inode, then any
+other file in this folder (`TESTS`). The functions here do not use Spark.
 """
 
 from __future__ import annotations

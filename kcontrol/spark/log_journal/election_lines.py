@@ -1,8 +1,8 @@
 """Reads the lines about elections, which come before the lines of the transitions: the selected leader, and why it was elected.
 
-Up to 1.0 "No broker in ISR is alive" shows an unclean election, and "Selected new leader and ISR" without this line a clean one.
-From 1.1 on no line does, except that the state RECOVERING (3.2 on) shows an unclean election: else the kind of the election of an
-offline partition is inferred from its ISR before.
+Up to 1.0 "No broker in ISR is alive" shows an unclean election, and "Selected new leader and ISR" without this line shows a
+clean election. From 1.1 on no such line shows the kind of an offline partition's election: the kind is inferred from the ISR
+before the election. Exception: from 3.2 on, the recovery state RECOVERING of the new leader shows an unclean election.
 
 Source: the selectors of PartitionLeaderSelector.scala (0.8.0 to 1.0), onPreferredReplicaElection and onReplicaElection of
 KafkaController.scala (0.8.0 to 3.9).

@@ -7,9 +7,10 @@ coordinator does not log is inferred, and its record is marked:
 * Up to 2.0 the line "Preparing to rebalance" has no reason; it is taken from the lines about members since the group's former
   line. Up to 0.10.2 a coordinator writes "has failed" also for a member that leaves. From 2.1 to 2.6.0 "Updating metadata for
   member" does not say whether the member is the leader.
-* Members are known by the lines that name them. At INFO a coordinator does not name each member that joins, so the members of a
-  rebalance are marked as inferred unless lines name as many as "Stabilized" counts. A member id that a coordinator has assigned
-  (MEMBER_ID_REQUIRED) counts as a member if the number of members then agrees; the id is marked as inferred.
+* Members are known by the lines that name them. At INFO a coordinator does not name each member that joins. So the members of
+  a generation are marked as inferred, unless the lines have named as many members as the number in the line "Stabilized". A
+  member id that a coordinator has assigned (MEMBER_ID_REQUIRED) counts as a member if the number of members then agrees; the id
+  is marked as inferred.
 
 Source: GroupCoordinator.scala, prepareRebalance, onCompleteJoin, doSyncGroup and their callers (0.9.0 to 3.9).
 """

@@ -1,7 +1,7 @@
-"""A log line of a broker with facts (values in its message), and an index of log lines by their subjects.
+"""A log line of a broker with facts (values in its message), and an index that finds the next log line with a given key.
 
-The conversion of logs into a journal looks up the next line about a subject with a key, such as ("move", "t-0") for the
-transitions of a partition.
+A key says what a line is about, such as ("move", "t-0") for a line about a transition of the partition t-0. The conversion of
+logs into a journal uses the index to look ahead.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Each journal record has the field `line`, the file and the number of the line that shows the record. A record that no line shows
 has the field `inferred` with the value "record"; if only some of its values are inferred, `inferred` has their names, such as
-"isr, leader_epoch", or "time". The numbers of sessions, the zxids and the zk versions count what the journal has, because lines
-seldom have them.
+"isr, leader_epoch", or "time". Log lines seldom have session ids, zxids and znode versions: then the journal's values count the
+sessions, transactions and writes that the journal has.
 """
 
 from __future__ import annotations
@@ -53,10 +53,12 @@ class Records:
 class Memory:
     """The state of a cluster after the log lines so far; methods change this state and add journal records.
 
-    Argument `cause` is the causing record; `inferred` names values without a log line, "record" means all.
+    Args:
+        cause: in each method, the id of the record that causes the new record; None if no cause is known.
+        inferred: in each method, the names of the new record's values that no log line has, such as "time"; "record" if no
+            log line shows the record, None if log lines have all values.
     """
 
-    # `cause` is None if no cause is known, `inferred` is None if log lines have all values of the record.
     def __init__(self, records: Records) -> None:
         self.records, self.line = records, Line("", 0, 0, "", {}, None)
         self.alive: set[int] = set()
@@ -72,7 +74,7 @@ class Memory:
     def note(self, by: int | None, kind: str, cause: RecordId | None, inferred: str | None = None, **fields: Any) -> RecordId:
         """Add a record of `kind`, such as "write", by the broker `by` (None: no broker) about the latest log line; return its id.
 
-        `inferred` names values without a log line, such as "isr, leader_epoch"; "record" means all, None none.
+        `inferred` names the values that no log line has, such as "isr, leader_epoch"; "record" means all values, None no value.
         """
         # The record also has the file and the number of this line.
         node, incarnation = (OUTSIDE, 0) if by is None else (by, self.incarnations[by])
@@ -133,9 +135,7 @@ class Memory:
     def write(self, by: int | None, cause: RecordId | None, inferred: str | None, *writes: Write) -> RecordId:
         """Record a transaction of the broker `by` (None: a client) that creates or sets znodes; return the record's id.
 
-        Each of `writes` is (path, content, is ephemeral).
-
-        `inferred` names values without a log line, such as "time"; "record" means all, None none.
+        Each of `writes` is (path, content, is ephemeral). `inferred` names values that no log line has; "record" means all.
         """
         ops = []
         for path, text, ephemeral in writes:

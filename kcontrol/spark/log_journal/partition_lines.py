@@ -116,13 +116,18 @@ class PartitionLines:
         self, line: Line, machine: str, move: tuple[str, str], leadership: Leadership | None, write: str | None,
         inferred: list[str], subject: str = "", rule: str | None = None,
     ) -> RecordId:  # fmt: skip
-        """Add the `change` record of the transition `move` (from, to); return the record's id.
+        """Add the `change` record of a transition; return the record's id.
 
-        `subject` "" means that of `line`. If `write` is "create" or "set", the transition writes `leadership` to the
-        state znode.
+        Args:
+            line: the log line that shows the transition.
+            machine: "partition" or "replica".
+            move: (state before, state after), such as ("NewReplica", "OnlineReplica").
+            leadership: the leader, ISR and epochs after the transition.
+            write: "create" or "set" if the transition writes `leadership` to the state znode, else None.
+            inferred: the names of the values that no log line has.
+            subject: the partition or replica; "" means the subject of `line`.
+            rule: the kind of the election, such as "unclean"; None without an election.
         """
-        # `machine` is "partition" or "replica", `move` such as ("NewReplica", "OnlineReplica"). `write` None means no write.
-        # `inferred` names values that no log line has, and `rule` is the kind of an election.
         memory, controller, epoch = self.memory, line.facts["controller"], line.facts["epoch"]
         subject = subject or line.subject
         written: dict[str, Any] = {}

@@ -2,9 +2,9 @@
 
 Up to 2.5 each partition of a request has a line, and since 2.6 each request has one line. The lines of one request stand
 together: one thread writes them before it passes the request to the broker's channel. A channel has one request in flight, so
-responses come in the order of the requests. From 0.9 to 1.0 a response does not name its request: it belongs to the oldest
-request to which a response of its form is possible. The record of a request has no partitions: the table `records` has the
-lines with them.
+responses come in the order of the requests. From 0.9 to 1.0 a response does not name its request. A response with a list of
+partitions then belongs to the oldest waiting LeaderAndIsr or StopReplica, a response without a list to the oldest waiting
+UpdateMetadata. The journal's record of a request has no partitions: they are in the log lines in the table `records`.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ class RequestLines:
     def responded(self, line: Line) -> None:
         """Record the response in a log line of the controller; if no line has shown the request, record the request too.
 
-        Up to 2.5 no line shows a StopReplica, or an UpdateMetadata without partitions.
+        Up to 2.5 state-change.log has no line about a sent StopReplica, and none about an UpdateMetadata without partitions.
         """
         facts, controller = line.facts, line.facts["controller"]
         node, correlation, epoch = NODE.search(facts["to_node"]), facts.get("correlation"), facts["epoch"]

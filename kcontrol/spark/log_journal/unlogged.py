@@ -1,7 +1,8 @@
 """Infers what the lines of a release leave out: states before a transition (0.8.0), and ISRs made smaller (1.1 to 2.5).
 
-0.8.0 prints no state before a replica's transition, and OnlinePartition before each transition to OnlinePartition. The first
-state in a term is that of the state machine's start: Online if the broker, or the partition's leader, is live, else Offline.
+0.8.0 prints no state before a replica's transition. As the state before a partition's transition to OnlinePartition it always
+prints OnlinePartition. So these states are inferred. The first state in a controller's term is the state that the state machine
+sets at its start: Online if the replica's broker, or the partition's leader, is live, else Offline.
 
 From 1.1 to 2.5 no line says that the controller takes a replica out of the ISR at the transition to OfflineReplica; up to 1.0 and
 from 2.6 on a line has the new ISR.

@@ -50,8 +50,8 @@ class LogFile(NamedTuple):
     read: Path
     lines: int
     damaged: list[Damaged]
-    # The result of `group_of`. Two files of a broker can have copies of one record only if their numbers are equal; with None
-    # instead of a number, only if the files are in one folder.
+    # The number that `group_of` returns. Copies of a record are searched in those files of a broker that have equal numbers; with
+    # None instead of a number, in those files of a broker that are in one folder.
     group: int | None = None
 
 

@@ -3,8 +3,8 @@
 A layout is a log4j pattern such as `[%d] %p %m (%c)`. A record starts at a line with the time and level of one of the layouts;
 the lines up to the next such line belong to it. Where the logger stands at the end, the message runs to the first line that ends
 with the logger, as Kafka's own messages may have line breaks; the rest is the stack trace. A terminal that breaks long lines
-leaves lines of one length: such lines are joined without a line break. A copied line may have a wrapper before its time, such as
-the name that docker compose prints.
+leaves lines of equal length: such lines are joined without a line break. In a copied log a text may stand before the time of each
+line (a wrap), such as the container's name that docker compose prints.
 """
 
 from __future__ import annotations

@@ -1,14 +1,23 @@
-"""The tables of broker logs as Parquet: `records` has a row per record, `rejected` a row per line that is in no record.
+"""The tables of broker logs as Parquet: `records` has a row per log record, `rejected` a row per line that is in no record.
 
-Nothing is lost. Each line of a file has one of four fates: it is the first line of a record, or it continues a record, or it is
-rejected, or it is in a record that --from, --to or --topic leave out of the tables. Before new tables replace former ones, the
-lines of each file are counted by fate, and the sum is compared with the number of lines in the file. A record without facts has
-the kind "other".
+A record is a line with a time, and the lines that continue it. A line is rejected if no record comes before it in its file, if it
+is of another log, or if it is too long or damaged. The column `reason` says which; a file that is no log has one such row.
 
-Files of one broker may have the same record, such as a log and a copy of the standard output. The facts are counted once: the
-record in a later file has the kind "other" and names the first record in `copy_of`. Records of one file are never copies. Files
-of one broker may stand anywhere below one folder that the user names; files that name no broker are compared within one folder.
-Of a stream of `docker compose logs` the records of each container are compared like a file: its records name its broker.
+Columns of `records`, beside the values in the line:
+    kind: the kind of the message, such as "partition_transition", by `patterns.tsv`; "other" for a message without facts.
+    copy_of: for a copy of a record in an earlier file, the file and the line number of that record; else NULL.
+    zone: the offset of the record's time from UTC, such as "+02:00"; NULL if it is not known.
+    zone_from: "written" if the time has the offset, else the log line that shows the offset, such as "server.log:1".
+
+Nothing is lost. Each line of a file is counted in one of four ways: it is the first line of a record, or it continues a record,
+or it is rejected, or it is in a record that --from, --to or --topic leave out of the tables. Before new tables replace former
+tables, the sum of these counts is compared with the number of lines in each file.
+
+Two files of one broker may have the same record, such as a log and a copy of the standard output. So that its facts are counted
+once, the record in the later file is marked as a copy (`copy_of`), and has the kind "other" and no facts. Records of one file are
+never copies of each other. Files of one broker are compared if they are below one folder that the user names; files that name no
+broker are compared within one folder. Of a stream of `docker compose logs` the records of each container are compared like a
+file: its records name its broker.
 """
 
 from __future__ import annotations
@@ -50,7 +59,7 @@ LOCAL_MS = "unix_millis(CAST(local_time AS TIMESTAMP))"
 REFUSED = "file STRING, n BIGINT, reason STRING, length BIGINT, raw STRING"
 PARTITIONS, COALESCES = "spark.sql.shuffle.partitions", "spark.sql.adaptive.coalescePartitions.enabled"
 LINES_OF_A_PARTITION = 250_000
-# A function that is called with the name of each step, such as "reading records".
+# A function that is called with a text about the work that begins, such as "reading records".
 Report = Callable[[str], None]
 
 
@@ -83,7 +92,8 @@ def write_logs(
 ) -> Written:  # fmt: skip
     """Write the tables of broker logs in `paths` as Parquet into `out`. Raises UserError without a log.
 
-    `chosen` limits time and topic, `of_runs` adds tables like `elections`, `redact` replaces names, `report` receives step names.
+    `chosen` limits time and topic, `of_runs` adds tables such as `elections`, `redact` replaces names. `report` is called with
+    texts about the progress, such as "reading records".
     """
     # Earlier tables are replaced at the end.
     names = log_files(paths)
@@ -144,10 +154,9 @@ def write_tables(
 ) -> tuple[Written, Sequence[str]]:  # fmt: skip
     """Write the tables `records` and `rejected` into `folder` from `parsed_rows`, which `parsed` has returned for `files`.
 
-    With `of_runs`, also write tables such as `elections`, and return their names, after the counts of lines.
+    `rejected` also has the files `refused`, with their `sizes` in bytes. With `of_runs`, also write tables such as `elections`;
+    return their names after the counts.
     """
-    # The table `rejected` also has the files `refused`, which are no logs; `sizes` has their sizes in bytes, None for a file
-    # that is gone.
     rows = _with_local_time(parsed_rows)
     report("writing tables")
     with small_partitions(spark, files):
@@ -226,7 +235,10 @@ def _with_local_time(rows: DataFrame) -> DataFrame:
 def _records(spark: SparkSession, rows: DataFrame, files: Sequence[LogFile], chosen: Chosen) -> DataFrame:
     """Return the table `records`: the parsed log records `rows` of `files` whose time and topic `chosen` selects.
 
-    The table also has the columns `copy_of`, `zone`, `zone_from` and `time_utc`.
+    Columns that `rows` does not have:
+        copy_of: for a copy of a record in an earlier file, the file and the line number of that record.
+        zone, zone_from: the time zone, such as "+02:00", and the log line that shows the zone.
+        time_utc: the time in UTC; NULL without a zone.
     """
     rows = rows.withColumn("folder", sql.regexp_replace("file", r"/[^/]*$", ""))
     # Each container of a stream of docker compose is a broker of its own.
@@ -267,7 +279,7 @@ def _copies(rows: DataFrame) -> DataFrame:
 def _with_zone(spark: SparkSession, rows: DataFrame) -> DataFrame:
     """Return the rows with the columns `zone`, such as "+02:00", `zone_from` and `time_utc`; NULL for an unknown zone.
 
-    `zone_from` is "written" if the time has the zone, else the line that shows the zone: "server.log:1".
+    `zone_from` is "written" if the time has the zone, else the log line that shows the zone: "server.log:1".
     """
     starts = rows.where("kind = 'kafka_start_ms' AND local_time IS NOT NULL")
     epoch_ms = sql.col("facts")["epoch_ms"].try_cast("bigint").alias("epoch_ms")

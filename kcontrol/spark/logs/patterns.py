@@ -42,7 +42,7 @@ class Form(NamedTuple):
     releases: str
     # A text that each such message contains, or "".
     words: str
-    # The placeholder at the start of the row's pattern, such as "{BRK}", if it is a key of OPENINGS, else "".
+    # The placeholder with which the row's pattern starts, one of "{CTRL}", "{KC}", "{BRK}" and "{GC}" (OPENINGS), else "".
     opening: str
     # The facts, values that the message states: name to type, such as "leader" to "int".
     facts: dict[str, str]

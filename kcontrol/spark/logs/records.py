@@ -55,10 +55,11 @@ def parsed(spark: SparkSession, files: Sequence[LogFile]) -> DataFrame:
     """Return one row per log record, which may have several lines, and per rejected line of these files.
 
     Columns:
-        file, n, lines, length: the file, the number of the first line, the number of lines, and the bytes.
+        file, n, lines, length: the file, the number of the first line, the number of lines, and the number of bytes.
         reason: why the line is rejected; NULL for a record.
         raw: the text.
-        layout, wrap: the names of its format and of the text before its time.
+        layout: the name of the record's line format; "foreign" for a line of another log, NULL for a line without a time.
+        wrap: the kind of the text before the time of the line, such as "grep"; NULL if the time comes first.
         time, level, logger: as written.
         kind, facts: the kind of the message ("other" without facts), and a map from the name of a value to JSON.
         broker: the broker that the message names, or NULL.
@@ -73,11 +74,14 @@ def parsed(spark: SparkSession, files: Sequence[LogFile]) -> DataFrame:
 
 
 def _numbered(spark: SparkSession, files: Sequence[LogFile], names: DataFrame) -> DataFrame:
-    """Return one row per line of `files`, without damaged lines, whose numbers `names` has for each file.
+    """Return one row per line of `files`; damaged lines are left out: `names` has their numbers for each file.
 
-    Columns: uri, n (number), raw (text), length, unclean, wrap, layout, reason (if rejected), first (the record's first `n`).
+    Columns:
+        uri, n, raw, length: the file, the number of the line, the text, the number of bytes.
+        unclean, wrap, layout: as `_starts` returns them.
+        reason: why the line is rejected, else NULL.
+        first: the number of the first line of the record to which the line belongs; of a rejected line its own number.
     """
-    # `names` has the numbers of the damaged lines of each file.
     in_order = Window.partitionBy("uri").orderBy("block", "place")
     counted = _starts(spark, files).withColumn("n", sql.row_number().over(in_order).cast("bigint"))
     counted = counted.withColumn("end", sql.sum("length").over(in_order))

@@ -2,8 +2,8 @@
 
 Kafka writes times without a zone. From 2.3 a broker logs at its start the milliseconds since 1970 (`Kafka startTimeMs`), within
 some milliseconds of the time of that line; the difference is the offset of the broker's zone. Starts in one folder count for all
-of its files: between two starts with different offsets the zone is unknown. A change to or from summer time is not seen where the
-starts before and after it have one offset, or where no start comes after it.
+of its files: between two starts with different offsets the zone is unknown. A change to or from summer time is not seen if the
+starts before and after it have equal offsets, or if no start comes after it.
 """
 
 from __future__ import annotations

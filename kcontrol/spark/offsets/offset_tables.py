@@ -1,7 +1,8 @@
 """The tables of segments of `__consumer_offsets` as Parquet: `commits`, `group_metadata`, `tombstones` and `rejected`.
 
-Nothing is lost: before new tables replace former ones, the bytes of the batches and of the rejected rows of each file are added,
-and the sum is compared with the size of the file.
+`rejected` has the records that cannot be read and the bytes that are no batch, each with the reason. Nothing is lost: before new
+tables replace former tables, the lengths of the batches and of the bytes that are no batch are added for each file, and the sum
+is compared with the size of the file.
 
 An offset that was committed in a transaction is valid only after the marker that commits the transaction. `transaction` is
 "committed", "aborted" or "open" (no marker in the segments that were read), and NULL outside of transactions.
@@ -92,7 +93,8 @@ def write_offsets(
 ) -> Written:  # fmt: skip
     """Write the tables of the `__consumer_offsets` segments in `paths` to `out` as Parquet. Raises UserError without segments.
 
-    `chosen` limits rows, `redact` replaces names, `report` is called with each step. Raises BytesLost if rows lack bytes.
+    `chosen` limits time and topic, `redact` replaces names; `report` is called with texts about the progress. Raises BytesLost
+    if bytes of a segment are in no row.
     """
     # Former tables are replaced at the end.
     found = segments(paths)
@@ -136,9 +138,10 @@ def _tuples(segment: Segment, shown: str, redact: Redaction | None = None) -> It
 
 
 def _checked(table: DataFrame, found: Sequence[tuple[Segment, str]]) -> tuple[int, int, list[str]]:
-    """Return the numbers of records and of transaction markers in `table`, and a sentence for each file without a record.
+    """Check that the rows in `table` have every byte of the segments; return (records, markers, sentences).
 
-    `found` has (segment, its path in `table`). Raises BytesLost if a segment's rows lack bytes.
+    These are two counts, with `markers` for ends of transactions, and a sentence per file without a record. `found` has
+    (segment, its path in `table`). Raises BytesLost if a byte is missing.
     """
     sums = table.groupBy("file").agg(
         sql.sum("length").alias("length"), sql.count_if(~sql.col("kind").isin("rejected", "empty")).alias("records"),

@@ -80,9 +80,9 @@ class Segment(NamedTuple):
 class Row(NamedTuple):
     """A record of a segment, a batch without records, or bytes that cannot be read."""
 
-    # The place of the batch in the file.
+    # The byte in the file at which the batch begins, from 0.
     position: int
-    # The bytes of the batch in its first row, 0 in its other rows.
+    # The length of the batch in bytes in its first row, 0 in its other rows; of a "rejected" row, the length of the bytes.
     length: int
     # "commit", "group", "tombstone", "marker" (the end of a transaction), "empty" (a batch), "unread" (a record that cannot be
     # read) or "rejected" (bytes that are no batch).
