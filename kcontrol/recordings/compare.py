@@ -1,6 +1,8 @@
 """The comparison of two recordings of one scenario by the rule in `notebooks/recordings/README.md`.
 
-The winner of an election is an input: after a step with different winners nothing is compared.
+In each step writes, ISR changes, znodes, transitions, requests and responses are compared; what depends on timing alone is left
+out. The comparison ends after a step with different controllers, since all later steps depend on the controller. How many of its
+last requests a controller sends before it resigns or stops depends on timing too: such requests are called unsent.
 """
 
 from __future__ import annotations
@@ -60,7 +62,7 @@ def _shown(value: Any) -> str:
 def first_difference(theirs: Recording, ours: Recording, unsent: list[str] | None = None) -> Difference | None:
     """Return the first difference between the recordings `theirs` and `ours`, in the order of steps, None without any.
 
-    Append to `unsent` a sentence for each former controller whose last requests arrived in only one recording.
+    Append to `unsent` a sentence for each former controller and broker: the last requests arrived in only one recording.
     """
     return next(differences(theirs, ours, unsent), None)
 
@@ -226,9 +228,9 @@ class StepComparison:
                 yield self.differ("requests", about, left_counts[key], right_counts[key])
 
     def _remove_unsent(self, left: dict[Any, list[Any]], right: dict[Any, list[Any]]) -> set[tuple[Any, Any]]:
-        """Remove from both sides the requests of a controller's ended term if one side's list is a prefix of the other's.
+        """Remove the requests of each ended term of a controller in which one side has only the first requests of the other.
 
-        `left` and `right` map (sender, receiver, partition) to requests. Return the removed (sender, receiver).
+        `left` and `right`, the two sides, map (sender, receiver, partition) to requests. Return the removed (sender, receiver).
         """
         found = set()
         for key in _keys(left, right):
@@ -393,9 +395,10 @@ class Normalizer:
     ) -> tuple[dict[tuple[Any, ...], list[Any]], Counter[tuple[Any, ...]]]:
         """Return lists of the requests `handled` by (sender, receiver, partition), and counts by sender, receiver and API.
 
-        Leave out requests to `stopped` brokers, and ISRs of leader epochs in `raced`, in which the ISR changed.
+        Leave out requests to `stopped` brokers, and ISRs that depend on timing: `raced` maps a partition to leader epochs in
+        which the leader changed the ISR.
         """
-        # `raced` maps a partition to leader epochs: the controller may have sent the ISR before or after the leader's change.
+        # The controller may have sent the ISR before or after the leader's change.
         # Other fields that depend on timing (RACED_FIELDS) are left out like the ISR.
         found: dict[tuple[Any, ...], list[Any]] = defaultdict(list)
         # The numbers have keys (sender, receiver, API, whether StopReplica deletes).

@@ -110,7 +110,7 @@ def pair_writes_with_moves(moves: list[dict[str, Any]], groups: list[Group], see
 def _decides(move: dict[str, Any], decision: Decision) -> bool:
     """Return whether the transition `move` can have made the write `decision`, by the same controller for the same partition.
 
-    It must make the partition Online, or a replica Offline that leaves the ISR or is alone there.
+    It can if the partition becomes Online, or if a replica becomes Offline and the written ISR lacks it or has no other replica.
     """
     value = decision.value
     if move["by"] != decision.by or move.get("failed") or move["epoch"] != value.get("controller_epoch", move["epoch"]):

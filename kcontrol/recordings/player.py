@@ -145,12 +145,12 @@ class Player:
         """
         self._settle(but="expire" if self.recorded.is_recorded else "")
 
-    def _end_sessions(self, before: int | None = None) -> None:
+    def _end_sessions(self, first_writes: int | None = None) -> None:
         """Expire the sessions of dead and frozen brokers that the recorded step ends, in the recorded order.
 
-        With `before`, only sessions that end among the first `before` writes of the step.
+        With `first_writes`, a number, only sessions that end among so many first writes of the step.
         """
-        for broker in self.recorded.closes(before):
+        for broker in self.recorded.closes(first_writes):
             if self._has_orphaned_session(broker):
                 self._shrink(self.recorded.end_of(broker))
                 self.world.step(("expire", broker))
@@ -162,12 +162,12 @@ class Player:
         p = self.world.processes.get(broker)
         return broker in self.world.orphaned_sessions or (p is not None and p.frozen and p.session is SessionState.OPEN)
 
-    def _shrink(self, before: int) -> None:
-        """Let leaders remove the lagging followers that the recording removes from an ISR.
+    def _shrink(self, first_writes: int) -> None:
+        """Let leaders remove lagging followers from ISRs, as the recorded step does among its first `first_writes` writes.
 
-        Only removals among the first `before` writes of the step count.
+        Each removal is performed once; a removal that is not possible in the run is left out.
         """
-        while self.shrinks and self.shrinks[0].at < before:
+        while self.shrinks and self.shrinks[0].at < first_writes:
             lag = self.shrinks.pop(0)
             tp, leader = parse_state_path(lag.path), lag.before["leader"]
             (znode,) = self.world.tool.read([lag.path], False)
@@ -318,7 +318,10 @@ class Player:
             self.world.step(("thaw", broker))
 
     def together(self, steps: list[dict[str, Any]]) -> None:
-        """Perform the actions in a list such as [{"kill": [1]}, {"start": [2]}]; do not run the cluster to rest between them."""
+        """Perform the actions in a list such as [{"kill": [1]}, {"start": [2]}], one soon after the other.
+
+        Between two actions the cluster only makes the writes, and ends the sessions, that the recording has there.
+        """
         self.waits = False
         try:
             for step in steps:

@@ -47,11 +47,11 @@ class RecordedChoices:
 
     @property
     def next_controller(self) -> int | None:
-        """The broker that must be the next to create `/controller` or a registration, as in the recording.
+        """The broker that must be the next to create `/controller` or its registration, as in the recording.
 
-        If no creation is left, or the controller must resign first: the run's last creator, None without any.
+        If all recorded creations are repeated, or the present controller must resign first, it is the broker of the creation
+        that was repeated last; None before the first.
         """
-        # None before the first repeated creation.
         return self.claims[0][0] if self.claims and not self._resigns_again else self._acting
 
     def watch(self, records: Sequence[Record]) -> None:
@@ -70,10 +70,10 @@ class RecordedChoices:
             )
 
     def next(self, routine: Sequence[Action]) -> Action | None:
-        """Return the action of `routine` that gives elections the order that they have in the recording.
+        """Return the action of `routine` to perform next, so that elections have the order of the recording.
 
-        `routine` are the possible actions that the cluster performs by itself. Return None, for any order, if the step has at
-        most one election.
+        `routine` are the possible actions that the cluster performs by itself. Return None if the step has at most one election,
+        since any action is then right.
         """
         if not self.repeats:
             return None

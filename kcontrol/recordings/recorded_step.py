@@ -93,12 +93,12 @@ class RecordedStep:
 
     # ---------------------------------------------------------------- ends of sessions
 
-    def closes(self, before: int | None = None) -> list[int]:
+    def closes(self, first_writes: int | None = None) -> list[int]:
         """Return the brokers whose sessions end in this step, in order.
 
-        With `before`, return only brokers whose sessions end among the first `before` writes of the step.
+        With `first_writes`, a number, return only brokers whose sessions end among so many first writes of the step.
         """
-        return [w["by"] for w in self.writes[:before] if w["op"] == "close" and isinstance(w["by"], int)]
+        return [w["by"] for w in self.writes[:first_writes] if w["op"] == "close" and isinstance(w["by"], int)]
 
     def end_of(self, broker: int) -> int:
         """Return the position in `writes` at which the broker's session ends.
@@ -118,9 +118,9 @@ class RecordedStep:
     # ---------------------------------------------------------------- the order of actions and writes
 
     def before(self, word: str, argument: Any) -> int:
-        """Return the number of brokers' writes in the recorded step before an action, such as ("kill", 1).
+        """Return how many writes brokers make in the recorded step before an action, and after the previous action.
 
-        `word` and `argument` are the action. Only writes after the action of the previous call of `before` count.
+        The action is (`word`, `argument`), such as ("kill", 1); the previous action is that of the previous call.
         """
         begin, end = self._span(word, argument)
         between, self.at = self.writes[self.at : begin], end

@@ -233,10 +233,10 @@ def long(machine: str, state: str | None) -> str:
 
 
 def as_logged_by_0_8_0(move: dict[str, Any], failed: dict[str, Any]) -> dict[str, Any]:
-    """Return the transition `move` as 0.8.0 logs it: with another state before the transition in the key "from".
+    """Return the transition `move` as 0.8.0 logs it: with another state before the transition, in the key "from".
 
-    0.8.0 logs no state before for a replica (None), and a wrong state for a partition unless the transition has failed: then
-    `failed` is not {}.
+    For a replica 0.8.0 logs no such state (None). For a partition it logs a wrong state, unless the transition has failed
+    (`failed` is not {}).
 
     Source: stateChangeLogger in ReplicaStateMachine.handleStateChange and PartitionStateMachine.handleStateChange (0.8.0).
     """

@@ -41,7 +41,11 @@ ERRORS = {-110: "NodeExists", -103: "BadVersion", -101: "NoNode", -111: "NotEmpt
 
 
 def to_journal(recording: Recording) -> list[Record]:
-    """Return the journal records of a recording. Raises UserError, naming the step, if the recording contradicts itself."""
+    """Convert a recording of real brokers and their controllers into a journal; return the journal's records.
+
+    Raises UserError, which names the step, if a step contradicts the steps before it, such as a write to a znode that does not
+    exist.
+    """
     replay = Replay(recording)
     for number, step in enumerate(recording["steps"]):
         try:

@@ -141,10 +141,10 @@ def _decider(row: Transition) -> str:
 
 
 def _through_its_partition(records: Sequence[Record], chain: list[Record]) -> list[Record]:
-    """Return `chain`, a journal record followed by its causes, unchanged, or corrected for a coordinator's load or unload.
+    """Return `chain`, a journal record followed by its causes, corrected if it has a coordinator's load or unload.
 
-    The journal has a batch of requests caused by the controller's last transition, which may be about another partition. The
-    corrected chain has the transition of the loaded partition in its place.
+    The journal names the controller's last transition as the cause of a batch of requests. The corrected chain has the
+    transition of the loaded partition instead.
     """
     events = [record.to_json().fields["event"] for record in chain if record.kind == "enqueue"]
     numbers = [event["partition"] for event in events if event["event"] in OF_COORDINATOR]

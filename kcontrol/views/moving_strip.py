@@ -37,8 +37,8 @@ class MovingStrip(GroupStrip):
     def to_json(self) -> dict[str, Any]:
         """Return the strip for the viewer: {"group": "billing", "svg": text, "box": its viewBox, "marks": pairs, ...}.
 
-        `flags` has [from, until, *Flag] for each flag and for the title, `text` has [from, until, line of text]; each is shown
-        at the records with from <= index < until.
+        `flags` has [from, until, *Flag] for flags and title, `text` has [from, until, line]; each is shown at the records with
+        from <= index < until.
         """
         flags = _intervals((at, [self._title_at(now), *self.flags_at(now)]) for at, now in self._at_record)
         lines = _intervals((at, enumerate(self.lines_at(now))) for at, now in self._at_record)
@@ -72,8 +72,7 @@ class MovingStrip(GroupStrip):
 def _intervals(instants: Iterable[tuple[int, Iterable[Item]]]) -> list[tuple[int, int | None, Item]]:
     """Return (first record, record after the last, item) for each unbroken stretch of records that have an item, such as a flag.
 
-    `instants` has (index of a record, the items from this record on); the next entry replaces them. The end is None for a
-    stretch without an end.
+    `instants` has (index of a record, items), valid until the next pair. The end is None for a stretch without an end.
     """
     found, begun = list[tuple[int, int | None, Item]](), dict[Item, int]()
     for at, items in instants:

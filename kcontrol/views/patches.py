@@ -92,8 +92,8 @@ class Patches:
 class _FormMaker:
     """Converts the changes of state by one journal record into a form: a patch with "$fields.subject" for a field's value.
 
-    So similar records have equal forms. Long values that the record's row does not have are stored beside the form: texts in
-    `texts`, lists and objects in `literals`.
+    So similar records have equal forms. Long values that the row lacks are stored beside the form: texts in `texts`, others in
+    `literals`.
     """
 
     def __init__(self, row: Row) -> None:
@@ -129,8 +129,8 @@ class _FormMaker:
     def form(self, part: Any) -> Any:
         """Convert a changed value into a part of the form: its path in the row, such as "$fields.subject", if the row has it.
 
-        Another value is returned unchanged if it is short. A long value is stored in `texts` or `literals`, and its place there,
-        such as "$texts.0" or "$with.0", is returned.
+        Another short value is returned unchanged. A long value is stored in `texts` or `literals`; return its place, such as
+        "$texts.0".
         """
         kind = type(part)
         # A form has no numbers, because 1 and True are equal in Python.

@@ -26,7 +26,7 @@ FREE_ORDER = "the order of members differs, which Kafka leaves open (docs/omissi
 def differences(theirs: Step, ours: Step) -> Iterator[Difference]:
     """Yield the differences between a recording (`theirs`) and a run in a recording's format (`ours`): responses, then the log.
 
-    After an entry with another request, stop or start nothing is compared.
+    The comparison ends at the first entry of the run that is another request, stop or start than in the recording.
     """
     names = member_names(theirs, ours)
     for one, other in zip(theirs["exchange"], ours["exchange"], strict=False):

@@ -108,10 +108,10 @@ class Memory:
     # ---------------------------------------------------------------- the process
 
     def start(self, act: RecordId | None, *, inferred: str | None = None) -> None:
-        """Start the broker, and load the journal's records of the offsets topic.
+        """Start the broker, and load the records of the offsets topic that the journal has so far.
 
-        `act` is the recorded start's `scenario` record. For the first start, which no recording has, `act` is None and
-        `inferred` is "record".
+        `act` is the id of the `scenario` record of the recorded start. For the first start, which no recording has, `act` is
+        None and `inferred` is "record".
         """
         self.incarnation += 1
         said = {} if inferred is None else {"inferred": inferred}
@@ -299,10 +299,9 @@ class Memory:
     def append_group(self, written: Any, cause: RecordId, fits: Callable[[Step | None], bool]) -> RecordId | None:
         """Append the recorded log up to and including its next group metadata record; return the `offsets_append` record's id.
 
-        If there is no such record, or `fits` returns False for its value, append nothing and return None.
+        If there is none, or `fits` is False for its value (None: a tombstone), append nothing and return None. `written` is the
+        coordinator's event after the append.
         """
-        # `written` is the event that the coordinator handles when the append is complete.
-        # The value of a tombstone is None.
         places = range(self.appended, len(self.log))
         at = next((at for at in places if self.log[at][0]["key"]["kind"] == "group"), None)
         if at is None or not fits(self.log[at][0]["value"]):

@@ -1,6 +1,7 @@
-"""Reads and checks recordings of real group coordinators, and converts recorded answers into responses.
+"""Reads and checks recordings of real group coordinators, and converts recorded responses into those of kcontrol's coordinator.
 
-`notebooks/recordings/groups.md` describes the fields of a recording. ANSWERS has a class for the answer of each API.
+`notebooks/recordings/groups.md` describes the fields of a recording. The field `answer` of a recorded request has its response;
+ANSWERS has the class of this field for each API.
 """
 
 from __future__ import annotations

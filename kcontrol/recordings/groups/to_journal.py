@@ -1,4 +1,7 @@
-"""The conversion of a recording of a group coordinator into a journal, so that all readers of journals read recordings.
+"""The conversion of a recording of a real group coordinator into a journal, so that all readers of journals read recordings.
+
+A recording has the requests and responses, stops and starts of the broker as numbered entries (`exchange`), and the records of
+the group in `__consumer_offsets` (`log`).
 
 Requests, responses and the records of the log are as recorded. A recording does not show the coordinator's memory, so this is
 inferred from requests, responses and log, by these rules:
@@ -7,12 +10,11 @@ inferred from requests, responses and log, by these rules:
   for, or, if the responses come more than PROMPT_MS later, by a timer at the time of the first response.
 * The members of a generation are those in the leader's response; the leader's SyncGroup makes the group Stable.
 * A member whose session has passed without a request is removed by its timer, unless a later request of the member succeeds.
-* A response that contradicts the memory so far, such as UNKNOWN_MEMBER_ID, changes the memory at its request.
+* A response that contradicts the memory so far changes the memory at its request: UNKNOWN_MEMBER_ID removes the member.
 * A record of the log is appended by the request that explains the record; the log has its order, but no times.
 
 Each inferred record has the field `inferred`: "record" if the recording does not have the record, "time" if the recording has
-the record without its time. `requests.py` has the changes by each request, `memory.py` the
-memory: read these next.
+the record without its time. `requests.py` has the changes by each request, `memory.py` the memory: read these next.
 
 Source of the rules: GroupCoordinator.scala and GroupMetadataManager.scala (0.9.0.1, 2.8.2).
 """
@@ -41,7 +43,10 @@ TOOL = "-"
 
 
 def to_journal(recording: Step) -> list[Record]:
-    """Return the journal records of a recording. Raises UserError, naming the request, if the recording contradicts itself."""
+    """Convert a recording of a real group coordinator into a journal; return the journal's records.
+
+    Raises UserError, which names the request, if a request or response cannot follow those before it.
+    """
     replay = Replay(recording)
     try:
         for moment in replay.moments():
@@ -195,9 +200,9 @@ PERFORM = {"request": Replay._request, "answer": Replay._answer, "timer": Replay
 
 
 def step_of(step: Step) -> Step:
-    """Return a recorded request, stop or start without its number, its response and the time of the response.
+    """Return `step`, a recorded request, stop or start, in the form of the field `do` of a `scenario` record of the journal.
 
-    This is the form that a `scenario` record of a journal has.
+    The result lacks the entry's number in the recording, the response, and the time of the response.
     """
     return {name: value for name, value in step.items() if name not in ("n", "answer", "answered_at")}
 

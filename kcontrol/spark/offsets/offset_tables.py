@@ -138,10 +138,10 @@ def _tuples(segment: Segment, shown: str, redact: Redaction | None = None) -> It
 
 
 def _checked(table: DataFrame, found: Sequence[tuple[Segment, str]]) -> tuple[int, int, list[str]]:
-    """Check that the rows in `table` have every byte of the segments; return (records, markers, sentences).
+    """Return (number of records, number of transaction markers, a sentence for each file without a record).
 
-    These are two counts, with `markers` for ends of transactions, and a sentence per file without a record. `found` has
-    (segment, its path in `table`). Raises BytesLost if a byte is missing.
+    `table` has the rows of all segments, `found` has (segment, its path in `table`). Raises BytesLost if a byte of a segment is
+    in no row.
     """
     sums = table.groupBy("file").agg(
         sql.sum("length").alias("length"), sql.count_if(~sql.col("kind").isin("rejected", "empty")).alias("records"),

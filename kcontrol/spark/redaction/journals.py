@@ -80,10 +80,10 @@ def names_of(redaction: Redaction) -> Names:
 
 
 def run_name(run: str, redaction: Redaction) -> str:
-    """Return the name of a run as the tables show it; `run` is its real name, such as "class/anna/run-1".
+    """Return a run's name as the tables show it; `run` is its real name, such as "class/anna/run-1".
 
-    If `redaction` replaces hosts, each folder becomes a stable name, and so does a file name that does not begin with a date and
-    time, as a lab's journals do.
+    If `redaction` replaces hosts, each folder becomes a stable name, and so does a file name that does not begin with a date, as
+    a lab's do.
     """
     if "host" not in redaction.kinds:
         return run
