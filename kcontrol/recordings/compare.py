@@ -98,7 +98,7 @@ def differences(theirs: Recording, ours: Recording, unsent: list[str] | None = N
 
 
 class SplitStep(NamedTuple):
-    """One step of a recording with its writes in two parts: ISR changes by partition, and all others."""
+    """One step of a recording (an action and what follows it); its ISR changes and its other writes are in two fields."""
 
     # The whole recorded step.
     step: Step
@@ -153,9 +153,10 @@ class RecordingSide:
 
 
 class StepComparison:
-    """The comparison of one step of two recordings: each method yields the differences in one part, such as writes.
+    """The comparison of one step (an action and what follows it) of two recordings.
 
-    `a` is the step of the first recording ("theirs"), `b` that of the second ("ours").
+    Each method without arguments yields differences of one kind, such as `writes`. `a` is the step of the first recording
+    ("theirs"), `b` that of the second ("ours").
     """
 
     def __init__(
@@ -301,10 +302,10 @@ def subject_of(path: str) -> tuple[str, str | None] | None:
 def stopped_brokers(do: Mapping[str, Any]) -> set[Any]:
     """Return the brokers that a step stops, kills or freezes, from its actions `do`, such as {"kill": [1]}.
 
-    If `do` has several actions (`together`), return the brokers that the step starts or resumes too.
+    If `do` has several actions (`together`), return also the brokers that the step starts or resumes, since the time of each
+    action is then open.
     """
     parts = do.get("together")
-    # Among several actions together the time of a start or thaw is open too.
     words = ("kill", "term", "pause", "freeze") + (("start", "resume") if parts else ())
     return {broker for part in parts or [do] for word in words if word in part for broker in as_list(part[word])}
 

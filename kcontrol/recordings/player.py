@@ -1,7 +1,8 @@
 """The player of scenarios: `Player(scenario).play()` performs all steps in order, and returns the world.
 
-A scenario has `brokers` and `steps`; a step maps words of STEPS, such as "kill", to arguments. A recording is a scenario with
-the winners of controller elections, which the player repeats.
+A scenario has `brokers` and `steps`. A step is an action or several actions, such as {"kill": [1]}, with all that follows; its
+words, such as "kill", are the keys of STEPS. A recording also has what real brokers did in each step; the player repeats the
+choices that depend on timing, such as the winners of controller elections.
 """
 
 from __future__ import annotations
@@ -246,9 +247,9 @@ class Player:
         return action[:2] == ("fetch", self.rejoining) and action not in self.joins
 
     def _another_controller_acts_after(self, number: int) -> bool:
-        """Return whether a step after `number` has transitions by a broker that is controller only in the middle of that step.
+        """Return whether a later step than `number` has transitions by a broker that is controller only in its middle.
 
-        Steps after the next change of the controller do not count.
+        That is, neither at the step's begin nor at its end. Steps after the next change of the controller do not count.
         """
         winner = self.winners[-1] if self.winners else None
         for step in self.steps[number + 1 :]:
@@ -263,7 +264,7 @@ class Player:
     def _routine(self) -> list[Any]:
         """Return the actions that the cluster can perform by itself now, such as the delivery of a request, but no faults.
 
-        If all must wait, return instead a recorded timeout of a fetch, if there is one.
+        If all these actions must wait, and the recording has a timeout of a fetch here, return this timeout instead.
         """
         is_long = not self.recorded.is_recorded or self.written < self.recorded.writes_of_brokers
         # The time-out of a request to a frozen broker is left out when all recorded writes of the step are made.

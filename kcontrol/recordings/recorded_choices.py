@@ -23,7 +23,10 @@ PATIENCE = 20
 
 
 class RecordedChoices:
-    """The events of one recorded step that depend on timing, such as a second election. The player repeats them."""
+    """The choices of one recorded step (an action and what follows it) that depend on timing, such as a second election.
+
+    The player repeats them.
+    """
 
     def __init__(self, step: RecordedStep, world: World) -> None:
         self.step, self.world, self._began = step.step, world, len(world.journal)

@@ -46,7 +46,11 @@ class Shrink(NamedTuple):
 
 
 class RecordedStep:
-    """One step of a scenario, with the choices of a recorded run, such as the winner of an election."""
+    """One step of a recording: an action, such as a kill, and what follows it until the next action.
+
+    The list `writes` has the step's ZooKeeper writes, and the begins and ends of sessions, in order; it is empty for a scenario
+    without a recording.
+    """
 
     def __init__(self, step: Mapping[str, Any]) -> None:
         self.step = step
@@ -108,9 +112,9 @@ class RecordedStep:
         return next((i for i, w in enumerate(self.writes) if (w["op"], w["by"]) == ("close", broker)), len(self.writes))
 
     def anything_follows_the_end_of(self, broker: int) -> bool:
-        """Return whether the next recorded entry after the end of this broker's session is a write to a znode.
+        """Return whether the element of `writes` after the end of this broker's session is a write to a znode.
 
-        Return False if no entry of this step follows.
+        Return False if it is a begin or end of a session or a refused write, and if there is none.
         """
         at = self.end_of(broker)
         return any(w["op"] not in QUIET for w in self.writes[at + 1 : at + 2])

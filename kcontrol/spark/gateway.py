@@ -58,7 +58,9 @@ SETTINGS = {
 
 
 class Gateway:
-    """A Java process with Spark's gateway, started by kcontrol; its log file is `log`, in a folder that exists until Java ends.
+    """A Java process, started by kcontrol, with the gateway to which PySpark connects; `log` is its log file.
+
+    The file is in a folder that exists until Java ends.
 
     Its heap has the size that the function `heap_size` returns.
 

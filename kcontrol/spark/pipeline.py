@@ -4,8 +4,8 @@ The table `journal` has the records of all runs that were ever read into the fol
 if its file has at least as many, and every other table is made again from `journal`. So files that are read late, twice or only
 in part add no row twice.
 
-Everything is first written below `_new`; then each table takes the place of its former folder. A process that ends in between
-leaves the former tables under `_old` and the next ones under `_new`; the next call restores `journal` and deletes the rest.
+Everything is first written below `_new`; then each new table is moved to the place of its former table. A process that ends in
+between leaves former tables under `_old` and new tables under `_new`; the next call restores `journal` and deletes the rest.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def _damaged(spark: SparkSession, journals: Sequence[JournalOfRun]) -> list[Refu
 def sentences(out: Path) -> Iterator[None]:
     """Raise UserError with one sentence if the `with` block fails by a file system error or because Spark's Java ended.
 
-    Before any UserError, also one that the block raises, the unfinished tables in `out` are deleted.
+    A UserError that the block raises is passed on. Before each UserError, the unfinished tables in `out` are deleted.
     """
     try:
         yield

@@ -229,7 +229,7 @@ class GroupStrip:
         return parts
 
     def _flags(self) -> list[str]:
-        """Return, as SVG, a flag for each timer of the group that is pending at the end of the run, the next one first."""
+        """Return, as SVG, a flag for each timer that is pending at the end of the run, in the order in which the timers fire."""
         parts = list[str]()
         for shape, x, y, css, words, event in self.flags_at(self.end):
             parts.append(f'<path d="{shape}" class="{css}" stroke-width="1.5"><title>{escape(event)}</title></path>')

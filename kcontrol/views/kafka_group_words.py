@@ -1,8 +1,9 @@
 """The lines of a group coordinator in server.log: which record of a journal makes which line, with the values of the line.
 
 `kafka_words.tsv` has the texts by release. The reason in "Preparing to rebalance group" (2.1 on) follows from the event whose
-handler begins the rebalance: a JoinGroup, a LeaveGroup, or the end of a session. A rebalance for another reason has no line. The
-consumers of kcontrol send no reason with a request (KIP-800), so the lines of 3.2 and later have "not provided" in its place.
+handler begins the rebalance: a JoinGroup, a LeaveGroup, or the end of a session. Without one of these events the reason is not
+known, and from 2.1 on no line is returned. The consumers of kcontrol send no reason with a request (KIP-800), so the lines of 3.2
+and later have "not provided" in its place.
 
 Source: doUnknownJoinGroup (doNewMemberJoinGroup since 3.0), updateStaticMemberAndRebalance, prepareRebalance, onCompleteJoin,
 doSyncGroup, handleLeaveGroup, handleDeleteGroups, onExpireHeartbeat, onMemberFailure, onGroupLoaded and onGroupUnloaded of

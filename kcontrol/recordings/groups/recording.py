@@ -151,17 +151,17 @@ ANSWERS: dict[str, type[Any]] = {
 
 
 def response(step: Step) -> Any:
-    """Return the recorded answer to the request `step` as the response that kcontrol's coordinator sends.
+    """Return the recorded response to the recorded request `step` as the object that kcontrol's coordinator sends.
 
-    Raises KeyError if the request has no answer, and msgspec.ValidationError for an answer with wrong fields.
+    Raises KeyError if the request has no response, and msgspec.ValidationError for a response with wrong fields.
     """
     return msgspec.convert(step["answer"], ANSWERS[step["api"]]).body()
 
 
 def errors(step: Step) -> list[str]:
-    """Return the error codes, "NONE" included, in the answer to a recorded request; [] for a request without an answer.
+    """Return the error codes, "NONE" included, in the response to the recorded request `step`; [] without a response.
 
-    If partitions, groups or members have codes, return only these, else the code of the answer.
+    If partitions, groups or members have codes, return only these, else the code of the whole response.
     """
     answer = step.get("answer")
     if answer is None:

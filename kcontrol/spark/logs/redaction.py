@@ -279,11 +279,10 @@ class Names:
         return self._pattern.sub(stable, text)
 
     def _spans(self, line: str) -> list[tuple[str, int, int]]:
-        """Return (kind, start, end) for each part of a log line at a place where Kafka writes names.
+        """Return (kind, start, end) for each text `line[start:end]` that stands where Kafka writes a name.
 
-        The kind is "topic", "host" or "client".
+        The kind is "topic", "host" or "client". The text may also be a word of Kafka's messages.
         """
-        # A part of the result may also be a word of Kafka's messages.
         message = names_in_messages.places(line)
         found = [(place.kind, *span) for place in message or () for span in place.spans(line)]
         for kind, is_sure, pattern in self._where:
