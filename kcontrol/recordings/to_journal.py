@@ -1,6 +1,7 @@
-"""The conversion of a recording of real brokers into a journal, so that all readers of journals read recordings.
+"""The conversion of a recording of real brokers into a journal, so that functions for journals work for recordings too.
 
-The order between writes, transitions and requests is inferred (`interleave.py`), and so are causes. Times have no meaning.
+The order between writes, transitions and requests is inferred (`interleave.py`), and so are causes. The records' times have no
+meaning.
 """
 
 from __future__ import annotations

@@ -70,11 +70,11 @@ class Written(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """The runs and rows that `--from`, `--to` and `--topic` choose; None stands for no limit."""
+    """What `--from`, `--to` and `--topic` choose; None stands for no limit."""
 
-    # Runs that began at this time or later.
+    # Runs that began at this time or later; for broker logs and offsets, records with this time or a later time.
     since: datetime | None = None
-    # Runs that began before this time.
+    # Runs that began before this time; for broker logs and offsets, records with an earlier time.
     until: datetime | None = None
     # Of the rows about a partition or a topic, those about this topic; other rows are always written.
     topic: str | None = None

@@ -62,7 +62,7 @@ class Diagram(graphviz.Digraph):  # type: ignore[misc]
     def outline(self) -> str:
         """Return the graph as text: one line for each node and edge, in the order of their addition.
 
-        A node's line is its tooltip, without a tooltip its text; an edge's line is `line`.
+        A node's line is its tooltip, without a tooltip its text; an edge's line is the argument `line` of `add_edge`.
         """
         return "\n".join(self.said)
 

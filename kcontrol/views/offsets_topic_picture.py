@@ -57,7 +57,7 @@ class OffsetsTopicPicture:
         return "" if self.broker is None else f" of broker {self.broker}"
 
     def lines(self) -> list[str]:
-        """Return the picture as lines: the title, one line per record of the log, then the cache and the load, one line each."""
+        """Return the picture as lines of text: the title, a line per record of the log, then the cache and the load."""
         faded = {square.offset: ", which compaction drops" for square in self.squares if square.is_faded}
         log = (f"  {s.offset} {text.clean(s.key)}: {s.value}{s.batch}{faded.get(s.offset, '')}" for s in self.squares)
         rows = {f"cache{self._at}": self.cache, "a load now finds": self.load}

@@ -72,7 +72,7 @@ def renamed(value: Any, names: Mapping[str, str]) -> Any:
 def _answers(one: Step, other: Step, exchange: list[Step]) -> Iterator[Difference]:
     """Yield the differences in content and time between the responses to one request: `one` recorded, `other` of a run.
 
-    `exchange` has the recorded requests: the legal time begins with the request that caused the run's response.
+    `exchange` has the recorded requests; the request among them that caused the run's response limits the legal time.
     """
     answer, found = one.get("answer"), other.get("answer")
     if answer is None or found is None:

@@ -1,4 +1,4 @@
-"""The conversion of a recording of a real group coordinator into a journal, so that all readers of journals read recordings.
+"""The conversion of a recording of a real group coordinator into a journal, so that functions for journals work for it too.
 
 A recording has the requests and responses, stops and starts of the broker as numbered entries (`exchange`), and the records of
 the group in `__consumer_offsets` (`log`).

@@ -41,7 +41,7 @@ class Followed(msgspec.Struct):
     id: str
     # Its name when the folder was last listed.
     path: str
-    # Device, inode, size and last change at that time.
+    # Device, inode, size in bytes, and last change in ns, all of that time.
     stamp: Stamp
     # The first `seen` bytes were read; of a compressed file, unpacked bytes.
     seen: int = 0
@@ -49,7 +49,8 @@ class Followed(msgspec.Struct):
     lines: int = 0
     # A hash of these bytes, as `fingerprint` returns it; "" if a compressed file is damaged.
     content: str = ""
-    # The byte and the line number at which the last record begins; 0 and 1 for a compressed file, which is read as a whole.
+    # The byte, from 0, and the number of the line, from 1, at which the last record begins; 0 and 1 for a compressed file, which
+    # is read as a whole.
     offset: int = 0
     n: int = 1
     # The file was not there when the folder was last listed.
@@ -67,7 +68,7 @@ class Present(NamedTuple):
     """A file that a scan of the followed paths found; `reason` is None if the file is read as a log, else why it is not read."""
 
     path: Path
-    # Device, inode, size and last change; zeros if the file cannot be opened.
+    # Device, inode, size in bytes, and last change in ns; zeros if the file cannot be opened.
     stamp: Stamp
     reason: str | None
 

@@ -1,7 +1,7 @@
-"""The conversion of the facts in broker logs into a journal, so that all readers of journals read logs.
+"""The conversion of the facts in broker logs into a journal, so that functions for journals, such as the viewer, work for logs.
 
-Log lines are read in the order of their times. Each module such as `partition_lines.py` reads the lines about one kind of
-thing: partitions, groups, reassignments or processes.
+A fact is a value in a message, such as the broker. Log lines are read in the order of their times. Each module such as
+`partition_lines.py` reads the lines about one subject: partitions, elections, groups, reassignments, requests or processes.
 """
 
 from __future__ import annotations

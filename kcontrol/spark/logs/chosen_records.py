@@ -20,10 +20,12 @@ PLACE_TYPES = ("partitions", "assignment", "states")
 
 
 def is_chosen(chosen: Chosen) -> Column:
-    """Return the condition that a log record is in the chosen time, and about the chosen topic or about no topic."""
+    """Return the condition that a log record is in the chosen time, and about the chosen topic or about no topic.
+
+    The time of a record is that written in the log. With a limit of time, a record without a time is not chosen.
+    """
     found, local = sql.lit(True), sql.col("local_time")
     if chosen.since is not None:
-        # With a limit of time, a record without a time is not chosen.
         found &= sql.coalesce(local >= _time(chosen.since), sql.lit(False))
     if chosen.until is not None:
         found &= sql.coalesce(local < _time(chosen.until), sql.lit(False))
