@@ -44,8 +44,8 @@ def __dir__() -> Any:
 def table(*names: str) -> pd.DataFrame:
     """Return one row per rule in `names`, such as "fenced_writes", and one column per release that changed these rules.
 
-    The value is that which the release gives the rule, "" if the release does not change the rule. Raises UserError for an
-    unknown name.
+    A value in the table is the rule's new value in this release, "" if the release does not change the rule. Raises UserError
+    for an unknown name.
     """
     return release_differences.generations(names)
 
@@ -84,8 +84,8 @@ def trials(
     `rules` maps the name of each row to a function of (assignment, isr, live) that returns the new leader's id or None, or to a
     function of an ElectionInput. In place of a function, None stands for Kafka's rule. Each rule is tried in `runs` simulated
     clusters; the kills and starts of brokers in them are drawn with `seed`, and are equal for all rules. The columns are sums
-    over these clusters: elections; unclean, the unclean elections; down, the number of times that a partition lost its leader;
-    steps_down, the length of these outages in ms.
+    over these clusters: elections; unclean, the unclean elections; down, the outages (times in which a partition has no running
+    leader); steps_down, the length of the outages in ms.
 
     With `assignors` instead of `rules` there is one row per assignor, with its effects in `runs` random series of joins, failures
     and lags: rebalances; moved, the partitions that another living member had before; uneven, the assignments in which a member

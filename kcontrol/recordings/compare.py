@@ -229,7 +229,7 @@ class StepComparison:
                 yield self.differ("requests", about, left_counts[key], right_counts[key])
 
     def _remove_unsent(self, left: dict[Any, list[Any]], right: dict[Any, list[Any]]) -> set[tuple[Any, Any]]:
-        """Remove the requests of each ended term of a controller in which one side has only the first requests of the other.
+        """Remove a controller's requests of an ended term if one side has only the first of the requests on the other side.
 
         `left` and `right`, the two sides, map (sender, receiver, partition) to requests. Return the removed (sender, receiver).
         """

@@ -58,11 +58,9 @@ SETTINGS = {
 
 
 class Gateway:
-    """A Java process, started by kcontrol, with the gateway to which PySpark connects; `log` is its log file.
+    """A Java process, started by kcontrol, with the gateway to which PySpark connects.
 
-    The file is in a folder that exists until Java ends.
-
-    Its heap has the size that the function `heap_size` returns.
+    `log` is its log file, in a folder that exists until Java ends. Java's heap has the size that `heap_size` returns.
 
     Args:
         on_loopback: True if all processes of Spark are on this machine; if False, Spark finds the address of this machine.

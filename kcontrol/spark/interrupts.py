@@ -44,7 +44,7 @@ class CancelJobs:
             self.former(number, frame)
 
     def _repeat(self) -> None:
-        """Send SIGINT to the main thread again if its cell still runs: at the first SIGINT there was no job to cancel."""
+        """Send SIGINT to the main thread again if its cell still runs: at the last SIGINT there was no job to cancel."""
         if signal.getsignal(signal.SIGINT) is self:
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 

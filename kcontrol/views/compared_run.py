@@ -17,11 +17,13 @@ ComparedRun = tuple[str, Iterable[Record], int]
 def traits(beside: ComparedRun | None) -> dict[str, Any]:
     """Return the viewer's traits (the values that the browser gets) about a second run, `beside`.
 
-    The keys, and the values without a second run:
-        other_name: the run's name; "".
-        other: one dict per journal record, as `record_rows.py` makes it; [].
-        parted: the index of the first record that differs between the two runs, -1 if none differs; -1.
-        other_strips: the pictures of the run's consumer groups; [].
+    Without a second run the values are empty, and `parted` is -1.
+
+    Keys:
+        other_name: the run's name.
+        other: one dict per journal record, as `record_rows.py` makes it.
+        parted: the index of the first record that differs between the two runs, -1 if none differs.
+        other_strips: the pictures of the run's consumer groups.
     """
     name, records, parted = beside or ("", (), -1)
     others = list(records)

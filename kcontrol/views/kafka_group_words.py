@@ -3,7 +3,7 @@
 `kafka_words.tsv` has the texts by release. The reason in "Preparing to rebalance group" (2.1 on) follows from the event whose
 handler begins the rebalance: a JoinGroup, a LeaveGroup, or the end of a session. Without one of these events the reason is not
 known, and from 2.1 on no line is returned. The consumers of kcontrol send no reason with a request (KIP-800), so the lines of 3.2
-and later have "not provided" in its place.
+and later have "not provided" in the place of the consumer's reason.
 
 Source: doUnknownJoinGroup (doNewMemberJoinGroup since 3.0), updateStaticMemberAndRebalance, prepareRebalance, onCompleteJoin,
 doSyncGroup, handleLeaveGroup, handleDeleteGroups, onExpireHeartbeat, onMemberFailure, onGroupLoaded and onGroupUnloaded of

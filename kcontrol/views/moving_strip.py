@@ -1,10 +1,9 @@
 """The group strip of the viewer, which shows any record of a run: its flags and its text depend on the record.
 
-The columns, lanes and partitions are those of `group_strip.py`, in one picture without flags and without a title. The flags, the
-title and the lines of text are not in this picture. The browser gets each of them with an interval: the records at which it is
-shown. For example, the flag "in 10 s" of a timer is shown from the first record to the last record at which the timer fires in
-10 s; the next interval may have the flag "in 9 s". So the browser only selects the intervals that have the index of the shown
-record.
+The columns, lanes and partitions are those of `group_strip.py`, in one picture without flags and without a title. The browser
+gets each flag, the title and each line of text apart, with an interval: the records at which it is shown. For example, the flag
+"in 10 s" of a timer is shown from the first record to the last record at which the timer fires in 10 s; the next interval may
+have the flag "in 9 s". So the browser only selects the intervals that have the index of the shown record.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ TOOL = "-"
 def to_journal(recording: Step) -> list[Record]:
     """Convert a recording of a real group coordinator into a journal; return the journal's records.
 
-    Raises UserError, which names the request, if a request or response cannot follow those before it.
+    Raises UserError, which names the entry, if a request, a response or a record of the log cannot follow those before it.
     """
     replay = Replay(recording)
     try:

@@ -1,7 +1,8 @@
 """The tables of broker logs as Parquet: `records` has a row per log record, `rejected` a row per line that is in no record.
 
 A record is a line with a time, and the lines that continue it. A line is rejected if no record comes before it in its file, if it
-is of another log, or if it is too long or damaged. The column `reason` says which; a file that is no log has one such row.
+belongs to another log, if it or its record is too long, or if it is damaged. The column `reason` of `rejected` says why. A file
+that is no log has one row in `rejected`, also with the reason.
 
 Columns of `records`, beside the values in the line:
     kind: the kind of the message, such as "partition_transition", by `patterns.tsv`; "other" for a message without facts.
