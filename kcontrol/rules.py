@@ -44,8 +44,8 @@ def __dir__() -> Any:
 def table(*names: str) -> pd.DataFrame:
     """Return one row per rule in `names`, such as "fenced_writes", and one column per release that changed these rules.
 
-    A value in the table is the rule's new value in this release, "" if the release does not change the rule. Raises UserError
-    for an unknown name.
+    A value is the rule's new value in this release, "" if the release does not change the rule. Raises UserError for an unknown
+    name.
     """
     return release_differences.generations(names)
 
