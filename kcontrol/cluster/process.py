@@ -104,7 +104,7 @@ def copy_driver(
 ) -> Driver:
     """Return a copy of a broker's driver with another client, journal, clock and outbox (its interface to the cluster).
 
-    With `moves_handlers` only the copy can continue suspended handlers. Raises ValueError if a handler cannot be copied.
+    With `moves_handlers`, only the copy can continue suspended handlers. Raises ValueError if a handler cannot be copied.
     """
     copies = driver.controller.copy(), driver.broker.copy()
     # With `moves_handlers` the copy takes over the suspended handlers with their contexts; the original can still be read and

@@ -330,7 +330,7 @@ class Rules:
         ("0.8.0", "high_watermark"), ("1.1.2", "leader_epoch_start"),
         doc="Up to which offset a follower must have fetched to enter the ISR (KAFKA-7128).")
     fenced_fetches: bool = since(("0.8.0", False), ("2.1.0", True),
-        doc="Whether a leader rejects a fetch that names another leader epoch than its own (KIP-320).")
+        doc="Whether a leader rejects a fetch with another leader epoch than its own (KIP-320).")
     min_insync_replicas: Literal["no setting", "as set", "at most the replicas"] = since(
         ("0.8.0", "no setting"), ("0.8.2", "as set"), ("3.7.0", "at most the replicas"),
         doc="How many replicas must be in sync for acks=all (KAFKA-15583).")

@@ -110,7 +110,7 @@ def dot() -> Finding:
 
 
 def chromium() -> Finding:
-    """Return the finding about the browser, which only the browser tests need: "note" if there is none."""
+    """Return the finding about the browser, which only the browser tests need; its level is "note" if there is no browser."""
     path = find_chromium()
     if path is None:
         return Finding(

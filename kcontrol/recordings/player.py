@@ -338,7 +338,7 @@ class Player:
 
         `argument` is the action's argument, such as a broker's id.
         """
-        if writes := self.recorded.before(word, argument):
+        if writes := self.recorded.writes_since_last_action(word, argument):
             self._settle(but="expire", writes=writes)
         self._end_sessions(self.recorded.at)
 

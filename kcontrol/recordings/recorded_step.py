@@ -121,10 +121,10 @@ class RecordedStep:
 
     # ---------------------------------------------------------------- the order of actions and writes
 
-    def before(self, word: str, argument: Any) -> int:
-        """Return how many writes brokers make in the recorded step before an action, and after the previous action.
+    def writes_since_last_action(self, word: str, argument: Any) -> int:
+        """Return how many writes to ZooKeeper the brokers make in this recorded step between two of its actions.
 
-        The action is (`word`, `argument`), such as ("kill", 1); the previous action is that of the previous call.
+        The second action is (`word`, `argument`), such as ("kill", 1); the first action is that of the previous call.
         """
         begin, end = self._span(word, argument)
         between, self.at = self.writes[self.at : begin], end

@@ -61,7 +61,7 @@ class _First(msgspec.Struct):
 def journal_files(path: Path) -> list[Path]:
     """Return [path] for a file, and for a folder the absolute paths of all files `*.jsonl` in it and below it, sorted.
 
-    Raises UserError if the path does not exist or is closed, or the folder has no such file.
+    Raises UserError if the path does not exist or this user may not read it, or if the folder has no such file.
     """
     check_open(path)
     if path.is_file():
@@ -76,7 +76,7 @@ def journal_files(path: Path) -> list[Path]:
 def journals_of(paths: Sequence[Path]) -> tuple[list[JournalOfRun], list[Refused]]:
     """Return the journals in files and folders, sorted by run name, and the files that cannot be read as journals, with reasons.
 
-    Raises UserError for a path without a journal.
+    Raises UserError for a path that does not exist, and for a folder without a file whose name is that of a journal.
     """
     # The name of a run is the path of its file from the folder in `paths`, such as "anna/runs/20260131-093000-simulated".
     names: dict[Path, str] = {}

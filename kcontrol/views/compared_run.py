@@ -1,4 +1,4 @@
-"""Functions for the second run that the viewer and the HTML page show beside the first run."""
+"""Makes the values and pictures of the second run that the viewer and the HTML page show beside the first run."""
 
 from __future__ import annotations
 

@@ -92,8 +92,8 @@ class Patches:
 class _FormMaker:
     """Converts the changes of state by one journal record into a form: a patch with "$fields.subject" for a field's value.
 
-    So similar records have equal forms. Long values that the row lacks are stored beside the form: texts in `texts`, others in
-    `literals`.
+    So similar records have equal forms. A long value that is not in the record stands outside the form: a text in the list
+    `texts`, any other value in the list `literals`.
     """
 
     def __init__(self, row: Row) -> None:
@@ -122,15 +122,16 @@ class _FormMaker:
     def key(self, part: str) -> Any:
         """Convert one key of the path of a changed value into a part of the form.
 
-        A number that the row has becomes its path in the row, such as "$id.0". Any other key is converted by `form`.
+        If the key is a number that the journal record contains, return the number's path in the record, such as "$id.0" for the
+        first item of its `id`. Any other key is converted by `form`.
         """
         return self._numbers.get(part) or self.form(part)
 
     def form(self, part: Any) -> Any:
-        """Convert a changed value into a part of the form: its path in the row, such as "$fields.subject", if the row has it.
+        """Convert a changed value into a part of the form.
 
-        Another short value is returned unchanged. A long value is stored in `texts` or `literals`; return its place, such as
-        "$texts.0".
+        If the journal record contains the value, return its path in the record, such as "$fields.subject". Another short value
+        is returned unchanged. Another long value is stored in `texts` or `literals`; return its place, such as "$texts.0".
         """
         kind = type(part)
         # A form has no numbers, because 1 and True are equal in Python.

@@ -32,9 +32,9 @@ class Seen(Changes):
         self._numbers: dict[str, set[int]] = {}  # the partitions of each topic
 
     def add(self, record: Record, fold: Fold) -> None:
-        """Update the state by the next journal record, and put the changes into the list `noted`.
+        """Update the pictures' state by the next journal record, and replace `self.noted` by the list of changes of this state.
 
-        `fold` is the fold after this record: its state, and in `fold.noted` the changes that the record has made.
+        `fold` is the journal's fold after this record; `fold.noted` has the changes that the record has made to the fold's state.
         """
         self.noted = []
         if (note := NOTES.get(record.kind)) is not None:

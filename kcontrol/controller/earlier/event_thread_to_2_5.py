@@ -77,9 +77,9 @@ def changed(design: Design, rules: Rules) -> Design:
 
 
 def _each_alone(in_groups: InGroups) -> InGroups:
-    """Return a function that calls `in_groups` and puts each replica into a group of its own.
+    """Return a function that splits the groups of `in_groups` into groups of one replica each.
 
-    The replica state machine moves one group after the other.
+    The order of the replicas stays. The replica state machine moves one group after the other.
     """
 
     def alone(

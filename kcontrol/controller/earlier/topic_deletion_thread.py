@@ -88,7 +88,8 @@ def topic_deletion(ctx: ControllerContext, event: TopicDeletion) -> Handler:
     """Queue the topics in `/admin/delete_topics` for deletion.
 
     Topics in a reassignment or a preferred election become ineligible for deletion. Requests for
-    unknown topics are removed. If `delete.topic.enable` is false, all are removed (since 0.10.2).
+    unknown topics are removed. If `delete.topic.enable` is false, all requests are removed (since
+    0.10.2).
 
     Source: PartitionStateMachine.DeleteTopicsListener (0.8.1, 0.8.2).
     """

@@ -310,9 +310,9 @@ class Memory:
         return self.append(at, at + 1, written, cause)
 
     def append_tombstones(self, cause: RecordId) -> None:
-        """Append the tombstones that come next in the recorded log, up to the first other record.
+        """Append to this replay's log the tombstones that come next in the recorded log, up to the first other record.
 
-        Remove the offsets that these tombstones delete.
+        Remove the offsets that these tombstones delete from the group's memory.
         """
         end = self.appended
         while end < len(self.log) and self.log[end][2] is None:

@@ -217,9 +217,10 @@ class GroupLines:
         return self._known.setdefault((broker, self.memory.incarnations[broker], group), Known())
 
     def _move(self, line: Line, known: Known, to: str, rule: str, inferred: list[str], group: str | None = None) -> None:
-        """Add the `group` record of a transition of `known` to the state `to`; `rule` is the transition's reason.
+        """Add the `group` record of a transition to the state `to`, and set this state in `known`; `rule` is the reason.
 
-        `inferred` names values that no log line has. `group` None means the group of `line`.
+        `known` is what the log lines before `line` say about the group. `inferred` names the fields of the record whose values
+        no log line has. `group` None means the group of `line`.
         """
         group, broker = group or line.facts["group"], line.facts.get("broker", line.broker)
         value = None if to == DEAD else self._value(line, known, to, group)

@@ -56,7 +56,7 @@ class Line(NamedTuple):
 
     @property
     def speaker(self) -> int | None:
-        """The id of the broker that wrote the line: `broker`, else the controller that the line names; None without both."""
+        """The id of the broker that wrote the line: `broker`, else the controller that the line names, else None."""
         return self.broker if self.broker is not None else self.facts.get("controller")
 
 

@@ -58,7 +58,7 @@ class Section(NamedTuple):
         return sum(row.get("inferred") is not None for row in self.rows)
 
     def durations(self) -> list[Durations]:
-        """Return a Durations for each key in `keys` that has rows with a duration: rows whose `duration_ms` is not None."""
+        """Return number, sum, median and maximum of `duration_ms` for each key in `keys`, without keys that have no duration."""
         known: dict[str, list[Row]] = defaultdict(list)
         for row in self.rows:
             if row.get("duration_ms") is not None:

@@ -22,7 +22,7 @@ _LOG.propagate = False
 
 
 class KazooPlaygroundClient:
-    """A started kazoo client, `kazoo`, below `chroot` of the first server in `hosts`; its connection can be cut.
+    """A started kazoo client, `kazoo`, of the first server in `hosts`, with paths below `chroot`; its connection can be cut.
 
     Raises UserError if ZooKeeper grants no session in time.
     """
