@@ -22,7 +22,7 @@ from traitlets.config import Config
 from tests.notebooks.sanitizing import WIDGET_VIEW, compared
 from tests.parts import ROOT
 
-TIMEOUT_S = 300
+TIMEOUT_S = 600
 """The longest time for the start of a kernel and for one cell; a busy machine needs much of this time."""
 LATE_S = 300
 """The longest time between the end of a cell and its last output."""
