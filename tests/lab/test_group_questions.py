@@ -13,6 +13,7 @@ from kcontrol.core.errors import UserError
 from kcontrol.group.error_codes import ERRORS
 from kcontrol.group.group_strategies import GROUP_STRATEGIES
 from kcontrol.group.request_reactions import Request, has_reaction, reactions_of
+from kcontrol.lab.groups import changes
 from tests.lab.group_runs import GROUP, ask, opened, played, stable
 from tests.lab.support import refusal
 
@@ -80,6 +81,21 @@ def test_a_question_about_what_has_gone() -> None:
     lab = ask(stable("2.8"), "leave", "anna", "bert").group.delete(GROUP).run()
     assert "from Empty to Dead" in last_of(lab, "generation of billing")
     assert "takes billing out of offsets" in last_of(lab, "offset of billing in t-0")
+
+
+def test_a_group_that_was_deleted_after_its_coordinator_was_killed() -> None:
+    """The answer is the record that removed the group, not the load before, although the first coordinator kept the group."""
+    lab = ask(stable("2.8"), "leave", "anna", "bert").kill(1).run().group.delete(GROUP).run()
+    assert "from Empty to Dead" in last_of(lab, "generation of billing")
+    assert "takes billing out of offsets" in last_of(lab, "offset of billing in t-0")
+
+
+def test_a_coordinator_that_has_restarted_loads_the_group() -> None:
+    """The last change is the load at the present coordinator, also if its former process had the group too."""
+    lab = stable("2.8").kill(1).run().start(1).run().kill(2).run().kill(3).run()
+    assert lab.tables.members().coordinator.tolist() == [1, 1]
+    asked = [changes.last_change(lab.records, what) for what in ("leader of group billing", "offset of billing in t-0")]
+    assert [(found.id.node, found.id.incarnation) for found in asked if found] == [(1, 2), (1, 2)]
 
 
 def test_a_question_about_a_group_whose_name_has_two_lines() -> None:
@@ -455,6 +471,23 @@ def test_metrics() -> None:
         in played("2.8 leave").tables.prometheus()
     )
     assert "NumGroups" not in Lab(1, runs=None).tables.metrics().index.get_level_values(0)
+
+
+def committed(lab: Lab) -> int:
+    """Return the coordinator's metric offset-commit-count."""
+    return int(lab.tables.metrics().loc[("offset-commit-count", "Value"), 1])
+
+
+def test_a_commit_counts_at_the_end_of_its_write() -> None:
+    """A commit of two brokers' logs does not count while the write waits for the follower, and counts after it, also if it fails.
+
+    Source: putCacheCallback of storeOffsets, GroupMetadataManager.scala (2.8), which records before it reads the error.
+    """
+    lab = stable("2.8", config={"offsets.commit.timeout.ms": 500}).freeze(2).freeze(3).commit("anna", "t-1", 8)
+    while lab.state["consumers"]["anna"]["asked"]:
+        assert committed(lab) == 1
+        lab.run(alive=True) if not any(a.routine for a in lab.actions()) else lab.step()
+    assert lab.state["consumers"]["anna"]["error"] == "REQUEST_TIMED_OUT" and committed(lab) == 2
 
 
 @pytest.mark.parametrize("name", GROUP_STRATEGIES)

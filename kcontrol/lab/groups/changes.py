@@ -63,6 +63,10 @@ def last_change(records: Iterable[Record], what: str) -> Record | None:
     held: dict[int, Any] = {}
     found = gone = None
     for record, value in _values(records, field, said["group"]):
+        if record.kind == "stop":
+            # The memory of a coordinator ends with its process, which changes neither the group nor the offset.
+            gone = gone if held.pop(record.fields["broker"], None) is None else None
+            continue
         node = record.id.node
         answer = None if value is None else fact(value)
         if answer == held.get(node):
@@ -82,10 +86,13 @@ def _matches(what: str) -> Iterator[tuple[re.Match[str], str, Callable[[dict[str
 def _values(records: Iterable[Record], field: str, group: str) -> Iterator[tuple[Record, Held | None]]:
     """Yield each journal record that changes a group, or the group's offsets, at a coordinator, with the new value as JSON.
 
-    `field` is "groups" for the group, "offsets" for the offsets. The value is None if the record removes them.
+    `field` is "groups" for the group, "offsets" for the offsets. The value is None if the record removes them, and for the
+    end of a broker's process, a record `stop`.
     """
     for record in records:
         f = record.fields
+        if record.kind == "stop":
+            yield record, None
         if record.kind == "group" and field == "groups" and f["group_id"] == group:
             yield record, record.to_json().fields["group_metadata"]
         elif record.kind == "update" and f["context"] == "group" and f["field"] == field:

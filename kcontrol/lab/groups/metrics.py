@@ -57,12 +57,15 @@ def _counts(records: Sequence[Record]) -> Counter[tuple[int, str]]:
         elif record.kind == "append":
             fields = record.to_json().fields
             written = (fields["completion_event"] or {}).get("event")
-            # A rebalance counts when the coordinator begins to append the assignment that the group's leader has sent. The
-            # offsets of a commit count when the log has their records.
+            # A rebalance counts when the coordinator begins to append the assignment that the group's leader has sent.
             if written == "AssignmentStored":
                 counts[record.id.node, COUNTED[written]] += 1
             elif written == "OffsetsStored":
                 commits[record.id] = len(fields["records"])
-        elif record.kind in ("log_append", "offsets_append") and record.cause in commits:
+        elif record.kind == "enqueue" and record.cause in commits:
+            commits[record.id] = commits[record.cause]
+        # The offsets of a commit count when the coordinator handles the end of the write, even if the write has failed. A journal
+        # of a recording has no such event.
+        elif record.kind in ("begin", "offsets_append") and record.cause in commits:
             counts[record.id.node, COUNTED["OffsetsStored"]] += commits[record.cause]
     return counts
