@@ -69,22 +69,31 @@ def create_offsets_topic(world: World, broker: int, cause: RecordId) -> None:
 
     Do nothing if the topic exists, or if too few brokers are registered.
     """
+    drawn = new_offsets_topic(world, broker)
+    chosen = topic_settings(world.settings.release, _of_brokers(world, OFFSETS_TOPIC))
+    for op in creation(world, OFFSETS_TOPIC, drawn, chosen) if drawn is not None else ():
+        written = world.tool.write([(op,)])[0]
+        ops = [[op.kind, op.path, op.data, version, op.ephemeral] for version in written.versions or (None,)]
+        log = world.processes[broker].driver.log
+        log("write", cause, ops=ops, zxid=written.zxid, error=written.error, epoch_zk_version=-1)
+
+
+def new_offsets_topic(world: World, broker: int) -> tuple[tuple[int, ...], ...] | None:
+    """Return the replicas of each partition with which `broker` would create the offsets topic now.
+
+    Return None if the topic exists, or if too few brokers are registered.
+    """
     p, topic = world.processes[broker], OFFSETS_TOPIC
     group, cached = p.driver.group, p.driver.broker
     is_known = any(tp.topic == topic for tp in cached.metadata) or not lacks_topic(world, topic)
     # The broker needs an open session, and must not find the topic in its metadata or in ZooKeeper.
     if group is None or p.session is not SessionState.OPEN or is_known:
-        return
+        return None
     (names,) = world.tool.children([znodes.BROKER_IDS], False)
     registered, replicas = sorted(map(int, names or ())), group.replicas_of_new_topic(len(cached.live_brokers))
-    # With too few registered brokers nothing is written.
-    if replicas is not None and replicas <= len(registered):
-        drawn = topic_tool.draw_replicas(world.settings.seed, topic, registered, group.config.partitions, replicas)
-        chosen = topic_settings(world.settings.release, _of_brokers(world, topic))
-        for op in creation(world, topic, drawn, chosen):
-            written = world.tool.write([(op,)])[0]
-            ops = [[op.kind, op.path, op.data, version, op.ephemeral] for version in written.versions or (None,)]
-            p.driver.log("write", cause, ops=ops, zxid=written.zxid, error=written.error, epoch_zk_version=-1)
+    if replicas is None or replicas > len(registered):
+        return None
+    return topic_tool.draw_replicas(world.settings.seed, topic, registered, group.config.partitions, replicas)
 
 
 def creation(world: World, topic: str, assignment: Any, settings: dict[str, str]) -> list[Op]:

@@ -2,8 +2,9 @@
 
 Routine actions, such as steps of threads and deliveries of requests, are listed by `actions.routine_actions`. A consumer sends
 the requests of its state: JoinGroup, then SyncGroup, then a heartbeat each `heartbeat.interval.ms`. After an error it waits for
-`retry.backoff.ms`. A consumer that does not poll sends heartbeats, and leaves the group after `max.poll.interval.ms`. Between two
-requests virtual time passes (`wait`), and deadlines of coordinators fire on the way, in the order of their times.
+`retry.backoff.ms`. Where no broker knows the offsets topic, the consumer sends FindCoordinator, which creates the topic. A
+consumer that does not poll sends heartbeats, and leaves the group after `max.poll.interval.ms`. Between two requests virtual time
+passes (`wait`), and deadlines of coordinators fire on the way, in the order of their times.
 
 All groups are at rest if consumers have only heartbeats to send and each pending deadline belongs to a member with heartbeats.
 The periodic search for expired offsets fires on the way; a run ends although the next search is pending. Timers of other threads,
@@ -18,9 +19,19 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kcontrol.broker.broker_configs import LARGEST_INT
-from kcontrol.cluster.consumer_clients import POLL_TIMEOUT, can_send, consumer_config, has_poll_timeout, is_number
+from kcontrol.cluster.admin_actions import new_offsets_topic
+from kcontrol.cluster.consumer_clients import (
+    NOT_AVAILABLE,
+    POLL_TIMEOUT,
+    can_send,
+    consumer_config,
+    has_poll_timeout,
+    is_number,
+    named_by,
+)
 from kcontrol.cluster.consumer_configs import HEARTBEAT_MS, POLL_MS
-from kcontrol.cluster.consumer_state import CLOSED, COMPLETING, FROZEN, STABLE, STUCK, UNREADABLE, Consumer
+from kcontrol.cluster.consumer_state import CLOSED, COMPLETING, FROZEN, POLLING, STABLE, STUCK, UNREADABLE, Consumer
+from kcontrol.cluster.delivery import is_reachable
 from kcontrol.group import events as e
 from kcontrol.group.handlers import REQUESTS
 from kcontrol.group.offset_expiration import EXPIRY_TIMER
@@ -97,6 +108,18 @@ def _requests(world: World) -> Iterator[Due]:
             yield Due(consumer.resumes_at_ms, ("resume_consumer", name))
         elif _is_active(world, name, consumer):
             yield from _of_stuck(world, name, consumer) if consumer.condition == STUCK else (_of_polling(world, name, consumer),)
+        elif consumer.condition == POLLING and consumer.asked is None and consumer.error not in FATAL:
+            yield from _of_searching(world, name, consumer)
+
+
+def _of_searching(world: World, name: str, consumer: Consumer) -> Iterator[Due]:
+    """Yield the FindCoordinator of a consumer to the first reachable broker, if no reachable broker knows the offsets topic."""
+    reachable = [n for n in sorted(world.processes) if is_reachable(world, n)]
+    if reachable and all(named_by(world, n, consumer.group) is None for n in reachable):
+        at_ms = consumer.active_at_ms + (0 if consumer.error in AT_ONCE else BACKOFF_MS)
+        # A broker that cannot create the topic gives the response COORDINATOR_NOT_AVAILABLE without end.
+        keeps = consumer.error == NOT_AVAILABLE and new_offsets_topic(world, reachable[0]) is None
+        yield Due(at_ms, ("find_coordinator", name, reachable[0]), keeps)
 
 
 def _of_polling(world: World, name: str, consumer: Consumer) -> Due:

@@ -56,6 +56,24 @@ def test_living_consumers_form_a_group(opened: Opened, release: str) -> None:
     assert [r.to_json() for r in again.records] == [r.to_json() for r in lab.records]
 
 
+@pytest.mark.parametrize("release", RELEASES)
+def test_living_consumers_find_a_coordinator_without_an_offsets_topic(opened: Opened, release: str) -> None:
+    """Without an offsets topic the first consumer sends FindCoordinator, which creates the topic, and the group forms."""
+    lab = opened(release=release, consumers=THREE, topics={"t": [[1, 2]] * 6}).run(alive=True)
+    assert {client: len(owned) for client, owned in group_of(lab).items()} == dict.fromkeys(THREE, 2)
+    assert [r.fields["action"] for r in lab.records if r.kind == "act"].count(["find_coordinator", "anna", 1]) == 1
+    agrees(lab)
+
+
+def test_living_consumers_wait_for_brokers_for_the_offsets_topic(opened: Opened) -> None:
+    """With two of three replicas' brokers a run ends with COORDINATOR_NOT_AVAILABLE; with the third broker the group forms."""
+    lab = opened(consumers=THREE, topics={"t": [[1, 2]] * 6}).kill(3).run().run(alive=True)
+    assert {me["error"] for me in lab.state["consumers"].values()} == {"COORDINATOR_NOT_AVAILABLE"}
+    before = len(lab.records)
+    assert len(lab.run(alive=True).records) == before
+    assert set(group_of(lab.start(3).run().run(alive=True))) == set(THREE)
+
+
 def test_a_silent_member_is_removed_within_one_call(opened: Opened) -> None:
     """12 s after bert's process has stopped, its session of 10 s has ended; exactly 12 s have passed, and the others go on."""
     lab = opened(consumers=THREE, topics=TOPICS).run(alive=True)
