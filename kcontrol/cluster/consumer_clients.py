@@ -385,9 +385,9 @@ def _resigns(group: GroupContext, broker: BrokerContext, tp: TopicPartition) -> 
 
     `tp` is a partition of the offsets topic.
 
-    Source: handleStopReplicaRequest of KafkaApis.scala (0.9, 1.0, 2.8), handleLogDirFailure of ReplicaManager.scala (1.0, 2.8).
+    Source: handleStopReplicaRequest of KafkaApis.scala (0.9, 0.11, 2.8), handleLogDirFailure of ReplicaManager.scala (1.0, 2.8).
     """
-    # Since 1.0, but not if the log directory has failed: then the coordinator stays, and every append fails.
+    # Since 0.11, but not if the log directory has failed: then the coordinator stays, and every append fails.
     return group.rules.resigns_without_replica and tp not in broker.offline_partitions
 
 

@@ -3,7 +3,7 @@
 A subscription names topics, the partitions that the member owns (COOPERATIVE alone), and user data of the assignor. The sticky
 assignor writes the member's last assignment and its generation into the user data, the cooperative one the generation alone. The
 leader reads the subscriptions of all members, runs the assignor that the coordinator's vote has chosen, and sends the result in
-SyncGroup. The coordinator reads none of these bytes before 2.1, and later the topics alone.
+SyncGroup. The coordinator reads none of these bytes before 2.4, and later the topics alone.
 
 Source: ConsumerProtocol.java (0.9, 2.4, 2.8), ConsumerCoordinator.java: metadata, performAssignment, StickyAssignor.java and
 CooperativeStickyAssignor.java: subscriptionUserData (2.8.2).

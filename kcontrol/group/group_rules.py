@@ -85,7 +85,10 @@ class GroupRules:
         ("0.9.0", "commit"), ("2.1.0", "empty"), ("2.4.0", "unsubscribed"),
         doc="From when an offset's retention counts: from its commit; from the time at which the "
             "group became Empty; or, in a group with members of which none subscribes to the "
-            "topic, from the commit too (KIP-211, KAFKA-7437).")
+            "topic, from the commit too (KIP-211, KAFKA-8338).")
+    rebalance_keeps_offsets: bool = since(("0.9.0", False), ("2.8.2", True),
+        doc="Whether offsets of topics to which no member subscribes expire in a Stable group "
+            "only, and not during a rebalance (KAFKA-13636).")
     append_errors: AppendErrors = since(("0.9.0", "few"), ("0.10.1", "all"),
         doc="Which errors of the log are translated for clients; \"few\" leaves out a lack of "
             "replicas (KAFKA-4086).")
@@ -95,7 +98,7 @@ class GroupRules:
     coordinator_epochs: bool = since(("0.9.0", False), ("2.8.0", True),
         doc="Whether the coordinator ignores an election or resignation of an older leader epoch "
             "(KAFKA-12460).")
-    resigns_without_replica: bool = since(("0.9.0", False), ("1.0.0", True),
+    resigns_without_replica: bool = since(("0.9.0", False), ("0.11.0", True),
         doc="Whether a coordinator resigns when StopReplica deletes its replica of the partition; "
             "otherwise it keeps the partition and its groups (KAFKA-4362).")
     needs_offsets_replicas: bool = since(("0.9.0", False), ("0.11.0", True),

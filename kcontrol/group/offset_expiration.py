@@ -10,7 +10,7 @@ GroupCoordinator.scala (2.8).
 
 # An offset expires by its own time, or (since 2.1, KIP-211) by the group's retention, counted from
 # its commit or from the time at which the group became Empty. Offsets of a group with members
-# expire only if no member subscribes to the topic (since 2.4, KAFKA-7437). An Empty group is
+# expire only if no member subscribes to the topic (since 2.4, KAFKA-8338). An Empty group is
 # removed with the last of its offsets.
 from __future__ import annotations
 
@@ -70,15 +70,17 @@ def expired(ctx: GroupContext, group_id: str, now_ms: int) -> tuple[TopicPartiti
 
 
 def _is_unsubscribed(ctx: GroupContext, group: Group, tp: TopicPartition) -> bool:
-    """Return whether the group is Stable and has no member that subscribes to the topic.
+    """Return whether no member of the group's last generation subscribes to the topic.
 
-    Return False if the subscriptions are unknown, if the protocol type is not "consumer", and
-    before 2.4. Source: getExpiredOffsets of GroupMetadata.scala (2.4), KAFKA-7437.
+    Return False if the subscriptions are unknown, if the protocol type is not "consumer", before
+    2.4, and since 2.8.2 also if the group is not Stable.
+
+    Source: removeExpiredOffsets of GroupMetadata.scala (2.4.1, 2.8.1, 2.8.2), KAFKA-8338.
     """
-    topics = group.subscribed_topics
-    if ctx.rules.expiry != "unsubscribed" or group.protocol_type != CONSUMER:
+    topics, rules = group.subscribed_topics, ctx.rules
+    if rules.expiry != "unsubscribed" or group.protocol_type != CONSUMER or topics is None:
         return False
-    return group.state is STABLE and topics is not None and tp.topic not in topics
+    return tp.topic not in topics and (group.state is STABLE or not rules.rebalance_keeps_offsets)
 
 
 def remove_offsets(
@@ -162,6 +164,5 @@ def _is_consumed(group: Group, topic: str) -> bool:
 
     Source: isSubscribedToTopic of GroupMetadata.scala (2.8).
     """
-    if group.state is EMPTY:
-        return False
-    return group.subscribed_topics is None or topic in group.subscribed_topics
+    topics = group.subscribed_topics
+    return group.state is not EMPTY and (topics is None or topic in topics)
