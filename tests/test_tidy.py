@@ -44,7 +44,7 @@ ROOM_LINES = {
     "lab/sweeps": 590,  # a sweep prints why runs have failed
     "recordings": 1_636,
     "recordings/groups": 1_003,
-    "search": 1_325,  # the depth that a search has searched whole
+    "search": 1_346,  # responses about assignments are compared with the group, the group with the leader's SyncGroup
     "spark": 1_005,  # refused topics, times and masters; folders that a refused call has created; journals of a class; long names
     "spark/follow": 472,  # stable names in each round
     "spark/log_journal": 1_445,  # lines about elections, and what each release leaves out

@@ -54,8 +54,12 @@ def assigned_once(world: World) -> str | None:
         for tp, member in owned:
             if tp.topic not in (topics_of(member.metadata(group.protocol)) or {tp.topic}):
                 return f"group {group.group_id}: {tp} is assigned to {member.member_id}, which does not subscribe to the topic"
-        if group.protocol != COOPERATIVE and (left_out := _left_out(counts)):
+        sent = _sent_by_leader(world, group)
+        if group.protocol != COOPERATIVE and (left_out := sorted({*_left_out(counts), *map(str, sent - set(counts))})):
             return f"group {group.group_id}: {', '.join(left_out)} are assigned to no member in generation {group.generation}"
+    for member_id, answer, group in _sync_answers(world):
+        if group.members[member_id].assignment != answer.assignment:
+            return f"group {group.group_id}: the response to SyncGroup has another assignment than {member_id} has in the group"
     return None
 
 
@@ -105,7 +109,9 @@ def committed_offsets_are_stored(world: World) -> str | None:
         ctx = process.driver.group
         if process.frozen or ctx is None:
             continue
-        for partition in ctx.owned - ctx.loading:
+        leads = process.driver.broker.is_leader
+        # A coordinator that has lost its replica, or whose log directory has failed, cannot read its log.
+        for partition in (each for each in ctx.owned - ctx.loading if leads(TopicPartition(OFFSETS_TOPIC, each))):
             stored = _stored(world, n, partition)
             log = process.driver.broker.logs.get(TopicPartition(OFFSETS_TOPIC, partition))
             cleaned: set[tuple[str, TopicPartition]] = {key[:2] for key in stored} if log and log.first_dirty_offset else set()
@@ -137,16 +143,37 @@ def _transitions(world: World) -> Iterator[Group]:
             yield record.fields["group_metadata"]
 
 
-def _join_answers(world: World) -> dict[str, set[tuple[int, str]]]:
-    """Return a dict from group id to the pairs (generation, protocol) in successful JoinGroup responses of the last step."""
-    found: dict[str, set[tuple[int, str]]] = {}
+def _join_answers(world: World) -> dict[str, set[tuple[int, str, str]]]:
+    """Return a dict from group id to (generation, protocol, leader) of each successful JoinGroup response of the last step."""
+    found: dict[str, set[tuple[int, str, str]]] = {}
     for record in world.last_step:
         body, who = record.fields.get("body"), str(record.fields.get("correlation_id", "")).split(" ")
         # Clients that are no consumers of the world send requests without "consumer" in the correlation id.
         if record.kind == "respond" and isinstance(body, e.JoinResult) and body.error == "NONE" and who[0] == "consumer":
             consumer = world.consumers[" ".join(who[1:-1])]
-            found.setdefault(consumer.group, set()).add((body.generation, body.protocol))
+            found.setdefault(consumer.group, set()).add((body.generation, body.protocol, body.leader))
     return found
+
+
+def _sync_answers(world: World) -> Iterator[tuple[str, e.SyncResult, Group]]:
+    """Yield (member id, response, group) of each successful SyncGroup response of the last step, if the group is Stable."""
+    for record in world.last_step:
+        body, who = record.fields.get("body"), str(record.fields.get("correlation_id", "")).split(" ")
+        if record.kind == "respond" and isinstance(body, e.SyncResult) and body.error == "NONE" and who[0] == "consumer":
+            consumer = world.consumers[" ".join(who[1:-1])]
+            group = _context(world, record).get(consumer.group)
+            if group and group.state is GroupState.STABLE and consumer.member_id in group.members:
+                yield consumer.member_id, body, group
+
+
+def _sent_by_leader(world: World, group: Group) -> set[TopicPartition]:
+    """Return the partitions in the last SyncGroup of the group's leader in this generation, an empty set without a SyncGroup."""
+    for record in reversed(world.journal.records):
+        event = record.fields.get("event") if record.kind == "enqueue" else None
+        if isinstance(event, e.SyncGroup) and event.group_id == group.group_id and event.assignment:
+            is_present = (event.member_id, event.generation) == (group.leader, group.generation)
+            return {tp for each in event.assignment.values() for tp in _partitions(each)} if is_present else set()
+    return set()
 
 
 def _partitions(assignment: bytes) -> list[TopicPartition]:

@@ -422,13 +422,13 @@ INVARIANTS: tuple[Invariant, ...] = (
               "KAFKA-7235; KafkaController.processBrokerChange, bouncedBrokerIds (2.2)"),
     Invariant("one leader, one protocol",
               "In CompletingRebalance and Stable one member leads the group, every member supports its protocol, and all members "
-              "are answered with one generation and one protocol.",
+              "are answered with one generation, one protocol and one leader.",
               "0.9", STEP, _GROUPS | _ANSWERS, _NEVER, group_invariants.one_leader_and_protocol,
               "GroupMetadata.initNextGeneration and selectProtocol, GroupCoordinator.onCompleteJoin (0.9, 2.8)"),
     Invariant("assigned once",
               "A Stable group assigns each partition of a topic to one member that subscribes to the topic; in the first round "
               "of cooperative-sticky some partitions have no owner.",
-              "0.9", STEP, _GROUPS, _NEVER, group_invariants.assigned_once,
+              "0.9", STEP, _GROUPS | _ANSWERS, _NEVER, group_invariants.assigned_once,
               "RangeAssignor.assign, RoundRobinAssignor.assign (0.9, 2.8), AbstractStickyAssignor.assign (2.8); KIP-429"),
     Invariant("answered once", "A coordinator sends at most one response to a request.",
               "0.9", STEP, _ANSWERS, _NEVER, group_invariants.answered_once,
@@ -445,7 +445,8 @@ INVARIANTS: tuple[Invariant, ...] = (
               "0.9", STEP, _GROUPS, _NEVER, group_invariants.generation_never_falls,
               "GroupMetadata.initNextGeneration (0.9, 2.8)"),
     Invariant("committed offsets are stored",
-              "Each committed offset in the cache of a coordinator is in its log, so it survives a move to another coordinator.",
+              "Each committed offset in the cache of a coordinator that leads the partition is in its log, so it survives "
+              "a move.",
               "0.9", QUIET, frozenset(), _NEVER, group_invariants.committed_offsets_are_stored,
               "GroupMetadataManager.storeOffsets, whose callback fills the cache, and loadGroupsAndOffsets (0.9, 2.8)"),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from kcontrol.core.effects import UpdateContext
 from kcontrol.core.model import LeaderAndIsr, PartitionState
 from kcontrol.core.transitions import Changes
 from kcontrol.core.znodes import delete_topic_path, topic_path
-from kcontrol.group.events import SessionTimedOut
+from kcontrol.group.events import JoinResult, SessionTimedOut, SyncResult
 from kcontrol.group.model import CommitRecordMetadataAndOffset, OffsetAndMetadata, Offsets
 from kcontrol.search.counterexample import report
 from kcontrol.search.invariants import ALWAYS, AT_REST, INVARIANTS, Invariant, violation
@@ -144,6 +145,26 @@ def group_of(assignment: Callable[[Any], bytes] | None = None, **fields: Any) ->
     return world
 
 
+def last_assignment_lost() -> World:
+    """A Stable group without the assignment of the member that owns the last partition of the topic."""
+    world = stable()
+    driver = world.processes[1].driver
+    assert driver.group is not None
+    group = driver.group.groups["g"]
+    last = min(group.members.values(), key=lambda member: member.assignment)  # it owns t-2 alone
+    left = group.with_members(replace(m, assignment=b"" if m is last else m.assignment) for m in group.members.values())
+    driver.log("group", None, **{"from": "Stable", "to": "Stable"}, group_id="g", rule="", group_metadata=left)
+    return world
+
+
+def responses_of(*bodies: Any) -> World:
+    """A coordinator that sends these responses, the first to consumer a, the second to consumer b."""
+    world = stable()
+    for name, body in zip("ab", bodies, strict=False):
+        world.processes[1].driver.log("respond", None, correlation_id=f"consumer {name} 99", body=body)
+    return world
+
+
 def answered_twice() -> World:
     """A coordinator that sends its last response again."""
     world = stable()
@@ -218,6 +239,21 @@ def test_each_promise_can_be_broken(row: Invariant) -> None:
     found = violation(world, (row,))
     assert found is not None and found.startswith(f"{row.name}: ")
     assert violation(world, properties) is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "world"),
+    [
+        ("one leader, one protocol", lambda: responses_of(*(JoinResult("NONE", id, 1, "range", id) for id in "ab"))),
+        ("assigned once", last_assignment_lost),
+        ("assigned once", lambda: responses_of(SyncResult("NONE", b"another assignment"))),
+    ],
+    ids=["two leaders in the responses", "the last partition without owner", "a response with another assignment"],
+)
+def test_a_promise_about_groups_can_be_broken_in_other_ways(name: str, world: Callable[[], World]) -> None:
+    """The rows about groups find a second leader, a lost last partition, and a response that differs from the group."""
+    found = violation(world(), (ROW[name],))
+    assert found is not None and found.startswith(f"{name}: ")
 
 
 @pytest.mark.parametrize("row", INVARIANTS, ids=lambda row: row.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from kcontrol.broker.broker_configs import BrokerConfig
 from kcontrol.cluster import actions
 from kcontrol.cluster.run_settings import PLAYABLE_RELEASES, Settings
-from kcontrol.cluster.world import World
+from kcontrol.cluster.world import Action, World
 from kcontrol.search.counterexample import report
 from kcontrol.search.invariants import AT_REST, violation
 from tests.core.support import ALL_FAULTS, TOPICS
@@ -53,13 +54,15 @@ def quiet(release: str) -> World:
 QUIET = {release: quiet(release) for release in PLAYABLE_RELEASES}
 
 
-def run(world: World, choices: list[int]) -> None:
+def run(world: World, choices: list[int], more_faults: Callable[[World, int], list[Action]] = lambda world, number: []) -> None:
     """Takes one action for each choice, mostly of those that go on by themselves, and looks at the invariants after each.
+
+    `more_faults` returns further faults that a choice can take.
 
     Then the cluster runs until quiet, and the invariants at quiet are checked. A violation is reported as Python code.
     """
     for number in choices:
-        routine, faults = list(actions.routine_actions(world)), list(actions.fault_actions(world))
+        routine, faults = list(actions.routine_actions(world)), [*actions.fault_actions(world), *more_faults(world, number)]
         offered = (routine if number % 100 < ROUTINE else faults) or routine or faults
         if not offered:
             break
