@@ -187,6 +187,13 @@ def test_a_window_has_the_reason_of_its_begin(reason: str) -> None:
     assert (window["refused_record"] is not None) == (reason == "unclean election refused")
 
 
+def test_a_replica_that_a_reassignment_has_removed_refuses_no_election() -> None:
+    """The reason is the death of the only replica, although the broker of the former replica runs."""
+    lab = Lab(topics={"t": [[1]]}, runs=None).run().reassign({"t-0": [2]}).run().kill(2).run()
+    window = rows_of_pandas(lab.tables.run_table("offline_windows"))[-1]
+    assert (window["reason"], window["led_before"], window["refused_record"]) == ("death", 2, None)
+
+
 def test_every_table_of_pandas_is_a_table_of_spark() -> None:
     """The tables that pandas makes have the names of Spark's."""
     assert set(TABLES) <= set(spark_views.TABLES)

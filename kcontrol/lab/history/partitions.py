@@ -8,7 +8,7 @@ from typing import Any
 
 from kcontrol.core.znodes import parse_state_path
 from kcontrol.lab.history.entries import Entries, Entry, Row, StoredState, interval
-from kcontrol.lab.history.topics import deletion_times
+from kcontrol.lab.history.topics import Targets, assignments, deletion_times
 from kcontrol.views import decisions
 
 KINDS = {
@@ -152,6 +152,7 @@ class _OfflineWindows:
         for state in stored_states(run):
             self._states[state.entry.n].append(state)
         self._deletions = deletion_times(run)
+        self._assignments, self._assigned = assignments(run), dict[str, Targets]()
         self._process: dict[int, tuple[str, int | None]] = {}  # by broker: its last event, and an exit code
         self._leader: dict[str, int] = {}
         self._replicas: dict[str, set[int]] = defaultdict(set)
@@ -176,6 +177,7 @@ class _OfflineWindows:
             self._replicas[partition].add(int(replica))
         elif kind == "failed_change":
             self._of_refusal(entry)
+        self._assigned |= self._assignments.get(entry.n, {})
         for state in self._states.get(entry.n, ()):
             self._of_write(entry, state)
 
@@ -198,10 +200,12 @@ class _OfflineWindows:
             self._begin(entry, state.partition, former if state.leader < 0 else state.leader)
 
     def _of_refusal(self, entry: Entry) -> None:
-        fields = entry.r.fields
-        window = self._open.get(fields["subject"])
+        fields, partition = entry.r.fields, entry.r.fields["subject"]
+        window = self._open.get(partition)
         is_election = (fields["source"], fields["target"]) == ELECTING
-        if window and is_election and any(map(self._runs, self._replicas[fields["subject"]])):
+        # A reassignment may have removed a replica; without the topic's znode the present replicas are not known.
+        replicas, known = self._replicas[partition], self._assigned.get(partition.rpartition("-")[0], {})
+        if window and is_election and any(map(self._runs, replicas.intersection(known.get(partition, replicas)))):
             window["refused_record"] = window["refused_record"] or str(entry.r.id)
 
     def _runs(self, broker: int) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from kcontrol.core.model import ReplicaAssignment
 from kcontrol.core.znodes import REASSIGN_PARTITIONS, MalformedZnode, decode_reassignment, decode_topic
 from kcontrol.lab.history.entries import Entries, Entry, Row, ZnodeWrite, interval, znode_writes
 
@@ -44,6 +45,19 @@ def deletions(run: Entries) -> Iterator[Row]:
 
 
 Targets = dict[str, list[int]]
+"""By partition, such as "t-0", its replicas."""
+
+
+def assignments(run: Entries) -> dict[int, dict[str, Targets]]:
+    """Return, by the number of a journal record, the replicas of each topic whose znode the record writes or deletes.
+
+    A deleted or malformed znode has no partition.
+    """
+    found: dict[int, dict[str, Targets]] = defaultdict(dict)
+    for write in znode_writes(run, lambda path: _is_child(path, TOPICS)):
+        topic = write.path.removeprefix(TOPICS)
+        found[write.entry.n][topic] = {f"{topic}-{number}": list(of.replicas) for number, of in _stored(write).items()}
+    return found
 
 
 def reassignments(run: Entries) -> Iterator[Row]:
@@ -81,8 +95,12 @@ def _changing(write: ZnodeWrite) -> Targets:
     The mapping is empty if the znode is deleted or its data is malformed.
     """
     topic = write.path.removeprefix(TOPICS)
+    return {f"{topic}-{number}": list(of.target) for number, of in _stored(write).items() if of.is_being_reassigned}
+
+
+def _stored(write: ZnodeWrite) -> Mapping[int, ReplicaAssignment]:
+    """Return the assignment of each partition in a write of a topic znode; {} if the znode is deleted or malformed."""
     try:
-        found = decode_topic((write.data or "").encode()).partitions if write.op in ("create", "set") else {}
+        return decode_topic((write.data or "").encode()).partitions if write.op in ("create", "set") else {}
     except MalformedZnode:
         return {}
-    return {f"{topic}-{number}": list(stored.target) for number, stored in found.items() if stored.is_being_reassigned}
