@@ -129,6 +129,23 @@ def test_the_table_of_messages_names_each_kind_of_the_reference(messages: list[F
     assert [form.kind for form in forms() if not form.releases and form.kind != STATE] == []
 
 
+# Messages of brokers of 0.10.2.2, whose listeners name the broker as "Controller 3".
+LISTENERS = {
+    "deletion_requested": "[DeleteTopicsListener on Controller 3]: Starting topic deletion for topics orders,payments",
+    "partitions_added": "[AddPartitionsListener on Controller 3]: New partitions to be added Map([solo,2] -> List(1))",
+    "reassign_progress": "[ReassignedPartitionsIsrChangeListener on Controller 3]: 0/1 replicas have caught up with the leader "
+    "for partition [solo,0] being reassigned.Replica(s) 1 still need to catch up",
+}
+
+
+@pytest.mark.parametrize("kind", LISTENERS)
+def test_a_listener_may_name_its_broker_as_controller(kind: str) -> None:
+    """In 0.10.2 a prefix is such as "[DeleteTopicsListener on Controller 3]", and up to 0.10.1 "[DeleteTopicsListener on 3]"."""
+    message = LISTENERS[kind]
+    found = [form for form in forms() if form.words in message and re.match(form.pattern, message)]
+    assert [form.kind for form in found[:1]] == [kind]
+
+
 @pytest.mark.shared
 def test_the_table_of_messages_names_each_fact_of_the_reference(shared: Path) -> None:
     """Each fact that the reference lists for a kind is a fact of a pattern of this kind; `members` has its own name by type."""
