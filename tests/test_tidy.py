@@ -36,7 +36,7 @@ ROOM_LINES = {
     "lab": 1_829,  # wrong runs, pictures, commits, arguments and calls, and unknown commands of a namespace, are one sentence
     "lab/exercises": 1_252,  # a compared election has one input; time on a slow machine; elements of a list count once
     "lab/groups": 1_217,  # a killed coordinator in `why`; the end of a write in the metric; before: records without a key
-    "lab/history": 766,  # kinds of elections by rule; wrong calls
+    "lab/history": 778,  # kinds of elections by rule; wrong calls; replicas of the present assignment
     "lab/pictures": 216,
     "lab/searches": 205,  # runs that the bound on states or seconds leaves out
     "lab/support": 730,  # a group that does not come to rest; bounds of durations, texts and partitions; wrong calls
@@ -47,7 +47,7 @@ ROOM_LINES = {
     "search": 1_346,  # responses about assignments are compared with the group, the group with the leader's SyncGroup
     "spark": 1_005,  # refused topics, times and masters; folders that a refused call has created; journals of a class; long names
     "spark/follow": 472,  # stable names in each round
-    "spark/log_journal": 1_445,  # lines about elections, and what each release leaves out
+    "spark/log_journal": 1_469,  # lines about elections, and what each release leaves out; former leaders; replicas that move
     "spark/logs": 1_053,  # copies in other folders, closed folders, JSON of Docker; words of lists; topics of records; containers
     "spark/offsets": 376,  # stable names; closed folders
     "spark/redaction": 261,  # stable names in journals

@@ -6,6 +6,7 @@ templates and real lines (`tests/views/test_kafka_words.py`).
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -157,11 +158,49 @@ def test_a_transition_that_the_release_does_not_have_is_marked() -> None:
     run = run_of(
         move(1, 0, "OfflinePartition", "OnlinePartition", **STATE), move(2, 0, "OnlinePartition", "NewPartition"),
         move(3, 1, "OfflinePartition", "OnlinePartition", **STATE), move(4, 1, "OfflinePartition", "OnlinePartition", **STATE),
+        release="2.4",
     )  # fmt: skip
     marks = run.tables.run_table("transitions").mismatch.fillna("").tolist()
     assert marks[0] == marks[2] == ""
-    assert marks[1] == "2.8 has no transition from OnlinePartition to NewPartition: controller.log:2, after controller.log:1"
+    assert marks[1] == "2.4 has no transition from OnlinePartition to NewPartition: controller.log:2, after controller.log:1"
     assert marks[3] == "controller.log:4 leaves OfflinePartition, and controller.log:3 has entered OnlinePartition"
+
+
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_a_transition_to_offline_that_a_release_hides_is_inferred(is_refused: bool) -> None:
+    """From 2.6 on the next election of the partition, or its refusal, shows the transition, and none contradicts a line."""
+    online, offline = "OnlinePartition", "OfflinePartition"
+    refused = line(2, "partition_transition_failed", **move(2, 0, offline, online).facts)
+    found = [move(1, 0, offline, online, **STATE), *([refused] if is_refused else []), move(3, 0, offline, online, **STATE)]
+    table = (
+        run_of(*found, release="2.6")
+        .tables.run_table("transitions")
+        .astype({"mismatch": object})
+        .fillna({"inferred": "", "mismatch": ""})
+    )
+    rows = [tuple(row) for row in table[["source", "target", "inferred", "mismatch", "line"]].itertuples(index=False)]
+    assert rows == [
+        (offline, online, "", "", "controller.log:1"),
+        (online, offline, "record", "", f"controller.log:{2 if is_refused else 3}"),
+        (offline, online, "", "", "controller.log:3"),
+    ]
+
+
+def test_a_reassignment_that_deletes_a_replica_requests_no_deletion_of_the_topic() -> None:
+    """The replica that leaves the assignment moves to ReplicaDeletionStarted, while the replica of the leader stays online."""
+    about = {"controller": 1, "epoch": 4, "topic": "t", "partition": 0, "replica": 3}
+    states = "OnlineReplica", "OfflineReplica", "ReplicaDeletionStarted", "ReplicaDeletionSuccessful", "NonExistentReplica"
+    steps = [{"from_state": before, "to_state": after} for before, after in pairwise(states)]
+    moves = [line(n, "replica_transition", **about, **step) for n, step in enumerate(steps, 2)]
+    run = run_of(move(1, 0, "OfflinePartition", "OnlinePartition", **STATE), *moves, release="2.4")
+    assert run.tables.run_table("deletions").empty
+
+
+def test_a_former_leader_that_does_not_know_the_next_one_changes_no_isr() -> None:
+    """A broker that was frozen logs a smaller ISR, and its write fails, because the controller has elected another leader."""
+    about = {"topic": "t", "partition": 0, "broker": 3, "isr_from": [3, 2, 1], "isr_to": [3]}
+    run = run_of(move(1, 0, "OfflinePartition", "OnlinePartition", **STATE), line(2, "isr_shrunk", **about))
+    assert run.tables.run_table("isr_history").isr.tolist() == [[2, 3]]
 
 
 def test_a_controller_without_a_line_about_its_election_is_inferred() -> None:

@@ -9,6 +9,7 @@ not run, and a leader epoch higher by 1.
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from functools import partial
 from typing import Any
 
 from kcontrol.controller.partition_machine import PARTITION_TRANSITIONS
@@ -74,6 +75,8 @@ class PartitionLines:
             memory.assign({tp: line.facts.get("replicas") or memory.assigned.get(tp, [])}, RECORD)
         elif target == OFFLINE and source == ONLINE:
             self._lost_leader(line)
+        if source == OFFLINE:
+            self._went_offline(line)
         leadership, write, rule = None, None, None
         if target == ONLINE:
             rule = self.elections.rule(line, source)
@@ -99,18 +102,45 @@ class PartitionLines:
         if leader in self.memory.alive and leader != line.facts["controller"]:
             self.processes.fail(leader)
 
+    def _went_offline(self, line: Line) -> None:
+        """Record the transition to OfflinePartition as inferred, if the release hides its line and the partition was online.
+
+        `line` shows that the partition is offline.
+        """
+        tp, controller, epoch = line.partition, line.facts["controller"], line.facts["epoch"]
+        if self.unlogged.hides_offline and self._states.get((controller, epoch, tp), ("",))[0] == ONLINE:
+            self._change(line, "partition", (ONLINE, OFFLINE), None, None, [RECORD], tp)
+
     def _replica(self, line: Line, source: str, target: str, inferred: list[str], smaller: Leadership | None) -> None:
         tp, replica = line.partition, line.facts["replica"]
         if smaller and smaller["leader"] >= 0 and smaller["leader"] not in self.memory.incarnations:
             self.memory.ensure_running(smaller["leader"])
-        after = self.processes.ahead.next(self.processes.position, "move", f"{tp}@{replica}")
-        if target == OFFLINE_REPLICA and after and after.facts["to_state"] == DELETED:
+        if target == OFFLINE_REPLICA and self._is_deletion(line):
             self._delete_topic(self._topic(tp), None, RECORD)
         if tp in self.memory.assigned and replica not in self.memory.assigned[tp] and target != GONE_REPLICA:
             self.memory.assign({tp: [*self.memory.assigned[tp], replica]}, RECORD)
         self._change(line, "replica", (source, target), smaller, "set" if smaller else None, inferred, f"{tp}@{replica}")
         if target == GONE_REPLICA and self._topic(tp) in self._deleting:
             self._retire(line, tp, replica)
+
+    def _is_deletion(self, line: Line) -> bool:
+        """Return whether the transition of a replica to OfflineReplica in `line` belongs to the deletion of its topic.
+
+        Return False if a reassignment deletes the replica.
+        """
+        tp, next_move = line.partition, partial(self.processes.ahead.next, self.processes.position, "move")
+        after = next_move(line.subject)
+        if after is None or after.facts["to_state"] != DELETED:
+            return False
+        leader = self.memory.leaderships.get(tp, {}).get("leader", -1)
+        # A reassignment keeps the replica of the leader, and a deletion moves it to OfflineReplica before any next move.
+        if leader in (-1, line.facts["replica"]) or leader not in self.memory.alive:
+            return True
+        former = self._states.get((line.facts["controller"], line.facts["epoch"], f"{tp}@{leader}"))
+        of_leader = next_move(f"{tp}@{leader}")
+        return (former is not None and former[0] == OFFLINE_REPLICA) or (
+            of_leader is not None and of_leader.facts["to_state"] == OFFLINE_REPLICA and of_leader.at_ms <= after.at_ms
+        )
 
     def _change(
         self, line: Line, machine: str, move: tuple[str, str], leadership: Leadership | None, write: str | None,
@@ -173,6 +203,8 @@ class PartitionLines:
         known = self._states.get((controller, facts["epoch"], line.subject))
         source, target = facts.get("from_state") or (known[0] if known else GONE_REPLICA), state_name(facts["to_state"])
         fields = {"machine": machine, "subject": line.subject, "source": state_name(source), "target": target}
+        if fields["source"] == OFFLINE:
+            self._went_offline(line)
         cause = self.processes.cause(controller)
         self.memory.note(controller, "failed_change", cause, None, reason=NOT_KNOWN, illegal=False, **fields)
 
@@ -260,6 +292,9 @@ class PartitionLines:
         stale = self.processes.ahead.next(self.processes.position, "stale", tp)
         # The ISR is known already, or the write failed because its zk version was stale.
         if not isr or isr == (former and former["isr"]) or (stale and stale.file == line.file and stale.n == line.n + 1):
+            return
+        # A former leader, which does not know the next one yet, has an old ISR and an old zk version, so its write fails.
+        if former and former["leader"] != broker and {*former["isr"]} != {*(line.facts.get("isr_from") or former["isr"])}:
             return
         self.memory.ensure_running(broker)
         inferred = None if former else "leader_epoch, controller_epoch"

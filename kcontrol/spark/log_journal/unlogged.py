@@ -28,6 +28,8 @@ class Unlogged:
         self.memory, self.processes = memory, processes
         self._is_0_8_0 = sort_key(release) < sort_key("0.8.1")
         self._shrinks = sort_key("1.1") <= sort_key(release) < sort_key("2.6")
+        # From 2.6 on log4j.properties sets INFO for state.change.logger; the line of a transition to OfflinePartition is TRACE.
+        self.hides_offline = sort_key(release) >= sort_key("2.6")
 
     def named_source(self, line: Line, target: str) -> str | None:
         """Return the state before the transition in `line`, None if the line lacks it.
