@@ -38,7 +38,7 @@ ROOM_LINES = {
     "lab/groups": 1_217,  # a killed coordinator in `why`; the end of a write in the metric; before: records without a key
     "lab/history": 778,  # kinds of elections by rule; wrong calls; replicas of the present assignment
     "lab/pictures": 216,
-    "lab/searches": 205,  # runs that the bound on states or seconds leaves out
+    "lab/searches": 210,  # requests of consumers and other faults that a search leaves out
     "lab/support": 730,  # a group that does not come to rest; bounds of durations, texts and partitions; wrong calls
     "lab/tables": 1_645,  # a broker that does not lead is one sentence
     "lab/sweeps": 590,  # a sweep prints why runs have failed
@@ -52,7 +52,7 @@ ROOM_LINES = {
     "spark/offsets": 376,  # stable names; closed folders
     "spark/redaction": 261,  # stable names in journals
     "spark/report": 376,
-    "views": 3_592,  # lines about the ISRs of leaders, elections and shutdowns; deadlines and text of a group at each record
+    "views": 3_594,  # a found run without a step
     "zookeeper": 413,
     "zookeeper/kazoo": 981,  # longer names of parameters
     "zookeeper/server": 295,

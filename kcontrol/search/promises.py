@@ -110,7 +110,8 @@ class Promise:
         if self.kind == AT_REST and not is_at_rest(world):
             return None
         holds = self._asked(self.condition, world)
-        return None if holds != (self.kind == NEVER) else f"{self}: broken by {world.done[-1]!r}"
+        done = f"by {world.done[-1]!r}" if world.done else "before the first action"
+        return None if holds != (self.kind == NEVER) else f"{self}: broken {done}"
 
     def _asked(self, condition: Condition, world: World) -> bool:
         try:

@@ -121,14 +121,19 @@ def _explore(world: World, root: World, budget: Budget, properties: tuple[Proper
             assert node.world is not None
             yield node, successors(node.world, node, budget, properties)
 
-    return explore(world, root, budget, expand)
+    return explore(world, root, budget, properties, expand)
 
 
-def explore(world: World, root: World, budget: Budget, expand: Expand) -> SearchResult:
+def explore(world: World, root: World, budget: Budget, properties: tuple[Property, ...], expand: Expand) -> SearchResult:
     """Search breadth first from the state `root`, a copy of `world`, until a violation, a limit of `budget`, or no new state.
 
     `expand` yields each state of one depth with its successors.
     """
+    # The shortest run has no step: it is the state in which the search begins.
+    if broken := violation(root, properties):
+        return SearchResult(1, world.settings, broken, tuple(world.done), (), FOUND)
+    if budget.steps == 0:
+        return SearchResult(1, world.settings, ended_by=STEPS)
     seen, cut = {(root.fingerprint(), -1)}, NOTHING_LEFT
     # `root` is a fork of `world`, which itself takes no step. States of a level keep their order, so the result does not depend
     # on the processes that expand them.

@@ -52,7 +52,9 @@ class SearchStrip:
             *sorted({s.lane for s in self.steps} - {OUTSIDE}),
         ]
         pitch = min(WIDEST, (WIDTH - LEFT - MARGIN) // max(1, len(self.steps)))
-        headline = f"{len(self.steps)} steps; the last one breaks the promise"
+        headline = f"{text.counted(len(self.steps), 'step')}; the last one breaks the promise"
+        if not self.steps:
+            headline = "The state in which the search begins breaks the promise"
         parts = [label(MARGIN, 26, headline, "ink", 14)]
         for place, lane in enumerate(lanes):
             y = TOP + place * LANE

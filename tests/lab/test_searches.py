@@ -77,6 +77,48 @@ def test_a_search_that_ends_early_names_its_last_whole_depth(opened: Opened, bou
     assert result.ended_by == next(iter(bounds)) and before <= result.states < after
 
 
+@pytest.mark.parametrize("start", [True, False])
+def test_a_promise_that_the_first_state_breaks_is_found_without_a_step(opened: Opened, start: bool) -> None:
+    """The run has no action and opens in a lab; text and picture say that the first state breaks the promise."""
+    lab = opened(2, start=start)
+    found = lab.search(rules.never(lambda state: True), {"faults": 0}, [])
+    assert isinstance(found, Found) and found.actions == [] and found.open().partitions().empty
+    begins = "he state in which the search begins breaks the promise"
+    assert begins in repr(found) and begins in found.strip.svg()
+    assert ("broken before the first action" in found.violation) != start
+
+
+def test_a_search_of_no_step_looks_at_the_first_state_only(opened: Opened) -> None:
+    """With the bound of 0 steps a run of one step, here a kill, is not searched."""
+    promise = rules.always(lambda state: len(state.alive) == 2)
+    none, one = (opened(2).search(promise, {"steps": steps}, ["kill"]) for steps in (0, 1.0))
+    assert isinstance(none, NotFound) and (none.ended_by, none.states) == ("steps", 1)
+    assert isinstance(one, Found) and one.actions == [("kill", 1)] and "1 step breaks the promise" in repr(one)
+
+
+def test_runs_that_no_bound_of_steps_has_cut_off_are_not_left_out(opened: Opened) -> None:
+    """If the bound on faults alone ends a search, all longer runs within this bound are searched."""
+    result = opened(1).search("one controller", {"steps": 40}, ["kill"])
+    assert result.ended_by == "faults" and result.left_out.startswith("runs with more than 1 fault, and")
+
+
+@pytest.mark.breaks_invariants
+def test_a_shorter_run_with_more_faults_is_left_out(opened: Opened) -> None:
+    """A run that is found with one fault is longer than a run with two faults, which the text names as left out."""
+    lab = opened(2)
+    promise = rules.never(lambda state: not state.alive or state.controller_epoch > 1)
+    one, two = (lab.search(promise, {"steps": 20, "faults": faults}, ["kill", "expire"]) for faults in (1, 2))
+    assert isinstance(one, Found) and isinstance(two, Found) and len(two.actions) < len(one.actions)
+    assert "runs with more faults or faults of other kinds" in one.left_out
+
+
+def test_requests_of_consumers_that_no_run_has_are_left_out(opened: Opened) -> None:
+    """A search of a cluster with consumers says whether the runs have requests of consumers."""
+    lab = opened(1, consumers={"a": "g"}, topics={"t": [[1]]})
+    silent, asking = (lab.search("one controller", {"steps": 2}, [kind]) for kind in ("kill", "consumer"))
+    assert "requests of consumers" in silent.left_out and "requests of consumers" not in asking.left_out
+
+
 def test_a_search_runs_under_the_learners_election(opened: Opened) -> None:
     """A function that elects a replica outside the ISR is part of the searched cluster."""
 
@@ -115,11 +157,12 @@ def test_a_bad_bound_is_a_sentence(opened: Opened, budget: Any, says: str) -> No
     assert says in refusal(problem)
 
 
-def test_a_bad_fault_is_a_sentence(opened: Opened) -> None:
+@pytest.mark.parametrize("faults", [["boo"], None, 5])
+def test_a_bad_fault_is_a_sentence(opened: Opened, faults: Any) -> None:
     """The error lists the kinds of faults."""
     lab = opened(1)
     with pytest.raises(UserError) as problem:
-        lab.search("one controller", faults=["boo"])
+        lab.search("one controller", faults=faults)
     assert "choose some of kill, start" in refusal(problem)
 
 

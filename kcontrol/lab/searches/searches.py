@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from kcontrol.lab.searches import spark_search
 from kcontrol.lab.support import arguments
 from kcontrol.search import memo_world, promises
 from kcontrol.search.promises import Promise
-from kcontrol.search.search import FOUND, NOTHING_LEFT, SECONDS, STATES, Budget, SearchResult, search_within
+from kcontrol.search.search import FOUND, SECONDS, STATES, STEPS, Budget, SearchResult, search_within
 from kcontrol.views import text
 from kcontrol.views.search_strip import OUTSIDE, SearchStrip, StripStep
 
@@ -54,26 +54,28 @@ class SearchOutcome:
         why = memo_world.why_plain(world)
         self.engine = f"plain engine{place}, because {why}" if why else f"quick engine{place}"
         self._is_instant, self._has_followers = world.settings.instant_requests, world.settings.followers
+        self._has_silent_consumers = bool(world.settings.consumers) and "consumer" not in self._faults
 
     @property
     def left_out(self) -> str:
         """The text about the runs that were not searched, such as "runs of more than 14 steps; larger clusters"."""
+        others = ", ".join(kind for kind in FAULTS if kind not in self._faults)
+        said = [f"runs with more than {self._most_faults}" + (f", and faults of other kinds ({others})" if others else "")]
         if self.ended_by == FOUND:
-            return "longer runs, and other runs that are not shorter"
-        others = [kind for kind in FAULTS if kind not in self._faults]
-        said = [] if self.ended_by == NOTHING_LEFT else [f"runs of more than {self.budget.steps} steps"]
-        if self.ended_by in (STATES, SECONDS):
-            said = [
-                f"runs of more than {text.counted(self._depth, 'step')}, except some of {text.counted(self._depth + 1, 'step')}"
-            ]
-        said += [f"runs with more than {self._most_faults}, and faults of other kinds ({', '.join(others)})"]
+            said = ["longer runs, other runs that are not shorter, and runs with more faults or faults of other kinds"]
+        elif self.ended_by == STEPS:
+            said = [f"runs of more than {text.counted(self.budget.steps, 'step')}", *said]
+        elif self.ended_by in (STATES, SECONDS):
+            longer, some = text.counted(self._depth, "step"), text.counted(self._depth + 1, "step")
+            said = [f"runs of more than {longer}, except some of {some}", *said]
+        said += ["requests of consumers"] if self._has_silent_consumers else []
         said += ["requests that arrive late"] if self._is_instant else []
         said += ["followers that fetch"] if not self._has_followers else []
-        return "; ".join([*said, "larger clusters"])
+        return "; ".join(said if self.ended_by == FOUND else [*said, "larger clusters"])
 
     @property
     def _most_faults(self) -> str:
-        return "1 fault" if self.budget.faults == 1 else f"{self.budget.faults} faults"
+        return text.counted(self.budget.faults, "fault")
 
 
 class Found(SearchOutcome):
@@ -107,8 +109,11 @@ class Found(SearchOutcome):
         return lab
 
     def __repr__(self) -> str:
-        headline = f"Found: {len(self.actions)} steps break the promise: {self.promise}."
-        ended = f"  Ended by {self.ended_by}: {self.states:,} states, {self.engine}. Left out: {self.left_out}."
+        steps = f"{text.counted(len(self.actions), 'step')} {'breaks' if len(self.actions) == 1 else 'break'}"
+        headline = f"Found: {steps} the promise: {self.promise}."
+        if not self.actions:
+            headline = f"Found: the state in which the search begins breaks the promise: {self.promise}."
+        ended = f"  Ended by {self.ended_by}: {text.counted(self.states, 'state')}, {self.engine}. Left out: {self.left_out}."
         return f"{headline}\n{self.strip!r}\n{ended}"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
@@ -123,15 +128,15 @@ class NotFound(SearchOutcome):
 
     def __repr__(self) -> str:
         ends = {
-            "steps": f"all runs of up to {self.budget.steps} steps with at most {self._most_faults} are searched",
+            "steps": f"all runs of up to {text.counted(self.budget.steps, 'step')} with at most {self._most_faults} are searched",
             "faults": f"all runs with at most {self._most_faults} are searched",
-            "states": f"the bound of {self.budget.states:,} states is reached",
+            "states": f"the bound of {text.counted(self.budget.states, 'state')} is reached",
             "seconds": f"the bound of {self.budget.seconds:g} s is reached",
         }
         ended = ends.get(self.ended_by, "every state that the cluster can reach is searched")
         return (
             f"Not found: no run that was searched breaks the promise: {self.promise}.\n"
-            f"  Ended by {self.ended_by}: {ended}; {self.states:,} states, {self.engine}.\n"
+            f"  Ended by {self.ended_by}: {ended}; {text.counted(self.states, 'state')}, {self.engine}.\n"
             f"  Left out: {self.left_out}."
         )
 
@@ -170,7 +175,7 @@ def with_faults(world: World, kinds: Sequence[str]) -> World:
 
     Raises UserError, which lists the kinds, for an unknown kind.
     """
-    given = (kinds,) if isinstance(kinds, str) else tuple(kinds)
+    given = (kinds,) if isinstance(kinds, str) or not isinstance(kinds, Iterable) else tuple(kinds)
     if unknown := [kind for kind in given if kind not in KINDS]:
         raise UserError(f"{arguments.shown(unknown[0])} is no kind of fault: choose some of {', '.join(KINDS)}.")
     forked = world.fork(keep_replay_logs=True)
@@ -191,7 +196,7 @@ def budget(given: Mapping[str, Any] | None) -> Budget:
         is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
         if not is_number or value < 0 or (name != "seconds" and value != int(value)):
             raise UserError(f"The bound {name} must be a number that is not negative, such as {getattr(USUAL, name)}.")
-    return USUAL._replace(**found)
+    return USUAL._replace(**{name: value if name == "seconds" else int(value) for name, value in found.items()})
 
 
 def _steps(result: SearchResult) -> Iterator[StripStep]:

@@ -47,7 +47,7 @@ def search_within(spark: SparkSession, world: World, budget: Budget, properties:
             answers = shards.flat_mapped(spark, ask, _parts(nodes, shards.parallelism(spark)))
             yield from zip(nodes, map(_checked, answers), strict=True)
 
-    return explore(world, memo_world.fork_for_search(world), budget, expand)
+    return explore(world, memo_world.fork_for_search(world), budget, properties, expand)
 
 
 def _parts(nodes: list[FrontierState], number: int) -> list[list[FrontierState]]:
