@@ -176,7 +176,7 @@ def show(
     from kcontrol.lab import observed_cluster
 
     _require_address(zookeeper)
-    for line in observed_cluster.report(zookeeper, anybodys=observe):
+    for line in observed_cluster.report(zookeeper, any_cluster=observe):
         typer.echo(line)
 
 

@@ -28,8 +28,8 @@ def prepare(entry):
 
 
 def _cases(seed, found):
-    unclean, yours = int(found.unclean["yours"]), int(found.steps_down["yours"])
-    most = int(found.steps_down["Kafka"]) * PERCENT // 100
+    unclean, yours = int(found.unclean["yours"]), int(found.down_ms["yours"])
+    most = int(found.down_ms["Kafka"]) * PERCENT // 100
     yield Case(f"Seed {seed}: {unclean} of your elections chose a broker outside the ISR, so records can be lost.", unclean, 0)
     yield Case(f"Seed {seed}: partitions are without a leader for {yours} ms; {most} ms are enough.", yours, min(yours, most))
 

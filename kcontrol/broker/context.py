@@ -50,8 +50,6 @@ class BrokerContext(Context):
 
     # The czxid of the broker's znode; -1 before the registration, and in releases before 2.2.
     broker_epoch: int = -1
-    # Unused, and always "": the cluster id is only in the znode `/cluster/id`.
-    cluster_id: str = ""
     # The attempts of the controlled shutdown so far; not 0 means that the broker shuts down.
     shutdown_attempts: int = 0
     # The partitions of the next ISR change notification, from 0.9 to 2.6.

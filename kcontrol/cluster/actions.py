@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kcontrol.cluster import (
-    action_preconditions,
     admin_actions,
     broker_to_controller,
     channel_closing,
@@ -23,6 +22,7 @@ from kcontrol.cluster import (
     delivery,
     group_admin,
     lifecycle,
+    refusals,
     request_timeouts,
 )
 from kcontrol.cluster.sessions import EXPIRED, EXPIRING, OPEN, SessionState
@@ -69,11 +69,11 @@ class RoutineAction(PossibleAction):
 
 
 def _is_up(world: World, n: int) -> bool:
-    return action_preconditions.is_id(n) and n in world.processes
+    return refusals.is_id(n) and n in world.processes
 
 
 def _is_down(world: World, n: int) -> bool:
-    return action_preconditions.is_id(n) and n not in world.processes
+    return refusals.is_id(n) and n not in world.processes
 
 
 def _is_frozen(world: World, n: int) -> bool:
@@ -81,7 +81,7 @@ def _is_frozen(world: World, n: int) -> bool:
 
 
 def _is_reachable(world: World, n: int) -> bool:
-    return action_preconditions.is_id(n) and delivery.is_reachable(world, n)
+    return refusals.is_id(n) and delivery.is_reachable(world, n)
 
 
 def _can(name: str) -> Callable[..., bool]:
@@ -165,8 +165,8 @@ def _can_shrink_isr(world: World, leader: int, partition: str, follower: int) ->
 LONGEST = 300  # characters of an action, or of one of its texts, in an error
 ACTIONS: dict[str, Kind] = {
     # kind          possible               perform                    form      why_not
-    "advance":      Kind(_can("can_advance"),  delivery.advance,          "broker, thread", action_preconditions.reach),
-    "begin":        Kind(_can("can_begin"),    delivery.begin,            "broker, thread", action_preconditions.reach),
+    "advance":      Kind(_can("can_advance"),  delivery.advance,          "broker, thread", refusals.unreachable),
+    "begin":        Kind(_can("can_begin"),    delivery.begin,            "broker, thread", refusals.unreachable),
     "deliver":      Kind(_has_notifications,   delivery.deliver,          "broker"),
     "renew":        Kind(_session(EXPIRED),    lifecycle.renew_session,       "broker"),
     "reconnect":    Kind(_session(EXPIRING),   lifecycle.reconnect,           "broker"),
@@ -176,51 +176,51 @@ ACTIONS: dict[str, Kind] = {
     "exit":         Kind(_wants_to_exit,       lifecycle.exit_process,        "broker"),
     "fetch":        Kind(_can_fetch,           _fetch,                    "follower, partition"),
     "checkpoint":   Kind(data_plane.needs_checkpoint, data_plane.checkpoint,           "broker"),
-    "expire":       Kind(_has_session,         lifecycle.expire,              "broker", action_preconditions.expire),
+    "expire":       Kind(_has_session,         lifecycle.expire,              "broker", refusals.expire),
     "outage":       Kind(_sessions_exist,      lifecycle.outage,              "brokers"),
     "reopen":       Kind(lifecycle.is_admin_clients, lifecycle.reopen,              "client"),
-    "fire":         Kind(_is_armed,            delivery.fire,             "broker, timer", action_preconditions.fire),
+    "fire":         Kind(_is_armed,            delivery.fire,             "broker, timer", refusals.fire),
     "time_out":     Kind(request_timeouts.can_time_out, request_timeouts.time_out,        "sender, receiver"),
-    "start":        Kind(_is_down,             lifecycle.start,               "broker", action_preconditions.start),
-    "kill":         Kind(_is_up,               lifecycle.kill,                "broker", action_preconditions.reach),
-    "term":         Kind(_is_reachable,        lifecycle.term,                "broker", action_preconditions.reach),
-    "freeze":       Kind(_is_reachable,        lifecycle.freeze,              "broker", action_preconditions.reach),
-    "thaw":         Kind(_is_frozen,           lifecycle.thaw,                "broker", action_preconditions.reach),
-    "shrink": Kind(_can_shrink_isr, delivery.shrink_isr, "leader, partition, follower", action_preconditions.shrink),
-    "fetch_timeout": Kind(delayed_responses.can_time_out, delayed_responses.time_out, "broker", action_preconditions.reach),
-    "lose":         Kind(_can_break,           delivery.drop_request,     "sender, receiver", action_preconditions.break_channel),
-    "duplicate": Kind(_can_break, delivery.duplicate_request, "sender, receiver", action_preconditions.break_channel),
-    "produce": Kind(data_plane.can_produce, data_plane.produce, "leader, partition, value, acks", action_preconditions.produce),
+    "start":        Kind(_is_down,             lifecycle.start,               "broker", refusals.start),
+    "kill":         Kind(_is_up,               lifecycle.kill,                "broker", refusals.unreachable),
+    "term":         Kind(_is_reachable,        lifecycle.term,                "broker", refusals.unreachable),
+    "freeze":       Kind(_is_reachable,        lifecycle.freeze,              "broker", refusals.unreachable),
+    "thaw":         Kind(_is_frozen,           lifecycle.thaw,                "broker", refusals.unreachable),
+    "shrink": Kind(_can_shrink_isr, delivery.shrink_isr, "leader, partition, follower", refusals.shrink),
+    "fetch_timeout": Kind(delayed_responses.can_time_out, delayed_responses.time_out, "broker", refusals.unreachable),
+    "lose":         Kind(_can_break,           delivery.drop_request,     "sender, receiver", refusals.break_channel),
+    "duplicate": Kind(_can_break, delivery.duplicate_request, "sender, receiver", refusals.break_channel),
+    "produce": Kind(data_plane.can_produce, data_plane.produce, "leader, partition, value, acks", refusals.produce),
     "consumer": Kind(
         consumer_clients.can_ask, consumer_clients.send_request,
-        "consumer, join | sync | heartbeat | leave | restart | poll timeout[, broker]", action_preconditions.ask),
+        "consumer, join | sync | heartbeat | leave | restart | poll timeout[, broker]", refusals.ask),
     "commit": Kind(
         consumer_clients.can_commit, consumer_clients.commit, "consumer, partition, offset[, metadata]",
-        action_preconditions.ask),
+        refusals.ask),
     "find_coordinator": Kind(
-        consumer_clients.can_find, consumer_clients.find_coordinator, "consumer, broker", action_preconditions.find_coordinator),
+        consumer_clients.can_find, consumer_clients.find_coordinator, "consumer, broker", refusals.find_coordinator),
     "freeze_consumer": Kind(
-        consumer_process.can_freeze, consumer_process.freeze, "consumer[, ms]", action_preconditions.freeze_consumer),
+        consumer_process.can_freeze, consumer_process.freeze, "consumer[, ms]", refusals.freeze_consumer),
     "resume_consumer": Kind(
-        consumer_process.can_resume, consumer_process.resume, "consumer", action_preconditions.resume_consumer),
+        consumer_process.can_resume, consumer_process.resume, "consumer", refusals.resume_consumer),
     "stop_polling": Kind(
-        consumer_process.can_stop_polling, consumer_process.stop_polling, "consumer", action_preconditions.stop_polling),
-    "wait":         Kind(consumer_life.can_wait,       consumer_life.wait,        "ms", action_preconditions.wait),
+        consumer_process.can_stop_polling, consumer_process.stop_polling, "consumer", refusals.stop_polling),
+    "wait":         Kind(consumer_life.can_wait,       consumer_life.wait,        "ms", refusals.wait),
     "coordinator_request": Kind(coordinator_requests.can_ask, coordinator_requests.ask, "client, request, version, fields"),
     "expire_offsets": Kind(coordinator_requests.can_expire_offsets, coordinator_requests.expire_offsets, "broker",
-                           action_preconditions.reach),
+                           refusals.unreachable),
     "group_request": Kind(group_admin.can_ask, group_admin.ask, "broker, request, about", group_admin.why_not),
-    "clean_log": Kind(data_plane.can_clean, data_plane.clean, "broker, partition", action_preconditions.clean_log),
-    "lose_tail": Kind(data_plane.has_tail, data_plane.lose_tail, "broker, partition, offset", action_preconditions.lose_tail),
-    "fail_log_dir": Kind(lifecycle.has_replica, lifecycle.fail_log_dir, "broker, partition", action_preconditions.fail_log_dir),
+    "clean_log": Kind(data_plane.can_clean, data_plane.clean, "broker, partition", refusals.clean_log),
+    "lose_tail": Kind(data_plane.has_tail, data_plane.lose_tail, "broker, partition, offset", refusals.lose_tail),
+    "fail_log_dir": Kind(lifecycle.has_replica, lifecycle.fail_log_dir, "broker, partition", refusals.fail_log_dir),
     "create_topic": Kind(admin_actions.can_create_topic, admin_actions.create_topic,      "topic, assignment[, config]"),
     "alter_topic":  Kind(admin_actions.can_alter_topic, admin_actions.alter_topic,        "topic, config"),
-    "delete_topic": Kind(admin_actions.can_delete_topic, admin_actions.delete_topic, "topic", action_preconditions.delete_topic),
+    "delete_topic": Kind(admin_actions.can_delete_topic, admin_actions.delete_topic, "topic", refusals.delete_topic),
     "delete":       Kind(admin_actions.can_write,      admin_actions.delete,              "path"),
     "set":          Kind(admin_actions.can_write,      admin_actions.set_data,            "path, text"),
     "create":       Kind(admin_actions.can_write,      admin_actions.create,              "path, text"),
-    "reassign": Kind(admin_actions.can_reassign, admin_actions.reassign, "broker, targets", action_preconditions.reach),
-    "list_reassignments": Kind(admin_actions.can_list, admin_actions.list_reassignments,  "broker", action_preconditions.reach),
+    "reassign": Kind(admin_actions.can_reassign, admin_actions.reassign, "broker, targets", refusals.unreachable),
+    "list_reassignments": Kind(admin_actions.can_list, admin_actions.list_reassignments,  "broker", refusals.unreachable),
     "scenario":     Kind(admin_actions.is_step,        admin_actions.note_step,           "step, do"),
 }
 # fmt: on

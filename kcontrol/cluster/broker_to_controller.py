@@ -191,7 +191,7 @@ def _response_event(api: str, body: Any) -> Event:
 # ---------------------------------------------------------------- a frozen controller
 
 
-def frozen_controller(world: World, n: int) -> int | None:
+def frozen_receiver(world: World, n: int) -> int | None:
     """Return the id of the receiver of the first AlterIsr of broker `n` without a response, if this receiver is frozen.
 
     Otherwise return None, also if the frozen receiver is still the controller in the metadata of `n`.

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from kcontrol.cluster.action_preconditions import no_coordinator
 from kcontrol.cluster.delivery import begin_if_idle, is_reachable
+from kcontrol.cluster.refusals import no_coordinator
 from kcontrol.core.errors import listed
 from kcontrol.core.events import Event
 from kcontrol.core.model import TopicPartition

@@ -52,7 +52,7 @@ def _replay_results(thread: Thread, copy: Thread, context_name: str) -> fx.Handl
     effect: Any = None
     for how, value in thread.replay_log.results:
         if how == "send":
-            _replay_round_trip(context, context_name, effect, value)
+            _replay_round_trip(context, effect, value)
         effect = getattr(handler, how)(value)
         while is_instant(effect):
             effect = handler.send(_replay_instant(context, context_name, thread, effect))
@@ -74,7 +74,7 @@ def _overwrite(context: Any, source: Any) -> None:
             object.__setattr__(context, name, value)
 
 
-def _replay_round_trip(context: Any, context_name: str, effect: Any, result: Any) -> None:
+def _replay_round_trip(context: Any, effect: Any, result: Any) -> None:
     if isinstance(effect, fx.Commit):
         for change in result.finished:
             apply_state_change(context, change)

@@ -39,8 +39,8 @@ def brokers_to_time_out(world: World, n: int) -> Iterator[int]:
     """
     for thread in world.processes[n].driver.threads:
         yield from (b for b in channel_closing.awaited_brokers(world, n, thread) if world.processes[b].frozen)
-    if (controller := broker_to_controller.frozen_controller(world, n)) is not None:
-        yield controller
+    if (receiver := broker_to_controller.frozen_receiver(world, n)) is not None:
+        yield receiver
 
 
 def can_time_out(world: World, n: int, receiver: int) -> bool:

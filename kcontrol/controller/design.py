@@ -114,22 +114,22 @@ class MachineDecisions(NamedTuple):
     # Called before these partitions become New; before 0.9 the function reads their assignments
     # into the context again.
     before_new: Callable[[ControllerContext, Sequence[TopicPartition]], Handler]
-    # Returns whether a requested preferred election of the partition is left out, since the
-    # preferred replica leads; gets the leadership in the state znode, None without the znode.
-    is_led_as_wanted: Callable[[ControllerContext, TopicPartition, LeaderAndIsr | None], bool]
+    # Returns whether a preferred election of the partition is left out, since the preferred replica
+    # leads; gets the leadership in the state znode, None without the znode.
+    is_election_needless: Callable[[ControllerContext, TopicPartition, LeaderAndIsr | None], bool]
     # Returns for each of these topics whether it allows unclean elections.
     unclean_allowed: Callable[[ControllerContext, Iterable[str]], Handler]
     # Returns a mapping from partition to leadership, for the LeaderAndIsr of these new replicas.
     leadership_for_new: Callable[[ControllerContext, Sequence[PartitionReplica]], Handler]
     # Gets the RequestBatch, replicas of partitions without leadership, and a state. Since 1.1 the
     # function moves the replicas to this state; up to 1.0 it refuses the transition with a record.
-    retire_unled: Callable[[ControllerContext, Any, list[PartitionReplica], ReplicaState], Handler]
+    move_without_leadership: Callable[[ControllerContext, Any, Replicas, ReplicaState], Handler]
     # For a replica whose partition has no state znode: True if the replica keeps its state without
     # a journal record, False if the journal gets a record of the failed transition.
-    is_passed_over: Callable[[ControllerContext, PartitionReplica], bool]
+    ignores_missing_state_znode: Callable[[ControllerContext, PartitionReplica], bool]
     # Returns the topics whose partitions may lose their last ISR member; gets the replicas that
     # leave the ISR, and the state znode of each replica's partition (None: missing).
-    may_lose_isr: Callable[
+    topics_allowing_empty_isr: Callable[
         [ControllerContext, Sequence[PartitionReplica], Sequence[Znode | None]], Handler
     ]
     # Returns the brokers that receive LeaderAndIsr with the new leadership after this replica has
@@ -159,9 +159,9 @@ class Design:
     watches: tuple[WatchRow, ...]
     # Returns the event that a notification of this type and path queues; None for no event.
     event_for_notification: Callable[[str, str], Event | None]
-    # By type of notification, such as "NodeCreated": which handlers of its path it calls. False is
-    # the handler of the path's data, True is the handler of the path's children.
-    called: Mapping[str, tuple[bool, ...]]
+    # By type of notification, such as "NodeCreated": the kinds of handlers that it calls. False is
+    # the handler of the data of its path, True is the handler of the children.
+    handler_kinds: Mapping[str, tuple[bool, ...]]
     failover: tuple[Step, ...]
     resignation: tuple[Step, ...]
     reassignment: ReassignmentProtocol

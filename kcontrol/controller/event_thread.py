@@ -165,7 +165,7 @@ WATCHES = (
     Row("NodeChildrenChanged", zk.ISR_CHANGE_NOTIFICATION,    e.IsrChangeNotification),
     Row("NodeChildrenChanged", zk.LOG_DIR_EVENT_NOTIFICATION, e.LogDirEventNotification),
 )
-CALLED: dict[str, tuple[bool, ...]] = {
+HANDLER_KINDS: dict[str, tuple[bool, ...]] = {
     # notification         calls the handlers of children (True) or of the znode itself (False)
     "NodeCreated":         (False,),
     "NodeDeleted":         (False,),
@@ -207,12 +207,12 @@ RESIGNATION: tuple[Step, ...] = (
 
 MACHINES = MachineDecisions(
     before_new=partitions.nothing_before_new,                   # reads before partitions are New
-    is_led_as_wanted=partitions.elects_in_any_case,             # whether an election is needless
+    is_election_needless=partitions.is_election_needless,       # preferred elections left out
     unclean_allowed=unclean.unclean_allowed,                    # topics that allow unclean ones
     leadership_for_new=replicas.cached_leadership,              # leadership for new replicas
-    retire_unled=replicas.retire_unled,                         # a replica without leadership
-    is_passed_over=replicas.is_passed_over,                     # and whether it gets no record
-    may_lose_isr=replicas.last_members_stay,                    # last ISR members that may leave
+    move_without_leadership=replicas.move_without_leadership,   # replicas without leadership
+    ignores_missing_state_znode=replicas.ignores_missing_state_znode,
+    topics_allowing_empty_isr=replicas.topics_allowing_empty_isr,
     receivers_of_smaller_isr=replicas.receivers_of_smaller_isr, # LeaderAndIsr with the new ISR
     leaderless=brokers.leaderless,                              # Offline after brokers have died
 )
@@ -222,8 +222,8 @@ ON_NEW_SESSION = (e.RegisterBrokerAndReelect,)
 
 DESIGN = Design(
     EVENT_THREAD, THREADS, "controller", {}, design.handlers_of(EVENTS), WATCHES,
-    partial(design.event_for_notification, WATCHES), CALLED, FAILOVER, RESIGNATION, REASSIGNMENT,
-    ON_EXPIRY, ON_NEW_SESSION, has_listeners=False, elect=election.elect_with_epoch,
+    partial(design.event_for_notification, WATCHES), HANDLER_KINDS, FAILOVER, RESIGNATION,
+    REASSIGNMENT, ON_EXPIRY, ON_NEW_SESSION, has_listeners=False, elect=election.elect_with_epoch,
     active_by_channels=False, starts_machines=False, resume_deletions=deletion.resume_deletions,
     require_channels=f.nothing, machines=MACHINES, in_groups=champ_order,
     metadata_partitions=request_batch.named_partitions,

@@ -55,7 +55,7 @@ def has_handler(
     `znode_handlers` has `(path, True)` for a handler of children, `(path, False)` for a handler of
     data; `design` says which of these a type, such as "NodeCreated", calls.
     """
-    return any((path, children) in znode_handlers for children in design.called[notification])
+    return any((path, kind) in znode_handlers for kind in design.handler_kinds[notification])
 
 
 def every_event(listeners: Collection[tuple[str, bool]], design: Design) -> list[e.Event]:

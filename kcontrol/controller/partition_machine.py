@@ -267,7 +267,7 @@ def _decide(
 ) -> StateChange | FailedStateChange:
     source, target = ctx.partition_state(tp), call.target
     rule, stored = question.strategy, question.stored
-    if rule == "preferred" and ctx.design.machines.is_led_as_wanted(ctx, tp, stored):
+    if rule == "preferred" and ctx.design.machines.is_election_needless(ctx, tp, stored):
         return StateChange(tp, source, target, rule="not needed")
     row = call.rows[source]
     value = row.action(ctx, tp, question)
@@ -278,7 +278,7 @@ def _decide(
     return StateChange(tp, source, target, value, row.write, rule)
 
 
-def elects_in_any_case(
+def is_election_needless(
     ctx: ControllerContext, tp: TopicPartition, stored: LeaderAndIsr | None
 ) -> bool:
     """Return False: an election is needed even if the preferred replica leads already."""

@@ -194,12 +194,12 @@ def stop_and_leave_isr(
         batch.add_stop_replica(ctx, (replica.broker_id,), replica.topic_partition, delete=False)
     led = [r for r in replicas if r.topic_partition in ctx.leadership]
     yield from _remove_replicas_from_isr(ctx, batch, led, target)
-    unled = [r for r in replicas if r.topic_partition not in ctx.leadership]
-    if unled:
-        yield from ctx.design.machines.retire_unled(ctx, batch, unled, target)
+    without = [r for r in replicas if r.topic_partition not in ctx.leadership]
+    if without:
+        yield from ctx.design.machines.move_without_leadership(ctx, batch, without, target)
 
 
-def retire_unled(
+def move_without_leadership(
     ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState
 ) -> Steps:
     """Move replicas of partitions without leadership to `target`.
@@ -383,9 +383,9 @@ def _remove_replicas_from_isr(
         znodes: tuple[effects.Znode | None, ...] = yield effects.Read(
             tuple(state_path(r.topic_partition) for r in todo)
         )
-        losing = yield from ctx.design.machines.may_lose_isr(ctx, todo, znodes)
+        allowing = yield from ctx.design.machines.topics_allowing_empty_isr(ctx, todo, znodes)
         plan = [
-            _isr_without(ctx, r, target, znode, r.topic in losing)
+            _isr_without(ctx, r, target, znode, r.topic in allowing)
             for r, znode in zip(todo, znodes, strict=True)
         ]
         answer: effects.CommitResult = yield effects.Commit(tuple(p for p in plan if p))
@@ -416,7 +416,7 @@ def receivers_of_smaller_isr(
     return tuple(b for b in ctx.replicas(replica.topic_partition) if b != replica.broker_id)
 
 
-def is_passed_over(ctx: ControllerContext, replica: PartitionReplica) -> bool:
+def ignores_missing_state_znode(ctx: ControllerContext, replica: PartitionReplica) -> bool:
     """Return whether the replica's topic is being deleted.
 
     The caller has found no state znode of the replica's partition. If the result is True, the
@@ -427,7 +427,7 @@ def is_passed_over(ctx: ControllerContext, replica: PartitionReplica) -> bool:
     return ctx.is_queued_for_deletion(replica.topic)
 
 
-def last_members_stay(
+def topics_allowing_empty_isr(
     ctx: ControllerContext,
     replicas: Sequence[PartitionReplica],
     znodes: Sequence[effects.Znode | None],
@@ -447,12 +447,12 @@ def _isr_without(
     replica: PartitionReplica,
     target: ReplicaState,
     znode: effects.Znode | None,
-    may_lose_isr: bool,
+    may_be_empty: bool,
 ) -> effects.StateChange | effects.FailedStateChange | None:
     """Return a replica's transition to `target`, in which the replica leaves the ISR in `znode`.
 
-    The last ISR member stays unless `may_lose_isr`. If the state znode is missing (None), return a
-    failed transition or, while the topic is being deleted, None.
+    The last ISR member stays unless the ISR `may_be_empty`. If the state znode is missing (None),
+    return a failed transition or, while the topic is being deleted, None.
 
     Source: ZkReplicaStateMachine.doRemoveReplicasFromIsr (2.8).
     """
@@ -460,7 +460,7 @@ def _isr_without(
     if znode is None:
         # Without a state znode the transition fails, but since 0.9 there is no transition for a
         # replica of a topic that is being deleted.
-        if ctx.design.machines.is_passed_over(ctx, replica):
+        if ctx.design.machines.ignores_missing_state_znode(ctx, replica):
             return None
         reason = "the partition has no state znode"
         return effects.FailedStateChange(replica, source, target, reason)
@@ -472,7 +472,7 @@ def _isr_without(
     if replica.broker_id not in stored.isr:
         return effects.StateChange(replica, source, target, value, None, "not in the ISR")
     leader = NO_LEADER if stored.leader == replica.broker_id else stored.leader
-    stays = len(stored.isr) == 1 and not may_lose_isr
+    stays = len(stored.isr) == 1 and not may_be_empty
     isr = stored.isr if stays else tuple(b for b in stored.isr if b != replica.broker_id)
     return effects.StateChange(
         replica, source, target, value.new_leader_and_isr(leader, isr), "set", "leaves the ISR"

@@ -117,13 +117,14 @@ class Driver:
         return record
 
     def clear(self, thread: str, cause: RecordId | None) -> None:
-        """Remove all events from a thread's queue; from 2.2 on, respond with an error to each removed event that is a request.
+        """Remove all events from a thread's queue; end each request among them with an error, before 2.2 without a response.
 
         `cause` is the journal record that caused the removal. Source: ControllerEvent.preempt (2.2, 2.8).
         """
         for item in self.threads[thread].queue.clear():
             record = self.log("preempt", cause, thread=thread, event=item.event)
             if correlation_id := getattr(item.event, "correlation_id", None):
+                # The body None, for no response, reaches the cluster too: there the sender's request becomes pending again.
                 self.respond(correlation_id, preempted_response(self.controller.rules, item.event), record)
 
     # ---------------------------------------------------------------- steps

@@ -41,12 +41,12 @@ def expire_offsets(ctx: GroupContext, event: e.ExpireOffsets) -> Handler:
     if event.is_scheduled:
         yield SetTimer(EXPIRY_TIMER, ctx.config.check_interval_ms, event, periodic=True)
     for group_id in dict.fromkeys([*ctx.groups, *ctx.offsets]):
-        gone, held = expired(ctx, group_id, event.timestamp_ms), ctx.offsets_of(group_id)
+        gone, held = expired_partitions(ctx, group_id, event.timestamp_ms), ctx.offsets_of(group_id)
         after = held.without_committed(gone)
         yield from remove_offsets(ctx, group_id, gone, after, event.timestamp_ms)
 
 
-def expired(ctx: GroupContext, group_id: str, now_ms: int) -> tuple[TopicPartition, ...]:
+def expired_partitions(ctx: GroupContext, group_id: str, now_ms: int) -> tuple[TopicPartition, ...]:
     """Return the group's partitions whose committed offset has expired at `now_ms`.
 
     A partition with a pending commit is left out. `now_ms` is in ms since 1970.

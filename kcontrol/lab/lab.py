@@ -25,7 +25,7 @@ from kcontrol.lab.namespaces import Disks, Group, Network, Timers, Zk
 from kcontrol.lab.operations import Operations
 from kcontrol.lab.run import Run, open_journal
 from kcontrol.lab.run_files import RunFile
-from kcontrol.lab.support import arguments, failures, replacements, requested_settings, run_until, unrest
+from kcontrol.lab.support import arguments, failures, replacements, requested_settings, run_until
 from kcontrol.lab.support.output import say, show_sentences
 from kcontrol.lab.sweeps import sweep as sweeps
 from kcontrol.lab.tables import invariants, reassignments, recording_diff
@@ -207,7 +207,7 @@ class Lab(Operations, opened_as="Lab"):
         self._require_open()
         ends_ms = run_until.end_ms(self._world, until, arguments.flag(alive, "alive"))
         reached = run_until.goal(until if ends_ms is None else run_until.QUIET)
-        step, failed = list[Record](), failures.FailureWatch(unrest.watch(self._world, has_end=not alive or ends_ms is not None))
+        step, failed = list[Record](), failures.FailureCheck(self._world, has_end=not alive or ends_ms is not None)
         try:
             while not reached(self, step):
                 following = self._next(failed.repeating)
@@ -217,7 +217,7 @@ class Lab(Operations, opened_as="Lab"):
                     return self._at_rest(until if ends_ms is None else run_until.QUIET)
                 self._step(following)
                 step = self._world.last_step
-                failed.watch(step)
+                failed.check(step)
         finally:
             self._keep()
         return self

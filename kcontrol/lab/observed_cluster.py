@@ -195,16 +195,16 @@ def observe(where: str) -> Observed:
     return Observed(observe.observe(where), where)
 
 
-def report(where: str, *, anybodys: bool) -> Iterator[str]:
+def report(where: str, *, any_cluster: bool) -> Iterator[str]:
     """Yield a summary of the cluster at ZooKeeper's address `where`, then one line per znode.
 
-    Raises UserError if there is no cluster and, if `anybodys` is False, for a cluster that no lab has started.
+    Raises UserError if there is no cluster and, if `any_cluster` is False, for a cluster that no lab has started.
     """
     from kcontrol.zookeeper.kazoo import observe, root_protection
 
     with observe.observe(where) as observer:
         # A lab writes the znode `/.kcontrol` when it starts a cluster.
-        if not anybodys and not root_protection.is_ours(observer, "/"):
+        if not any_cluster and not root_protection.is_ours(observer, "/"):
             raise UserError(f"No lab wrote the znodes at {where}: add --observe to read another cluster; nothing is written.")
         seen = Observed(observer, where)
     yield seen.summary()

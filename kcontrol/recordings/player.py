@@ -170,12 +170,12 @@ class Player:
         """
         while self.shrinks and self.shrinks[0].at < first_writes:
             lag = self.shrinks.pop(0)
-            tp, leader = parse_state_path(lag.path), lag.before["leader"]
+            tp, leader = parse_state_path(lag.path), lag.earlier["leader"]
             (znode,) = self.world.tool.read([lag.path], False)
             if znode is None or leader not in self.world.processes:
                 continue
             held = decode_state(znode.data)
-            if (held.leader, held.leader_epoch) != (leader, lag.before["leader_epoch"]) or lag.follower not in held.isr:
+            if (held.leader, held.leader_epoch) != (leader, lag.earlier["leader_epoch"]) or lag.follower not in held.isr:
                 continue
             if actions.ACTIONS["shrink"].possible(self.world, leader, str(tp), lag.follower):
                 self.world.step(("shrink", leader, str(tp), lag.follower))
@@ -338,7 +338,7 @@ class Player:
 
         `argument` is the action's argument, such as a broker's id.
         """
-        if writes := self.recorded.writes_since_last_action(word, argument):
+        if writes := self.recorded.writes_before(word, argument):
             self._settle(but="expire", writes=writes)
         self._end_sessions(self.recorded.at)
 

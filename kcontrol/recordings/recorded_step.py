@@ -41,7 +41,7 @@ class Shrink(NamedTuple):
     # The path of the state znode.
     path: str
     # The value of the znode before the write.
-    before: State
+    earlier: State
     follower: int
 
 
@@ -121,7 +121,7 @@ class RecordedStep:
 
     # ---------------------------------------------------------------- the order of actions and writes
 
-    def writes_since_last_action(self, word: str, argument: Any) -> int:
+    def writes_before(self, word: str, argument: Any) -> int:
         """Return how many writes to ZooKeeper the brokers make in this recorded step between two of its actions.
 
         The second action is (`word`, `argument`), such as ("kill", 1); the first action is that of the previous call.

@@ -85,9 +85,8 @@ def _start(who: str, f: Fields) -> str:
 
 
 def _stop(who: str, f: Fields) -> str:
-    if f["exit_code"] is None:
-        return f"Broker {f['broker']} is killed; ZooKeeper does not know yet."
-    return f"Broker {f['broker']} exits with code {f['exit_code']}."
+    ends = "is killed; ZooKeeper does not know yet" if f["exit_code"] is None else f"exits with code {f['exit_code']}"
+    return f"Broker {f['broker']} {ends}."
 
 
 def _close(who: str, f: Fields) -> str:
@@ -124,14 +123,13 @@ def _begin(who: str, f: Fields) -> str:
 
 
 OPS = {"create": "creates", "set": "rewrites", "delete": "deletes", "check": "checks"}
-PLANS = {"create": "create", "set": "rewrite", "delete": "delete", "check": "check"}
 
 
 def _write(who: str, f: Fields) -> str:
     if not f["ops"]:
         return f"ZooKeeper refuses a transaction of {who.lower()}: {f['error']}."
     if f["error"] is not None:
-        return f"{who} tries to {listed(f'{PLANS[op[0]]} {op[1]}' for op in f['ops'])}; ZooKeeper responds {f['error']}."
+        return f"{who} tries to {listed(f'{OPS[op[0]][:-1]} {op[1]}' for op in f['ops'])}; ZooKeeper responds {f['error']}."
     return f"{who} {listed(f'{OPS[op[0]]} {op[1]}' for op in f['ops'])}."
 
 
@@ -214,7 +212,9 @@ def _response(who: str, f: Fields) -> str:
 
 def _respond(who: str, f: Fields) -> str:
     """Return the sentence about a response of `who`, such as "Broker 1", from the fields `f` of its `respond` record."""
-    body = f["body"]._asdict() if hasattr(f["body"], "_asdict") else f["body"] or {}
+    if f["body"] is None:  # before 2.2 a controller whose session has expired drops the requests in its queue
+        return f"{who} sends no response to the request {f['correlation_id']}."
+    body = f["body"]._asdict() if hasattr(f["body"], "_asdict") else f["body"]
     results = body.get("partitions", {}).items()
     said = [f"{tp} {result}" for tp, result in results if isinstance(result, str) and result != "NONE"]
     if str(f["correlation_id"]).startswith(("consumer ", "group-admin ")):

@@ -162,7 +162,7 @@ def test_the_command_line(foreign: tuple[KazooZooKeeper, str], opened: Callable[
     everything, address = foreign
     before = mzxids(everything)
     mine = opened(1, zookeeper=address.replace("/prod", "/mine"))
-    ours = next(iter(report(str(mine.zk.address), anybodys=False)))
+    ours = next(iter(report(str(mine.zk.address), any_cluster=False)))
     assert "broker 1 is controller" in ours
     refused = CliRunner().invoke(app, ["zk", "show", "--zookeeper", address])
     assert isinstance(refused.exception, UserError) and "--observe" in str(refused.exception)

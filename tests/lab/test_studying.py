@@ -165,7 +165,7 @@ def test_rules_on_trial(four: Lab) -> None:
     found = rules.trials(candidates, runs=6)
     assert list(found.index) == ["Kafka", "anybody"] and set(found.runs) == {6}
     assert found.unclean["Kafka"] == 0 < found.unclean["anybody"]
-    assert found.steps_down["anybody"] < found.steps_down["Kafka"]
+    assert found.down_ms["anybody"] < found.down_ms["Kafka"]
     assert found.equals(rules.trials(candidates, runs=6))
 
 

@@ -42,7 +42,7 @@ from kcontrol.controller.earlier import reassignment_to_2_3 as moves
 from kcontrol.controller.earlier import zkclient_thread as zk_client
 from kcontrol.controller.earlier.controller_epoch_increment import increment_controller_epoch
 from kcontrol.controller.earlier.listener_handlers import require_channels
-from kcontrol.controller.earlier.listeners_to_0_10 import CALLED, new_session, register
+from kcontrol.controller.earlier.listeners_to_0_10 import HANDLER_KINDS, new_session, register
 from kcontrol.controller.earlier.machine_decisions import DECISIONS
 from kcontrol.controller.earlier.request_batch_to_2_5 import metadata_partitions, requests_to_send
 from kcontrol.controller.earlier.scala_hash_order import order_of_the_caller
@@ -172,7 +172,7 @@ def design(rules: Rules) -> Design:
         HANDLERS,
         event_thread.WATCHES,
         zk_client.event_of,
-        CALLED,
+        HANDLER_KINDS,
         d.column(FAILOVER, RELEASES, rules.release),
         d.column(RESIGNATION, RELEASES, rules.release),
         REASSIGNMENT,

@@ -126,7 +126,7 @@ WATCHES = (
     WatchRow("data",           r"/admin/preferred_replica_election",  e.ReplicaLeaderElection),
     WatchRow("children",       r"/isr_change_notification",           e.IsrChangeNotification),
 )
-CALLED: dict[str, tuple[bool, ...]] = {
+HANDLER_KINDS: dict[str, tuple[bool, ...]] = {
     # notification         calls listeners to children (True) or to the data (False)
     "NodeCreated":         (False, True),
     "NodeDeleted":         (False, True),
@@ -223,7 +223,7 @@ def design(rules: Rules) -> Design:
         d.handlers_of(rows),
         WATCHES,
         partial(_event_of, WATCHES),
-        CALLED,
+        HANDLER_KINDS,
         d.column(FAILOVER, RELEASES, rules.release),
         d.column(RESIGNATION, RELEASES, rules.release),
         ReassignmentProtocol(
@@ -258,7 +258,7 @@ def _event_of(rows: tuple[WatchRow, ...], notification: str, path: str) -> e.Eve
     """
     # "NodeCreated" and "NodeDeleted" fit rows about data and rows about children; data is
     # preferred.
-    kinds = ("children" if children else "data" for children in CALLED[notification])
+    kinds = ("children" if children else "data" for children in HANDLER_KINDS[notification])
     return next(
         (event for kind in kinds if (event := d.event_for_notification(rows, kind, path))), None
     )

@@ -52,7 +52,7 @@ def reread(
     )
 
 
-def is_led_as_preferred(
+def is_election_needless(
     ctx: ControllerContext, tp: TopicPartition, stored: LeaderAndIsr | None
 ) -> bool:
     """Return whether the preferred replica leads in the context already: no election is needed.
@@ -98,7 +98,7 @@ def stored_leadership(
     }
 
 
-def refuse_unled(
+def refuse_without_leadership(
     ctx: ControllerContext, batch: Any, replicas: Replicas, target: ReplicaState
 ) -> Generator[Effect, Any, None]:
     """Refuse to move `replicas`, whose partitions have never had a leader, to `target`.
@@ -108,12 +108,12 @@ def refuse_unled(
 
     Source: ReplicaStateMachine.handleStateChange, OfflineReplica (0.8.1, 0.9.0).
     """
-    refused = [r for r in replicas if not is_passed_over(ctx, r)]
+    refused = [r for r in replicas if not ignores_missing_state_znode(ctx, r)]
     if refused:
         yield refuse(ctx, refused, target, "its partition has never had a leader", illegal=False)
 
 
-def is_passed_over(ctx: ControllerContext, replica: PartitionReplica) -> bool:
+def ignores_missing_state_znode(ctx: ControllerContext, replica: PartitionReplica) -> bool:
     """Return whether the failed transition of a replica without leadership leaves no record.
 
     Before 0.9 return False: the journal gets a record. Since 0.9 return whether the replica's topic
@@ -126,10 +126,10 @@ def is_passed_over(ctx: ControllerContext, replica: PartitionReplica) -> bool:
     )
 
 
-def may_lose_isr(
+def topics_allowing_empty_isr(
     ctx: ControllerContext, replicas: Replicas, znodes: Znodes
 ) -> Generator[Effect, Any, Collection[str]]:
-    """Return the topics of `replicas` whose partitions may lose the last ISR member.
+    """Return the topics of `replicas` whose partitions may have an empty ISR.
 
     Before 0.8.2 these are all topics, since 0.8.2 those that allow unclean elections. `znodes` has
     the state znode of each replica's partition.
@@ -183,12 +183,12 @@ def led_by_the_dead(ctx: ControllerContext, dead: Collection[int]) -> tuple[Topi
 
 DECISIONS = MachineDecisions(
     before_new=reread,
-    is_led_as_wanted=is_led_as_preferred,
+    is_election_needless=is_election_needless,
     unclean_allowed=allowed_always,
     leadership_for_new=stored_leadership,
-    retire_unled=refuse_unled,
-    is_passed_over=is_passed_over,
-    may_lose_isr=may_lose_isr,
+    move_without_leadership=refuse_without_leadership,
+    ignores_missing_state_znode=ignores_missing_state_znode,
+    topics_allowing_empty_isr=topics_allowing_empty_isr,
     receivers_of_smaller_isr=receivers_of_smaller_isr,
     leaderless=led_by_the_dead,
 )

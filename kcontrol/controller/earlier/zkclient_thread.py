@@ -17,7 +17,7 @@ from typing import Any
 from kcontrol.broker.registration import create_broker_znode
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.earlier.listener_handlers import children_of, data_of
-from kcontrol.controller.earlier.listeners_to_0_10 import CALLED
+from kcontrol.controller.earlier.listeners_to_0_10 import HANDLER_KINDS
 from kcontrol.core import events as e
 from kcontrol.core import znodes as zk
 from kcontrol.core.effects import Enqueue, Handler, Znode
@@ -77,7 +77,7 @@ def event_of(notification: str, path: str) -> e.Event | None:
     `notification` is the type, such as "NodeCreated".
     """
     for to, pattern, _ in _PATTERNS:
-        if (to == "children") in CALLED[notification] and pattern.fullmatch(path):
+        if (to == "children") in HANDLER_KINDS[notification] and pattern.fullmatch(path):
             return e.PathChanged(path, children=to == "children")
     return None
 

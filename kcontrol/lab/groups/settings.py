@@ -30,23 +30,23 @@ class Used(NamedTuple):
 
     meaning: str
     # "yes" if a lab uses the setting as Kafka does, else words about its use, such as "as the timer of each coordinator".
-    here: str = "yes"
+    use_in_lab: str = "yes"
     # The first release with the setting.
     since: str = FIRST
     # The least and the greatest legal value in a lab.
     least: int = 0
     most: int = LARGEST_INT
     # The end of the error message about an illegal value: the values that Kafka takes and a lab refuses. "" if there are none.
-    beyond: str = ""
+    refused: str = ""
     # The number by which the setting's value is multiplied for the field in GroupConfig: 60,000 for a setting in minutes, whose
     # field is in ms.
-    unit: int = 1
+    factor: int = 1
 
 
 # fmt: off
 USED = {
     "metadata_max": Used("how long the metadata text of a committed offset may be, in characters"),
-    "retention_ms": Used("how long a committed offset is kept", least=1, unit=MINUTE_MS),
+    "retention_ms": Used("how long a committed offset is kept", least=1, factor=MINUTE_MS),
     "check_interval_ms": Used("how often the coordinator looks for expired offsets", "as the timer of each coordinator", least=1),
     "partitions": Used("how many partitions the offsets topic has", "yes; in a lab with consumers as in topics, else 1",
                        least=1),
@@ -57,14 +57,14 @@ USED = {
                           most=LARGEST_SHORT),
     "load_buffer_size": Used("how many bytes a load reads at once", "yes; a batch is read whole", least=1),
     "segment_bytes": Used("how large a segment of the offsets topic becomes", "as the topic's segment.bytes, if set", least=14,
-                          beyond="; a broker of Kafka also takes 1 to 13, but then it cannot create the topic"),
+                          refused="; a broker of Kafka also takes 1 to 13, but then it cannot create the topic"),
     "min_session_timeout_ms": Used("the least session timeout that a member may ask for"),
     "max_session_timeout_ms": Used("the greatest session timeout that a member may ask for"),
     "initial_delay_ms": Used("how long the first rebalance of an Empty group waits for more members", since="0.11.0"),
     "max_size": Used("how many members a group may have", since="2.2.0", least=1),
     "compression_codec": Used("how a batch of the offsets topic is compressed: 0 is not at all, 1 is gzip",
                               "yes; releases before 0.10.0.1 never compress the offsets topic",
-                              most=1, beyond="; Kafka also takes 2 (snappy), 3 (lz4) and, since 2.1, 4 (zstd), but a lab does "
+                              most=1, refused="; Kafka also takes 2 (snappy), 3 (lz4) and, since 2.1, 4 (zstd), but a lab does "
                               "not compress with these codecs"),
 }
 # fmt: on
@@ -106,9 +106,9 @@ def group_config(release: str, config: Mapping[str, Any]) -> dict[str, int]:
             raise UserError(f"A lab of Kafka {release} does not take {name}; of the coordinator's settings it takes {taken}.")
         use = USED[FIELDS[name]]
         if not isinstance(value, int) or isinstance(value, bool) or not use.least <= value <= use.most:
-            legal = f"whole numbers from {use.least} to {use.most} are legal{use.beyond}"
+            legal = f"whole numbers from {use.least} to {use.most} are legal{use.refused}"
             raise UserError(f"{arguments.shown(value)} is no value of {name}: {legal}.")
-        found[FIELDS[name]] = value * use.unit
+        found[FIELDS[name]] = value * use.factor
     if found:
         _check_acks(GroupConfig.of(release, **found))
     return found
@@ -160,9 +160,9 @@ def _rows(settings: Settings) -> Iterator[dict[str, Any]]:
     release, chosen = settings.release, settings.group_config
     values = consumer_clients.config(settings) if settings.consumers else GroupConfig.of(release, **chosen)
     for field, use in USED.items():
-        value = getattr(values, field) // use.unit if is_since(use.since, release) else None
-        defaults = tuple((since, default if default is None else default // use.unit) for since, default in _defaults(field))
-        yield config_row(Config(CONFIGS[field][0], defaults, use.meaning, True, use.here), release, value)
+        value = getattr(values, field) // use.factor if is_since(use.since, release) else None
+        defaults = tuple((since, default if default is None else default // use.factor) for since, default in _defaults(field))
+        yield config_row(Config(CONFIGS[field][0], defaults, use.meaning, True, use.use_in_lab), release, value)
 
 
 def _defaults(field: str) -> list[tuple[str, int | None]]:

@@ -12,11 +12,11 @@ from kcontrol.core.effects import SessionExpired
 from kcontrol.core.errors import UserError
 from kcontrol.journal.journal import Record
 from kcontrol.lab.support import replacements
-from kcontrol.lab.support.unrest import UnrestWatch
+from kcontrol.lab.support.rest_check import RestCheck
 from kcontrol.zookeeper.port import ConnectionLoss
 
 if TYPE_CHECKING:
-    from kcontrol.cluster.world import Action
+    from kcontrol.cluster.world import Action, World
 
 ZOOKEEPER_IS_GONE = "ZooKeeper does not respond: try again when it runs, or close this lab and open another lab."
 TURNS = ("advance", "begin", "deliver", "request")  # the actions of brokers that come before timers and ends of sessions
@@ -26,28 +26,28 @@ PATIENCE = {
 }  # the number of records of each kind that ends a run; lost connections count only in successive steps
 
 
-class FailureWatch:
+class FailureCheck:
     """Counts the failed handlers and lost ZooKeeper connections of one `Lab.run`.
 
-    The caller passes the records of each step to `watch`, which raises UserError after too many. `repeating` is a broker whose
+    The caller passes the records of each step to `check`, which raises UserError after too many. `repeating` is a broker whose
     handlers fail repeatedly, None if there is none.
     """
 
-    def __init__(self, unrest: UnrestWatch | None = None) -> None:
-        # Ends a run of consumers in which a group does not come to rest; None for other runs.
-        self._unrest = unrest
+    def __init__(self, world: World, *, has_end: bool) -> None:
+        # Ends a run of consumers in which a group does not come to rest; None for a run with an end, such as after 12 s.
+        self._rest = None if has_end else RestCheck(world)
         # None until the handler of one kind of event has failed twice on one broker, in any two steps; then the broker of the
         # last failure of any handler.
         self.repeating: int | None = None
         self._seen: Counter[str] = Counter()
 
-    def watch(self, step: Sequence[Record]) -> None:
+    def check(self, step: Sequence[Record]) -> None:
         """Count the handler errors and lost ZooKeeper connections in `step`, the journal records of one step.
 
         Raises UserError if a learner's function raised, after 20 handler errors, or after 3 lost connections in successive steps.
         """
-        if self._unrest is not None:
-            self._unrest.watch(step)
+        if self._rest is not None:
+            self._rest.check(step)
         if not any(record.kind == "connection_loss" for record in step):
             self._seen["connection_loss"] = 0
         # Failures of handlers count in the whole run, lost connections in successive steps.

@@ -26,7 +26,7 @@ TOPIC, ASSIGNMENT = "t", ((1, 2, 3), (2, 3, 1), (3, 1, 2))
 FAULTS = 8
 # Sums over the runs: changes of a leader to another broker, changes to a broker outside the ISR, outages of partitions, and the
 # total length of these outages in ms of virtual time.
-COLUMNS = {"runs": "int64", "elections": "int64", "unclean": "int64", "down": "int64", "steps_down": "int64"}
+COLUMNS = {"runs": "int64", "elections": "int64", "unclean": "int64", "outages": "int64", "down_ms": "int64"}
 
 Rule = Callable[..., Any] | None
 
@@ -80,7 +80,7 @@ def _play(settings: Settings, failures: Sequence[Action]) -> Sequence[Record]:
 def counted(records: Sequence[Record]) -> Counter[str]:
     """Count the elections, unclean elections and outages in a journal, and add up the lengths of the outages in ms.
 
-    The keys are `elections`, `unclean`, `down` (the number of outages) and `steps_down` (the total length).
+    The keys are `elections`, `unclean`, `outages` (the number of outages) and `down_ms` (the total length).
     """
     found, held = Counter[str](), dict[str, dict[str, Any]]()
     for record in records:
@@ -92,6 +92,6 @@ def counted(records: Sequence[Record]) -> Counter[str]:
             held[partition] = stored
     ends = records[-1].at_ms
     for row in outages.rows(records):
-        found["down"] += 1
-        found["steps_down"] += (ends if row["until_ms"] is None else row["until_ms"]) - row["since_ms"]
+        found["outages"] += 1
+        found["down_ms"] += (ends if row["until_ms"] is None else row["until_ms"]) - row["since_ms"]
     return found

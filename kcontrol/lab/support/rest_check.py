@@ -21,10 +21,10 @@ TIMES = 3
 REBALANCES, PER_CONSUMER = 100, 10
 
 
-class UnrestWatch:
+class RestCheck:
     """A check for runs in which consumers act by themselves: it ends the run if a group does not stop rebalancing.
 
-    `watch` is called with the journal records of each step.
+    The caller passes the journal records of each step to `check`.
     """
 
     def __init__(self, world: World) -> None:
@@ -33,7 +33,7 @@ class UnrestWatch:
         self._most = REBALANCES + PER_CONSUMER * len(world.consumers)
         self._rebalances: Counter[str] = Counter()
 
-    def watch(self, step: Sequence[Record]) -> None:
+    def check(self, step: Sequence[Record]) -> None:
         """Count the rebalances that begin in the journal records of a step.
 
         Raises UserError if a group has more rebalances than 100 plus 10 per consumer, and if the run lasts longer than three
@@ -54,11 +54,6 @@ class UnrestWatch:
             f"{named} not come to rest in {seconds:,} s of virtual time, in which {count}: look at lab.tables.rebalances(), or "
             'run for a duration, such as lab.run("60 s", alive=True).'
         )
-
-
-def watch(world: World, *, has_end: bool) -> UnrestWatch | None:
-    """Return an UnrestWatch for a run in which consumers act by themselves; None if the run `has_end`, such as after 12 s."""
-    return None if has_end else UnrestWatch(world)
 
 
 def _longest_ms(world: World) -> int:

@@ -43,7 +43,7 @@ def start(world: World, n: object) -> str:
     return f"Broker {n} is running already; {_running(world)}" if is_id(n) else f"A broker's id is a number from 0 on, not {n!r}"
 
 
-def reach(world: World, n: Any, *_: object) -> str:
+def unreachable(world: World, n: Any, *_: object) -> str:
     """Return the sentence that broker `n` does not run, or that it is frozen; "" if it runs and is not frozen.
 
     All further arguments, which are those of the action, are ignored.
@@ -55,7 +55,8 @@ def reach(world: World, n: Any, *_: object) -> str:
 
 def fire(world: World, n: Any, timer: object) -> str:
     return (
-        reach(world, n) or f"Broker {n} has no timer {timer!r}; its timers are {_names(sorted(world.processes[n].driver.timers))}"
+        unreachable(world, n)
+        or f"Broker {n} has no timer {timer!r}; its timers are {_names(sorted(world.processes[n].driver.timers))}"
     )
 
 
@@ -87,11 +88,11 @@ def shrink(world: World, leader: Any, partition: str, follower: object) -> str:
 
 
 def produce(world: World, leader: Any, *_: object) -> str:
-    return reach(world, leader) or "Brokers keep logs only in a world with data=True"
+    return unreachable(world, leader) or "Brokers keep logs only in a world with data=True"
 
 
 def fail_log_dir(world: World, n: Any, partition: str) -> str:
-    if missing := reach(world, n):
+    if missing := unreachable(world, n):
         return missing
     hosted = sorted(world.processes[n].driver.broker.hosted)
     return f"Broker {n} has no replica of {partition!r}; its replicas: {_names(hosted)}"
@@ -111,7 +112,7 @@ def lose_tail(world: World, n: Any, partition: str, offset: object) -> str:
 
 def clean_log(world: World, n: Any, partition: str) -> str:
     """Return why the log cleaner of broker `n` does not clean the log of a partition; to be called only if it does not."""
-    if missing := reach(world, n):
+    if missing := unreachable(world, n):
         return missing
     found = data_plane.log_to_clean(world, n, partition)
     if found is None:
@@ -146,7 +147,7 @@ def ask(world: World, name: str, *request: object) -> str:
     if consumer.asked is not None:
         return f"Consumer {name} waits for the response to its last request: run the cluster first"
     if len(request) == 2 and request[0] in consumer_clients.REQUESTED:
-        return reach(world, request[-1])
+        return unreachable(world, request[-1])
     return no_coordinator(world, consumer.group)
 
 
@@ -173,7 +174,7 @@ def _consumer(world: World, name: object) -> str:
 
 
 def find_coordinator(world: World, name: str, broker: int) -> str:
-    return _consumer(world, name) or reach(world, broker) or ask(world, name, "join")
+    return _consumer(world, name) or unreachable(world, broker) or ask(world, name, "join")
 
 
 def freeze_consumer(world: World, name: str, *ms: object) -> str:
