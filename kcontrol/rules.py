@@ -20,7 +20,7 @@ from kcontrol.core.errors import UserError
 from kcontrol.lab import analysis
 from kcontrol.lab.groups import assignor_trials, decoded_bytes
 from kcontrol.lab.searches import museum as bugs
-from kcontrol.lab.support import arguments, calls, own_assignor
+from kcontrol.lab.support import calls, own_assignor
 from kcontrol.lab.tables import elections as election_tables
 from kcontrol.lab.tables import release_differences
 from kcontrol.lab.tables import rule_trials as series
@@ -98,7 +98,6 @@ def trials(
         raise UserError('Compare either rules or assignors, as in rules.trials(assignors={"range": None, "mine": mine}).')
     if not (assignors if rules is None else rules):
         raise UserError('There is nothing to compare: name at least one rule or assignor, as in assignors={"range": None}.')
-    arguments.count(runs, "The number of runs")
     return series.trials(rules, runs, seed) if rules is not None else assignor_trials.trials(assignors or {}, runs, seed)
 
 

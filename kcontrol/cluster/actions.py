@@ -214,7 +214,7 @@ ACTIONS: dict[str, Kind] = {
     "lose_tail": Kind(data_plane.has_tail, data_plane.lose_tail, "broker, partition, offset", refusals.lose_tail),
     "fail_log_dir": Kind(lifecycle.has_replica, lifecycle.fail_log_dir, "broker, partition", refusals.fail_log_dir),
     "create_topic": Kind(admin_actions.can_create_topic, admin_actions.create_topic,      "topic, assignment[, config]"),
-    "alter_topic":  Kind(admin_actions.can_alter_topic, admin_actions.alter_topic,        "topic, config"),
+    "alter_topic":  Kind(admin_actions.can_alter_topic, admin_actions.alter_topic, "topic, config", refusals.alter_topic),
     "delete_topic": Kind(admin_actions.can_delete_topic, admin_actions.delete_topic, "topic", refusals.delete_topic),
     "delete":       Kind(admin_actions.can_write,      admin_actions.delete,              "path"),
     "set":          Kind(admin_actions.can_write,      admin_actions.set_data,            "path, text"),
@@ -244,8 +244,9 @@ def find_action(world: World, action: Action) -> Callable[..., None]:
         if not 2 + required.count(",") <= len(action) <= 2 + kind.form.count(","):
             raise ValueError
         possible = kind.possible(world, *action[1:])
-    except (AttributeError, TypeError, ValueError):
-        raise UserError(f"{_cut(repr(action))} does not have the form {form(action[0])}.") from None
+    except (AttributeError, TypeError, ValueError) as error:
+        reason = f": {_cut(str(error))}" if isinstance(error, ValueError) and str(error) else ""
+        raise UserError(f"{_cut(repr(action))} does not have the form {form(action[0])}{reason}.") from None
     if not possible:
         raise _not_now(world, kind, action)
     return kind.perform

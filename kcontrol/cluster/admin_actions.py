@@ -126,13 +126,12 @@ def _of_brokers(world: World, topic: str) -> dict[str, int]:
 def can_alter_topic(world: World, topic: str, config: Mapping[str, Any]) -> bool:
     """Return whether an administrator can alter a topic's settings: the topic and the znodes for its settings exist.
 
-    Raises ValueError for an illegal name or setting, AttributeError if `config` is no mapping.
+    Raises ValueError, whose text says what is wrong, for an illegal setting, AttributeError if `config` is no mapping.
     """
     # The znodes are /config/topics/<topic>, with the settings, and /config/changes, for the notification.
     topic_settings(world.settings.release, config)
-    if not topic or "/" in topic:
-        raise ValueError
-    return world.exist(znodes.topic_path(topic), znodes.topic_config_path(topic), znodes.CONFIG_CHANGES) == [True, True, True]
+    paths = znodes.topic_path(topic), znodes.topic_config_path(topic), znodes.CONFIG_CHANGES
+    return bool(topic) and "/" not in topic and world.exist(*paths) == [True, True, True]
 
 
 def alter_topic(world: World, topic: str, config: Mapping[str, Any]) -> None:
@@ -160,11 +159,10 @@ def topics(world: World) -> tuple[str, ...]:
 
 
 def can_delete_topic(world: World, topic: str) -> bool:
-    """Return whether the topic exists and its deletion has not been requested. Raises ValueError for an illegal name."""
-    if not topic or "/" in topic:
-        raise ValueError
+    """Return whether the topic exists and its deletion has not been requested."""
     asked = znodes.delete_topic_path(topic)
-    return world.exist(znodes.topic_path(topic), znodes.parent(asked), asked) == [True, True, False]
+    paths = znodes.topic_path(topic), znodes.parent(asked), asked
+    return bool(topic) and "/" not in topic and world.exist(*paths) == [True, True, False]
 
 
 def delete_topic(world: World, topic: str) -> None:

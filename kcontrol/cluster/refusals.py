@@ -197,7 +197,16 @@ def stop_polling(world: World, name: str) -> str:
 
 
 def wait(world: World, ms: object) -> str:
+    if not consumer_clients.is_number(ms, 1, LARGEST_INT):
+        return f"A wait lasts a whole number of milliseconds from 1 on, at most {LARGEST_INT}, not {ms!r}"
     return "Time passes by itself in a world with a real ZooKeeper: only in the simulated world can it pass by an action"
+
+
+def alter_topic(world: World, topic: str, *_: object) -> str:
+    """Return the sentence that the topic does not exist; "" if it exists."""
+    there = sorted(admin_actions.topics(world))
+    missing = f"There is no topic {topic!r}; {f'the topics are {_names(there)}' if there else 'no topic exists yet'}"
+    return "" if topic in there else missing
 
 
 def delete_topic(world: World, topic: str) -> str:
@@ -205,7 +214,6 @@ def delete_topic(world: World, topic: str) -> str:
 
     Either the topic does not exist, or its deletion was requested before.
     """
-    there = sorted(admin_actions.topics(world))
-    if topic not in there:
-        return f"There is no topic {topic!r}; {f'the topics are {_names(there)}' if there else 'no topic exists yet'}"
+    if missing := alter_topic(world, topic):
+        return missing
     return f"The deletion of {topic} has been requested already: run the cluster, so that the controller performs it"

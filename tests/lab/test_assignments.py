@@ -12,6 +12,7 @@ from kcontrol.core.errors import UserError
 from kcontrol.group.assignors import Subscription
 from kcontrol.group.offsets_topic_records import encode
 from kcontrol.group.sticky import ASSIGNORS
+from kcontrol.lab.groups import assignor_trials
 from kcontrol.lab.groups.assignor_trials import PARTITIONS, TOPIC, Series, played
 from kcontrol.lab.lab import Lab
 from tests.lab.support import refusal
@@ -201,3 +202,10 @@ def test_trials_without_an_assignor(assignors: Any, says: str) -> None:
     with pytest.raises(UserError) as problem:
         rules.trials(assignors=assignors, runs=1)
     assert says in refusal(problem)
+
+
+@pytest.mark.parametrize("runs", [0, -1])
+def test_trials_without_a_run(runs: int) -> None:
+    """Trials of assignors refuse a number of runs below 1."""
+    with pytest.raises(UserError, match="from 1 on"):
+        assignor_trials.trials({"range": None}, runs, 1)

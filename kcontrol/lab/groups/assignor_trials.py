@@ -53,13 +53,13 @@ def trials(assignors: Mapping[str, Assignor | None], runs: int, seed: int) -> pd
     `assignors` maps names to functions; None stands for Kafka's assignor of that name. Raises UserError if an assignor fails.
     """
     # All assignors play equal series.
-    series = [random_series(random.Random(f"{seed} {number}")) for number in range(arguments.whole(runs, "The number of runs"))]
+    series = [random_series(random.Random(f"{seed} {number}")) for number in range(arguments.count(runs, "The number of runs"))]
     rows = []
     for name, own in assignors.items():
         # An assignor fails if it raises, or does not assign each partition to one living member.
         found = [played(name, chosen(name, own), one) for one in series]
         sums = {key: sum(row[key] for row in found) for key in ("rebalances", "moved", "uneven", "greatest_lag")}
-        rows.append({"assignor": name, "runs": runs, **sums, "greatest_lag": sums["greatest_lag"] // max(1, runs)})
+        rows.append({"assignor": name, "runs": runs, **sums, "greatest_lag": sums["greatest_lag"] // runs})
     return journal_tables.table(rows, COLUMNS, "assignor")
 
 

@@ -17,7 +17,7 @@ from kcontrol.cluster.run_settings import Settings
 from kcontrol.cluster.world import Action, World
 from kcontrol.core.errors import UserError
 from kcontrol.journal.journal import Record
-from kcontrol.lab.support import replacements
+from kcontrol.lab.support import arguments, replacements
 from kcontrol.lab.tables import journal_tables, outages
 from kcontrol.views.decisions import written
 
@@ -38,7 +38,7 @@ def trials(rules: Mapping[str, Rule], runs: int, seed: int) -> pd.DataFrame:
     """
     # A rule is a function like `leader_election.offline`. Every rule meets equal failures: eight kills and starts of brokers per
     # cluster, drawn with `seed`.
-    series = [list(_failures(random.Random(f"{seed} {number}"))) for number in range(runs)]
+    series = [list(_failures(random.Random(f"{seed} {number}"))) for number in range(arguments.count(runs, "The number of runs"))]
     return journal_tables.table(
         ({"rule": name, **_trial_row(name, rule, series)} for name, rule in rules.items()), COLUMNS, "rule"
     )
