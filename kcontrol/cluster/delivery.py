@@ -42,7 +42,7 @@ def deliver(world: World, n: int) -> None:
     p = world.processes[n]
     watch_event, record = p.notifications.popleft()
     design = p.driver.controller.design
-    handled = has_handler(*watch_event, design, p.driver.watched)
+    handled = has_handler(*watch_event, design, p.driver.znode_handlers)
     event = event_for_notification(*watch_event, design) if handled else None
     # The controller has no handler for the path any more: the watch event is dropped.
     if event is None:

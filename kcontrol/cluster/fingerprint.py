@@ -149,7 +149,7 @@ def driver(d: Driver, state: str | None = None, text_of: Callable[[Any], str] | 
     """
     threads = [_thread(d, thread, text_of or canonical) for thread in d.threads.values()]
     timers = sorted((name, canonical(timer.event)) for name, timer in d.timers.items())
-    rest = (sorted(d.watched), timers, sorted(d.parked.items()), d.exit_code)
+    rest = (sorted(d.znode_handlers), timers, sorted(d.parked.items()), d.exit_code)
     return f"{threads}{rest}{state or contexts(d)}"
 
 

@@ -246,7 +246,7 @@ def _open_and_enqueue(world: World, n: int) -> None:
     for event in design.on_new_session:
         p.driver.enqueue(event(p.host, p.port, p.driver.client.session_id), record)
     # Up to 1.0 ZkClient also calls the listener of each watched path.
-    for called in every_event(p.driver.watched, design) if design.has_listeners else ():
+    for called in every_event(p.driver.znode_handlers, design) if design.has_listeners else ():
         p.driver.enqueue(called, record)
 
 

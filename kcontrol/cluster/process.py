@@ -133,7 +133,7 @@ def copy_driver(
                 pipelined=driver.controller.rules.pipelined,
                 handler=thread.handler if moves_handlers else None,
             )
-    copied.watched, copied.timers, copied.parked = driver.watched.copy(), driver.timers.copy(), driver.parked.copy()
+    copied.znode_handlers, copied.timers, copied.parked = driver.znode_handlers.copy(), driver.timers.copy(), driver.parked.copy()
     copied.under_replicated, copied.keeps_replay_logs, copied.locks = (
         driver.under_replicated.copy(),
         driver.keeps_replay_logs,

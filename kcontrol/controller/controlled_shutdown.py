@@ -61,12 +61,11 @@ def _refused(ctx: ControllerContext, event: ControlledShutdown) -> str | None:
     Source: KafkaController.doControlledShutdown (2.2, 2.8), which calls liveBrokerIdAndEpochs(id).
     """
     known = ctx.live_broker_epochs.get(event.broker_id)
-    if event.broker_epoch != -1 and known is None:
-        # Kafka looks the broker's epoch up in a map, and the lookup fails.
-        return "NoSuchElementException"
-    if event.broker_epoch != -1 and known is not None and event.broker_epoch < known:
-        return "StaleBrokerEpochException"
-    return "BrokerNotAvailableException" if known is None else None
+    if event.broker_epoch == -1:  # a request of a version without a broker epoch
+        return "BrokerNotAvailableException" if known is None else None
+    if known is None:
+        return "NoSuchElementException"  # Kafka looks the broker's epoch up in a map without it
+    return "StaleBrokerEpochException" if event.broker_epoch < known else None
 
 
 def _replicated_on(ctx: ControllerContext, broker_id: int) -> Partitions:

@@ -17,15 +17,14 @@ from kcontrol.broker.registration import WriteFailed
 from kcontrol.controller import partition_machine, replica_machine
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.failover_steps import delete_all
+from kcontrol.controller.replica_machine import INELIGIBLE, OFFLINE, STARTED, SUCCESSFUL
 from kcontrol.controller.request_batch import send_update_metadata_request
 from kcontrol.controller.topic_changes import remove_topics
 from kcontrol.core import effects
 from kcontrol.core.effects import Handler
 from kcontrol.core.events import TopicDeletion, TopicDeletionStopReplicaResponseReceived
-from kcontrol.core.model import PartitionReplica, PartitionState, ReplicaState, TopicPartition
+from kcontrol.core.model import PartitionReplica, PartitionState, TopicPartition
 from kcontrol.core.znodes import DELETE_TOPICS, delete_topic_path, topic_config_path, topic_path
-
-_, _, OFFLINE, STARTED, SUCCESSFUL, INELIGIBLE, NON_EXISTENT = ReplicaState
 
 Replicas = list[PartitionReplica]
 
@@ -330,7 +329,7 @@ def complete_delete_topic(ctx: ControllerContext, topic: str, replicas: Replicas
     Source: TopicDeletionManager.completeDeleteTopic (2.0, 2.8).
     """
     yield effects.UnregisterZNodeHandler(topic_path(topic))
-    yield from replica_machine.handle_state_changes(ctx, replicas, NON_EXISTENT)
+    yield from replica_machine.handle_state_changes(ctx, replicas, replica_machine.NON_EXISTENT)
     if ctx.rules.deleted_partitions_end == "last":
         yield from end_partitions(ctx, partitions_of(ctx, (topic,)))
         yield effects.UpdateContext("topics_to_be_deleted", remove=(topic,))

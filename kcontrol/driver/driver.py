@@ -77,7 +77,7 @@ class Driver:
         self.threads = {thread.name: thread for thread in threads}
         self.route = route  # returns the name of the thread for an event
         self.locks: dict[str, str] = {}  # lock to the name of the thread that holds it
-        self.watched: set[tuple[str, bool]] = set()  # (path, True for children) of each registered handler
+        self.znode_handlers: set[tuple[str, bool]] = set()  # (path, True for children) of each registered handler
         self.timers: dict[str, Timer] = {}
         self.parked: dict[str, str] = {}  # correlation id to the key of its `Park`
         self.under_replicated: dict[Any, HostedPartition] = {}  # led by this broker, with replicas outside the ISR
@@ -147,9 +147,9 @@ class Driver:
 
         The step "advance" resumes the thread's handler, "begin" takes the next event of its queue.
         """
-        can = {True: ("begin", self.can_begin), False: ("advance", self.can_advance)}
-        steps = ((name, thread, *can[thread.handler is None]) for name, thread in self.threads.items())
-        return [(step, name) for name, thread, step, is_possible in steps if is_possible(thread)]
+        threads = self.threads.items()
+        steps = (("begin" if self.can_begin(t) else "advance" if self.can_advance(t) else "", name) for name, t in threads)
+        return [(step, name) for step, name in steps if step]
 
     @property
     def is_quiet(self) -> bool:

@@ -90,12 +90,12 @@ def _track_under_replicated(driver: Driver, changed: Mapping[Any, HostedPartitio
             driver.under_replicated.pop(tp, None)
 
 
-def watch(driver: Driver, thread: Thread, effect: fx.RegisterZNodeHandler | fx.UnregisterZNodeHandler) -> None:
+def change_znode_handlers(driver: Driver, thread: Thread, effect: fx.RegisterZNodeHandler | fx.UnregisterZNodeHandler) -> None:
     """Register or unregister, by the type of the effect, the handler of one path's data or children.
 
     The driver queues the event of a fired watch only if the path has a registered handler.
     """
-    change = driver.watched.add if isinstance(effect, fx.RegisterZNodeHandler) else driver.watched.discard
+    change = driver.znode_handlers.add if isinstance(effect, fx.RegisterZNodeHandler) else driver.znode_handlers.discard
     change((effect.path, effect.children))
 
 
@@ -177,8 +177,8 @@ PERFORM: dict[type, Callable[[Driver, Thread, Any], Any]] = {
     fx.Append: append,
     fx.ApplyRequest: apply_request,
     fx.UpdateLog: update_log,
-    fx.RegisterZNodeHandler: watch,
-    fx.UnregisterZNodeHandler: watch,
+    fx.RegisterZNodeHandler: change_znode_handlers,
+    fx.UnregisterZNodeHandler: change_znode_handlers,
     fx.Send: send,
     fx.SendToController: send_to_controller,
     fx.Respond: lambda driver, thread, effect: driver.respond(effect.correlation_id, effect.body, thread.begin_record),

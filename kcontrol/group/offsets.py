@@ -125,16 +125,17 @@ def offsets_stored(ctx: GroupContext, event: e.OffsetsStored) -> Handler:
     Source: the callback of storeOffsets (2.8).
     """
     held = after = ctx.offsets_of(event.group_id)
-    if ctx.rules.offsets_need_group and event.incarnation != ctx.incarnation_of(event.group_id):
-        after = held  # the group that wrote has ended, and its pending offsets with it
-    elif ctx.rules.offsets_need_group and event.producer is None:
-        after = _after_append(held, event)
-    elif ctx.rules.offsets_need_group and event.producer is not None:
-        after = _after_transactional_append(held, event, event.producer)
-    elif event.error == "NONE" and ctx.partition_of(event.group_id) in ctx.owned:
+    if not ctx.rules.offsets_need_group:
         # The cache takes the offset of the write that ended last, even in place of a later one.
         # Source: putCacheCallback of prepareStoreOffsets in GroupMetadataManager.scala (0.9).
-        after = replace(held, committed={**held.committed, **_placed(event)})
+        if event.error == "NONE" and ctx.partition_of(event.group_id) in ctx.owned:
+            after = replace(held, committed={**held.committed, **_placed(event)})
+    # If the group that wrote has ended, its pending offsets have ended too: nothing changes.
+    elif event.incarnation == ctx.incarnation_of(event.group_id):
+        if event.producer is None:
+            after = _after_append(held, event)
+        else:
+            after = _after_transactional_append(held, event, event.producer)
     if after != held:
         yield cache_offsets(event.group_id, after)
     error = translate_append_error("offsets", event.error, ctx.rules.append_errors)

@@ -33,6 +33,7 @@ What the table does not say:
   `rebalance.py` and `offsets.py` end;
 * OffsetFetch and ListGroups, whose responses do not depend on the state;
 * timers, which are no requests: `rebalance.py`;
+* the steps of a reaction in each state, such as those of `replace the static member`: `joining.py`;
 * the transitions between the states: `group_machine.py`.
 
 An Empty group has no members, so `is_unknown` holds in it for every member id. Kafka's handlers

@@ -233,7 +233,7 @@ DIFFERENCES: dict[str, Callable[[World], Any]] = {
     "a znode's version": lambda w: w.tool.write([(Op("set", "/brokers/topics/t", w.zk.tree()["/brokers/topics/t"].data),)]),
     "a znode more": lambda w: w.tool.write([(Op("create", "/note"),)]),
     "a watch": forget_a_watch,
-    "a registered handler": lambda w: w.processes[1].driver.watched.pop(),
+    "a registered handler": lambda w: w.processes[1].driver.znode_handlers.pop(),
     "an undelivered watch event": lambda w: w.processes[2].notifications.append(
         QueuedNotification(WatchEvent("NodeCreated", CONTROLLER), RecordId(OUTSIDE, 0, 1))
     ),

@@ -128,7 +128,7 @@ def test_handlers_of_paths_are_registered_and_forgotten() -> None:
         UnregisterZNodeHandler("/c"),
         UnregisterZNodeHandler("/b"),
     )
-    assert bench.driver.watched == {("/a", False), ("/b", True)}
+    assert bench.driver.znode_handlers == {("/a", False), ("/b", True)}
 
 
 def test_a_watch_event_of_a_path_without_a_handler_is_dropped() -> None:

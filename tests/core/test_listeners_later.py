@@ -71,7 +71,7 @@ def test_who_resigns_listens_to_nothing_but_the_election() -> None:
         alone(world, 2, lambda w: w.processes[2].driver.controller.is_active)
         world.run()
         driver = world.processes[1].driver
-        assert ({path for path, _ in driver.watched} == {CONTROLLER}) is not keeps
+        assert ({path for path, _ in driver.znode_handlers} == {CONTROLLER}) is not keeps
         assert (driver.controller.controller_epoch == 0) is not keeps
 
 

@@ -61,17 +61,17 @@ def test_a_new_controller_listens_to_the_znodes_of_its_release(release: str) -> 
     """After a failover the controller has a handler for each of these paths and for no other."""
     world = second_controller(release)
     (controller,) = (p.driver for n, p in world.processes.items() if n != 1 and p.driver.controller.is_active)
-    assert controller.watched == listens(release)
+    assert controller.znode_handlers == listens(release)
 
 
 @pytest.mark.parametrize("release", PLAYABLE_RELEASES)
 def test_a_broker_that_resigned_listens_for_the_next_election_alone(release: str) -> None:
     """From 0.8.2 on only the handler of `/controller` is left; 0.8.0 and 0.8.1 unregister no listener."""
     world = second_controller(release)
-    before = set(world.processes[1].driver.watched)
+    before = set(world.processes[1].driver.znode_handlers)
     world.step(("thaw", 1))
     world.run()
-    left = world.processes[1].driver.watched
+    left = world.processes[1].driver.znode_handlers
     assert left == (before if release in EARLY else {("/controller", DATA)})
 
 
@@ -85,7 +85,7 @@ def test_a_broker_that_resigned_listens_to_no_moving_partition(release: str) -> 
     replace_controller(world)
     world.step(("thaw", 1))
     world.run()
-    assert world.processes[1].driver.watched == {("/controller", DATA)}
+    assert world.processes[1].driver.znode_handlers == {("/controller", DATA)}
 
 
 @pytest.mark.parametrize(

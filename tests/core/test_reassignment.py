@@ -400,11 +400,11 @@ def test_without_alter_isr_the_state_znode_is_watched() -> None:
     world = four(**WATCHED)
     world.step(("freeze", 4))
     ask(world, {"t-0": [1, 4]})
-    assert (state_path(T0), False) in world.processes[1].driver.watched
+    assert (state_path(T0), False) in world.processes[1].driver.znode_handlers
     world.step(("thaw", 4))
     world.run()
     assert assigned(world, T0) == ReplicaAssignment((1, 4))
-    assert (state_path(T0), False) not in world.processes[1].driver.watched
+    assert (state_path(T0), False) not in world.processes[1].driver.znode_handlers
     assert any(r.fields["event"] == "PartitionReassignmentIsrChange" for r in of_kind(world, "begin"))
 
 
@@ -412,7 +412,7 @@ def test_with_alter_isr_it_is_not() -> None:
     """Where leaders ask the controller for ISRs, it needs no watch: its own answer is followed by a look."""
     world = four()
     ask(world, {"t-0": [1, 4]})
-    assert (state_path(T0), False) not in world.processes[1].driver.watched
+    assert (state_path(T0), False) not in world.processes[1].driver.znode_handlers
 
 
 def test_resignation_forgets_reassignments_and_their_watches() -> None:
@@ -425,7 +425,7 @@ def test_resignation_forgets_reassignments_and_their_watches() -> None:
     ask(world, {"t-0": [1, 4]})
     ruler = deposed(world)
     resigned = world.processes[1].driver
-    assert (resigned.controller.partitions_being_reassigned, (state_path(T0), False) in resigned.watched) == ({}, False)
+    assert (resigned.controller.partitions_being_reassigned, (state_path(T0), False) in resigned.znode_handlers) == ({}, False)
     assert memory(world, ruler).partitions_being_reassigned == {T0: (1, 4)}
 
 

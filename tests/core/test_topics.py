@@ -21,7 +21,7 @@ def test_a_topic_that_vanishes_is_forgotten() -> None:
     controller = world.processes[1].driver.controller
     assert ({tp.topic for tp in controller.assignments}, {tp.topic for tp in controller.leadership}) == ({"t"}, {"t"})
     assert (controller.all_topics, set(controller.topic_ids)) == ({"t"}, {"t"})
-    assert (topic_path("u"), False) not in world.processes[1].driver.watched
+    assert (topic_path("u"), False) not in world.processes[1].driver.znode_handlers
     world.step(("kill", 3))
     world.run()
     assert set(stored(world)) == {"t-0", "t-1"}

@@ -338,7 +338,7 @@ class Player:
 
     def handlers(self, broker: str) -> Iterator[str]:
         """The paths that a broker listens to."""
-        for path, children in sorted(self.world.processes[int(broker)].driver.watched):
+        for path, children in sorted(self.world.processes[int(broker)].driver.znode_handlers):
             yield f"{path}{' children' if children else ''}"
 
     def hosted(self, broker: str) -> Iterator[str]:
