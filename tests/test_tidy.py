@@ -31,9 +31,9 @@ ROOM_LINES = {
     "driver": 651,
     "group": 2_456,
     "install": 762,
-    "journal": 953,  # longer names of parameters; the last records without the earlier ones
+    "journal": 954,  # longer names of parameters; the last records without the earlier ones; the values of `inferred`
     "kcontrol": 366,  # wrong arguments of the pipeline, of sweep, of exercises and of rules are one sentence
-    "lab": 1_829,  # wrong runs, pictures, commits, arguments and calls, and unknown commands of a namespace, are one sentence
+    "lab": 1_827,  # wrong runs, pictures, commits, arguments and calls, and unknown commands of a namespace, are one sentence
     "lab/exercises": 1_252,  # a compared election has one input; time on a slow machine; elements of a list count once
     "lab/groups": 1_217,  # a killed coordinator in `why`; the end of a write in the metric; before: records without a key
     "lab/history": 778,  # kinds of elections by rule; wrong calls; replicas of the present assignment

@@ -190,6 +190,9 @@ OF_BROKER = {"broker": BrokerId}
 OF_LOG = {"partition": Partition, "now": LogChange}
 OF_OPERATION = {"operation": str, "purgatory": str, "key": str, "timer": str}
 
+# The field `inferred` of a record that was made from a recording or a log: no line has the record, or no line has its time.
+INFERRED = ("record", "time")
+
 FIELDS: dict[str, dict[str, Any]] = {
     "run": {"journal_version": Count, "release": str, "brokers": BrokerIds, "world": str, "seed": Int64 | str | Absent,
             "data": bool | Absent, "consumers": dict[str, Consumer] | Absent, "scenario": str | None | Absent},

@@ -6,7 +6,6 @@ says little; a notebook shows the first decision that differs.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from html import escape
 from itertools import zip_longest
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 # Fields that a real ZooKeeper or a wall clock decides: they say nothing about the decisions of brokers.
 INCIDENTAL = frozenset({"zxid", "session", "timestamp_ms", "fires_at_ms", "broker_epoch", "broker_epochs", "world", "seen"})
 INCIDENTAL_FIELDS = frozenset({"broker_epoch", "live_broker_epochs"})
-_TIMESTAMP = re.compile(r'"timestamp":"\d+"')
 
 DECIDED = dict.fromkeys(("decision", "rule", "source", "after", "id"), "string")
 COLUMNS = {"record": "Int64", "id": "string", "kind": "string", "what": "string", "rule": "string"}
@@ -55,7 +53,7 @@ def _essence(value: Any) -> Any:
         case list():
             return [_essence(item) for item in value]
         case str():
-            return _TIMESTAMP.sub('"timestamp":"*"', value)
+            return state_diff.TIMESTAMP.sub('"timestamp":"*"', value)
     return value
 
 

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from kcontrol.core.znodes import CONTROLLER, REASSIGN_PARTITIONS
 from kcontrol.recordings.interleave import as_list, is_isr_change
+from kcontrol.recordings.recorded_step import UNTIMED
 from kcontrol.recordings.recording import Recording, Step, since, state_key
 
-UNTIMED = ("/isr_change_notification/", "/latest_producer_id_block")
 SEQUENTIAL = re.compile(
     r"/(isr_change_notification/isr_change_|log_dir_event_notification/log_dir_event_|config/changes/config_change_)\d+"
 )

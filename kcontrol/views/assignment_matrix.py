@@ -8,6 +8,7 @@ from itertools import pairwise
 from string import ascii_uppercase
 from typing import Any, NamedTuple
 
+from kcontrol.core.model import TopicPartition
 from kcontrol.journal.journal import Record
 from kcontrol.views import group_moments, group_state, text
 from kcontrol.views.group_strip import COLOURS, STRIP_STYLE, on_bar
@@ -59,7 +60,7 @@ def matrix(records: Sequence[Record], group_id: str, title: str = "") -> Matrix:
     """
     stable = [m.group for m in group_moments.moments(records, group_id) if m.group and m.group["state"] == STABLE]
     held = [_owners(group) for group in stable]
-    partitions = sorted({name for owners in held for name in owners}, key=_by_number)
+    partitions = sorted({name for owners in held for name in owners}, key=TopicPartition.parse)
     moved = {name: number for name in partitions if (number := _moves([o[name] for o in held if name in o]))}
     clients = tuple(dict.fromkeys(_name(member) for member in stable[-1]["members"].values())) if stable else ()
     # The group's assignor is the title if none is given.
@@ -79,11 +80,6 @@ def _name(member: Mapping[str, Any]) -> str:
 # A partition without an owner between two rounds of a cooperative rebalance moves once.
 def _moves(owners: Sequence[str]) -> int:
     return sum(before != after for before, after in pairwise(owners))
-
-
-def _by_number(partition: str) -> tuple[str, int]:
-    topic, _, number = partition.rpartition("-")
-    return topic, int(number)
 
 
 class AssignmentMatrix:

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
+from kcontrol.core.model import TopicPartition
 from kcontrol.journal.journal import Record
 from kcontrol.views import clock, group_moments, group_state, recorded_evidence, text
 from kcontrol.views.group_moments import Bar, Deadline, Lane, Moment, stretches
@@ -258,7 +259,7 @@ class GroupStrip:
                 for partition in group_state.partitions(member["assignment"]):
                     owners = found.setdefault(partition, [None] * len(self.moments))
                     owners[place] = by_id[id], _is_consuming(moment, member)
-        return dict(sorted(found.items(), key=lambda entry: _by_number(entry[0])))
+        return dict(sorted(found.items(), key=lambda entry: TopicPartition.parse(entry[0])))
 
     def _partition(self, partition: str, owners: Sequence[tuple[Lane, bool] | None], top: float) -> list[str]:
         parts = [label(MARGIN, top + 11, shortened(partition, 20), "dim", 11)]
@@ -340,8 +341,3 @@ def _is_consuming(moment: Moment, member: Mapping[str, Any]) -> bool:
 
 def _colour(lane: Lane) -> str:
     return COLOURS[(ord(lane.letter[-1]) - ord("A")) % len(COLOURS)]
-
-
-def _by_number(partition: str) -> tuple[str, int]:
-    topic, _, number = partition.rpartition("-")
-    return topic, int(number)

@@ -52,13 +52,13 @@ from kcontrol.controller.earlier.controller_epoch_increment import increment_con
 from kcontrol.controller.earlier.machine_decisions import DECISIONS
 from kcontrol.controller.earlier.request_batch_to_2_5 import metadata_partitions, requests_to_send
 from kcontrol.controller.earlier.scala_hash_order import order_of_the_caller
+from kcontrol.controller.event_thread import STATE_OF_PARTITION
 from kcontrol.core import events as e
 from kcontrol.core import znodes as zk
 from kcontrol.core.controller_rules import LISTENERS, Rules
 from kcontrol.core.events import ControllerState as S
 
 LOCK = "controllerLock"
-STATE_OF_PARTITION = r"(?P<partition>/brokers/topics/[^/]+/partitions/\d+/state)"
 
 # fmt: off
 THREADS = (

@@ -11,9 +11,9 @@ from typing import Any
 import pandas as pd
 
 from kcontrol.journal.journal import Record
+from kcontrol.journal.record_fields import INFERRED
 from kcontrol.lab.tables import journal_tables
 
-WHOLE = ("record", "time")
 MISMATCH = "transitions"
 """The table whose rows are marked if the machines of the release do not have the transition."""
 
@@ -43,7 +43,7 @@ def with_evidence(table: pd.DataFrame, records: Sequence[Record], name: str) -> 
 
 
 def _inferred(fields: Sequence[dict[str, Any]], n: int, end: Any, columns: Sequence[str]) -> str | None:
-    names = [name for name in str(fields[n - 1].get("inferred", "")).split(", ") if name in WHOLE or name in columns]
-    if end is not None and not pd.isna(end) and fields[end - 1].get("inferred") in WHOLE:
+    names = [name for name in str(fields[n - 1].get("inferred", "")).split(", ") if name in INFERRED or name in columns]
+    if end is not None and not pd.isna(end) and fields[end - 1].get("inferred") in INFERRED:
         names.append("end")
     return ", ".join(names) or None

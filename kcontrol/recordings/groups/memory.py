@@ -14,6 +14,7 @@ from kcontrol.core.model import TopicPartition
 from kcontrol.group import events as e
 from kcontrol.group.context import GroupConfig
 from kcontrol.group.coordinator_partition import OFFSETS_TOPIC, partition_for
+from kcontrol.group.group_machine import COMPLETING, DEAD, EMPTY, PREPARING
 from kcontrol.group.group_rules import group_rules
 from kcontrol.group.handlers import REQUESTS, SCHEDULER
 from kcontrol.group.model import (
@@ -26,16 +27,13 @@ from kcontrol.group.model import (
 from kcontrol.group.offsets_topic_records import read_group_value, read_offset_value
 from kcontrol.group.rebalance import join_timer, session_timer
 from kcontrol.journal.journal import OUTSIDE, Journal, RecordId
+from kcontrol.journal.record_fields import INFERRED
 from kcontrol.recordings.groups.recording import Step, errors, record_bytes
 
 BROKER = 1
 """The id of the broker in journals of recordings, which do not have the id."""
 
-RECORD, TIME = "record", "time"
-"""The values of the field `inferred`."""
-
-EMPTY, PREPARING, COMPLETING = GroupState.EMPTY, GroupState.PREPARING, GroupState.COMPLETING
-STABLE, DEAD = GroupState.STABLE, GroupState.DEAD
+RECORD, TIME = INFERRED
 GONE = ("UNKNOWN_MEMBER_ID", "FENCED_INSTANCE_ID")
 
 

@@ -10,14 +10,13 @@ from dataclasses import replace
 
 from kcontrol.cluster.coordinator_requests import HOST
 from kcontrol.group import events as e
+from kcontrol.group.group_machine import COMPLETING, DEAD, EMPTY, STABLE
 from kcontrol.group.model import CommitRecordMetadataAndOffset, Group, GroupProtocol, Member, OffsetAndMetadata
 from kcontrol.group.offsets_topic_records import read_offset_value
 from kcontrol.journal.journal import RecordId
-from kcontrol.recordings.groups.memory import COMPLETING, DEAD, EMPTY, GONE, STABLE, Memory, partition_of
+from kcontrol.recordings.groups.memory import GONE, Memory, partition_of
 from kcontrol.recordings.groups.recording import Step, errors
-
-UNEXPLAINED = "the recording does not say why"
-"""The rule of a change that an answer shows and no request or timer explains."""
+from kcontrol.recordings.to_journal import NOT_KNOWN
 
 
 def handle(memory: Memory, step: Step, correlation_id: str, cause: RecordId) -> None:
@@ -44,9 +43,9 @@ def _contradict(memory: Memory, step: Step, cause: RecordId) -> None:
     if memory.group is None:
         return
     if "UNKNOWN_MEMBER_ID" in found and member in memory.group.members:
-        memory.remove((member,), UNEXPLAINED, cause)
+        memory.remove((member,), NOT_KNOWN, cause)
     elif "REBALANCE_IN_PROGRESS" in found and step["api"] == "Heartbeat" and memory.group.state is STABLE:
-        memory.prepare(UNEXPLAINED, cause)
+        memory.prepare(NOT_KNOWN, cause)
 
 
 def _join(memory: Memory, step: Step, correlation_id: str, cause: RecordId) -> None:

@@ -23,12 +23,11 @@ from typing import Any
 
 from kcontrol.core.releases import sort_key
 from kcontrol.spark.log_journal.log_line import Line
-from kcontrol.spark.log_journal.memory import TIME, Memory
+from kcontrol.spark.log_journal.memory import NOT_KNOWN, TIME, Memory
 from kcontrol.spark.log_journal.processes import Processes
 from kcontrol.views.group_state import state_name
 
 PREPARING, COMPLETING, STABLE, EMPTY, DEAD = "PreparingRebalance", "CompletingRebalance", "Stable", "Empty", "Dead"
-NOT_KNOWN = "the log does not say why"
 JOINS, LEAVES, EXPIRES, OFFERS = "a new member", "a member leaves", "session timeout", "a member offers other protocols"
 GONE = "a member leaves or fails"
 REASONS = (

@@ -14,9 +14,11 @@ from typing import Any
 from kcontrol.core.model import LeaderAndIsr, TopicPartition
 from kcontrol.core.znodes import broker_path, encode, encode_state, partitions_path, state_path, topic_path
 from kcontrol.journal.journal import OUTSIDE, Record, RecordId
+from kcontrol.journal.record_fields import INFERRED
 from kcontrol.spark.log_journal.log_line import Line
 
-RECORD, TIME = "record", "time"
+RECORD, TIME = INFERRED
+NOT_KNOWN = "the log does not say why"
 Leadership = dict[str, Any]
 Changing = tuple[list[int], list[int]]
 """The replicas that a reassignment adds to a partition and removes from it."""

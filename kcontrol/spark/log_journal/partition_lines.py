@@ -19,13 +19,12 @@ from kcontrol.core.znodes import delete_topic_path, state_path
 from kcontrol.journal.journal import RecordId
 from kcontrol.spark.log_journal.election_lines import NEW, OFFLINE, ONLINE, SHUTDOWN, ElectionLines
 from kcontrol.spark.log_journal.log_line import MOVES, Line, state_name
-from kcontrol.spark.log_journal.memory import RECORD, Leadership, Memory
+from kcontrol.spark.log_journal.memory import NOT_KNOWN, RECORD, Leadership, Memory
 from kcontrol.spark.log_journal.processes import Processes
 from kcontrol.spark.log_journal.unlogged import GONE_REPLICA, OFFLINE_REPLICA, ONLINE_REPLICA, Unlogged
 
 GONE = "NonExistentPartition"
 DELETED = "ReplicaDeletionStarted"
-NOT_KNOWN = "the log does not say why"
 
 
 class PartitionLines:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from kcontrol.cluster.run_settings import PLAYABLE_RELEASES
 from kcontrol.core.controller_rules import rules
 from kcontrol.core.errors import UserError
 from kcontrol.core.releases import sort_key
@@ -37,8 +38,6 @@ KINDS = (
     "controller_epoch", "controller_resigning", "rebalance_prepared",
 )  # fmt: skip
 """The kinds of lines whose wordings WORDINGS has."""
-RELEASES = ("0.8.0", "0.8.1", "0.8.2", "0.9", "0.10.2", "0.11.0", "1.0", "1.1", "2.4", "2.8", "3.9")
-"""The releases of which there are recordings."""
 
 
 def release_of(versions: Iterable[str], found: Iterable[str]) -> str:
@@ -53,7 +52,7 @@ def release_of(versions: Iterable[str], found: Iterable[str]) -> str:
     if not lines:
         return "2.8"
     low = max((since for since, _ in lines), key=sort_key)
-    return next((release for release in RELEASES if sort_key(release) >= sort_key(low)), RELEASES[-1])
+    return next((release for release in PLAYABLE_RELEASES if sort_key(release) >= sort_key(low)), PLAYABLE_RELEASES[-1])
 
 
 def newest(versions: Iterable[str]) -> str | None:

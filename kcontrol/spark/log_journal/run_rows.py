@@ -16,6 +16,7 @@ import pyarrow as arrow
 import pyarrow.parquet as parquet
 
 from kcontrol.journal.journal import Record
+from kcontrol.journal.record_fields import INFERRED
 
 RUN = "logs"
 """The name of the run in all tables."""
@@ -23,7 +24,6 @@ NARROW = Path("_steps", "journal")
 """The folder of the rows of `journal` that other tables are made of, with their columns `inferred` and `line`."""
 FILE = "part-0.parquet"
 BATCH = 50_000
-WHOLE = ("record", "time")
 _TEXT, _INT, _LONG = arrow.string(), arrow.int32(), arrow.int64()
 JOURNAL = arrow.schema([
     ("run", _TEXT), arrow.field("n", _INT, nullable=False), arrow.field("id", _TEXT, nullable=False),
@@ -104,7 +104,7 @@ def _transition_row(n: int, record: Record) -> Row:
     fields = record.fields
     partition, _, replica = fields["subject"].partition("@")
     listed = (fields.get("inferred") or "").split(", ")
-    inferred = ", ".join(name for name in listed if name in WHOLE or name in TRANSITIONS.names) or None
+    inferred = ", ".join(name for name in listed if name in INFERRED or name in TRANSITIONS.names) or None
     return (
         RUN, n, str(record.id), record.at_ms, record.id.broker, fields["machine"], partition, int(replica) if replica else None,
         fields["source"], fields["target"], fields["rule"] or None, fields["write"], inferred, fields["line"],

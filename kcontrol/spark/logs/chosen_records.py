@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sql
 
+from kcontrol.spark.logs.names_in_messages import PLACES
 from kcontrol.spark.logs.patterns import forms
 from kcontrol.spark.pipeline import Chosen
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 TOPIC_FACTS = ("topic", "topics", "added_topics", "deleted_topics")
 TOPIC, TOPIC_OF_PLACE = r'"([^"]+)"', r'"([A-Za-z0-9._-]+)-\d+(?:@\d+)?"'
-PLACE_TYPES = ("partitions", "assignment", "states")
 
 
 def is_chosen(chosen: Chosen) -> Column:
@@ -57,7 +57,7 @@ def _topics() -> Iterator[Column]:
     yield from (_matches(sql.col("facts")[name], TOPIC) for name in TOPIC_FACTS)
     kinds: dict[str, set[str]] = {}
     for form in forms():
-        for name in (name for name, type_ in form.facts.items() if type_ in PLACE_TYPES):
+        for name in (name for name, type_ in form.facts.items() if type_ in PLACES):
             kinds.setdefault(name, set()).add(form.kind)
     for name, found in kinds.items():
         yield _matches(sql.when(sql.col("kind").isin(*sorted(found)), sql.col("facts")[name]), TOPIC_OF_PLACE)

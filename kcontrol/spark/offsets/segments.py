@@ -28,14 +28,14 @@ from zstandard import ZstdError
 
 from kcontrol.core.errors import UserError
 from kcontrol.core.model import TopicPartition
+from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
 from kcontrol.group.offsets_topic_records import LAYOUTS, decode, topics_of
 from kcontrol.spark import zip_files
 from kcontrol.spark.closed_paths import check_open
 
-TOPIC = "__consumer_offsets"
-SEGMENT = re.compile(rf"^\d{{20}}\.log$|{TOPIC}-\d+.*\.log$")
-OTHER_PARTITION = re.compile(rf"^(?!{TOPIC}).+-\d+$")
-LOG_PARTITION = re.compile(rf"{TOPIC}-(\d+)")
+SEGMENT = re.compile(rf"^\d{{20}}\.log$|{OFFSETS_TOPIC}-\d+.*\.log$")
+OTHER_PARTITION = re.compile(rf"^(?!{OFFSETS_TOPIC}).+-\d+$")
+LOG_PARTITION = re.compile(rf"{OFFSETS_TOPIC}-(\d+)")
 LONGEST_BATCH_BYTES = 64 * 2**20
 CHUNK_BYTES = 2**20
 HEAD = struct.Struct(">qi4xb")
@@ -113,7 +113,7 @@ def segments(paths: Sequence[Path]) -> list[Segment]:
             named = {file.resolve() for file in path.rglob("*.log") if file.is_file() and SEGMENT.search(file.name)}
             inside = {file for file in named if not OTHER_PARTITION.match(file.parent.name)}
             if not inside:
-                remedy = zip_files.advice(path, f"name a folder such as {TOPIC}-21 with files such as {'0' * 20}.log")
+                remedy = zip_files.advice(path, f"name a folder such as {OFFSETS_TOPIC}-21 with files such as {'0' * 20}.log")
                 raise UserError(f"There is no segment in {path}: {remedy}.")
             found |= inside
         elif path.exists():
