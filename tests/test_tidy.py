@@ -27,7 +27,7 @@ ROOM_LINES = {
     "cluster": 3_054,  # consumers that find a coordinator by themselves; before: bounds of texts, numbers, times and errors
     "controller": 2_543,
     "controller/earlier": 1_692,
-    "core": 1_006,
+    "core": 1_003,
     "driver": 651,
     "group": 2_456,
     "install": 762,
@@ -39,7 +39,7 @@ ROOM_LINES = {
     "lab/history": 778,  # kinds of elections by rule; wrong calls; replicas of the present assignment
     "lab/pictures": 216,
     "lab/searches": 210,  # requests of consumers and other faults that a search leaves out
-    "lab/support": 730,  # a group that does not come to rest; bounds of durations, texts and partitions; wrong calls
+    "lab/support": 739,  # rules without effect; a group that does not come to rest; bounds of durations, texts and partitions; wrong calls
     "lab/tables": 1_645,  # a broker that does not lead is one sentence
     "lab/sweeps": 590,  # a sweep prints why runs have failed
     "recordings": 1_636,

@@ -195,17 +195,12 @@ class Rules:
     offline_at_startup: bool = since(("0.8.0", False), ("2.3.0", True),
         doc="Whether a failover takes replicas on brokers that are down out of the ISR "
             "(KAFKA-7836).")
-    new_replica_leader_source: Literal["znode", "cache"] = since(
-        ("0.8.0", "znode"), ("1.1.0", "cache"),
-        doc="Where the controller looks up the leader of a new replica's partition.")
     rereads_assignment: bool = since(("0.8.0", True), ("0.9.0", False),
         doc="Whether the controller reads the assignment of a new partition a second time.")
-    leaderless_replica: Literal["stays", "goes"] = since(("0.8.0", "stays"), ("1.1.0", "goes"),
-        doc="Whether a replica becomes OfflineReplica if its broker fails before its partition "
-            "had a leader.")
     leaderless_replica_of_deleting_topic: Literal["fails", "stays without record", "goes"] = since(
         ("0.8.0", "fails"), ("0.9.0", "stays without record"), ("1.1.0", "goes"),
-        doc="What `leaderless_replica` decides, for a replica of a topic that is being deleted.")
+        doc="Whether a replica of a topic that is being deleted becomes OfflineReplica if its "
+            "partition has no leadership.")
     leader_recovery: bool = since_protocol(("0.8.0", False), ("3.2", True),
         doc="Whether the state znode records that an unclean election chose the leader (KIP-704).")
 

@@ -148,7 +148,7 @@ def test_the_controller_may_die_at_any_round_trip_of_a_deletion(release: str) ->
     """
     world = cluster(release=release, config=BrokerConfig.of(release).with_setting("delete.topic.enable", True))
     victim = deletion(world)
-    stuck, may_stick = [], world.settings.rules().leaderless_replica == "stays"
+    stuck, may_stick = [], world.settings.rules().leaderless_replica_of_deleting_topic != "goes"
     for point, crashed in enumerate(crashes(world, victim), 1):
         goes_on(crashed)
         assert leaderless(crashed) == [], report(crashed, f"point {point}")

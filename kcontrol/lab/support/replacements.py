@@ -14,6 +14,7 @@ from kcontrol.controller.partition_machine import PARTITION_TRANSITIONS
 from kcontrol.controller.replica_machine import REPLICA_TRANSITIONS
 from kcontrol.core.controller_rules import Rules, rules
 from kcontrol.core.errors import UserError
+from kcontrol.core.releases import is_since
 from kcontrol.core.rule_fields import LAST_RELEASE, declared
 from kcontrol.core.transitions import NO_CHANGES, Changes, Pair, Transition, TransitionTable
 from kcontrol.group.group_machine import GROUP_TRANSITIONS
@@ -146,10 +147,22 @@ def _function(name: str, function: Any) -> Callable[..., Any]:
     return function  # type: ignore[no-any-return]
 
 
-def rule_changes(given: Any) -> dict[str, Any]:
+# The rules that no code of 1.1 to 3.9 reads, since the event thread has other handlers.
+OF_LISTENERS = frozenset((
+    "follows_epoch", "reads_before_electing", "resigns_when_deleted", "failed_failover", "resigns_when_replaced",
+    "resigns_unlocked", "skips_own_session", "checks_active_first", "send_after_resignation", "unstarted_scheduler",
+    "generates_cluster_id", "znode_of_earlier_session", "replicas_of_brokers", "shutdown_moves_single_replicas",
+    "last_isr_member", "deleting_topic_election", "rereads_assignment", "leaderless_replica_of_deleting_topic",
+    "smaller_isr_recipients", "metadata_on_broker_startup", "metadata_on_any_failure", "deleting_topic_isr_is_sent",
+    "forbidden_deletion", "deletion_waits_for_reassignment",
+))  # fmt: skip
+
+
+def rule_changes(given: Any, release: str) -> dict[str, Any]:
     """Return `given`, the argument `rules` of a lab, which maps rules (such as "fenced_writes") to values, after a check.
 
-    Raises UserError, which lists the legal rules or values, for an unknown rule or value.
+    Raises UserError, which lists the legal rules or values, for an unknown rule or value, and for a rule without effect in
+    `release`.
     """
     every = declared(Rules) | declared(GroupRules)
     found = arguments.mapping(given, "Rules", '{"fenced_writes": False}')
@@ -159,6 +172,8 @@ def rule_changes(given: Any) -> dict[str, Any]:
         legal = every[name].values
         if not any(type(value) is type(other) and value == other for other in legal):
             raise UserError(f"The rule {name} cannot be {value!r:.80}; it can be {' or '.join(map(repr, legal))}.")
+        if name in OF_LISTENERS and is_since("1.1", release):
+            raise UserError(f"The rule {name} has no effect in Kafka {release}: name a release before 1.1, such as '1.0'.")
     return dict(found)
 
 

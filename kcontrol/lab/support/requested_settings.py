@@ -134,7 +134,7 @@ def settings(
         )
         found.rules()
         rule_changes, own = (
-            replacements.rule_changes(changed.rules),
+            replacements.rule_changes(changed.rules, release),
             replacements.changes(release, changed.rows, changed.strategies),
         )
     except ValueError as problem:
