@@ -92,8 +92,7 @@ class Patches:
 class _FormMaker:
     """Converts the changes of state by one journal record into a form: a patch with "$fields.subject" for a field's value.
 
-    So similar records have equal forms. A long value that is not in the record stands outside the form: a text in the list
-    `texts`, any other value in the list `literals`.
+    So similar records have equal forms. Long values that are not in the record are in the lists `texts` and `literals`.
     """
 
     def __init__(self, row: Row) -> None:
@@ -122,16 +121,14 @@ class _FormMaker:
     def key(self, part: str) -> Any:
         """Convert one key of the path of a changed value into a part of the form.
 
-        If the key is a number that the journal record contains, return the number's path in the record, such as "$id.0" for the
-        first item of its `id`. Any other key is converted by `form`.
+        A number in the journal record becomes its path in the record, such as "$id.0". Any other key is converted by `form`.
         """
         return self._numbers.get(part) or self.form(part)
 
     def form(self, part: Any) -> Any:
-        """Convert a changed value into a part of the form.
+        """Convert a changed value into a part of the form: its path in the journal record, such as "$fields.subject".
 
-        If the journal record contains the value, return its path in the record, such as "$fields.subject". Another short value
-        is returned unchanged. Another long value is stored in `texts` or `literals`; return its place, such as "$texts.0".
+        A short value that is not in the record is returned unchanged; a long one becomes its place, such as "$texts.0".
         """
         kind = type(part)
         # A form has no numbers, because 1 and True are equal in Python.

@@ -100,8 +100,7 @@ def _look(asked: Following, checkpoint: Checkpoint) -> list[NoLog]:
 def _read(asked: Following, checkpoint: Checkpoint) -> bool:
     """Read up to 256 MiB (ROUND_BYTES) of new bytes of the files in `checkpoint`; return whether new bytes are left.
 
-    The log records in these bytes become a part of the table of records in `asked.out`, and `checkpoint` is saved with the new
-    position in each file.
+    Their log records become a part of the table of records in `asked.out`; `checkpoint` gets the new position in each file.
     """
     unread = [file for file in checkpoint.files if file.unread or not checkpoint.parts]
     if not unread:

@@ -218,9 +218,9 @@ class GroupLines:
     def _move(self, line: Line, known: Known, to: str, rule: str, inferred: list[str], group: str | None = None) -> None:
         """Add the `group` record of a transition to the state `to`, and set this state in `known`; `rule` is the reason.
 
-        `known` is what the log lines before `line` say about the group. `inferred` names the fields of the record whose values
-        no log line has. `group` None means the group of `line`.
+        `inferred` names the fields whose values no log line has. `group` None means the group of `line`.
         """
+        # `known` is what the log lines before `line` say about the group.
         group, broker = group or line.facts["group"], line.facts.get("broker", line.broker)
         value = None if to == DEAD else self._value(line, known, to, group)
         source = known.state or (STABLE if to == PREPARING and known.generation else PREPARING if to != PREPARING else EMPTY)
