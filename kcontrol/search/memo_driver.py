@@ -224,7 +224,10 @@ def digest_text(text: fingerprint.Text) -> fingerprint.Text:
 
 
 class Memo:
-    """The memory of one search: the states of brokers and of ZooKeeper that the search has reached."""
+    """The cache of one search: each reached state of a broker or of ZooKeeper once, and the outcome of each action in it.
+
+    An action that is performed again in an equal state is not computed again.
+    """
 
     def __init__(self, now_ms: int) -> None:
         self.now_ms = now_ms

@@ -1,6 +1,7 @@
-"""The clock of a journal's times: a wall clock, a virtual clock, or none in a recording of controllers.
+"""Finds out which clock a journal's times come from, and writes a time of this clock as text.
 
-The simulated world has a virtual clock; the times of a recorded group count from its first request.
+A run on a real ZooKeeper has times of a wall clock, and a simulated run those of a virtual clock. A recording of controllers has
+no times. The times of a recorded group count as virtual: they begin at its first request.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Queries of a folded state, which `journal.fold` computes from records, for tables and pictures.
 
-They return the controller, the partitions and their conditions, and the event, path or API that an action is about.
+They return the controller; the partitions, and whether each is offline or under-replicated; and, for an action that is
+possible now, its event, the path of its znode or the API of its request.
 """
 
 from __future__ import annotations

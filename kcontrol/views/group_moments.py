@@ -118,9 +118,9 @@ def moments(records: Iterable[Record], group_id: str, *, places: bool = False) -
 
 
 def _concerns(path: Sequence[Any], places: bool) -> bool:
-    """Return whether a change at `path` of the cluster's state, such as ("nodes", "1", "group"), can make a new Moment.
+    """Return whether a change at `path` of the cluster's state, such as ("nodes", "1", "group"), can change the group.
 
-    A change of the offsets topic's znodes can do so only if `places` is true.
+    With `places`, also return True for the offsets topic's znodes: then each Moment has the place of the group's partition.
     """
     if path[0] == "znodes":
         return places and (len(path) < 2 or str(path[1]).startswith(OFFSETS_ZNODES))

@@ -43,9 +43,9 @@ class Evidence:
         return self._is_inferred
 
     def line(self) -> str:
-        """Return the numbers of recorded and of inferred items as text: "...; inferred: 7 of 8 states of the group".
+        """Return "recorded: 12 requests and 12 responses; inferred: 7 of 8 states of the group" with this recording's numbers.
 
-        The 8 states are the columns of the group strip (a picture): the group after each of its changes.
+        A state is the group after one of its changes; it is inferred if the recording lacks this change.
         """
         requests, responses = (counts.total() for counts in self.counts.values())
         inferred = sum(is_inferred for _, is_inferred in self.columns)

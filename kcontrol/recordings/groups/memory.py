@@ -106,10 +106,10 @@ class Memory:
     # ---------------------------------------------------------------- the process
 
     def start(self, act: RecordId | None, *, inferred: str | None = None) -> None:
-        """Start the broker, and load the records of the offsets topic that the journal has so far.
+        """Add the journal records of a start of the recorded broker, and load what its log of the offsets topic has so far.
 
-        `act` is the id of the `scenario` record of the recorded start. For the first start, which no recording has, `act` is
-        None and `inferred` is "record".
+        `act` is the id of the `scenario` record of this start. The first start is not in a recording: for it `act` is None, and
+        `inferred` is "record", which marks its journal record as inferred.
         """
         self.incarnation += 1
         said = {} if inferred is None else {"inferred": inferred}

@@ -113,7 +113,8 @@ def sections(tables: Tables) -> list[Section]:
 def _ordered(rows: Sequence[Row], key_of: Callable[[Row], object], clock_of: clock.Clock) -> list[Row]:
     """Return the rows of a section, sorted by run, key and `n` (record number), with four more fields.
 
-    `key` is `key_of(row)` as text, `from` the begin by `clock_of`, `for` the length, `place` the index.
+    `key` is `key_of(row)` as text, `from` the row's begin by `clock_of`, `for` its duration as text, and `place` its index among
+    all rows of the section.
     """
     # A key that is None becomes "unknown".
     shown = [row | {"key": _words(key_of(row)), "from": _begin(row, clock_of), "for": _length(row)} for row in rows]

@@ -109,7 +109,7 @@ class KazooZooKeeper:
         return retry_read(self._tree)
 
     def are_ours(self, paths: Sequence[str]) -> list[bool]:
-        """Return for each path whether the ACL of its znode names this client's `owner`; False for a missing znode."""
+        """Return for each path whether its znode's ACL has the entry that marks znodes of this lab; False for a missing znode."""
         return retry_read(lambda: self._synced().are_ours(paths))
 
     # ------------------------------------------------------------ open and close

@@ -170,7 +170,7 @@ class KazooSession:
         return mark
 
     def are_ours(self, paths: Sequence[str]) -> list[bool]:
-        """Return for each path whether the ACL of its znode names this session's owner; False for a missing znode."""
+        """Return for each path whether its znode's ACL has the entry that marks znodes of this lab; False for a missing znode."""
         answers = self._request_all(lambda path, _: GetACL(path), paths, watch=False)
         return [answer is not None and any(acl.id == self._ownership for acl in answer[0]) for answer in answers]
 
