@@ -117,7 +117,10 @@ def size_in_bytes(records: Sequence[StoredRecord], message_format: int) -> int:
 
 
 def as_batch(records: Sequence[StoredRecord]) -> Batch:
-    """Return a Batch of `records`, which are all records of one batch in a log, at least one."""
+    """Convert `records` into a Batch: its first offset, its records as bytes, and its codec.
+
+    `records` are all records of one batch in a log, at least one.
+    """
     codec = getattr(records[0], "codec", 0)
     found = tuple(Record(each.offset, key_of(each), data_of(each)) for each in records)
     return Batch(base_offset_of(records[0]), found, codec)

@@ -1,4 +1,7 @@
-"""The actions on records in a simulated cluster: producers send, followers fetch, disks outlive processes, records get lost."""
+"""The actions on records in a simulated cluster: produce, fetch, store high watermarks on disk, clean logs, lose records.
+
+While a broker's process does not run, its logs are in `World.disks`.
+"""
 
 from __future__ import annotations
 

@@ -79,7 +79,10 @@ def is_sender_alive(world: World, sender: int, receiver: int) -> bool:
 
 
 def begin_if_idle(world: World, n: int, thread: str = "requests") -> None:
-    """Begin the next event of a thread, such as "requests", if an event waits and the thread and its lock are free."""
+    """Let a thread of broker `n` begin the handler of its next event, if an event waits, and the thread and its lock are free.
+
+    Do nothing if the broker is stopped or frozen.
+    """
     driver = world.processes[n].driver
     if is_reachable(world, n) and driver.can_begin(driver.threads[thread]):
         driver.begin(thread)

@@ -96,9 +96,11 @@ class WatchRow(NamedTuple):
 class ReassignmentProtocol(NamedTuple):
     """The functions with which a controller of one release reassigns partitions."""
 
-    # A failover calls this step before the partition and replica state machines start.
+    # The step of a failover before the partition and replica state machines start: it reads the
+    # requested reassignments into the context, or does nothing (in 0.8.0 and since 2.4).
     initialize: Step
-    # A failover calls this step after the machines have started.
+    # The step of a failover after the machines have started: it starts these reassignments. Where
+    # `initialize` does nothing, it also reads them.
     trigger_pending: Step
     # The handler of a change of `/admin/reassign_partitions`.
     on_request: Callable[[ControllerContext, ZkPartitionReassignment], Handler]
@@ -203,7 +205,10 @@ class Design:
 
 
 def handlers_of(rows: Iterable[EventRow]) -> dict[type[Event], Row]:
-    """Return the Row of each event, from rows of (event, state, only if active, handler)."""
+    """Convert rows of (event, state, only if active, handler) into a dict from event to Row.
+
+    A Row has the last three values of a row.
+    """
     return {
         event: Row(state, only_if_active, handler) for event, state, only_if_active, handler in rows
     }

@@ -220,7 +220,7 @@ def stop_and_delete(
 ) -> Steps:
     """Move replicas to `target` (ReplicaDeletionStarted).
 
-    Add a StopReplica that deletes the replicas, for their broker, to `batch`.
+    Add to `batch`, for each replica, a StopReplica to its broker that deletes the replica.
 
     Source: ZkReplicaStateMachine.doHandleStateChanges, ReplicaDeletionStarted (2.8).
     """

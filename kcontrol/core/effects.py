@@ -447,11 +447,12 @@ class SetTimer:
 
 @dataclass(frozen=True, slots=True)
 class CancelTimer:
-    """Cancel a timer if the timer is set; with `is_complete` False only report a check."""
+    """Cancel a timer if it is set; with `is_complete` False the timer stays set."""
 
     timer: str
     # False: a check (checkAndComplete) has found that Kafka's delayed operation behind the timer is
-    # not complete. The check goes to the journal if the run's Settings have `purgatory`.
+    # not complete, so the timer goes on. The effect then only writes the check to the journal, if
+    # the run's Settings have `purgatory`.
     is_complete: bool = True
 
 

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 def session(lab: Lab, *, optional: bool, master: str) -> Any:
     """Return a Spark session with a view of this lab's run for each table of `lab.tables.run_table`, such as `journal`.
 
-    `master` is Spark's address. Without Spark or Java raise UserError, or with `optional` return a MissingPart.
+    `master` is Spark's address. Without Spark or Java raise UserError; with `optional` print the error's text instead, and return
+    a substitute (MissingPart) that shows this text.
     """
     return part_or_substitute(lambda: _session_with_views(lab, master), optional=optional)
 

@@ -302,8 +302,8 @@ def subject_of(path: str) -> tuple[str, str | None] | None:
 def stopped_brokers(do: Mapping[str, Any]) -> set[Any]:
     """Return the brokers that a step stops, kills or freezes, from its actions `do`, such as {"kill": [1]}.
 
-    If `do` has several actions (`together`), return also the brokers that the step starts or resumes, since the time of each
-    action is then open.
+    If `do` has several actions (`together`), their order in time is unknown: return also the brokers that they start or
+    resume.
     """
     parts = do.get("together")
     words = ("kill", "term", "pause", "freeze") + (("start", "resume") if parts else ())
@@ -394,7 +394,7 @@ class Normalizer:
     def requests(
         self, handled: Iterable[dict[str, Any]], raced: Mapping[str, set[int]], stopped: set[Any]
     ) -> tuple[dict[tuple[Any, ...], list[Any]], Counter[tuple[Any, ...]]]:
-        """Return lists of the requests `handled` by (sender, receiver, partition), and counts by sender, receiver and API.
+        """Return the requests in `handled` as lists by (sender, receiver, partition), and counts by sender, receiver and API.
 
         Leave out requests to `stopped` brokers, and ISRs that depend on timing: `raced` maps a partition to leader epochs in
         which the leader changed the ISR.

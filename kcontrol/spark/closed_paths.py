@@ -1,4 +1,4 @@
-"""Refuses a path that the system does not let this user look at, such as a file in a folder without permission."""
+"""Refuses a path for which the operating system refuses `stat` to this user, such as a file in a folder without permission."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kcontrol.core.errors import UserError
 
 
 def check_open(path: Path) -> None:
-    """Raise UserError, with the operating system's reason, if this user may not look at `path`.
+    """Raise UserError, with the operating system's reason, if `path.stat()` fails, for example in a folder without permission.
 
     A path that does not exist raises no error.
     """

@@ -49,9 +49,11 @@ STRIP_STYLE = """
 
 
 class Instant(NamedTuple):
-    """The group after one journal record: its moment (None before the first one), its pending timers, and the record's time."""
+    """A group after one journal record: its values in its coordinator's cache, its pending timers, and the record's time."""
 
+    # The latest change of the group up to this record, with the group after this change; None before the first change.
     moment: Moment | None
+    # The pending timers of the group, in the order in which they fire.
     deadlines: tuple[Deadline, ...]
     now_ms: int
 
@@ -238,7 +240,10 @@ class GroupStrip:
         return parts
 
     def flags_at(self, now: Instant) -> list[Flag]:
-        """Return the flags of the timers that are pending after one record, in the order of firing."""
+        """Return a Flag for each timer that is pending at `now`: a sign with the time until the timer fires, such as "in 10 s".
+
+        The timer that fires next comes first.
+        """
         times = now.times
         tops = {lane.member_id: TOP + STATE + GAP + place * (LANE + GAP) for place, lane in enumerate(self.lanes)}
         found = list[Flag]()

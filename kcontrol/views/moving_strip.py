@@ -34,10 +34,10 @@ class MovingStrip(GroupStrip):
         self.flags_abreast = max((len(now.times) for _, now in self._at_record), default=0)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the strip for the viewer: {"group": "billing", "svg": text, "box": its viewBox, "marks": pairs, ...}.
+        """Return a dict for the viewer: `group`, `svg`, `box` (its viewBox), `marks`, `flags` and `text`.
 
-        `flags` has [from, until, *Flag] for flags and title, `text` has [from, until, line]; each is shown at the records with
-        from <= index < until.
+        `marks` has each column's record and end; `flags`, with the title, has (from, until, *Flag), `text` (from, until, line),
+        each shown at the records with from <= index < until.
         """
         flags = _intervals((at, [self._title_at(now), *self.flags_at(now)]) for at, now in self._at_record)
         lines = _intervals((at, enumerate(self.lines_at(now))) for at, now in self._at_record)

@@ -32,9 +32,9 @@ class Seen(Changes):
         self._numbers: dict[str, set[int]] = {}  # the partitions of each topic
 
     def add(self, record: Record, fold: Fold) -> None:
-        """Update the pictures' state by the next journal record, and replace `self.noted` by the list of changes of this state.
+        """Update the state for pictures by the next journal record; replace `self.noted` by the list of changes to this state.
 
-        `fold` is the journal's fold after this record; `fold.noted` has the changes that the record has made to the fold's state.
+        `fold` has the cluster's state after this record; `fold.noted` has the changes that the record has made to that state.
         """
         self.noted = []
         if (note := NOTES.get(record.kind)) is not None:

@@ -62,7 +62,10 @@ class PurgatoryPicture:
 
     @property
     def title(self) -> str:
-        """The purgatory, its broker, the time, and two counters: operations on watch lists, and tasks in the timer."""
+        """The picture's title, such as "Purgatory Rebalance of broker 1 at 5,000 ms: 2 watched, 1 delayed".
+
+        Watched are the entries on watch lists, delayed are the tasks in the timer.
+        """
         counters = f"{self.purgatory.watched} watched, {self.purgatory.delayed} delayed"
         return f"Purgatory {self.purgatory.name} of broker {self.broker} at {self.now_ms:,} ms: {counters}."
 

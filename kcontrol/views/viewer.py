@@ -190,9 +190,9 @@ class Viewer(anywidget.AnyWidget):
         return stepper.branches if isinstance(stepper, Branching) else {}
 
     def show_new_records(self, stepper: object) -> None:
-        """Add the new journal records of the cluster `stepper`, if the viewer shows its run alone or beside another run.
+        """Show the new journal records of the cluster `stepper`, if this viewer shows its run, alone or beside another run.
 
-        Do nothing otherwise.
+        For any other cluster do nothing.
         """
         if stepper is self._stepper:
             self.refresh()

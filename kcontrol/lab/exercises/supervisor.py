@@ -82,10 +82,10 @@ def _send(number: int, processes: list[psutil.Process]) -> None:
 
 
 class OutputPipes:
-    """Two pipes from the process that checks an answer: one with its report, one with the text that the answer prints.
+    """Two pipes from the process that checks an answer: for its report, and for the text that the answer prints.
 
-    The first line of the report becomes `limits`. Of the printed text the last 4,000 bytes are kept. The caller stops reading
-    when `is_too_long`.
+    The report's first line becomes `limits`, the time limits; of the text the last 4,000 bytes are kept. The caller stops
+    reading when `is_too_long`.
     """
 
     def __init__(self) -> None:

@@ -59,9 +59,10 @@ def described(state: State, release: str, group: str | None = None) -> pd.DataFr
 def _described(
     name: str, group: group_state.Group | None, committed: Mapping[str, Any], state: State
 ) -> Iterator[dict[str, Any]]:
-    """Yield one row per partition of the group `name`: the partitions of members, then those with only a committed offset.
+    """Yield the rows of `kafka-consumer-groups --describe` about the group `name`, one per partition.
 
-    `group` is None if only its offsets are stored.
+    Partitions of members come first, then those with only a committed offset. `group` is None if a coordinator has only its
+    offsets; `committed` has the offsets by partition.
     """
     shown, seen = group.state if group else "Dead", set[str]()
     members = group.members if group and group.state == "Stable" else []

@@ -173,9 +173,10 @@ def sweep(
 def play(
     job: Job, cells: Sequence[Cell], runs: int, seconds: float, spark: SparkSession | None, report: Report = lambda *_: None
 ) -> Sweep:
-    """Play `runs` runs of `job` for each of `cells` in child processes, or with `spark` on its executors; return a Sweep.
+    """Play `runs` runs of `job` per cell (combination of settings) in child processes, or on the executors of `spark`.
 
-    A run fails after `seconds`. `report` is called with (number of ended runs, number of all runs).
+    Return a Sweep with the outcomes. A run that exceeds `seconds` fails. `report` is called with (number of ended runs, number
+    of all runs).
     """
     check(job, cells, runs, seconds)
     tasks = [Task(cell, number) for cell in cells for number in range(1, runs + 1)]

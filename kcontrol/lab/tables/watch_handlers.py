@@ -223,9 +223,10 @@ def _origin(record: Record, by_id: Mapping[RecordId, Record]) -> Record | None:
 
 
 def _mark_lost(record: Record, rows: Mapping[RecordId, dict[str, Any]]) -> None:
-    """Set `result` of each event that `record` ends: DIED for a broker's unfinished events ("stop"), PREEMPTED for one event.
+    """Set `result` of each event that `record` ends: a `stop` ends all waiting and unfinished events of the broker (DIED).
 
-    `rows` has rows of the table `handled_events` by the id of the event's `enqueue` record.
+    A `preempt` removes the first waiting event from its thread's queue (PREEMPTED). `rows` has the rows of `handled_events`
+    by the id of the `enqueue` record.
     """
     broker = record.fields.get("broker", record.id.node)
     waiting = [row for row in rows.values() if row["broker"] == broker and row["result"] in (WAITS, UNDER_WAY)]

@@ -77,9 +77,9 @@ def _is_request(record: Record) -> bool:
 
 
 def _release(records: list[Record], places: list[int], answer: Record) -> Step:
-    """Return the number of the entry that caused the response `answer`, and how many timers fired in between.
+    """Return which entry of the recording, such as a request, caused the response `answer`, and how many timers fired in between.
 
-    For example, {"released_by": 3, "timers": 1}. `places` has the indexes of the `scenario` records, one per recorded entry.
+    For example, {"released_by": 3, "timers": 1} names entry 3. `places` has the indexes of the `scenario` records, one per entry.
     """
     # There is one `scenario` record for each recorded entry that the run has repeated.
     chain = list(journal.why(records, answer.id))

@@ -170,7 +170,7 @@ def _redacted(asked: Following, checkpoint: Checkpoint, redaction: Redaction, lo
 
 
 def _replace_late(asked: Following, checkpoint: Checkpoint, names: Names) -> None:
-    """Replace names that are new in `names` in the rows of earlier rounds.
+    """In the rows of earlier rounds of reading, replace the names that were first found in this round by their stable names.
 
     If a row has such a name, the rows of all rounds are written again, into one folder.
     """
@@ -196,9 +196,9 @@ def _ends_line(path: Path) -> bool:
 
 
 def _enter(checkpoint: Checkpoint, part: str, item: Slice, log: LogFile, last: int | None) -> None:
-    """Note in the checkpoint that the slice `item`, whose LogFile is `log`, was read into the folder `part`.
+    """Store in the checkpoint that `item`, a copy of a log file's new bytes, was read into the folder `part`.
 
-    `last` is the number of the first line of the last record in the slice, None without a record.
+    `log` has the copy's number of lines. `last` is the number, in the file, of the first line of the copy's last record, or None.
     """
     file = item.file
     for files in checkpoint.parts.values():

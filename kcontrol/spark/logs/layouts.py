@@ -214,7 +214,8 @@ def fields_of(text: Column, layout: Column) -> Column:
 def parts(text: Column, fields: Column) -> dict[str, Column]:
     """Return the columns `time`, `level`, `logger` and `message` of a log record by name.
 
-    `text` is the record without its stack trace, `fields` the array that `fields_of` returns.
+    `text` is the record without its stack trace. `fields` is the array [time, level, logger, message], or [text] for a record
+    whose end was cut off.
     """
     start = rf"^\[?(\d{{4}}[-/]\d\d[-/]\d\d \d\d:\d\d:\d\d(?:[.,]\d{{3}})?)\]? (?:\(\S+\) )?(?:\[[^\]]*\] )?({LEVEL})?\s*"
     is_whole = sql.size(fields) == len(LAYOUTS[0].order)

@@ -78,7 +78,9 @@ def _numbered(spark: SparkSession, files: Sequence[LogFile], names: DataFrame) -
 
     Columns:
         uri, n, raw, length: the file, the number of the line, the text, the number of bytes.
-        unclean, wrap, layout: as `_starts` returns them.
+        unclean: whether the line has NUL or U+0001 to U+0003.
+        wrap: the kind of the text before the time of the line, such as "grep"; NULL if the time comes first.
+        layout: the name of the line's format (log4j pattern); NULL for a line without a time.
         reason: why the line is rejected, else NULL.
         first: the number of the first line of the record to which the line belongs; of a rejected line its own number.
     """

@@ -188,7 +188,7 @@ class Names:
 
     @property
     def fresh(self) -> list[str]:
-        """The names that were found but are not in `kept`, without names that are words of Kafka's messages."""
+        """The found names without those of `kept`, which were found before, and without words of Kafka's messages."""
         # Earlier rounds did not replace these names in their rows.
         return [name for name in self.kinds if name not in self._kept and name not in self._words and name not in KINDS]
 

@@ -277,7 +277,10 @@ class KazooSession:
         return Delete(path, op.expected_version) if op.kind == "delete" else CheckVersion(path, op.expected_version)
 
     def _send(self, request: Any, on_response: Callable[[Any], None] | None = None) -> Reply:
-        """Queue a request for kazoo's connection thread, which calls `on_response`, if given, with the response."""
+        """Queue a request for kazoo's connection thread; return a Reply at once, which gets the response later.
+
+        The connection thread calls `on_response`, if given, with the response.
+        """
         reply = Reply(self._handler, self._kazoo, on_response)
         self._kazoo._call(request, reply)
         return reply

@@ -138,7 +138,8 @@ def die_with_watcher() -> None:
 def watch(order: dict[str, object]) -> int:
     """Run `order["command"]`, print {"pid": its pid} as JSON, end the command if the parent ends; return the exit status.
 
-    `order` also has `parent` (the parent's process id), and `log`, `grace_s` and `remove` as in GuardedProcess.
+    Other keys: `parent` (the parent's pid), `log` (the output file), `grace_s` (seconds from SIGTERM to SIGKILL), `remove`
+    (None, or a folder that is deleted last).
     """
     wake, woken = os.pipe()
     os.set_blocking(woken, False)
