@@ -23,11 +23,11 @@ LOCKED = ("LeaderAndIsr", "StopReplica")
 
 
 def record_fetches(world: World, driver: Driver, correlation_id: str, receive_record: RecordId) -> None:
-    """Store in `network.fetching_from` the frozen leaders from which the broker of `driver` fetches when LeaderAndIsr arrives.
+    """Store the frozen leaders from which the broker of `driver` fetches when LeaderAndIsr arrives, in `network.fetching_from`.
 
-    `correlation_id` is that of LeaderAndIsr, and `receive_record` is the journal record of its arrival.
+    The broker may have to end these fetches before it responds (`delay_if_fetching`). `correlation_id` is that of LeaderAndIsr,
+    and `receive_record` is the journal record of its arrival.
     """
-    # The broker may have to end these fetches before it responds (`delay_if_fetching`).
     frozen = {n for n, p in world.processes.items() if p.frozen}
     if frozen and driver.controller.rules.response_waits_for_fetch and (leaders := frozen & _followed_leaders(driver)):
         world.network.fetching_from[correlation_id] = (receive_record, tuple(sorted(leaders)))

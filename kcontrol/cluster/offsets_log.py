@@ -1,8 +1,9 @@
-"""The log of the offsets topic, as its coordinator writes and reads it: the leader's replica of a partition.
+"""Appends the records of a group coordinator to the log of a partition of the offsets topic, and reads this log.
 
-A coordinator appends to the log of its own broker. The records reach the followers by fetches, like those of any topic, and the
-outcome of an append is an event of the coordinator (`replication.append_records`). A former leader that has not received the next
-LeaderAndIsr yet appends in vain: no follower fetches from it, and it truncates its log when it becomes a follower.
+A coordinator appends to the log of its own broker, the partition's leader. The records reach the followers by fetches, like those
+of any topic, and the outcome of an append is an event of the coordinator (`replication.append_records`). A former leader that has
+not received the next LeaderAndIsr yet appends in vain: no follower fetches from it, and it truncates its log when it becomes a
+follower.
 
 Source: appendForGroup and doLoadGroupsAndOffsets of GroupMetadataManager.scala (2.8).
 """

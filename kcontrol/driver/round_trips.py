@@ -31,7 +31,7 @@ ROUND_TRIPS = (*get_args(fx.RoundTripEffect), fx.YieldLock, fx.Sleep)
 
 
 class RoundTrip:
-    """The round trips of one effect for which a handler is suspended, and their results so far.
+    """The round trips to ZooKeeper that perform one effect of a suspended handler, and their results so far.
 
     Since 1.1 an effect has one round trip; before 1.1 each of its paths, transactions or transitions has a round trip.
     """

@@ -145,8 +145,8 @@ def _parts_of_change(
 
     The cause is this broker's record number `seq` or, if `seq` is None, `begin`: the record with which the handler began.
     """
-    # `checked` is the version of `/controller_epoch` that the write checked, -1 without a check; `result` is None without a
-    # write.
+    # `checked` is the version of `/controller_epoch` that the write checked, -1 without a check; `result` is the write's result,
+    # None without a write. The parameters from `subject` on are the fields of the StateChange; `value` is its `leadership`.
     fields = _fields(subject, source, target)
     if result is None or result.is_ok:
         written = {} if result is None else {"zxid": result.zxid, "epoch_zk_version": checked}

@@ -129,11 +129,10 @@ class Timer:
             del bucket.tasks[task]
 
     def advance(self, now_ms: int) -> list[Move]:
-        """Empty the first bucket, if due at `now_ms`, and return a Move for each of its tasks.
+        """Empty the first bucket, if due at `now_ms`: put tasks that are not due into lower wheels.
 
-        Return [] if no bucket is due.
-
-        The caller runs the due tasks, and calls again for the next bucket.
+        Return a Move for each task, [] if no bucket is due. The caller runs the due tasks (`target`
+        None), and calls again for the next bucket.
         """
         if self.next_ms is None or self.next_ms > now_ms:
             return []

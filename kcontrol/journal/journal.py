@@ -120,9 +120,9 @@ class Journal:
         return self._spelled
 
     def build_records(self) -> None:
-        """Make all records of unread batches, which `add_batch` has stored only as columns of values.
+        """Make the records of all batches from `add_batch`, which stores columns of values, that are not made yet.
 
-        Copies that are made later share these records instead of making them again.
+        Copies of the journal that are made later share these records instead of making them again.
         """
         for entry in self._later:
             self._spelled.extend(_records(entry))
@@ -169,7 +169,7 @@ class Journal:
         return self._seq.get((node, incarnation), 0) + 1
 
     def extend(self, records: Sequence[Record]) -> None:
-        """Add records that already have ids, such as those of a file; `next_seq` ignores the ids of these records."""
+        """Add records that already have ids, such as those of a file; new records are numbered as if these were absent."""
         (self._later or self._spelled).extend(records)
         self._length += len(records)
 

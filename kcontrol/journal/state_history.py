@@ -30,9 +30,9 @@ def _copy(value: Any, depth: int) -> Any:
 
 
 def _entries(value: Any, depth: int) -> int:
-    """Return the number of entries of a dict or list, and of the dict's values: for {"a": [1, 2]} it is 3 with `depth` 2.
+    """Return the number of entries of a dict or list, and of the values of a dict, down to `depth` levels.
 
-    With `depth` 1 only the entries of `value` count. Return 0 for another type, and for `depth` 0.
+    For {"a": [1, 2]} it is 1 with `depth` 1, and 3 with 2. Return 0 for another type.
     """
     if depth == 0 or not isinstance(value, dict | list):
         return 0

@@ -229,9 +229,10 @@ class StepComparison:
                 yield self.differ("requests", about, left_counts[key], right_counts[key])
 
     def _remove_unsent(self, left: dict[Any, list[Any]], right: dict[Any, list[Any]]) -> set[tuple[Any, Any]]:
-        """Remove a controller's requests of an ended term if one side has only the first of the requests on the other side.
+        """Remove the requests of an ended controller term if the lists of both sides are equal until the shorter list ends.
 
-        `left` and `right`, the two sides, map (sender, receiver, partition) to requests. Return the removed (sender, receiver).
+        `left` and `right`, the two sides, map (sender, receiver, partition) to requests. Return the (sender, receiver) with
+        removed requests.
         """
         found = set()
         for key in _keys(left, right):

@@ -67,7 +67,7 @@ class Leaderships:
         self.held: dict[str, dict[str, Any]] = {}
 
     def decided(self, write: dict[str, Any]) -> Decision | None:
-        """Store the value that a recorded write gives a state znode; return the write as a controller's Decision.
+        """Return a recorded write to a state znode as a controller's Decision, and store the znode's new value in `held`.
 
         Return None for a write to any other znode, for a deletion, and for an ISR change that a leader requested.
         """
@@ -345,9 +345,10 @@ class _Interleaver:
         yield from self._process_actions(out, leaving=True)
 
     def _process_actions(self, out: int, *, leaving: bool) -> Iterator[Item]:
-        """Yield and remove the next process actions that need at most `out` of the step's transactions before them.
+        """Yield the next actions of `pending` that can come after `out` transactions of the step, and remove them.
 
-        If `leaving` is False, stop before the first action "exit", the end of a broker without a kill.
+        Each has the number of transactions that must come before it. If `leaving` is False, stop before the first "exit" (a
+        broker's end without a kill).
         """
         # The end of a process comes last, so that the process can have made the transitions before.
         while self.pending and self.pending[0][0] <= out and (leaving or self.pending[0][1].kind != "exit"):

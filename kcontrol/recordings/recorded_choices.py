@@ -50,10 +50,10 @@ class RecordedChoices:
 
     @property
     def next_controller(self) -> int | None:
-        """The broker that must be the next to create `/controller` or its registration, as in the recording.
+        """The broker whose recorded creation, of `/controller` or of its registration, the run must repeat next.
 
-        If all recorded creations are repeated, or the present controller must resign first, it is the broker of the creation
-        that was repeated last; None before the first.
+        If no creation is left, or the present controller must resign first, the broker of the last repeated creation; None
+        before the first.
         """
         return self.claims[0][0] if self.claims and not self._resigns_again else self._acting
 

@@ -140,9 +140,9 @@ class RecordedStep:
         return _writes_of_brokers(self.writes[:opened])
 
     def _span(self, word: str, argument: Any) -> tuple[int, int]:
-        """Return (begin, end): `writes[begin:end]` are the writes of the action (`word`, `argument`), such as ("kill", 1).
+        """Return (begin, end): `writes[begin:end]` are a tool's writes for the action (`word`, `argument`), such as "create".
 
-        For an action that writes nothing, such as "kill", both are the position of the action in `writes`.
+        For an action without such writes, such as ("kill", 1), both are the position of the action between the writes.
         """
         rest = range(self.at, len(self.writes))
         names = list(argument) if isinstance(argument, (list, dict)) else [argument]

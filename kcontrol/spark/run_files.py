@@ -130,9 +130,9 @@ def in_time(journals: Sequence[JournalOfRun], since: datetime | None, until: dat
 
 # Files with one name in several folders of a call are one run if each is a copy or the beginning of the longest file.
 def _named(journals: Iterable[JournalOfRun]) -> Iterable[JournalOfRun]:
-    """Yield one journal per run: of files with equal names the longest, if all others are beginnings of the longest.
+    """Yield one journal per run. Files with equal names are one run if the longest file begins with each other file.
 
-    Otherwise each different file is a run, named by folder and file: "anna/run-1".
+    Then the longest file is yielded. If not, each different file is a run, named by folder and file: "anna/run-1".
     """
     by_name: dict[str, list[JournalOfRun]] = defaultdict(list)
     for journal in journals:

@@ -1,9 +1,10 @@
-"""The group strip of the viewer, which shows any record of a run: its flags and its text depend on the record.
+"""Draws the group strip of the viewer: the history of a consumer group, with the pending timers at the record that is shown.
 
-The columns, lanes and partitions are those of `group_strip.py`, in one picture without flags and without a title. The browser
-gets each flag, the title and each line of text apart, with an interval: the records at which it is shown. For example, the flag
-"in 10 s" of a timer is shown from the first record to the last record at which the timer fires in 10 s; the next interval may
-have the flag "in 9 s". So the browser only selects the intervals that have the index of the shown record.
+One picture has what is equal at all records: the changes of the group, its members and partitions, as in `group_strip.py`. The
+browser gets the rest apart: the title, each line of text, and each flag, which stands for a pending timer of the coordinator.
+Each of these has an interval: the records at which it is shown. For example, the flag "in 10 s" of a timer is shown from the
+first record to the last record at which the timer fires in 10 s; the next interval may have the flag "in 9 s". So the browser
+only selects the intervals that have the index of the shown record.
 """
 
 from __future__ import annotations

@@ -126,9 +126,10 @@ class _FormMaker:
         return self._numbers.get(part) or self.form(part)
 
     def form(self, part: Any) -> Any:
-        """Convert a changed value into a part of the form: its path in the journal record, such as "$fields.subject".
+        """Return the path of a changed value in the journal record, such as "$fields.subject", to stand for the value.
 
-        A short value that is not in the record is returned unchanged; a long one becomes its place, such as "$texts.0".
+        A short value that is not in the record stays; a long value is added to `texts` or `literals`: return its path there, such
+        as "$texts.0".
         """
         kind = type(part)
         # A form has no numbers, because 1 and True are equal in Python.

@@ -34,9 +34,9 @@ class Draft:
     Attributes:
         changed: the changed znodes, by path; None for a deleted znode.
         done: (kind of the change, path, parent's path, session id of an ephemeral znode or 0), in order; a check adds no entry.
-        versions: one per operation, as in `WriteResult`.
-        paths: one per operation, as in `WriteResult`.
-        stats: one per operation, as in `WriteResult`.
+        versions: one per operation: 0 after a create, the new data version after a set, else None.
+        paths: one per operation; that of a sequential create has the number that was appended.
+        stats: one per operation: the Stat of the znode after a set, else None.
     """
 
     __slots__ = ("_nodes", "_now_ms", "_session_id", "_zxid", "changed", "done", "paths", "stats", "versions")

@@ -114,10 +114,10 @@ def refuse_without_leadership(
 
 
 def ignores_missing_state_znode(ctx: ControllerContext, replica: PartitionReplica) -> bool:
-    """Return whether the failed transition of a replica without leadership leaves no record.
+    """Return whether the failed transition of a replica is ignored: it gets no journal record.
 
-    Before 0.9 return False: the journal gets a record. Since 0.9 return whether the replica's topic
-    is being deleted.
+    The replica's partition has no leadership. Before 0.9 return False; since 0.9 return whether the
+    topic is being deleted.
 
     Source: ReplicaStateMachine.handleStateChange, OfflineReplica (0.9.0).
     """

@@ -49,7 +49,8 @@ def _rows(record: Record) -> Iterator[dict[str, Any]]:
 def _answers(request: str, group: str, body: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     """Yield (group or partition, error, other values in words) for each group or partition of the response `body`.
 
-    `request` is an API, such as "DeleteGroups"; the error is "NONE" if there is none.
+    `request` is an API, such as "DeleteGroups"; `group` is the group of the request, "" for ListGroups. The error is "NONE" after
+    a success.
     """
     # A response to ListGroups gives one tuple for all groups, with an empty group.
     if request == "ListGroups":

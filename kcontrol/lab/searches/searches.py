@@ -83,7 +83,8 @@ class Found(SearchOutcome):
 
     found.violation   the sentence of the violation
     found.actions     the actions of the run, from the state in which the search began
-    found.open(step)  a lab after the first `step` of these actions, without `step` after all of them
+    found.open(step)  a new lab in which the first `step` actions were performed
+    found.open()      a new lab in which all actions were performed
     The attributes of SearchOutcome, such as states and ended_by, are there too.
     """
 

@@ -286,7 +286,8 @@ def _names(files: Sequence[Followed]) -> dict[str, str]:
 def _publish(asked: Following, checkpoint: Checkpoint, refused: list[NoLog], described: str) -> Written:
     """Make all tables of the log lines that `checkpoint` has, and put them in place of the tables in the folder.
 
-    `refused` are files that are no log. `described`, the result of `_described`, is stored in the checkpoint.
+    `refused` are files that are no log. `described`, a text by `_described`, is stored: the tables are made again when a later
+    text differs.
     """
     names, chosen = _names(checkpoint.files), asked.chosen
     sizes = [size_of(file.path) for file in refused]

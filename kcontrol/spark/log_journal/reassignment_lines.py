@@ -57,7 +57,10 @@ class ReassignmentLines:
             self.memory.assign({tp: replicas}, None)
 
     def _is_last(self, tp: str, replicas: list[int]) -> bool:
-        """Return whether a line with the new assignment `replicas` is the last line about the reassignment of `tp`."""
+        """Return whether a line with the new assignment `replicas` is the last line about the reassignment of `tp`.
+
+        It is if `replicas` are the target, and an earlier line was read or the next line does not have the target.
+        """
         target, after = sorted(self._targets[tp]), self.processes.ahead.next(self.processes.position, "assigned", tp)
         more = (after.facts.get("replicas") or after.facts.get("assignment") or []) if after else []
         return sorted(replicas) == target and (tp in self._read or sorted(more) != target)

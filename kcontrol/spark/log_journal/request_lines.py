@@ -124,7 +124,8 @@ class Channel:
     def has_answer(self, apis: Set[str], correlation: int | None, *, failed: bool) -> bool:
         """Return whether the receiver's log has already shown the response that a line in the sender's log shows now.
 
-        The line has one of `apis`, a `correlation` id (or None), and an error if `failed`.
+        The line is about one of `apis`. Without a `correlation` id (up to 1.0) only a response with an error (`failed`) is
+        found, and only once.
         """
         if len(apis) == 1 and correlation is not None:
             return (next(iter(apis)), correlation) in self.answered

@@ -75,9 +75,10 @@ def _rows() -> tuple[tuple[str, re.Pattern[str], dict[int, tuple[str, str]]], ..
 
 
 def _groups(replacement: str) -> Iterator[tuple[int, tuple[str, str]]]:
-    """Yield (number, (kind, type)) for each capture group of a Form that matches names, such as (2, ("topic", "partitions")).
+    """Yield (number, (kind, type)) for each capture group that matches names: `kind` and `type` are those of Place.
 
-    `replacement` is the Form's field; `type` says how the names are written.
+    The groups are those of a row of `patterns.tsv`; `replacement` is the row's `Form.replacement`. An example is
+    (2, ("topic", "partitions")).
     """
     for fact in replacement.split(FACT)[1:]:
         name, _, value = fact.partition(NAME)

@@ -99,7 +99,8 @@ class GuardedProcess:
 def end_group(child: "subprocess.Popen[bytes]", grace_s: float) -> None:
     """End the process group of the child: send SIGTERM, then SIGKILL, and wait for the end of the child.
 
-    SIGKILL is sent when the child has ended, or after `grace_s` seconds; with 0 no SIGTERM is sent.
+    SIGKILL ends all processes of the group that still run when the child has ended, or after `grace_s` seconds; with 0 no SIGTERM
+    is sent.
     """
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if grace_s > 0:
