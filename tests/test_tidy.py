@@ -33,7 +33,8 @@ ROOM_LINES = {
     "install": 762,
     "journal": 954,  # longer names of parameters; the last records without the earlier ones; the values of `inferred`
     "kcontrol": 366,  # wrong arguments of the pipeline, of sweep, of exercises and of rules are one sentence
-    "lab": 1_827,  # wrong runs, pictures, commits, arguments and calls, and unknown commands of a namespace, are one sentence
+    "lab": 1_628,  # wrong runs, pictures, commits, arguments and calls, and unknown commands of a namespace, are one sentence
+    "lab/comparison": 201,
     "lab/exercises": 1_252,  # a compared election has one input; time on a slow machine; elements of a list count once
     "lab/groups": 1_217,  # a killed coordinator in `why`; the end of a write in the metric; before: records without a key
     "lab/history": 778,  # kinds of elections by rule; wrong calls; replicas of the present assignment
@@ -220,8 +221,8 @@ def test_limits_follow_what_is_there() -> None:
 
 
 def test_a_folder_of_the_lab_is_no_drawer() -> None:
-    """No folder of the lab has more than twenty modules."""
-    folders = [folder for folder in (PACKAGE / "lab").rglob("*") if folder.is_dir()]
+    """Neither `lab/` nor a folder in it has more than twenty modules."""
+    folders = [PACKAGE / "lab", *(folder for folder in (PACKAGE / "lab").rglob("*") if folder.is_dir())]
     assert {folder.name: len(list(folder.glob("*.py"))) for folder in folders if len(list(folder.glob("*.py"))) > LAB_FILES} == {}
 
 

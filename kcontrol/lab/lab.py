@@ -17,7 +17,8 @@ from kcontrol.cluster.world import Action, World
 from kcontrol.core.errors import UserError
 from kcontrol.journal import journal
 from kcontrol.journal.journal import Record
-from kcontrol.lab import branches, catalogue, divergence, open_world, opened_logs, record_lookup
+from kcontrol.lab import branches, catalogue, open_world, opened_logs, record_lookup
+from kcontrol.lab.comparison import divergence
 from kcontrol.lab.exercises import predictions
 from kcontrol.lab.groups import plays, responses
 from kcontrol.lab.history.kept_runs import Runs

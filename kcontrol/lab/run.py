@@ -15,7 +15,8 @@ from kcontrol.install import run_cleanup
 from kcontrol.journal import journal_file
 from kcontrol.journal.journal import Journal, Record
 from kcontrol.journal.state_history import History, State
-from kcontrol.lab import catalogue, divergence, record_lookup
+from kcontrol.lab import catalogue, record_lookup
+from kcontrol.lab.comparison import divergence
 from kcontrol.lab.groups import offsets_topic, waiting
 from kcontrol.lab.groups import recording_diff as group_recording_diff
 from kcontrol.lab.old_names import Named, absent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html.parser import HTMLParser
 
 from kcontrol import Lab
-from kcontrol.lab import first_decision
+from kcontrol.lab.comparison import first_decision
 from tests.recordings.support import in_project
 from tests.views.support import NASTY
 

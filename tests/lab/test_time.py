@@ -9,7 +9,7 @@ import pytest
 from kcontrol import Lab
 from kcontrol.core.errors import UserError
 from kcontrol.journal.fold import fold
-from kcontrol.lab.divergence import comparable_record
+from kcontrol.lab.comparison.divergence import comparable_record
 from tests.lab.support import refusal
 
 

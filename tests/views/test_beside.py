@@ -10,7 +10,7 @@ import pytest
 
 from kcontrol import Lab
 from kcontrol.journal.fold import fold
-from kcontrol.lab import divergence
+from kcontrol.lab.comparison import divergence
 from kcontrol.views import state_diff
 from kcontrol.views.record_rows import rows
 from kcontrol.views.viewer import Viewer

@@ -16,8 +16,8 @@ import pandas as pd
 from kcontrol.journal.fold import fold
 from kcontrol.journal.journal import Record
 from kcontrol.journal.state_history import State
-from kcontrol.lab import first_decision
-from kcontrol.lab.first_decision import Differing
+from kcontrol.lab.comparison import first_decision
+from kcontrol.lab.comparison.first_decision import Differing
 from kcontrol.lab.tables import journal_tables
 from kcontrol.views import state_diff, text
 from kcontrol.views.explanations import rule
