@@ -192,9 +192,9 @@ def _response_event(api: str, body: Any) -> Event:
 
 
 def frozen_receiver(world: World, n: int) -> int | None:
-    """Return the id of the receiver of the first AlterIsr of broker `n` without a response, if this receiver is frozen.
+    """Return the id of the broker to which the first unanswered AlterIsr of broker `n` goes, if it is frozen; else None.
 
-    Otherwise return None, also if the frozen receiver is still the controller in the metadata of `n`.
+    Return None also while the metadata of `n` name the frozen broker as the controller.
     """
     for request in world.network.to_controller.get(n, ()):
         if request.api == "AlterIsr":

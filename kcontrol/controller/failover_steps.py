@@ -286,7 +286,7 @@ def start_partition_machine(ctx: ControllerContext) -> Handler:
 def _first_state(ctx: ControllerContext, tp: TopicPartition) -> PartitionState:
     """Return the state of a partition at the begin of a failover.
 
-    New without leadership, Online with an online leader, Offline with another leader.
+    New without leadership, Online if the leader is online, Offline if the leader is not online.
     Source: PartitionStateMachine.initializePartitionState (2.8).
     """
     value = ctx.leadership.get(tp)

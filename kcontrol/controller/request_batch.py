@@ -148,8 +148,9 @@ class RequestBatch:
     `send_requests_to_brokers` sends the entries as requests, and empties the batch.
     """
 
-    # The fields have the meaning of those of `Requests`.
+    # By broker id, as `stop_replica`: the partitions with their values.
     leader_and_isr: LeaderAndIsrs = field(default_factory=dict)
+    # All these brokers receive one UpdateMetadata, with the partitions `update_metadata`.
     update_metadata_to: set[int] = field(default_factory=set)
     update_metadata: dict[TopicPartition, UpdateMetadataPartition] = field(default_factory=dict)
     stop_replica: StopReplicas = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """Performs the effect that a suspended handler waits for: reads, writes and waits.
 
-Since 1.1 one round trip performs the whole effect; before, one round trip performs one path,
-transaction or transition of the effect.
+Since 1.1 one round trip performs the whole effect. Before 1.1 each path, transaction or transition
+of the effect has a round trip of its own.
 """
 
 from __future__ import annotations

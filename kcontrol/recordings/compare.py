@@ -368,9 +368,10 @@ class Normalizer:
         return found
 
     def writes(self, own: Iterable[dict[str, Any]]) -> dict[tuple[str, Any], list[Any]]:
-        """Return the writes `own` of a step by (writer, subject), in order, without refused writes and ISR change notifications.
+        """Return the writes `own` of a recorded step as lists by (writer, subject), in the recorded order.
 
-        A subject is such as ("t", "0"), or None for a path about no topic.
+        A subject is ("t", "0"), ("t", None) for a whole topic, or None for no topic. Refused writes, ISR change notifications and
+        producer id blocks are left out.
         """
         by: dict[str, list[tuple[Any, dict[str, Any]]]] = defaultdict(list)
         for write in own:

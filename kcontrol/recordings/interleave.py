@@ -262,7 +262,8 @@ def _awaited(how: str, path: Any) -> Callable[[dict[str, Any]], bool]:
 def _place(word: str, broker: int, gates: Gates, now: int, *, together: bool) -> int:
     """Return how many ZooKeeper transactions of a step come before the action `word`, such as "kill", on a broker.
 
-    The minimum is `now`, the result for the previous action. `together` says whether the step has several actions.
+    `gates` counts them; the minimum is `now`, the previous action's result. A kill can come later only if `together`: the step
+    has several actions.
     """
     if word == "start":
         # The broker opens its session after its start.

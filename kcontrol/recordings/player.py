@@ -149,7 +149,7 @@ class Player:
     def _end_sessions(self, first_writes: int | None = None) -> None:
         """Expire the sessions of dead and frozen brokers that the recorded step ends, in the recorded order.
 
-        With `first_writes`, a number, only sessions that end among so many first writes of the step.
+        If `first_writes` is a number n, expire only the sessions that end within the first n writes of the step.
         """
         for broker in self.recorded.closes(first_writes):
             if self._has_orphaned_session(broker):

@@ -98,9 +98,9 @@ class RecordedStep:
     # ---------------------------------------------------------------- ends of sessions
 
     def closes(self, first_writes: int | None = None) -> list[int]:
-        """Return the brokers whose sessions end in this step, in order.
+        """Return the brokers whose sessions end in this step, in the recorded order.
 
-        With `first_writes`, a number, return only brokers whose sessions end among so many first writes of the step.
+        If `first_writes` is a number n, return only brokers whose sessions end within the first n elements of `writes`.
         """
         return [w["by"] for w in self.writes[:first_writes] if w["op"] == "close" and isinstance(w["by"], int)]
 

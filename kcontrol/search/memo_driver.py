@@ -184,9 +184,9 @@ class RecordingOutbox:
 
     @property
     def can_wait(self) -> bool:
-        """Whether the requests and responses stored during a driver's call can be sent after the call, with an equal journal.
+        """Whether sending the stored requests and responses only after the driver's call gives the same journal.
 
-        False if this broker has responded to a request of its own, and a record other than `end` follows.
+        False if the broker responds to its own request, and the call then adds a journal record other than `end`.
         """
         # After each response of the broker to itself the only record is `end`, that of the handler's end.
         return all(record.kind == "end" for at in self.own_responses for record in self.journal.records[at:])

@@ -76,9 +76,9 @@ def explorer(start: bytes) -> Explorer:
 
 
 def answers(start: bytes, nodes: Sequence[FrontierState]) -> list[Answer]:
-    """Return a list of successors (states after one more action) for each state in `nodes`; `start` is the pickled Start.
+    """Return, for each state in `nodes`, the list of its successors (states after one more action); `start` is the pickled Start.
 
-    A UserError's text ends its list. Lists after an error or a violation are empty.
+    If a UserError occurs, its text is the last item of the state's list. The lists after an error or a violation are empty.
     """
     # The search ends at the first violation or error, so it needs no further lists.
     found: list[Answer] = []

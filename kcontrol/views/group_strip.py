@@ -290,7 +290,7 @@ class GroupStrip:
 
     @property
     def _begin_ms(self) -> int:
-        """The time from which the picture counts: on a wall clock the time of the first column, in virtual time 0."""
+        """The time in ms at which the times in the picture begin: the first column's time on a wall clock, 0 in virtual time."""
         return self.moments[0].at_ms if self.moments[0].at_ms > WALL_CLOCK_MS else 0
 
 

@@ -26,9 +26,9 @@ HEIGHT = 4 * ROW + 4
 
 
 class Evidence:
-    """The numbers of recorded requests and responses below the picture of a recorded group, for each column of the picture.
+    """The rows "requests", "responses" and "inferred" that are drawn below the picture of a recorded group.
 
-    A column is a state of the group. The object is true if the journal has inferred records.
+    Counts and marks stand by column, a state of the group. `bool()` of the object says whether the journal has inferred records.
     """
 
     def __init__(self, records: Sequence[Record], moments: Sequence[Moment]) -> None:

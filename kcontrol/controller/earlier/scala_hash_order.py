@@ -35,8 +35,8 @@ def order_of_the_caller(
 ) -> list[Replicas]:
     """Return each replica alone in a list, in the order of Kafka's Scala Set.
 
-    The order is `broker_order` (ascending if empty); if `set_size` or the number of replicas is
-    above four, the order of the replicas' hashes.
+    Up to four replicas come in `broker_order` (ascending if empty). More replicas, or replicas that
+    Kafka has taken from a Set of more (`set_size`), come in the order of their hashes.
     """
     # A Set of up to four replicas keeps the order of insertion: broker by broker.
     brokers = _order_of_brokers(replicas_by_broker, broker_order)

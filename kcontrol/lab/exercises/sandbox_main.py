@@ -105,14 +105,14 @@ def known(entry: Entry, answer: object, found: dict[str, Any], mark: Checker) ->
 
 
 def reports(entry: Entry, text: Sequence[str] | None, packed: bytes, slowness: float) -> Iterator[dict[str, Any]]:
-    """Yield the time limits of a check, multiplied by `slowness` (2 on a machine at half speed), then the report on the answer.
+    """Yield the time limits of a check, multiplied by `slowness` (2: half speed), then the report on the answer.
 
-    The answer is `text` (content, path), or the pickled `packed` if `text` is None. A second report on a wrong answer names an
-    equal known wrong answer.
+    The answer is `text` (content, path), or the pickled `packed` if `text` is None. For a wrong answer, a second report with
+    `known` follows.
     """
-    # The second report also has `known`, the result of the function `known`. The limits are written before the answer
-    # runs, so the supervisor can trust them. A machine that is twice as slow (`slowness` 2) gives twice the CPU time, and a
-    # machine that has given this process half of a CPU so far gives twice the time by the clock.
+    # `known`, the result of the function `known`, is the index of a listed wrong answer with equal results, or None. The limits
+    # are written before the answer runs, so the supervisor can trust them. A machine that is twice as slow (`slowness` 2) gives
+    # twice the CPU time, and a machine that has given this process half of a CPU so far gives twice the time by the clock.
     mark: Checker = kind_of(entry).prepare(entry)
     seconds = math.ceil(entry.get("seconds", SECONDS) * slowness)
     elapsed_s = time.time() - psutil.Process().create_time()

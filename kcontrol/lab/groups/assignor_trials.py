@@ -126,8 +126,8 @@ def _rebalanced(
 ) -> Assigned:
     """Return each member's partitions after the rebalance by `assignor` in round `generation`.
 
-    `owned` has the living members with their partitions before. If `is_cooperative`, the assignor is called until each
-    partition has an owner.
+    `owned` has the living members with their partitions before, `lags` each partition's number of unread records; `name` is
+    for errors. If `is_cooperative`, the assignor is called until each partition has an owner.
     """
     for number in range(1, NUMBER + 2):
         members = {id: Subscription((TOPIC,), tuple(tps), generation + number) for id, tps in owned.items()}

@@ -1,6 +1,7 @@
-"""Adds columns to a table of a run from broker logs: `inferred`, the values that no log line has; `line`, the row's log line.
+"""Adds the columns `inferred` and `line` to a table of a run that kcontrol has read from broker logs.
 
-SQL makes equal columns for Spark (`kcontrol/spark/log_journal/evidence.py`).
+`inferred` names the row's values that no log line has; `line` is the row's log line, such as "server.log:12". In Spark, SQL adds
+equal columns (`kcontrol/spark/log_journal/evidence.py`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Makes the table of the invariants that Kafka promises, and the table of the invariants that a run has broken.
 
-To check a run, kcontrol plays the run again in a second world and evaluates every invariant after each step.
+To check a run, kcontrol plays the run again in a second simulated cluster and evaluates every invariant after each step.
 """
 
 from __future__ import annotations

@@ -308,9 +308,9 @@ class Memory:
         return self.append(at, at + 1, written, cause)
 
     def append_tombstones(self, cause: RecordId) -> None:
-        """Append to this replay's log the tombstones that come next in the recorded log, up to the first other record.
+        """Record in the journal the append of the tombstones that come next in the recorded log, up to the first other record.
 
-        Remove the offsets that these tombstones delete from the group's memory.
+        Also remove the offsets of these tombstones from the group in this memory.
         """
         end = self.appended
         while end < len(self.log) and self.log[end][2] is None:
@@ -324,7 +324,7 @@ class Memory:
         self.append_until(len(self.log))
 
     def append_until(self, end: int) -> None:
-        """Append to the journal the records of the recorded log before index `end`, without a cause: the requests are unknown."""
+        """Record in the journal the append of the recorded log's next records, before index `end`; its cause is not known."""
         if self.appended < end:
             self.append(self.appended, end, None, None)
 

@@ -222,9 +222,9 @@ class Beginning(NamedTuple):
 
 
 def _beginnings(exchange: list[Step]) -> Iterator[tuple[int, Beginning]]:
-    """Yield (n, Beginning) for each generation of the recorded group.
+    """Yield (n, Beginning) for each generation of the recorded group: its time, its JoinGroups, and whether a timer began it.
 
-    A generation begins after the request with the number `n` in `exchange`, the recorded requests.
+    The generation begins after the request with the number `n` in `exchange`, the recorded requests.
     """
     left = [step for step in exchange if step.get("api") == "LeaveGroup" and "NONE" in errors(step)]
     for answered in _answered_together(exchange):

@@ -241,9 +241,9 @@ class PartitionLines:
         return found | {"isr": isr if leader in isr else [leader], "leader_epoch": epoch}, ["isr", "leader_epoch", *kind]
 
     def _sent_next(self, tp: str) -> Leadership | None:
-        """Return the leader, ISR and epochs in the next LeaderAndIsr line about a partition; None without such a line.
+        """Return the leader, ISR and epochs in the first LeaderAndIsr line about a partition after the line that is being read.
 
-        Return None also if a transition of the partition comes first in the same file.
+        Return None without such a line, and if a line about a transition of the partition stands before it in the same file.
         """
         ahead, position = self.processes.ahead, self.processes.position
         sent, move = ahead.next(position, "state", tp), ahead.next(position, "move", tp)

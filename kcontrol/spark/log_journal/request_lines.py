@@ -88,7 +88,7 @@ class Group:
         return "topic" not in line.facts or line.partition not in self.partitions
 
     def add(self, line: Line) -> None:
-        """Add a line of this request: a line about one partition, or the line that ends the request (2.6 on)."""
+        """Store the partition that a log line of this request names; a line that names no partition (2.6 on) ends the request."""
         self.last_ms = line.at_ms
         if "topic" in line.facts:
             self.partitions.add(line.partition)
@@ -153,7 +153,7 @@ class RequestLines:
         self._channels: dict[tuple[int, int], Channel] = {}  # controller and receiver
 
     def sent(self, line: Line) -> None:
-        """Read the log line about a request, or about a partition of a request, and add the record of a new request."""
+        """Read a log line about a request that a controller sends, or about one of its partitions; record each request once."""
         api, facts = SENT[line.kind], line.facts
         controller, epoch, correlation = facts["controller"], facts["epoch"], facts.get("correlation")
         receivers = facts["to_brokers"] if "to_brokers" in facts else [facts["to_broker"]]
