@@ -33,7 +33,7 @@ ROOM_LINES = {
     "install": 762,
     "journal": 954,  # longer names of parameters; the last records without the earlier ones; the values of `inferred`
     "kcontrol": 366,  # wrong arguments of the pipeline, of sweep, of exercises and of rules are one sentence
-    "lab": 1_628,  # wrong runs, pictures, commits, arguments and calls, and unknown commands of a namespace, are one sentence
+    "lab": 1_627,  # wrong runs, pictures, commits, arguments and calls, and unknown commands of a namespace, are one sentence
     "lab/comparison": 201,
     "lab/exercises": 1_252,  # a compared election has one input; time on a slow machine; elements of a list count once
     "lab/groups": 1_217,  # a killed coordinator in `why`; the end of a write in the metric; before: records without a key

@@ -15,8 +15,7 @@ from kcontrol.cluster import actions, consumer_life
 from kcontrol.cluster.actions import PossibleAction
 from kcontrol.cluster.world import Action, World
 from kcontrol.core.errors import UserError
-from kcontrol.journal import journal
-from kcontrol.journal.journal import Record
+from kcontrol.journal.journal import Record, why
 from kcontrol.lab import branches, catalogue, open_world, opened_logs, record_lookup
 from kcontrol.lab.comparison import divergence
 from kcontrol.lab.exercises import predictions
@@ -356,7 +355,7 @@ class Lab(Operations, opened_as="Lab"):
         `record` is, for example, "2.1.58" or "leader of t-0". Raises UserError if no such action caused it.
         """
         found = record_lookup.record(self.records, record)
-        root = journal.why(self.records, found.id)[-1]
+        root = why(self.records, found.id)[-1]
         # The branch gets all other actions from outside that are possible in it. A fact stands for its last change.
         played = branches.play_without(self._world, record_lookup.position(self.records, root.id))
         branch = self._spawn(played.world, branches.numbered(f"without: {text.action_label(played.action)}", self._family))
