@@ -44,7 +44,7 @@ ROOM_LINES = {
     "lab/tables": 1_645,  # a broker that does not lead is one sentence
     "lab/sweeps": 590,  # a sweep prints why runs have failed
     "recordings": 1_636,
-    "recordings/groups": 1_002,
+    "recordings/groups": 1_088,  # timers of sync phases and pending ids, sessions by the table of reactions, checks
     "search": 1_351,  # responses about assignments are compared with the group, the group with the leader's SyncGroup
     "spark": 1_005,  # refused topics, times and masters; folders that a refused call has created; journals of a class; long names
     "spark/follow": 472,  # stable names in each round

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +25,7 @@ from kcontrol.group.model import (
     Offsets,
 )
 from kcontrol.group.offsets_topic_records import read_group_value, read_offset_value
-from kcontrol.group.rebalance import join_timer, session_timer
+from kcontrol.group.rebalance import join_timer, session_timer, sync_timer
 from kcontrol.journal.journal import OUTSIDE, Journal, RecordId
 from kcontrol.journal.record_fields import INFERRED
 from kcontrol.recordings.groups.recording import Step, errors, record_bytes
@@ -55,6 +55,8 @@ class Memory:
         self.log = [(entry, *record_bytes(entry)) for entry in recording["log"]]
         self.appended = 0  # how many records of the log are in the journal
         self.sessions: dict[str, tuple[int, RecordId]] = {}  # member id -> when its session ends, and the record that set this
+        self.sync_timer: tuple[int, RecordId] | None = None  # when the sync phase ends, and the record that set its timer
+        self.completed_by: RecordId | None = None  # the end of the session for which alone the join phase has waited
         self.parked: set[str] = set()
         self.released: dict[str, RecordId] = {}  # correlation id -> the record that ends the wait of its request
 
@@ -143,7 +145,7 @@ class Memory:
         `act` is the id of the journal record `scenario` that stops the broker.
         """
         self.journal.add(OUTSIDE, 0, "stop", act, self.now_ms, {"broker": BROKER, "exit_code": 0})
-        self.group, self.offsets = None, Offsets()
+        self.group, self.offsets, self.sync_timer = None, Offsets(), None
         self.sessions.clear()
         self.parked.clear()
 
@@ -179,16 +181,27 @@ class Memory:
         group = self.group
         if group is None or group.state is PREPARING:
             return
+        self.completed_by = None
+        self._cancel_sync_timer(cause)
         if group.state is COMPLETING:
-            self.released |= {m.awaiting_sync: cause for m in group.members.values() if m.awaiting_sync is not None}
-            self.put(group.with_each_member(assignment=b"", awaiting_sync=None), cause)
+            waiting = [m for m in group.members.values() if m.awaiting_sync is not None]
+            self.released |= {m.awaiting_sync: cause for m in waiting if m.awaiting_sync is not None}
+            group = group.with_each_member(assignment=b"", awaiting_sync=None)
+            for member in waiting:
+                self.restart_session(member, cause)
+        if group.pending_sync or group is not self.group:
+            self.put(replace(group, pending_sync=()), cause)
         self.move(PREPARING, rule, cause)
 
     def complete_by_timer(self, answers: list[Step]) -> None:
         """Let the timer of the rebalance fire, which ends the join phase and begins the next generation.
 
-        `answers` has the recorded JoinGroups whose responses name the new generation.
+        `answers` has the recorded JoinGroups whose responses name the new generation. If the join phase has waited for a member
+        whose session has just ended, that end is the cause.
         """
+        if self.completed_by is not None:
+            self.complete_join(answers, self.completed_by)
+            return
         timer = join_timer(self.group_id)
         event = e.JoinTimedOut(self.group_id, self.group.generation if self.group else 0)
         armed = self.note("set_timer", None, timer=timer, thread=REQUESTS, fires_at_ms=self.now_ms, event=event)
@@ -216,6 +229,31 @@ class Memory:
         self.move(COMPLETING, "all members have joined, or the wait is over", cause)
         for member in joined.values():
             self.restart_session(member, cause)
+        if self.rules.sync_timeout:
+            self._begin_sync_wait(cause)
+
+    def _begin_sync_wait(self, cause: RecordId) -> None:
+        """Set the timer of the sync phase, at whose end the members that have sent no SyncGroup are removed (since 2.8)."""
+        assert self.group is not None
+        self.put(replace(self.group, pending_sync=tuple(self.group.members)), cause)
+        ends_ms = self.now_ms + max(member.rebalance_timeout_ms for member in self.group.members.values())
+        event = e.SyncTimedOut(self.group_id, self.group.generation)
+        timer = sync_timer(self.group_id)
+        self.sync_timer = ends_ms, self.note("set_timer", cause, timer=timer, thread=REQUESTS, fires_at_ms=ends_ms, event=event)
+
+    def end_sync_wait(self, group: Group, member_id: str, cause: RecordId) -> Group:
+        """Return the group in which a member has sent SyncGroup; the last SyncGroup cancels the timer of the sync phase."""
+        if member_id in group.pending_sync:
+            group = replace(group, pending_sync=tuple(id for id in group.pending_sync if id != member_id))
+            self.put(group, cause)
+            if not group.pending_sync:
+                self._cancel_sync_timer(cause)
+        return group
+
+    def _cancel_sync_timer(self, cause: RecordId) -> None:
+        if self.sync_timer is not None:
+            self.sync_timer = None
+            self.note("cancel_timer", cause, timer=sync_timer(self.group_id))
 
     def remove(self, member_ids: Iterable[str], rule: str, cause: RecordId) -> None:
         """Remove members from the group; the remaining members rebalance for the reason `rule`, such as "a member leaves"."""
@@ -225,12 +263,15 @@ class Memory:
             self.cancel_session(id, cause)
         self.put(self.group.without(*gone), cause)
         self.prepare(rule, cause)
-        if not self.group.members and not self.group.pending_members:
-            # A group without members becomes Empty; up to 0.10.0, or if its tombstone follows in the log, it leaves the memory.
-            self._vacate(cause)
+        self._vacate(cause)
 
     def _vacate(self, cause: RecordId) -> None:
-        assert self.group is not None
+        """End the join phase of a group without members, whose timeout is 0 ms: the group becomes Empty, also with pending ids.
+
+        Up to 0.10.0, or if the group's tombstone follows in the log, the group leaves the memory.
+        """
+        if self.group is None or self.group.state is not PREPARING or self.group.members:
+            return
         following = next((value for entry, _, value in self.log[self.appended :] if entry["key"]["kind"] == "group"), b"")
         if following is None or not self.rules.keeps_empty_groups:
             self.move(DEAD, "no member is left", cause, leaves=True)
@@ -243,54 +284,117 @@ class Memory:
     # ---------------------------------------------------------------- sessions
 
     def restart_session(self, member: Member, cause: RecordId) -> None:
-        ends_ms = self.now_ms + member.session_timeout_ms
-        event = e.SessionTimedOut(self.group_id, member.member_id)
-        timer = session_timer(self.group_id, member.member_id)
+        id = member.member_id
+        self._set_session(id, member.session_timeout_ms, e.SessionTimedOut(self.group_id, id), cause)
+
+    def _set_session(self, member_id: str, timeout_ms: int, event: Any, cause: RecordId) -> None:
+        ends_ms, timer = self.now_ms + timeout_ms, session_timer(self.group_id, member_id)
         record = self.note("set_timer", cause, timer=timer, thread=REQUESTS, fires_at_ms=ends_ms, event=event)
-        self.sessions[member.member_id] = ends_ms, record
+        self.sessions[member_id] = ends_ms, record
+
+    def await_pending(self, member_id: str, session_timeout_ms: int, cause: RecordId) -> None:
+        """Store a member id that a response has given away, and set the timer at whose end the id is forgotten (KIP-394)."""
+        assert self.group is not None
+        self.put(replace(self.group, pending_members=(*self.group.pending_members, member_id)), cause)
+        self._set_session(member_id, session_timeout_ms, e.PendingMemberTimedOut(self.group_id, member_id), cause)
+
+    def forget_pending(self, member_ids: Collection[str], cause: RecordId) -> None:
+        """Remove those of the member ids that are pending, and cancel their timers."""
+        group = self.group
+        if group is not None and (gone := [id for id in group.pending_members if id in member_ids]):
+            for id in gone:
+                self.cancel_session(id, cause)
+            left = tuple(id for id in group.pending_members if id not in gone)
+            self.put(replace(group, pending_members=left), cause)
 
     def cancel_session(self, member_id: str, cause: RecordId) -> None:
         if self.sessions.pop(member_id, None):
             self.note("cancel_timer", cause, timer=session_timer(self.group_id, member_id))
 
     def expire_until(self, at_ms: int) -> None:
-        """Remove the members whose sessions end by `at_ms`, and append the tombstones of the offsets that expire by `at_ms`."""
-        while due := sorted((ends_ms, id) for id, (ends_ms, _) in self.sessions.items() if ends_ms <= at_ms):
-            ends_ms, member_id = due[0]
-            _, armed = self.sessions.pop(member_id)
+        """Let the timers of sessions and of the sync phase fire that end by `at_ms`: remove the members that they are about.
+
+        Also append the tombstones of the offsets that expire by then. All this happens in the order of time.
+        """
+        while due := [each for each in self._timers() if each[0] <= at_ms]:
+            ends_ms, member_id, armed = min(due, key=lambda each: each[:2])
+            self._expire_offsets(ends_ms)
             self.now_ms = max(self.now_ms, ends_ms)
-            fired = self.note("timer_fired", armed, timer=session_timer(self.group_id, member_id))
-            member = self.group.members.get(member_id) if self.group else None
-            # A member stays if the response to its next request shows that the coordinator knows it.
-            if member is not None and not member.is_parked and not self._succeeds_later(member_id, ends_ms):
-                self.remove((member_id,), "session timeout", fired)
+            timer = session_timer(self.group_id, member_id) if member_id else sync_timer(self.group_id)
+            fired = self.note("timer_fired", armed, timer=timer)
+            asked = (member_id,) if member_id else self.group.pending_sync if self.group else ()
+            if member_id:
+                del self.sessions[member_id]
+            else:
+                self.sync_timer = None
+            self._time_out(asked, "session timeout" if member_id else "sync timeout", fired, ends_ms)
         self._expire_offsets(at_ms)
 
+    def _timers(self) -> Iterator[tuple[int, str, RecordId]]:
+        """Yield (time of the end, member id, record that set the timer) of each session, and of the sync phase with the id ""."""
+        yield from ((ends_ms, id, armed) for id, (ends_ms, armed) in self.sessions.items())
+        if self.sync_timer is not None:
+            yield self.sync_timer[0], "", self.sync_timer[1]
+
+    def _time_out(self, member_ids: Iterable[str], rule: str, fired: RecordId, ends_ms: int) -> None:
+        """Remove members and pending ids, except those whose requests wait, or whose later request succeeds."""
+        if (group := self.group) is None:
+            return
+        waiting = {id for id, member in group.members.items() if member.is_parked}
+        gone = [id for id in member_ids if id not in waiting and not self._succeeds_later(id, ends_ms)]
+        self.forget_pending(gone, fired)
+        if known := [id for id in gone if id in group.members]:
+            self.remove(known, rule, fired)
+        left = self.group
+        if gone and left and not left.pending_members and all(member.awaiting_join for member in left.members.values()):
+            self.completed_by = fired
+
     def _succeeds_later(self, member_id: str, since_ms: int) -> bool:
+        """Return whether the coordinator knows a member at `since_ms`, as the response to its next successful request shows.
+
+        Other responses, such as ILLEGAL_GENERATION, which a group without members gives too, show nothing.
+        """
         later = (step for step in self.recording["exchange"] if step["at"] >= since_ms and "api" in step)
-        own = next((step for step in later if step["request"].get("member") == member_id and errors(step)), None)
-        return own is not None and not set(errors(own)) & set(GONE)
+        own = (step for step in later if member_id in [step["request"].get("member"), *_leaving(step)])
+        return next((not set(errors(step)) & {*GONE} for step in own if {"NONE", *GONE} & set(errors(step))), False)
 
     def _expire_offsets(self, at_ms: int) -> None:
-        """Append the next tombstones of the recorded log, as long as they delete offsets found expired by `at_ms`.
+        """Append the next tombstones of the recorded log, as long as the coordinator's periodic check by `at_ms` wrote them.
 
-        A tombstone gets the time of the coordinator's periodic check that found the offset expired.
+        They delete expired offsets and, since 0.10.1, the Empty group without offsets. A tombstone gets the time of the check.
         """
         every_ms = self.recording["broker"].get("offsets.retention.check.interval.ms")
-        while every_ms and self.appended < len(self.log):
-            entry, _, value = self.log[self.appended]
-            held = self.offsets.committed.get(partition_of(entry)) if entry["key"]["kind"] == "offset" and value is None else None
-            # The next record is no tombstone of an expired offset.
-            if held is None or held.value.expire_timestamp is None:
-                return
-            # The first check after the offset has expired.
-            check_ms = (held.value.expire_timestamp // every_ms + 1) * every_ms
+        while every_ms and (due_ms := self._next_expiry_ms()) is not None:
+            # The first check after the offset has expired, or after the group has become Empty.
+            check_ms = (due_ms // every_ms + 1) * every_ms
             if check_ms > at_ms:
                 return
             self.now_ms = max(self.now_ms, check_ms)
             begun = self.receive(e.ExpireOffsets(), None, SCHEDULER, inferred=RECORD)
-            self.append_tombstones(begun)
+            kind = self.log[self.appended][0]["key"]["kind"]
+            self.append_tombstones(begun, (kind,))
+            if kind == "group":
+                self.move(DEAD, "nothing is left of it", begun, leaves=True)
             self.done(SCHEDULER, begun)
+
+    def _next_expiry_ms(self) -> int | None:
+        """Return the time at which the offset expires, or the group became Empty, that the next record of the log deletes.
+
+        Return None if the next record is no tombstone of a periodic check.
+        """
+        entry, _, value = self.log[self.appended] if self.appended < len(self.log) else (None, b"", b"")
+        if entry is None or value is not None:
+            return None
+        if entry["key"]["kind"] == "offset":
+            held = self.offsets.committed.get(partition_of(entry))
+            return held.value.expire_timestamp if held else None
+        group = self.group
+        is_left = group is not None and group.state is EMPTY and not self.offsets and self.rules.offsets_need_group
+        return group.state_timestamp_ms if group and is_left and not self._is_deleted_later() else None
+
+    def _is_deleted_later(self) -> bool:
+        later = (step for step in self.recording["exchange"] if step["at"] >= self.now_ms and step.get("api") == "DeleteGroups")
+        return any(step.get("answer", {}).get("errors", {}).get(self.group_id) == "NONE" for step in later)
 
     # ---------------------------------------------------------------- the log
 
@@ -307,13 +411,13 @@ class Memory:
         self.append_until(at)
         return self.append(at, at + 1, written, cause)
 
-    def append_tombstones(self, cause: RecordId) -> None:
-        """Record in the journal the append of the tombstones that come next in the recorded log, up to the first other record.
+    def append_tombstones(self, cause: RecordId, kinds: Collection[str] = ("offset", "group")) -> None:
+        """Record in the journal the append of the tombstones of these kinds that come next in the recorded log.
 
-        Also remove the offsets of these tombstones from the group in this memory.
+        They end at the first other record. Also remove their offsets from the group in this memory.
         """
         end = self.appended
-        while end < len(self.log) and self.log[end][2] is None:
+        while end < len(self.log) and self.log[end][2] is None and self.log[end][0]["key"]["kind"] in kinds:
             end += 1
         if end > self.appended:
             gone = [partition_of(entry) for entry, _, _ in self.log[self.appended : end] if entry["key"]["kind"] == "offset"]
@@ -338,3 +442,8 @@ class Memory:
 
 def partition_of(entry: Step) -> TopicPartition:
     return TopicPartition(entry["key"].get("topic", ""), entry["key"].get("partition", 0))
+
+
+def _leaving(step: Step) -> list[str]:
+    """Return the member ids that a recorded LeaveGroup names, [] for another request."""
+    return [member.get("member", "") for member in step["request"].get("members", ())]

@@ -10,11 +10,13 @@ from dataclasses import replace
 
 from kcontrol.cluster.coordinator_requests import HOST
 from kcontrol.group import events as e
+from kcontrol.group.error_codes import ERRORS
 from kcontrol.group.group_machine import COMPLETING, DEAD, EMPTY, STABLE
 from kcontrol.group.model import CommitRecordMetadataAndOffset, Group, GroupProtocol, Member, OffsetAndMetadata
 from kcontrol.group.offsets_topic_records import read_offset_value
+from kcontrol.group.request_reactions import Request, reactions_of
 from kcontrol.journal.journal import RecordId
-from kcontrol.recordings.groups.memory import GONE, Memory, partition_of
+from kcontrol.recordings.groups.memory import Memory, partition_of
 from kcontrol.recordings.groups.recording import Step, errors
 from kcontrol.recordings.to_journal import NOT_KNOWN
 
@@ -39,11 +41,14 @@ def _contradict(memory: Memory, step: Step, cause: RecordId) -> None:
     `step` is a recorded request. A member with UNKNOWN_MEMBER_ID is removed; REBALANCE_IN_PROGRESS for a heartbeat begins a
     rebalance.
     """
-    member, found = step["request"].get("member", ""), errors(step)
+    said, found = step["request"], errors(step)
     if memory.group is None:
         return
-    if "UNKNOWN_MEMBER_ID" in found and member in memory.group.members:
-        memory.remove((member,), NOT_KNOWN, cause)
+    leaving = zip(said.get("members", ()), _of_each(step), strict=False) if step["api"] == "LeaveGroup" else ()
+    named = [said.get("member")] if "UNKNOWN_MEMBER_ID" in found else []
+    named += [each.get("member") for each, error in leaving if error == "UNKNOWN_MEMBER_ID"]
+    if gone := [id for id in named if id in memory.group.members]:
+        memory.remove(gone, NOT_KNOWN, cause)
     elif "REBALANCE_IN_PROGRESS" in found and step["api"] == "Heartbeat" and memory.group.state is STABLE:
         memory.prepare(NOT_KNOWN, cause)
 
@@ -52,8 +57,8 @@ def _join(memory: Memory, step: Step, correlation_id: str, cause: RecordId) -> N
     said, found, answer = step["request"], errors(step), step.get("answer") or {}
     member_id = answer.get("member") or said["member"] or f"{step['client'].lower()} of entry {step['n']}"
     if found == ["MEMBER_ID_REQUIRED"]:
-        group = memory.group or _new_group(memory, said, cause)
-        memory.put(replace(group, pending_members=(*group.pending_members, member_id)), cause)
+        memory.group = memory.group or _new_group(memory, said, cause)
+        memory.await_pending(member_id, said["session"], cause)
     elif found in ([], ["NONE"]):
         group = memory.group or _new_group(memory, said, cause)
         if group.state in (STABLE, COMPLETING) and answer.get("generation") == group.generation:
@@ -80,6 +85,7 @@ def _member(memory: Memory, step: Step, member_id: str, old: Member | None) -> M
 
 
 def _park_join(memory: Memory, step: Step, member_id: str, correlation_id: str, cause: RecordId) -> None:
+    memory.forget_pending((member_id,), cause)
     assert memory.group is not None
     known = memory.group.members.get(member_id)
     old_id = memory.group.member_of(step["request"].get("instance"))
@@ -117,8 +123,6 @@ def _join_current_generation(memory: Memory, step: Step, member_id: str, correla
         _replace_id(memory, step, old_id, member_id, cause)
         written = e.StaticMemberStored(memory.group_id, correlation_id, member_id, old_id, memory.group.leader, ())
         memory.append_group(written, cause, lambda value: member_id in _members(value))
-    elif member_id in memory.group.members:
-        memory.restart_session(memory.group.members[member_id], cause)
 
 
 def _sync(memory: Memory, step: Step, correlation_id: str, cause: RecordId) -> None:
@@ -128,13 +132,14 @@ def _sync(memory: Memory, step: Step, correlation_id: str, cause: RecordId) -> N
     member = group.members.get(said["member"])
     if member is None:
         return
+    group = memory.end_sync_wait(group, member.member_id, cause)
     if group.state is COMPLETING:
         memory.park(correlation_id, "sync", cause)
         memory.put(group.with_member(replace(member, awaiting_sync=correlation_id)), cause)
         if said["member"] == group.leader and errors(step) == ["NONE"]:
             _store_assignment(memory, said.get("assignment", {}), cause)
-    elif group.state is STABLE:
-        memory.restart_session(member, cause)
+    else:
+        _restart_session(memory, step, Request.SYNC, cause)
 
 
 def _store_assignment(memory: Memory, said: Step, cause: RecordId) -> None:
@@ -150,14 +155,26 @@ def _store_assignment(memory: Memory, said: Step, cause: RecordId) -> None:
     memory.released |= {m.awaiting_sync: record for m in members if m.awaiting_sync is not None}
     after = [replace(m, assignment=assigned.get(m.member_id, b""), awaiting_sync=None) for m in members]
     memory.put(memory.group.with_members(after), record)
-    for member in after:
+    # The session of a member whose SyncGroup is still to come goes on.
+    for member in (m for m in members if m.awaiting_sync is not None):
         memory.restart_session(member, record)
     memory.move(STABLE, "the assignment is stored", record)
 
 
 def _heartbeat(memory: Memory, step: Step, correlation_id: str, cause: RecordId) -> None:
-    if memory.group and (member := memory.group.members.get(step["request"]["member"])) and not set(errors(step)) & {*GONE}:
-        memory.restart_session(member, cause)
+    _restart_session(memory, step, Request.HEARTBEAT, cause)
+
+
+def _restart_session(memory: Memory, step: Step, request: Request, cause: RecordId) -> None:
+    """Restart the session of the member that has sent `step`, if a request with this response does so in the group's state.
+
+    `request` is the kind of the recorded request `step`. Its rows of GROUP_REACTIONS in this release decide.
+    """
+    group = memory.group
+    if group and (member := group.members.get(step["request"].get("member", ""))):
+        rows = [row for row in reactions_of(memory.rules.release, group.state, request) if row.restarts_session]
+        if {row.reaction if row.reaction in ERRORS else "NONE" for row in rows} & set(errors(step) or ["NONE"]):
+            memory.restart_session(member, cause)
 
 
 def _leave(memory: Memory, step: Step, correlation_id: str, cause: RecordId) -> None:
@@ -167,9 +184,7 @@ def _leave(memory: Memory, step: Step, correlation_id: str, cause: RecordId) -> 
     for said, error in zip(step["request"]["members"], _of_each(step), strict=False):
         member_id = said.get("member") or memory.group.member_of(said.get("instance")) or ""
         gone += [member_id] if error == "NONE" else []
-    pending = tuple(id for id in memory.group.pending_members if id not in gone)
-    if pending != memory.group.pending_members:
-        memory.put(replace(memory.group, pending_members=pending), cause)
+    memory.forget_pending(gone, cause)
     if known := [id for id in gone if id in memory.group.members]:
         memory.remove(known, "a member leaves", cause)
 
@@ -186,7 +201,7 @@ def _commit_offsets(memory: Memory, step: Step, correlation_id: str, cause: Reco
         record = memory.append(memory.appended, max(chosen.values()) + 1, written, cause)
         entries = {tp: CommitRecordMetadataAndOffset(value, at) for tp, (at, value) in read.items()}
         memory.commit(memory.offsets.committing(entries), record)
-    _heartbeat(memory, step, correlation_id, cause)
+    _restart_session(memory, step, Request.COMMIT, cause)
 
 
 def _is_commit(memory: Memory, at: int, stored: dict[str, int]) -> bool:

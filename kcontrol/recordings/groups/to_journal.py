@@ -9,8 +9,12 @@ inferred from requests, responses and log, by these rules:
 * A JoinGroup whose response names a later generation is parked. The generation begins with the last request that it waited
   for, or, if the responses come more than PROMPT_MS later, by a timer at the time of the first response.
 * The members of a generation are those in the leader's response; the leader's SyncGroup makes the group Stable.
-* A member whose session has passed without a request is removed by its timer, unless a later request of the member succeeds.
-* A response that contradicts the memory so far changes the memory at its request: UNKNOWN_MEMBER_ID removes the member.
+* A session restarts with the requests that do so in the release (`GROUP_REACTIONS`), and for members whose SyncGroup gets its
+  response. A member whose session has passed is removed by its timer, unless a later request of the member succeeds; so is a
+  member of 2.8 that sends no SyncGroup within the rebalance timeout, and an id that no JoinGroup uses. If the join phase has
+  waited for the removed member alone, the generation begins with its removal.
+* A periodic check writes the tombstone of an expired offset, and that of an Empty group without offsets.
+* A response that contradicts the memory so far, such as UNKNOWN_MEMBER_ID, changes the memory at its request.
 * A record of the log is appended by the request that explains the record; the log has its order, but no times.
 
 Each inferred record has the field `inferred`: "record" if the recording does not have the record, "time" if the recording has
