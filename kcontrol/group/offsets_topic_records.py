@@ -9,8 +9,8 @@ GroupMetadataKey.json, GroupMetadataValue.json (2.8), ConsumerProtocol.java, Sti
 """
 
 # Every key and value begins with its version as an int16; all integers are big-endian. A "name" is
-# a text that cannot be null. `rebalance.store_group` and `offsets._store_offsets` write the
-# records.
+# a text and a "blob" is bytes, both never null. `rebalance.store_group` and
+# `offsets._store_offsets` write the records.
 from __future__ import annotations
 
 import struct
@@ -21,20 +21,21 @@ from kcontrol.core.model import TopicPartition
 from kcontrol.group.model import Group, GroupProtocol, GroupState, Member, OffsetAndMetadata
 
 Layout = tuple[tuple[str, Any], ...]
+BYTES, NOT_NULL = ("bytes", "blob"), ("name", "blob")
 NUMBERS = {"int16": ">h", "int32": ">i", "int64": ">q"}
 
-OFFSET_KEY: Layout = (("group", "string"), ("topic", "string"), ("partition", "int32"))
-GROUP_KEY: Layout = (("group", "string"),)
+OFFSET_KEY: Layout = (("group", "name"), ("topic", "name"), ("partition", "int32"))
+GROUP_KEY: Layout = (("group", "name"),)
 PARTITIONS: Layout = (("topic", "name"), ("partitions", ["int32"]))
 SUBSCRIPTION: Layout = (("topics", ["name"]), ("user_data", "bytes"))
-_HEAD: Layout = (("protocol_type", "string"), ("generation", "int32"), ("protocol", "string"),
+_HEAD: Layout = (("protocol_type", "name"), ("generation", "int32"), ("protocol", "string"),
                  ("leader", "string"))  # fmt: skip
-_CLIENT: Layout = (("client_id", "string"), ("client_host", "string"))
-_TAIL: Layout = (("session_timeout", "int32"), ("subscription", "bytes"), ("assignment", "bytes"))
-_ID: Layout = (("member_id", "string"),)
+_CLIENT: Layout = (("client_id", "name"), ("client_host", "name"))
+_TAIL: Layout = (("session_timeout", "int32"), ("subscription", "blob"), ("assignment", "blob"))
+_ID: Layout = (("member_id", "name"),)
 _REBALANCE: Layout = (("rebalance_timeout", "int32"),)
 _SINCE: Layout = (("current_state_timestamp", "int64"),)
-_VALUE: Layout = (("metadata", "string"), ("commit_timestamp", "int64"))
+_VALUE: Layout = (("metadata", "name"), ("commit_timestamp", "int64"))
 
 # fmt: off
 LAYOUTS: dict[str, dict[int, Layout]] = {
@@ -50,8 +51,7 @@ LAYOUTS: dict[str, dict[int, Layout]] = {
                      3: (*_HEAD, *_SINCE, ("members", [
                          (*_ID, ("group_instance_id", "string"), *_CLIENT, *_REBALANCE, *_TAIL)]))},
     "subscription": {0: SUBSCRIPTION, 1: (*SUBSCRIPTION, ("owned", [PARTITIONS]))},
-    "assignment":   {0: (("partitions", [PARTITIONS]), ("user_data", "bytes")),
-                     1: (("partitions", [PARTITIONS]), ("user_data", "bytes"))},
+    "assignment":   dict.fromkeys((0, 1), (("partitions", [PARTITIONS]), ("user_data", "bytes"))),
 }
 STICKY_USER_DATA: dict[int, Layout] = {
     0: (("previous_assignment", [PARTITIONS]),),
@@ -72,15 +72,16 @@ def write(layout: Layout, fields: Mapping[str, Any]) -> bytes:
     field without a default.
     """
     fields = DEFAULTS | dict(fields)
-    # A type is "int32" or another integer, "string", "bytes", a layout, or [type] for a list.
+    # A type is "int32" or another integer, "string", "name", "bytes", "blob", a layout, or [type]
+    # for a list.
     return b"".join(_write(kind, fields[name]) for name, kind in layout)
 
 
 def _write(kind: Any, value: Any) -> bytes:
     match kind:
-        case "string" | "name" | "bytes":
-            raw = value if kind == "bytes" or value is None else value.encode()
-            length = struct.pack(">i" if kind == "bytes" else ">h", -1 if raw is None else len(raw))
+        case "string" | "name" | "bytes" | "blob":
+            raw = value if kind in BYTES or value is None else value.encode()
+            length = struct.pack(">i" if kind in BYTES else ">h", -1 if raw is None else len(raw))
             return length + (raw or b"")
         case str():
             return struct.pack(NUMBERS[kind], value)
@@ -102,14 +103,14 @@ def read(layout: Layout, data: bytes, start: int = 0) -> tuple[dict[str, Any], i
 
 def _read(kind: Any, data: bytes, start: int) -> tuple[Any, int]:
     match kind:
-        case "string" | "name" | "bytes":
-            length, start = _number(">i" if kind == "bytes" else ">h", data, start)
-            if length < 0 and kind != "name":
+        case "string" | "name" | "bytes" | "blob":
+            length, start = _number(">i" if kind in BYTES else ">h", data, start)
+            if length < 0 and kind not in NOT_NULL:
                 return None, start
             if not 0 <= length <= len(data) - start:
                 raise ValueError(f"{length} bytes should follow, but {len(data) - start} do")
             raw, start = data[start : start + length], start + length
-            return (raw if kind == "bytes" else raw.decode(errors="replace")), start
+            return (raw if kind in BYTES else raw.decode(errors="replace")), start
         case str():
             return _number(NUMBERS[kind], data, start)
         case [element]:
