@@ -32,10 +32,10 @@ ROOM_LINES = {
     "group": 2_456,
     "install": 762,
     "journal": 954,  # longer names of parameters; the last records without the earlier ones; the values of `inferred`
-    "kcontrol": 366,  # wrong arguments of the pipeline, of sweep, of exercises and of rules are one sentence
-    "lab": 1_627,  # wrong runs, pictures, commits, arguments and calls, and unknown commands of a namespace, are one sentence
+    "kcontrol": 367,  # wrong arguments of the pipeline, of sweep, of exercises and of rules are one sentence
+    "lab": 1_829,  # wrong runs, pictures, commits, arguments and calls, and unknown commands of a namespace, are one sentence
     "lab/comparison": 201,
-    "lab/exercises": 1_252,  # a compared election has one input; time on a slow machine; elements of a list count once
+    "lab/exercises": 1_257,  # the sentence of a case begins with a capital letter
     "lab/groups": 1_217,  # a killed coordinator in `why`; the end of a write in the metric; before: records without a key
     "lab/history": 778,  # kinds of elections by rule; wrong calls; replicas of the present assignment
     "lab/pictures": 216,

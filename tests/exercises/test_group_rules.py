@@ -52,6 +52,12 @@ def test_moves_find_both_parked_requests() -> None:
     assert {case.expected for case in checked.cases} == {"NOT_COORDINATOR"}
 
 
+def test_the_sentence_of_a_case_begins_with_a_capital_letter() -> None:
+    """The title of a case, such as "no heartbeat since ...", begins its sentence in the verdict with a capital letter."""
+    checked = group_rule(exercise("unloaded") | {"schedules": []})(lambda state, parked: None)
+    assert checked.cases and all(case.text[0].isupper() for case in checked.cases)
+
+
 def test_schedules_and_cases_find_different_answers() -> None:
     """A rule that keeps parked members alone passes each schedule of keep-alive, and fails in the cases of a later heartbeat."""
     entry = dict(exercise("keep-alive"))

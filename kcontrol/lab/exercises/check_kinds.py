@@ -24,6 +24,7 @@ from kcontrol.lab.exercises.checks import (
     UnusableAnswer,
     another_type,
     ask,
+    capitalized,
     comparable,
     do,
     evaluate,
@@ -193,7 +194,8 @@ def _called(entry: Entry, mine: Any, solution: Any, case: Mapping[str, Any]) -> 
     where = case.get("title") or f"{answers.stub_slot(entry).name}({', '.join(map(short, given))})"
     yours = comparable(ask(mine, *copy.deepcopy(given), about=f", when called as {where}"))
     right = comparable(solution(*copy.deepcopy(given)))
-    text = f"{where}: your function returns {short(yours)}; right is {short(right)}.{another_type(yours, right)}"
+    shown = capitalized(where) if "title" in case else where
+    text = f"{shown}: your function returns {short(yours)}; right is {short(right)}.{another_type(yours, right)}"
     return Case(text, yours, right)
 
 

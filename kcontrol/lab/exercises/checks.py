@@ -223,6 +223,11 @@ def _of_a_library(value: Any) -> Any:
     raise UnusableAnswer(f"Your answer contains {short(value)}, whose type {type(value).__name__} cannot be compared.")
 
 
+def capitalized(text: str) -> str:
+    """Return `text` with a capital first letter; the other letters stay."""
+    return text[:1].upper() + text[1:]
+
+
 def short(value: Any) -> str:
     """Return the `repr` of a value; a text with more than 120 characters is cut, and ends with "..."."""
     try:

@@ -24,6 +24,7 @@ from kcontrol.lab.exercises.checks import (
     UnusableAnswer,
     another_type,
     ask,
+    capitalized,
     comparable,
     short,
 )
@@ -105,7 +106,7 @@ def _compared(entry: Entry, function: Any, case: Mapping[str, Any]) -> Case:
     yours = comparable(ask(function, *copy.deepcopy(given), about=f", when called as {where}"))
     right = comparable(ours(*copy.deepcopy(given)))
     said = f"{where}: your function returns {short(yours)}; Kafka's rule returns {short(right)}.{another_type(yours, right)}"
-    return Case(said, yours, right)
+    return Case(capitalized(said), yours, right)
 
 
 def _opened(release: str, strategies: Mapping[str, Any]) -> World:
