@@ -216,6 +216,16 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     assert (count, peak < 2 * 2**20) == (320, True)
 
 
+@pytest.mark.parametrize("suffix", ["delete", "future", "stray"])
+def test_the_log_of_a_deleted_or_moving_partition_of_another_topic_is_no_segment(tmp_path: Path, suffix: str) -> None:
+    """A broker renames the folder of such a log to "orders-1.8750b591-delete", as LogManager does; its files are left out."""
+    name = "00000000000000000007.log"
+    for folder in ("__consumer_offsets-3", f"orders-1.8750b59155a748e1988bdde4621c1720-{suffix}"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / name).write_bytes(b"")
+    assert [segment.log_partition for segment in segments([tmp_path])] == [3]
+
+
 def test_segments_are_found_by_name_and_folder(tmp_path: Path) -> None:
     """Of a folder the segments of the offsets topic are read, not those of other topics nor other files."""
     name = "00000000000000000007.log"

@@ -34,7 +34,8 @@ from kcontrol.spark import zip_files
 from kcontrol.spark.closed_paths import check_open
 
 SEGMENT = re.compile(rf"^\d{{20}}\.log$|{OFFSETS_TOPIC}-\d+.*\.log$")
-OTHER_PARTITION = re.compile(rf"^(?!{OFFSETS_TOPIC}).+-\d+$")
+# The suffix is that of a log which is to be deleted, which moves to another folder, or which is in no assignment.
+OTHER_PARTITION = re.compile(rf"^(?!{OFFSETS_TOPIC}).+-\d+(?:\.[0-9a-f]+-(?:delete|future|stray))?$")
 LOG_PARTITION = re.compile(rf"{OFFSETS_TOPIC}-(\d+)")
 LONGEST_BATCH_BYTES = 64 * 2**20
 CHUNK_BYTES = 2**20
