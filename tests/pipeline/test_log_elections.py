@@ -131,6 +131,14 @@ def test_lines_before_an_election_show_its_kind(found: Line, kind: str) -> None:
     assert kinds(run) == [(kind, "<NA>")]
 
 
+def test_a_preferred_election_may_be_completed_before_its_transition_in_one_millisecond() -> None:
+    """The lines of one millisecond are in the order of their files: controller.log, then state-change.log."""
+    started = line(3, "preferred_election_started", controller=1, partitions=["t-0"])
+    completed = line(5, "preferred_election_completed", controller=1, topic="t", partition=0, leader=2)
+    moved = state(5, ONLINE, 2, 3, 2, epoch=1)._replace(file="state-change.log")
+    assert kinds(run_of(created(2, 3), state(2, NEW, 3, 3, 2), started, completed, moved)) == [("preferred", "<NA>")]
+
+
 def test_a_preferred_election_without_a_transition_names_no_later_one() -> None:
     """The line about a completed preferred election ends it, and an election of another replica is no preferred one."""
     started = line(3, "preferred_election_started", controller=1, partitions=["t-0"])

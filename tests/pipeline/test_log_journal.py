@@ -196,6 +196,22 @@ def test_a_reassignment_that_deletes_a_replica_requests_no_deletion_of_the_topic
     assert run.tables.run_table("deletions").empty
 
 
+def test_a_new_assignment_may_come_before_the_deletion_of_a_replica_in_one_millisecond() -> None:
+    """The transitions of a replica that a reassignment has removed do not put the replica back into the assignment."""
+    about = {"controller": 1, "epoch": 4, "topic": "t", "partition": 0, "replica": 3}
+    moves = [
+        line(4, "replica_transition", **about, from_state=before, to_state=after)._replace(file="state-change.log", n=n)
+        for n, (before, after) in enumerate(pairwise(["OnlineReplica", "OfflineReplica", "ReplicaDeletionStarted"]), 1)
+    ]
+    created = line(1, "topics_changed", controller=1, assignment={"t-0": [2, 3]})
+    updated = line(4, "reassign_assignment_updated", controller=1, topic="t", partition=0, replicas=[2])
+    run = run_of(created, move(2, 0, "NewPartition", "OnlinePartition", **STATE), updated, *moves, release="2.2")
+    written = [
+        op[2] for record in run.records if record.kind == "write" for op in record.fields["ops"] if op[1] == "/brokers/topics/t"
+    ]
+    assert written[-1] == '{"version":1,"partitions":{"0":[2]}}'
+
+
 def test_a_former_leader_that_does_not_know_the_next_one_changes_no_isr() -> None:
     """A broker that was frozen logs a smaller ISR, and its write fails, because the controller has elected another leader."""
     about = {"topic": "t", "partition": 0, "broker": 3, "isr_from": [3, 2, 1], "isr_to": [3]}

@@ -37,6 +37,7 @@ class ElectionLines:
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
         self._rules: dict[str, str] = {}  # partition -> the rule of its next election
+        self._ended: dict[str, tuple[str | None, int]] = {}  # partition -> the rule and the time of its last "completed"
         self._elected: dict[str, Leadership] = {}  # partition -> the leadership of its next transition
         self._recovering: set[str] = set()
 
@@ -59,8 +60,9 @@ class ElectionLines:
 
     def ended(self, line: Line) -> None:
         """Remove the stored rule of the partition in the line about the end of a preferred replica election."""
-        # The election may have had no transition, which would have removed the rule.
-        self._rules.pop(line.partition, None)
+        # The election may have had no transition, which would have removed the rule; the transition's line, in another file,
+        # may also come later in this millisecond.
+        self._ended[line.partition] = self._rules.pop(line.partition, None), line.at_ms
 
     def selected_for(self, tp: str) -> Leadership | None:
         """Return and remove the leader, ISR and leader epoch that `selected` has stored for a partition; None without a line."""
@@ -72,7 +74,9 @@ class ElectionLines:
         Return None if no line shows the rule. `source` is the state before the transition.
         """
         tp, leader, memory = line.partition, line.facts.get("leader", -1), self.memory
-        shown, was_recovering = self._rules.pop(tp, None), tp in self._recovering
+        ended, at_ms = self._ended.pop(tp, (None, 0))
+        shown = self._rules.pop(tp, ended if at_ms == line.at_ms else None)
+        was_recovering = tp in self._recovering
         recovers = line.facts.get("recovery") == RECOVERING
         (self._recovering.add if recovers else self._recovering.discard)(tp)
         former = memory.leaderships.get(tp, {}).get("leader", -1)

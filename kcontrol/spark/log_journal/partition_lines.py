@@ -9,7 +9,6 @@ not run, and a leader epoch higher by 1.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from functools import partial
 from typing import Any
 
 from kcontrol.controller.partition_machine import PARTITION_TRANSITIONS
@@ -21,7 +20,7 @@ from kcontrol.spark.log_journal.election_lines import NEW, OFFLINE, ONLINE, SHUT
 from kcontrol.spark.log_journal.log_line import MOVES, Line, state_name
 from kcontrol.spark.log_journal.memory import NOT_KNOWN, RECORD, Leadership, Memory
 from kcontrol.spark.log_journal.processes import Processes
-from kcontrol.spark.log_journal.unlogged import GONE_REPLICA, OFFLINE_REPLICA, ONLINE_REPLICA, Unlogged
+from kcontrol.spark.log_journal.unlogged import GONE_REPLICA, NEW_REPLICA, OFFLINE_REPLICA, ONLINE_REPLICA, Unlogged
 
 GONE = "NonExistentPartition"
 DELETED = "ReplicaDeletionStarted"
@@ -114,29 +113,30 @@ class PartitionLines:
         tp, replica = line.partition, line.facts["replica"]
         if smaller and smaller["leader"] >= 0 and smaller["leader"] not in self.memory.incarnations:
             self.memory.ensure_running(smaller["leader"])
-        if target == OFFLINE_REPLICA and self._is_deletion(line):
+        after = self.processes.ahead.next(self.processes.position, "move", line.subject)
+        is_removed = target == OFFLINE_REPLICA and after is not None and after.facts["to_state"] == DELETED
+        if after and is_removed and self._is_deletion(line, after):
             self._delete_topic(self._topic(tp), None, RECORD)
-        if tp in self.memory.assigned and replica not in self.memory.assigned[tp] and target != GONE_REPLICA:
+        # The line of an assignment without the replica may come before those of its deletion in one millisecond.
+        is_present = target in (NEW_REPLICA, ONLINE_REPLICA, OFFLINE_REPLICA) and not is_removed
+        if is_present and replica not in self.memory.assigned.get(tp, [replica]):
             self.memory.assign({tp: [*self.memory.assigned[tp], replica]}, RECORD)
         self._change(line, "replica", (source, target), smaller, "set" if smaller else None, inferred, f"{tp}@{replica}")
         if target == GONE_REPLICA and self._topic(tp) in self._deleting:
             self._retire(line, tp, replica)
 
-    def _is_deletion(self, line: Line) -> bool:
-        """Return whether the transition of a replica to OfflineReplica in `line` belongs to the deletion of its topic.
+    def _is_deletion(self, line: Line, after: Line) -> bool:
+        """Return whether the transition to OfflineReplica in `line` belongs to a topic's deletion, False for a reassignment.
 
-        Return False if a reassignment deletes the replica.
+        `after` is the replica's next line, its transition to ReplicaDeletionStarted.
         """
-        tp, next_move = line.partition, partial(self.processes.ahead.next, self.processes.position, "move")
-        after = next_move(line.subject)
-        if after is None or after.facts["to_state"] != DELETED:
-            return False
+        tp = line.partition
         leader = self.memory.leaderships.get(tp, {}).get("leader", -1)
         # A reassignment keeps the replica of the leader, and a deletion moves it to OfflineReplica before any next move.
         if leader in (-1, line.facts["replica"]) or leader not in self.memory.alive:
             return True
         former = self._states.get((line.facts["controller"], line.facts["epoch"], f"{tp}@{leader}"))
-        of_leader = next_move(f"{tp}@{leader}")
+        of_leader = self.processes.ahead.next(self.processes.position, "move", f"{tp}@{leader}")
         return (former is not None and former[0] == OFFLINE_REPLICA) or (
             of_leader is not None and of_leader.facts["to_state"] == OFFLINE_REPLICA and of_leader.at_ms <= after.at_ms
         )
