@@ -106,6 +106,13 @@ def test_the_interval_of_a_median_has_the_ranks_of_the_sign_test() -> None:
     assert middle_value([3, 1, 2]) == (2.0, None, None)
 
 
+def test_a_median_of_ten_thousand_runs_has_an_interval() -> None:
+    """The ranks for 1,024 and more values, whose number of samples no float holds, are those of the sign test."""
+    ranks = {1_024: 481, 2_000: 956, 10_000: 4_902}
+    assert {number: lower_rank(number) for number in ranks} == ranks
+    assert middle_value(range(10_000)) == (4_999.5, 4_901, 5_098)
+
+
 def test_the_processes_of_a_sweep_do_not_change_its_table() -> None:
     """One process, and four processes that play the runs in another order, give equal outcomes, and runs differ."""
     alone = outcomes(1, range(1, 9))
@@ -324,6 +331,9 @@ ILLEGAL = [
     ({"unclean": None}, "unclean cannot be None: give one or more of True or False."),
     ({"session": 100}, "session cannot be 100: give one or more of ms from 6000 to 30000."),
     ({"runs": 0}, "The number of runs must be 1 or more, not 0."),
+    ({"runs": 10**20, "unclean": [True, False]},
+     f"A sweep has at most 1,000,000 runs, not {2 * 10**20:,}: choose fewer runs or settings."),
+    ({"release": "7"}, "'7' is no release: it should look like 2.8 or 0.8.2."),
     ({"seed": "x"}, "The seed must be a whole number, such as 7, not 'x'."),
     ({"assignor": "fair"},
      f"The {STRATEGY} of consumer anna must be one or more of {listed(ASSIGNORS, 9)}, in the order of preference, not ['fair']."),
@@ -340,6 +350,11 @@ def test_an_illegal_argument_is_refused(wrong: dict[str, Any], sentence: str) ->
     with pytest.raises(UserError) as raised:
         Lab.sweep(**{"scenario": DEATHS} | wrong)
     assert str(raised.value) == sentence
+
+
+def test_a_run_may_have_no_time_limit() -> None:
+    """With infinite seconds a run ends as with a finite number of seconds."""
+    assert Lab.sweep(DEATHS, session=6_000, runs=1, seconds=float("inf")).failed.empty
 
 
 CHOSEN = "--assignor", "sticky", "--seed", "5", "--out"

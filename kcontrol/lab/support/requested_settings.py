@@ -107,10 +107,10 @@ def settings(
     """
     arguments.words(release, "The release", "2.8")
     arguments.whole(seed, "The seed")
-    named = _consumers(release, consumers)
-    groups = {name: said[GROUP_ID] for name, said in named.items()}
     try:
         controller_rules.rules(release)  # raises ValueError for a release that is not known
+        named = _consumers(release, consumers)
+        groups = {name: said[GROUP_ID] for name, said in named.items()}
         chosen = BrokerConfig.of(release)
         of_groups = {key: value for key, value in _named(config).items() if group_settings.is_setting(key)}
         for key, value in ((key, config[key]) for key in config if key not in of_groups):

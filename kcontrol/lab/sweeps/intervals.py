@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 LEVEL = 0.95
 Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
+TAIL = 40
+"""At most one of 40 samples has an interval that ends below the median, and at most one of 40 has one that begins above it."""
 
 
 class Estimate(NamedTuple):
@@ -53,9 +55,11 @@ def lower_rank(number: int) -> int:
 
     The smallest value has rank 1. Return 0 if the sample is too small.
     """
-    # The interval ends at the value with this rank from the end.
-    below, rank = 0, 0
-    allowed = (1 - LEVEL) / 2 * 2**number
-    while (below := below + comb(number, rank)) <= allowed:
-        rank += 1
+    # The interval ends at the value with this rank from the end. The terms are whole numbers, since 2 ** 1024 is above the
+    # largest float; from the middle down there are fewest.
+    rank, allowed = (number - 1) // 2, 2**number // TAIL
+    term = comb(number, rank)
+    below = (2**number - (0 if number % 2 else comb(number, number // 2))) // 2
+    while below - term > allowed:
+        below, term, rank = below - term, term * rank // (number - rank + 1), rank - 1
     return rank

@@ -25,6 +25,8 @@ from kcontrol.lab.sweeps.timed_run import Job, Outcome, Task
 
 READY_SECONDS = 120.0
 COMMAND = (sys.executable, "-m", "kcontrol.lab.sweeps.child")
+LONGEST_WAIT_S = 3_600.0
+"""The longest time of one `select`, which refuses infinite times."""
 BLOCK = 1 << 16
 
 
@@ -48,7 +50,7 @@ def outcomes(job: Job, parts: Sequence[Sequence[Task]], seconds: float) -> Itera
     with contextlib.ExitStack() as ends:
         children = [ends.enter_context(contextlib.closing(Child(pickled, tasks, seconds))) for tasks in parts if tasks]
         while children:
-            wait_s = max(0.0, min(child.deadline_s for child in children) - time.monotonic())
+            wait_s = min(LONGEST_WAIT_S, max(0.0, min(child.deadline_s for child in children) - time.monotonic()))
             # An alarm inside the child would not do: a function may catch the error of an alarm, or loop inside a C function,
             # which no signal interrupts. Callers use only the outcome of a run, never the order in which runs end, so a sweep
             # has equal tables on any number of processes.

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 LEAST_SESSION_MS, MOST_SESSION_MS = 6_000, 30_000
 """group.min.session.timeout.ms, and replica.lag.time.max.ms of 2.8: no run of a sweep has a slow follower (`timed_run.py`)."""
 SECONDS = 20.0
+MOST_RUNS = 1_000_000
 # The settings of a cell; `session` is in ms.
 CELL = {"replication": "int64", "unclean": "bool", "session": "int64"}
 # The number of all runs of a cell, and the number of its runs without measures.
@@ -250,6 +251,8 @@ def check(job: Job, cells: Sequence[Cell], runs: Any, seconds: Any) -> None:
     """
     if arguments.whole(runs, "The number of runs") < 1:
         raise UserError(f"The number of runs must be 1 or more, not {runs}.")
+    if runs * len(cells) > MOST_RUNS:
+        raise UserError(f"A sweep has at most {MOST_RUNS:,} runs, not {runs * len(cells):,}: choose fewer runs or settings.")
     arguments.whole(job.seed, "The seed")
     if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not seconds > 0:
         raise UserError(f"The seconds of a run must be a number above 0, such as {SECONDS:g}, not {arguments.shown(seconds)}.")
