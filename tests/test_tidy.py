@@ -32,8 +32,8 @@ ROOM_LINES = {
     "group": 2_456,
     "install": 762,
     "journal": 954,  # longer names of parameters; the last records without the earlier ones; the values of `inferred`
-    "kcontrol": 367,  # wrong arguments of the pipeline, of sweep, of exercises and of rules are one sentence
-    "lab": 1_829,  # wrong runs, pictures, commits, arguments and calls, and unknown commands of a namespace, are one sentence
+    "kcontrol": 366,  # wrong arguments of the pipeline, of sweep, of exercises and of rules are one sentence
+    "lab": 1_627,  # wrong runs, pictures, commits, arguments and calls, and unknown commands of a namespace, are one sentence
     "lab/comparison": 201,
     "lab/exercises": 1_257,  # the sentence of a case begins with a capital letter
     "lab/groups": 1_217,  # a killed coordinator in `why`; the end of a write in the metric; before: records without a key
@@ -44,11 +44,11 @@ ROOM_LINES = {
     "lab/tables": 1_645,  # a broker that does not lead is one sentence
     "lab/sweeps": 598,  # the median of more than 1,023 runs, and the most runs of a sweep
     "recordings": 1_636,
-    "recordings/groups": 1_088,  # timers of sync phases and pending ids, sessions by the table of reactions, checks
+    "recordings/groups": 1_087,  # timers of sync phases and pending ids, sessions by the table of reactions, checks
     "search": 1_351,  # responses about assignments are compared with the group, the group with the leader's SyncGroup
     "spark": 1_005,  # refused topics, times and masters; folders that a refused call has created; journals of a class; long names
     "spark/follow": 472,  # stable names in each round
-    "spark/log_journal": 1_471,  # lines about elections, and what each release leaves out; former leaders; replicas that move
+    "spark/log_journal": 1_470,  # lines about elections, and what each release leaves out; former leaders; replicas that move
     "spark/logs": 1_053,  # copies in other folders, closed folders, JSON of Docker; words of lists; topics of records; containers
     "spark/offsets": 376,  # stable names; closed folders
     "spark/redaction": 261,  # stable names in journals

@@ -116,7 +116,7 @@ class Promise:
     def _asked(self, condition: Condition, world: World) -> bool:
         try:
             return bool(condition(SearchedState(world)))
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise UserError(
                 f"The condition of the promise failed after step {len(world.done)}: {type(error).__name__}: {error}; it gets the "
                 f"state of the cluster, which has {', '.join(dir(SearchedState(world)))}."

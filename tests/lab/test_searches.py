@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from typing import Any
 from xml.etree import ElementTree
@@ -117,6 +118,14 @@ def test_requests_of_consumers_that_no_run_has_are_left_out(opened: Opened) -> N
     lab = opened(1, consumers={"a": "g"}, topics={"t": [[1]]})
     silent, asking = (lab.search("one controller", {"steps": 2}, [kind]) for kind in ("kill", "consumer"))
     assert "requests of consumers" in silent.left_out and "requests of consumers" not in asking.left_out
+
+
+def test_a_condition_that_ends_python_is_a_sentence(opened: Opened) -> None:
+    """A condition that calls `sys.exit` ends the search with a sentence, and not the process."""
+    lab = opened(1)
+    with pytest.raises(UserError) as problem:
+        lab.search(rules.always(lambda state: sys.exit(3)), {"steps": 2}, ["kill"])
+    assert "SystemExit: 3" in refusal(problem)
 
 
 def test_a_search_runs_under_the_learners_election(opened: Opened) -> None:

@@ -82,7 +82,7 @@ def coming_and_going(chance: random.Random) -> Iterator[Event]:
 TWO, FOUR = ("anna", "bert"), ("anna", "bert", "cleo", "dora")
 SCENARIOS = {
     "rolling restart": Scenario("each broker is stopped and started once, at random distances", TWO, rolling_restart),
-    "random deaths": Scenario("four brokers and two consumers die at random times and are started again", TWO, random_deaths),
+    "random deaths": Scenario("four kills of random brokers, which start again; two consumers restart once", TWO, random_deaths),
     "consumers come and go": Scenario("eight times a consumer leaves, is frozen or starts again", FOUR, coming_and_going),
 }
 
