@@ -81,9 +81,10 @@ def journals_of(paths: Sequence[Path]) -> tuple[list[JournalOfRun], list[Refused
     # The name of a run is the path of its file from the folder in `paths`, such as "anna/runs/20260131-093000-simulated".
     names: dict[Path, str] = {}
     for path in paths:
-        for file in journal_files(path):
+        # A link to a journal, such as latest.jsonl, is no further run: the journal's own name counts.
+        for file in sorted(journal_files(path), key=Path.is_symlink):
             root = path.resolve() if path.is_dir() else file.parent
-            names.setdefault(file, file.relative_to(root).as_posix().removesuffix(SUFFIX))
+            names.setdefault(file.resolve(), file.relative_to(root).as_posix().removesuffix(SUFFIX))
     found = [_opened(file, names[file]) for file in sorted(names)]
     journals = _named([j for j in found if isinstance(j, JournalOfRun)])
     return sorted(journals, key=lambda j: j.run), [r for r in found if isinstance(r, Refused)]

@@ -121,6 +121,14 @@ def test_a_call_after_a_killed_publication_writes_all_tables(
 # ---------------------------------------------------------------- which files are which runs
 
 
+def test_a_link_to_a_journal_is_no_further_run(tmp_path: Path) -> None:
+    """A folder with a journal and a link to it, whose name comes first, has one run with the journal's own name."""
+    Lab(1, runs=None).save(tmp_path / "mine.jsonl")
+    (tmp_path / "latest.jsonl").symlink_to("mine.jsonl")
+    found, refused = journals_of([tmp_path])
+    assert ([(journal.run, journal.path.name) for journal in found], refused) == ([("mine", "mine.jsonl")], [])
+
+
 def test_copies_and_cut_files_are_one_run(days: Path, tmp_path: Path) -> None:
     """Of a journal, its copy and its beginning in three folders the longest is read, under the name of the file."""
     whole = min(days.iterdir())
