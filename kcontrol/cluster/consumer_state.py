@@ -46,7 +46,8 @@ class Consumer(NamedTuple):
     members: tuple[tuple[str, bytes], ...] = ()
     # The encoded partitions that the consumer owns.
     assignment: bytes = b""
-    # The error of the last response ("NONE" for success), "disconnected", or UNREADABLE; "" before the first of these.
+    # The error of the last response ("NONE" for success), "disconnected", or UNREADABLE (after bytes that the client cannot
+    # read); "" at first.
     error: str = ""
     # The number of requests that the consumer has sent.
     requests: int = 0

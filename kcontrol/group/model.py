@@ -214,7 +214,10 @@ class Group:
 
     @property
     def not_yet_rejoined(self) -> tuple[Member, ...]:
-        """Return the members without a parked JoinGroup. Source: notYetRejoinedMembers (2.8)."""
+        """Return the members without a JoinGroup that waits for its response.
+
+        Source: notYetRejoinedMembers (2.8).
+        """
         return tuple(member for member in self.members.values() if member.awaiting_join is None)
 
     def rebalance_timeout_ms(self, *, is_session: bool) -> int:

@@ -82,7 +82,9 @@ def restart_session(ctx: GroupContext, group_id: str, member: Member, ms: int = 
 
 
 def session_timed_out(ctx: GroupContext, event: e.SessionTimedOut) -> Handler:
-    """Remove a member whose session has expired, unless one of its requests is parked.
+    """Remove a member whose session has expired, unless its JoinGroup or SyncGroup is unanswered.
+
+    Since 2.1 the first JoinGroup of a new member does not count.
 
     Source: onExpireHeartbeat of GroupCoordinator.scala (0.9, 2.8), KAFKA-7196.
     """

@@ -223,7 +223,7 @@ def upgraded(record: Record, version: int) -> Record:
 def _to_version_2(record: Record) -> Record:
     """Return a record of journal version 1 as a record of version 2.
 
-    A record id without a broker has the node 0 in version 1, and the node -1 (OUTSIDE) in version 2.
+    In the id of a record that no broker made, the field `node` is 0 in version 1, and -1 (OUTSIDE) in version 2.
     """
     return record._replace(id=_outside(record.id), cause=record.cause and _outside(record.cause))
 

@@ -155,7 +155,7 @@ class Run(Commands, owner="run", metaclass=Named):
 
     @property
     def _changed_settings(self) -> dict[str, str]:
-        """The settings that differ from the release's defaults, by name, such as "min.insync.replicas=2".
+        """The settings, rules and functions that differ from the release's: {"min_insync_replicas": "min.insync.replicas=2"}.
 
         They are {} for a run that was opened from a file.
         """

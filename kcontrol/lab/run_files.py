@@ -35,7 +35,7 @@ class RunFile:
     def _place(folder: Path, label: str) -> Path:
         """Return the path of a new file in `folder`, such as "20240131-101500-simulated.jsonl" for the label "simulated".
 
-        If `folder` is a file, or this user may not look into the folder that contains it, return the path of `folder`.
+        If `folder` is a file, or is closed to this user, return its own path: `flush` cannot write there and prints why.
         """
         try:
             if folder.exists() and not folder.is_dir():

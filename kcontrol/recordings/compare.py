@@ -267,8 +267,8 @@ class StepComparison:
 def resigned(step: Step, before: Any) -> frozenset[Any]:
     """Return the brokers whose last requests as controller may be missing in this step.
 
-    They are the resumed brokers; if the step deletes or sets `/controller`, also the former owner `before` and the new
-    owners.
+    They are the brokers that this step resumes after SIGSTOP. If the step deletes or sets `/controller`, they are also
+    the former controller `before` and the new controllers.
     """
     winners = [w["by"] for w in step["writes"] if w["op"] == "create" and w["path"] == CONTROLLER]
     ends = any(

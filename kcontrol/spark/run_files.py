@@ -91,9 +91,9 @@ def journals_of(paths: Sequence[Path]) -> tuple[list[JournalOfRun], list[Refused
 
 
 def _opened(path: Path, run: str) -> JournalOfRun | Refused:
-    """Return the journal of `run` that the file's first line describes; a Refused if the file is unreadable or no journal.
+    """Return a description of the journal file, from its first line; a Refused if the file is unreadable or no journal.
 
-    A journal of a later version than this kcontrol is refused too.
+    `run` is the run's name. A journal of a later version than this kcontrol reads is refused too.
     """
     try:
         with path.open("rb") as file:

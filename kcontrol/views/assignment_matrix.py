@@ -42,7 +42,7 @@ class Matrix(NamedTuple):
         return f"{number} partition{'s have' if number != 1 else ' has'} moved"
 
     def lines(self) -> list[str]:
-        """Return the matrix as lines of text: the title with the moves, and then one line per client with its partitions.
+        """Return the matrix as lines of text: the title with the number of moves, then one line per client with its partitions.
 
         A "*" after a partition says that its owner has changed.
         """

@@ -15,7 +15,7 @@ CALLED = "KCONTROL_DOT_CALLED"
 
 
 class UsageError(Exception):
-    """The error for an argument that this `dot` does not know."""
+    """The error for an argument that this replacement of Graphviz's `dot` does not know."""
 
 
 def other_dot() -> str | None:

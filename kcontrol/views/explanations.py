@@ -69,9 +69,9 @@ def note(machine: str, source: str, target: str) -> str:
 
 
 def row_of(record: Record) -> str:
-    """Return the transition of a `change` record as "OnlinePartition -> OfflinePartition: sentence"; "" for any other record.
+    """Return the transition in a `change` record as "OnlinePartition -> OfflinePartition: sentence"; "" for any other record.
 
-    The sentence is that of `note`: from the transition table of the state machine.
+    `note` returns the sentence, which says what the transition means, from the state machine's table.
     """
     fields = record.fields
     if record.kind != "change":

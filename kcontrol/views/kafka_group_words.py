@@ -168,7 +168,9 @@ def _option(value: str | None) -> str:
 
 
 def _reason(f: Mapping[str, Any], held: Mapping[str, Any], event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the reason in the log line about a rebalance: {"reason": "reason.left", "member": "anna-1", ...}; {} for none.
+    """Return the reason in the log line about a rebalance, as a text's name with the values of its placeholders; {} for none.
+
+    For example: {"reason": "reason.left", "member": "anna-1", ...}.
 
     `f` has the fields of the `group` record, `held` the group afterwards, `event` the handled event.
     """

@@ -90,9 +90,9 @@ class Patches:
 
 
 class _FormMaker:
-    """Converts the changes of state by one journal record into a form: a patch with "$fields.subject" for a field's value.
+    """Converts the changes of state by one journal record into a form, in which "$fields.subject" stands for a value of it.
 
-    So similar records have equal forms. Long values that are not in the record are in the lists `texts` and `literals`.
+    So similar records have equal forms. "$texts.0" or "$with.0" stands for a long value, stored in `texts` or `literals`.
     """
 
     def __init__(self, row: Row) -> None:

@@ -16,7 +16,7 @@ from kcontrol.views import folded_state
 
 
 class Seen(Changes):
-    """The state that only pictures need, such as the fields of each partition and open sessions, kept beside `journal.fold`.
+    """The state that pictures need and `journal.fold` lacks, such as open sessions and the leader and ISR of each partition.
 
     `add` updates the state by one journal record.
     """

@@ -90,7 +90,7 @@ def rows(records: Iterable[Record]) -> list[Row]:
 def about_run(found: list[dict[str, Any]]) -> dict[str, Any]:
     """Return {"brokers": [1, 2], "release": "2.8", "world": "simulated", "clock": "virtual"} from the viewer's rows of a run.
 
-    The first row has these values if its kind is "run". Otherwise the values are empty, and the clock is virtual.
+    `found` has a row per journal record. Unless the first is of kind "run", the values are empty and the clock is virtual.
     """
     # A damaged journal may lack the record `run`.
     first = found[0]["fields"] if found and found[0]["kind"] == "run" else {}

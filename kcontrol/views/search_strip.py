@@ -46,7 +46,7 @@ class SearchStrip:
         return "\n".join([*rows, f"  {self.violation}"])
 
     def svg(self) -> str:
-        """Return the picture as SVG text."""
+        """Return the steps of the found run as SVG text: one column per step, one row per broker, one for clients."""
         lanes = [
             *([OUTSIDE] if any(s.lane == OUTSIDE for s in self.steps) else []),
             *sorted({s.lane for s in self.steps} - {OUTSIDE}),

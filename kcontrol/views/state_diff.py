@@ -116,9 +116,9 @@ def _rows(pair: Sequence[State]) -> Iterator[tuple[str, bool]]:
 
 
 def html(names: Sequence[str], states: Sequence[State]) -> str:
-    """Return an HTML table of two states, a column per state: each broker and partition that differs.
+    """Return HTML with the differences of two states: a table of the brokers and partitions that differ, a column per state.
 
-    Equal brokers and partitions, and znodes that differ, follow in tables that a click opens. `names` are the columns' heads.
+    A click opens two more tables: equal brokers and partitions, and znodes that differ. `names` are the heads of the columns.
     """
     rows, paths = list(_rows(states)), differences(states[0], states[1])["znodes"]
     differing, equal = ([row for row, differs in rows if differs == wanted] for wanted in (True, False))

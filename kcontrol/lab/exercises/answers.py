@@ -21,9 +21,9 @@ class Slot(NamedTuple):
 
 
 def slot(text: str) -> Slot:
-    """Return the last public name that the code in `text` assigns at its top level, or defines there as a function.
+    """Return the name, and for a function the `def` line, of the last public function or variable at the top level of `text`.
 
-    Raises UserError if the code defines no public name, or is not Python.
+    Raises UserError if `text` defines no public name, or is not Python code.
     """
     try:
         body = ast.parse(text).body

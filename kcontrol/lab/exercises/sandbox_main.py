@@ -86,9 +86,9 @@ def examine(entry: Entry, answer: object, mark: Checker | None = None) -> dict[s
 
 
 def known(entry: Entry, answer: object, found: dict[str, Any], mark: Checker) -> int | None:
-    """Return the index in `entry["wrong"]` of the known wrong answer that equals `answer`, None if there is none.
+    """Return the index in `entry["wrong"]`, the known wrong answers, of the first that equals `answer`; None if none does.
 
-    Answers are equal if they have equal results in the check `mark`; `found` is the report on `answer`.
+    Equal answers have equal values in all cases of the check `mark`; `found` is the result of that check of `answer`.
     """
     yours = [case["answer"] for case in found["cases"]]
     for number, listed in enumerate(entry["wrong"]):

@@ -165,9 +165,9 @@ def _runs(records: Sequence[Record]) -> Iterator[_Run]:
 
 
 def _follow(run: _Run, record: Record) -> None:
-    """Update `run`, a load or an unload of a partition, by one journal record of its handler.
+    """Add to `run`, a load or an unload of an offsets-topic partition, what one journal record of its handler shows.
 
-    A `read_log` record, for example, adds its number of batches to `run.reads`.
+    A `read_log` record, for example, appends its number of batches to `run.reads`.
     """
     fields = record.fields
     match record.kind:

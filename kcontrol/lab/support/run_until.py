@@ -93,9 +93,10 @@ DURATION = re.compile(r"([0-9]+) ?(ms|s)")
 
 
 def end_ms(world: World, until: object, alive: bool) -> int | None:
-    """Return the virtual time in ms when the duration `until` ends, such as "12 s"; None for another `until`.
+    """Return the virtual time in ms at which the duration `until`, such as "12 s", ends; None if `until` is no duration.
 
-    Raises UserError for `alive` without simulated consumers, and for a duration if `alive` is False.
+    `alive` means that consumers send requests by themselves. Raises UserError for `alive` without simulated consumers, and for a
+    duration if `alive` is False.
     """
     said = DURATION.fullmatch(until) if isinstance(until, str) else None
     # Consumers that are alive send requests by themselves.

@@ -153,9 +153,10 @@ def _started(job: Job, cell: Cell, seed: int, consumers: tuple[str, ...]) -> Wor
 
 
 def _measured(records: list[Record], begin_ms: int, end_ms: int) -> tuple[int, int | None, int, int | None, int]:
-    """Return the fields of Outcome from `offline` to `moved`, counted from `begin_ms` on, but `moved` for the whole run.
+    """Return (number of offline windows, longest in ms, lost records, longest rebalance in ms, moves of partitions).
 
-    An offline window or a rebalance without an end lasts until `end_ms`.
+    Windows, losses and rebalances that begin before `begin_ms` do not count. A window or a rebalance without an end lasts
+    until `end_ms`.
     """
     entries = entries_of(records)
 

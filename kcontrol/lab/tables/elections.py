@@ -31,7 +31,7 @@ class CandidateTable:
 
     @property
     def table(self) -> pd.DataFrame:
-        """The candidates as a table: one row per replica, in the order of the assignment."""
+        """One row per replica, in the order of the assignment; `verdict` begins with "next" for the next leader."""
         return journal_tables.table((c._asdict() for c in self.candidates), COLUMNS)
 
     def __repr__(self) -> str:

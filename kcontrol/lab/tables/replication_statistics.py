@@ -84,7 +84,7 @@ class AddingReplicas:
 def counts(state: folded_state.State, added: AddingReplicas, broker: int, run: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
     """Yield (name, value at this broker) for each gauge of the release, such as ("UnderReplicatedPartitions", 2).
 
-    `added` has read the journal up to `state`; `run` has the fields of the journal's first record.
+    `added` has the numbers of replicas that reassignments add; `run` has the fields of the journal's first record.
     """
     found = list(_led(state, added, str(broker), run))
     for gauge in GAUGES:

@@ -280,9 +280,9 @@ def parse(content: bytes, name: str) -> Step:
 
 
 def _check_step(step: Step, place: int, earliest: int) -> None:
-    """Check the fields, the number and the time of one entry of a recording's exchange.
+    """Check one entry of a recording's list `exchange`: a request with its response, or a stop or start of the broker.
 
-    The number must be `place`, and the time must not be before `earliest`, the time of the entry before. Raises ValueError.
+    Raises ValueError unless the number is `place`, the time at or after `earliest` (of the entry before), and each field legal.
     """
     try:
         if "event" in step:

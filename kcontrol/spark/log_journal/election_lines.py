@@ -59,7 +59,7 @@ class ElectionLines:
             self._rules |= dict.fromkeys(named_partitions(line), PREFERRED)
 
     def ended(self, line: Line) -> None:
-        """Remove the stored rule of the partition in the line about the end of a preferred replica election."""
+        """Remove the rule, such as "preferred", stored for a partition's next election: `line` shows the end of this election."""
         # The election may have had no transition, which would have removed the rule; the transition's line, in another file,
         # may also come later in this millisecond.
         self._ended[line.partition] = self._rules.pop(line.partition, None), line.at_ms

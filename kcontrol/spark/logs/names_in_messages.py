@@ -1,4 +1,4 @@
-"""The places in a line where a message of Kafka has the name of a topic, a group or a client, by the table `patterns.tsv`."""
+"""Finds the parts of a log line in which a message of Kafka has names of topics, groups or clients, by `patterns.tsv`."""
 
 from __future__ import annotations
 

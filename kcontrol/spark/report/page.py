@@ -79,7 +79,7 @@ def _evidence(found: Sequence[Section], zone: str | None) -> str:
 
 
 def write_report(path: Path, title: str, runs: Sequence[RunTimes], found: Sequence[Section], zone: str | None = None) -> None:
-    """Write the report, which `html_report` makes of the other arguments, to `path`, in place of an earlier report.
+    """Write the report on `runs`, with the sections `found`, to `path` as an HTML page, in place of an earlier report.
 
     Raises UserError if `path` has a file that is no report, or if the page cannot be written.
     """
@@ -185,9 +185,9 @@ def _bar(run: RunTimes, row: Row, look: str, y: int, height: int, words: str) ->
 
 
 def _place(run: RunTimes, at_ms: int | None, n: int | None) -> float:
-    """Return the position of a time on a run's time axis, from 0 (begin) to 100 (end, also for None).
+    """Return the position of a time on a run's time axis, from 0 (begin) to 100 (end).
 
-    The time is `at_ms`, or in a run without times the record number `n`.
+    The time is `at_ms`, or in a run without times the record number `n`. If this argument is None, return 100.
     """
     if run.begin_ms is not None and at_ms is not None:
         return 100 * (at_ms - run.begin_ms) / max(1, run.length)

@@ -160,9 +160,9 @@ class KazooSession:
         return self._send(Exists(self._chroot or "/", None))
 
     def mark_after(self, reply: Reply) -> threading.Event:
-        """Wait for a response; return a `threading.Event` that is set once all watch events before the response have arrived.
+        """Wait for the response `reply`, and return a `threading.Event` that is set when all earlier watch events are stored.
 
-        The method `events` then returns these watch events.
+        Earlier events are those that arrived before the response. After that the method `events` returns them.
         """
         self._wait(reply)
         mark = threading.Event()
