@@ -16,8 +16,8 @@ from kcontrol.journal import journal
 from kcontrol.journal.journal import Record
 from kcontrol.lab.run import Run
 from kcontrol.recordings.groups import compare, from_journal
-from kcontrol.recordings.groups.requests import UNEXPLAINED
 from kcontrol.recordings.groups.to_journal import to_journal
+from kcontrol.recordings.to_journal import NOT_KNOWN
 
 Step = dict[str, Any]
 SUBSCRIPTION = "00000000000100066f7264657273ffffffff"
@@ -151,7 +151,7 @@ def test_the_inferred_transitions_are_those_of_our_coordinator(name: str) -> Non
     ours, theirs = transitions(lab.records, begin_ms(lab)), transitions(recorded, 0)
     assert [row[1:] for row in theirs] == [row[1:] for row in ours]
     assert [mine for mine, other in zip(theirs, ours, strict=True) if abs(mine[0] - other[0]) > SLACK_MS] == []
-    assert not [r for r in recorded if r.fields.get("rule") == UNEXPLAINED]
+    assert not [r for r in recorded if r.fields.get("rule") == NOT_KNOWN]
     timers = [(mine, other) for mine, other in zip(causes(recorded), causes(lab.records), strict=True) if mine != other]
     assert timers == []
 
