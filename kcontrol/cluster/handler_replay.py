@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 def replay_handler(
     thread: Thread, copy: Thread, context_name: str, *, pipelined: bool, handler: fx.Handler | None = None
 ) -> None:
-    """Let the thread `copy` continue the suspended handler of `thread`: the generator `handler` itself or, if None, a new run.
+    """Give the thread `copy` the suspended handler of `thread`: the generator `handler` or, if None, a new run of the handler.
 
-    `context_name` is "controller", "broker" or "group". Raises ValueError if the handler cannot be repeated.
+    `context_name` is "controller", "broker" or "group"; `pipelined`: the requests of a round trip are sent together. Raises
+    ValueError if the handler cannot be repeated.
     """
     # A handler cannot be repeated if it has no replay log, waits for nothing, or has released its lock.
     if thread.replay_log is None or thread.waits_for is None or thread.has_yielded_lock:

@@ -1,7 +1,8 @@
-"""The declaration of rules that differ between Kafka's releases: fields of a dataclass, with rows.
+"""Declares rules (differences between Kafka's releases) as fields of a dataclass.
 
-`since(("0.8.0", False), ("2.1.0", True), doc="...")` declares one rule; `column` picks the values
-of one release. Read next: controller_rules.py and group_rules.py.
+`since(("0.8.0", False), ("2.1.0", True), doc="...")` declares a rule that is False from 0.8.0 and
+True from 2.1.0 on; `column` returns the values of one release. Read next: controller_rules.py and
+group_rules.py.
 """
 
 # The type of a field names the rule's legal values, so that mypy refuses a misspelt value in a row

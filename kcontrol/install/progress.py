@@ -24,8 +24,8 @@ def folder() -> Path | None:
 def read(place: Path | None) -> dict[str, dict[str, Any]]:
     """Return the learner's progress: exercise id to {"tries": 2, "hints": 0, "solved": True}.
 
-    The key "predictions" maps a question id to the chosen option's text. `place` None means the progress in this process's
-    memory.
+    The key "predictions" maps a question id to the chosen option's text. `place` is the learner's folder; for None, return the
+    progress that this process has in memory.
     """
     # Outside a learner's folder the progress lasts as long as this process.
     if place is None:

@@ -70,9 +70,10 @@ _own = _SharedServer()
 
 
 def open_world(settings: Settings, world: str, zookeeper: str | None, otherwise: str | None) -> OpenWorld:
-    """Open the world "simulated" or "zookeeper"; `zookeeper` is a running server's address, None to start a server.
+    """Open a lab's cluster on a ZooKeeper in memory (`world` is "simulated") or on a real ZooKeeper ("zookeeper").
 
-    `otherwise` is the world to open if `world` cannot be opened, None for no other. Raises UserError if no world can be opened.
+    `zookeeper` is a running server's address, None to start a server. If this fails, open a ZooKeeper in memory if `otherwise`
+    is "simulated", else raise UserError.
     """
     if zookeeper is not None:
         arguments.words(zookeeper, "A ZooKeeper's address", "localhost:2181/chroot")

@@ -71,7 +71,7 @@ class Moment(NamedTuple):
 
     @property
     def deadlines(self) -> tuple[Deadline, ...]:
-        """The timers of the group at the end of the moment, in the order in which they fire."""
+        """The group's pending timers just before the group changes again or the journal ends, in the order in which they fire."""
         return self.pending[-1][1]
 
     @property

@@ -63,23 +63,23 @@ class Instant(NamedTuple):
 
     @property
     def times(self) -> list[int]:
-        """The times at which the timers fire, without repetition, in their order."""
+        """The times in ms at which the group's pending timers fire, each once, the earliest first."""
         return sorted({d.at_ms for d in self.deadlines})
 
 
 class Flag(NamedTuple):
-    """A flag of the picture, which stands for a pending timer, with the time until the timer fires."""
+    """A flag of the picture: a pending timer, with the time until it fires. In the viewer the picture's title is a Flag too."""
 
-    # An SVG path.
+    # An SVG path; "" for the picture's title.
     shape: str
     # The place of `words` in pixels.
     x: float
     y: float
-    # The CSS class: "next" for the timer that fires next, "flag" for other timers; "title" for the title in the viewer.
+    # The CSS class: "next" for the timer that fires next, "flag" for other timers; "title" for the picture's title.
     css: str
-    # The time until the timer fires, such as "in 10 s".
+    # The time until the timer fires, such as "in 10 s"; or the picture's title.
     words: str
-    # The name of the timer's event.
+    # The name of the timer's event; "" for the picture's title.
     event: str
 
 
@@ -254,9 +254,9 @@ class GroupStrip:
         return found
 
     def _owners(self) -> dict[str, list[tuple[Lane, bool] | None]]:
-        """Return {partition: [(lane of the owner, whether the owner may consume), ...]}, with one entry per column.
+        """Return {partition: [(the owner's Lane, whether the owner may consume), ...]}; the owner is a member of the group.
 
-        An entry is None if the partition has no owner then.
+        A list has one entry per column of the picture (a change of the group): None if no member owns the partition then.
         """
         found, by_id = dict[str, list[tuple[Lane, bool] | None]](), {lane.member_id: lane for lane in self.lanes}
         for place, moment in enumerate(self.moments):

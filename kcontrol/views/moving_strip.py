@@ -57,7 +57,10 @@ class MovingStrip(GroupStrip):
         return Flag("", MARGIN, HEADING, "title", self._title(now), "")
 
     def _instants(self) -> Iterator[tuple[int, Instant]]:
-        """Yield (index of a record, Instant) for the first record and for each later record at which the Instant changes."""
+        """Yield (index of a record, Instant) for the first record and each later record at which the Instant changes.
+
+        An Instant is the group after the record, with its pending timers.
+        """
         changes = {at: (moment, timers) for moment in self.every for at, timers in moment.pending}
         moment, timers, shown = NOTHING
         for at, now_ms in enumerate(self._clock):

@@ -79,10 +79,7 @@ class Patches:
         return found | ({"with": maker.literals} if maker.literals else {})
 
     def _text(self, text: str) -> str | int:
-        """Return the number of a long text that was sent with an earlier row; return a new text unchanged.
-
-        A new text gets the next number, from 0.
-        """
+        """Return the number of `text` if it was sent before, else return `text` and store it under the next number, from 0."""
         if (number := self._texts.get(text)) is not None:
             return number
         self._texts[text] = len(self._texts)

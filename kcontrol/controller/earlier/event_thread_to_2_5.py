@@ -77,9 +77,10 @@ def changed(design: Design, rules: Rules) -> Design:
 
 
 def _each_alone(in_groups: InGroups) -> InGroups:
-    """Return a function that splits the groups of `in_groups` into groups of one replica each.
+    """Return a function that calls `in_groups`, and returns each replica as a group of its own.
 
-    The order of the replicas stays. The replica state machine moves one group after the other.
+    `in_groups` returns groups of replicas, which the replica state machine moves one after the
+    other. The order of the replicas stays.
     """
 
     def alone(

@@ -146,11 +146,12 @@ def _compare_in_machine(
 
 
 def _of_one_input(function: Callable[..., Any]) -> Callable[[Any], Any]:
-    """Return a function with one parameter that calls `function`: a lab calls such an election rule with an ElectionInput.
+    """Return a function with exactly one parameter that calls `function`, which may have any signature.
 
-    A rule with another number of parameters gets three arguments: assignment, ISR and live replicas.
+    A lab counts the parameters of an election rule: with one parameter the rule gets an ElectionInput.
     """
 
+    # With any other number the rule gets three arguments: assignment, ISR and live replicas.
     def strategy(c: Any) -> Any:
         return function(c)
 

@@ -46,7 +46,7 @@ class Election(NamedTuple):
         return replica_strip.Candidate(broker, alive, in_sync, leads, ", ".join(words[:2]))
 
     def svg(self) -> str:
-        """Return the picture as SVG text."""
+        """Return the picture of the election (the replicas and the elected leader) as SVG text."""
         return replica_strip.svg(self.title, self.candidates)
 
     def __repr__(self) -> str:

@@ -94,7 +94,7 @@ def consumers(recording: Step) -> dict[str, Consumer]:
 class Replay:
     """Converts one recording of a group coordinator into a journal.
 
-    Call `perform` for each Moment that `moments` yields, and then `finish` once.
+    `moments` yields the requests, responses and other events of the recording. Call `perform` for each, then `finish` once.
     """
 
     def __init__(self, recording: Step) -> None:

@@ -1,6 +1,7 @@
 """Reads the table `records` of broker logs as log lines in the order of time.
 
-Times are UTC if the zone of every log line with facts is known, else as written.
+Only lines with facts are read: values in a message that matches `patterns.tsv`. Times are UTC if the zone of each such line is
+known, else as written.
 """
 
 from __future__ import annotations

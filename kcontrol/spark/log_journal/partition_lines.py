@@ -48,7 +48,7 @@ class PartitionLines:
     # ---------------------------------------------------------------- transitions
 
     def moved(self, line: Line) -> None:
-        """Add the record of a transition of a partition or a replica in a controller's memory."""
+        """Read the log line about a transition of a partition or replica in a controller's memory; record the transition."""
         if (line.n, line.file) in self._taken:
             self._taken.discard((line.n, line.file))
             return

@@ -189,10 +189,10 @@ def size_of(path: Path) -> int | None:
 
 
 def _counted(spark: SparkSession, folder: Path, files: Sequence[LogFile], refused: list[NoLog], left_out: DataFrame) -> Written:
-    """Return the counts of the lines in the new tables `records` and `rejected` of `folder`.
+    """Return the counts of the lines in the new tables `records` and `rejected` of `folder`, together with `refused`.
 
-    `left_out` has the records outside the chosen time and topic. Raises LinesLost if a line of `files` is in none of the
-    three.
+    `left_out` has the records outside the chosen time and topic. Raises LinesLost if the lines of these three do not add up
+    to those of `files`.
     """
     records = spark.read.parquet(literal(folder / "records"))
     lines = records.groupBy("file").agg(

@@ -103,9 +103,10 @@ def _numbered(spark: SparkSession, files: Sequence[LogFile], names: DataFrame) -
 
 
 def _starts(spark: SparkSession, files: Sequence[LogFile]) -> DataFrame:
-    """Return one row per line of the files: uri, block, place, raw, length, unclean, wrap and layout.
+    """Return one row per line of the files: uri (the file), block, place, raw, length, unclean, wrap and layout.
 
-    `raw` is the text; `unclean` says whether `clean` changes it. (`block`, `place`) gives the order of a file's lines.
+    `raw` is the text, `length` its bytes; `unclean` says whether it has characters that `clean` removes. `block` and `place`
+    together order the lines of a file.
     """
     text = spark.read.option("lineSep", "\n").text([literal(f.read) for f in files])
     valid = text.select(

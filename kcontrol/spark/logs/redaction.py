@@ -102,9 +102,10 @@ def root_of(paths: Sequence[Path]) -> Path:
 
 
 def shown(path: Path, root: Path, names: Names) -> Path:
-    """Return the path, with stable names, that the tables have for the log file `path`, such as "logs/server.log".
+    """Return the path that the tables have for the log file `path`, such as "logs/server.log".
 
-    `root` is the folder that contains all log files.
+    `names` puts a stable name, such as "topic-bdfghjkmnp", in place of each name that is hidden. `root` is the folder that
+    contains all log files.
     """
     return Path(ROOT, names.replaced(names.of_file(os.path.relpath(path, root))))
 

@@ -58,7 +58,10 @@ class Section(NamedTuple):
         return sum(row.get("inferred") is not None for row in self.rows)
 
     def durations(self) -> list[Durations]:
-        """Return number, sum, median and maximum of `duration_ms` for each key in `keys`, without keys that have no duration."""
+        """Return number, sum and median of `duration_ms`, and the longest row, for each key of the rows, in the order of `keys`.
+
+        The key of a row is, for example, a rebalance's reason. Keys without a duration are left out.
+        """
         known: dict[str, list[Row]] = defaultdict(list)
         for row in self.rows:
             if row.get("duration_ms") is not None:
