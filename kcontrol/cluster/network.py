@@ -44,7 +44,8 @@ class BrokerToControllerRequest:
     correlation_id: str = ""
     # The broker that handles the request now, -1 before it is sent.
     receiver: int = -1
-    # The value of `broker_to_controller.refusal_key` at the last refusal.
+    # What decided the receiver's last refusal (`refusal_key` in broker_to_controller.py), None without a refusal. The request is
+    # sent again once a value of this tuple, such as the receiver, has changed.
     refused_by: tuple[Any, ...] | None = None
 
     def copy(self) -> BrokerToControllerRequest:

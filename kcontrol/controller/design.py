@@ -186,6 +186,7 @@ class Design:
     resume_deletions: Step
     # Raises an error if the broker has no channels to brokers any more; does nothing since 1.1.
     require_channels: Step
+    # The functions of the partition and replica state machines that differ before 1.1.
     machines: MachineDecisions
     # Divides replicas into groups: the replica state machine moves one group after the other. Gets
     # the replicas by broker id. Up to 2.5 Kafka's order is that of a Scala Set of replicas: the two

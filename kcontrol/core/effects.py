@@ -142,7 +142,9 @@ class TransactionResult(NamedTuple):
     versions: tuple[int | None, ...] = ()
     # ZooKeeper's id of the transaction; a failed transaction has an id too.
     zxid: int = 0
-    paths: tuple[str, ...] = ()  # with the number of a sequential znode; () after an error
+    # After a success: the path of each operation's znode; that of a new sequential znode has its
+    # number.
+    paths: tuple[str, ...] = ()
 
     @property
     def is_ok(self) -> bool:

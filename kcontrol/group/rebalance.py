@@ -289,7 +289,7 @@ def on_complete_join(ctx: GroupContext, group_id: str, now_ms: int, rule: str) -
     """End the join phase: remove members that have not joined, and begin the next generation.
 
     Static members stay. If no remaining member has joined, the join phase goes on for one more
-    rebalance timeout. Source: onCompleteJoin (0.9, 2.8).
+    rebalance timeout. `rule` is the reason for the journal. Source: onCompleteJoin (0.9, 2.8).
     """
     group = ctx.groups[group_id]
     yield CancelTimer(join_timer(group_id))

@@ -54,7 +54,8 @@ def is_at_rest(world: World) -> bool:
 def play_without(original: World, at: int) -> Without:
     """Play the actions of `original` in a second world, without the action that made the journal record at position `at`.
 
-    Raises UserError if no action from outside, such as a kill, made this record.
+    Return the second world, and the actions that were left out. Raises UserError if no action from outside, such as a kill,
+    made this record.
     """
     whole, shortened = World(original.settings), World(original.settings)
     left_out: Action | None = None

@@ -26,7 +26,7 @@ ALL = 30  # how many legal values an error lists
 
 
 class Namespace(Commands, Generic[LabT]):
-    """The base class of the namespaces: it holds the lab, and its `repr` is the docstring of the class."""
+    """The base class of the objects that hold a lab's commands, such as `lab.zk`; `repr` returns the subclass's docstring."""
 
     def __init__(self, lab: LabT) -> None:
         self._lab = lab

@@ -336,7 +336,7 @@ class _Interleaver:
         self.next_move = self.next_request = 0
 
     def ready_items(self, out: int) -> Iterator[Item]:
-        """Yield the items not yielded yet that need at most `out` of the step's ZooKeeper transactions before them.
+        """Yield the items that are possible after the first `out` ZooKeeper transactions of the step, each item only once.
 
         An item is a transition, a request or an action on a process, such as a kill.
         """

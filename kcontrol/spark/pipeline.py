@@ -195,9 +195,9 @@ def claim(out: Path, tables: Sequence[str] = spark_views.TABLES, content: Mappin
 
 @contextlib.contextmanager
 def claimed(out: Path, tables: Sequence[str] = spark_views.TABLES, content: Mapping[str, Any] = FORMAT) -> Iterator[None]:
-    """Make `out` a folder for `tables`, as `claim` does, before the `with` block, which writes the tables.
+    """Prepare the folder `out` for a `with` block that writes `tables` into it; write `content` to `_kcontrol.json` if missing.
 
-    If the block raises and `out` has no table, remove the folders and the file that `claim` created.
+    If the block raises and `out` has no table, remove the created folders and file. Raises UserError if `out` has other files.
     """
     check_open(out)
     created = [path for path in (out, *out.parents) if not path.exists()]

@@ -37,7 +37,10 @@ class Decision(NamedTuple):
 
 
 def about_partitions(record: Record) -> list[Decision]:
-    """Return the decisions about partitions in a journal record, at most one per partition; [] for most records."""
+    """Return what a journal record decides about partitions: a leader, ISR or leader epoch, a failed election, or a deletion.
+
+    There is at most one decision per partition; most records have none.
+    """
     if record.kind not in ("change", "write", "failed_change"):
         return []
     r = record.to_json()

@@ -30,7 +30,7 @@ class Arrow(NamedTuple):
 def graph(name: str, boxes: Iterable[Box], arrows: Iterable[Arrow], rankdir: str = "LR") -> Diagram:
     """Return a diagram of boxes and arrows, added in this order; `rankdir` is "LR" (left to right) or "TB" (top to bottom).
 
-    Raises KeyError for an arrow with an unknown key.
+    Raises KeyError for an arrow from or to a box that is not in `boxes`.
     """
     spacing = {"nodesep": "0.18", "ranksep": "0.45"}
     diagram = Diagram(name, graph_attr={"bgcolor": "transparent", "rankdir": rankdir, **spacing}, node_attr=SHAPE)

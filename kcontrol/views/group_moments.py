@@ -118,9 +118,10 @@ def moments(records: Iterable[Record], group_id: str, *, places: bool = False) -
 
 
 def _concerns(path: Sequence[Any], places: bool) -> bool:
-    """Return whether a change at `path` of the cluster's state, such as ("nodes", "1", "group"), can change the group.
+    """Return whether a change at `path` of the cluster's state, such as ("nodes", "1", "group"), can change a group.
 
-    With `places`, also return True for the offsets topic's znodes: then each Moment has the place of the group's partition.
+    With `places`, the number and leader of the group's partition of the offsets topic count too, so a change of this topic's
+    znodes gives True.
     """
     if path[0] == "znodes":
         return places and (len(path) < 2 or str(path[1]).startswith(OFFSETS_ZNODES))

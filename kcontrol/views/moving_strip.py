@@ -26,7 +26,7 @@ NOTHING: tuple[Moment | None, tuple[Deadline, ...], Instant | None] = None, (), 
 
 
 class MovingStrip(GroupStrip):
-    """The history of one group of a journal, as a picture (SVG) for the viewer, with its flags and its text at each record."""
+    """The picture (SVG) of one group's history for the viewer, with flags (pending timers) and lines of text at each record."""
 
     def __init__(self, records: Sequence[Record], group_id: str) -> None:
         super().__init__(records, group_id)

@@ -112,7 +112,9 @@ def topic_deletion(ctx: ControllerContext, event: TopicDeletion) -> Handler:
 
 
 def clear_requests(ctx: ControllerContext, names: Iterable[str]) -> Handler:
-    """Delete `/admin/delete_topics/<topic>` of each of `names`: `delete.topic.enable` is false.
+    """Delete the znode `/admin/delete_topics/<topic>` of each topic in `names`, without a check.
+
+    It is called if `delete.topic.enable` is false: the topics stay.
 
     Source: PartitionStateMachine.DeleteTopicsListener (0.10.2).
     """

@@ -231,7 +231,8 @@ def _settings(run: Run) -> dict[str, str]:
 def divergence(names: tuple[str, str], one: Sequence[Record], other: Sequence[Record]) -> Divergence:
     """Return the first difference between the journals `one` and `other`, whose runs have the labels `names`.
 
-    Times, zxids, session ids and broker epochs do not count, and neither do the settings in the first records.
+    Times, zxids, session ids, broker epochs, and the settings in the first records do not count. For equal journals the result
+    has the number of records and two None.
     """
     runs = (list(one), list(other))
     for at, pair in enumerate(zip_longest(*runs)):

@@ -34,7 +34,10 @@ def require(state: State) -> State:
 
 
 def replicas(state: State, partition: str) -> dict[int, State]:
-    """Return the logs of a partition by broker, each a dict as in `journal.fold`. Raises UserError if no broker has a log."""
+    """Return the logs of a partition by broker id; each log is a dict with the keys of EMPTY_LOG, such as "records".
+
+    Raises UserError if no broker has a log of this partition.
+    """
     logs = require(state)
     arguments.words(partition, "A partition", "t-0")
     found = {int(n): held[partition] for n, held in logs.items() if partition in held}

@@ -91,9 +91,10 @@ class Slice(NamedTuple):
 
 
 def look(paths: Sequence[Path], out: Path, known: Sequence[Followed], next_id: int) -> Look:
-    """Find the log files in `paths`, except files below `out`, and match them with the files `known` so far.
+    """Scan `paths`, except files below `out`; return the log files, and the files that are no logs.
 
-    New files get the ids f<number>, from `next_id` on. Raises UserError for a path without a log if no file is known.
+    Files of earlier scans (`known`) keep their ids; others get f<number>, from `next_id` on. Without known files, raises
+    UserError for a path without a log.
     """
     present = list(_present(paths, out.resolve(), known))
     logs = [item for item in present if item.reason is None]
@@ -188,10 +189,11 @@ def _is_beside(file: Followed, item: Present) -> bool:
 
 
 def _is_elsewhere(file: Followed, logs: Sequence[Present], found: dict[Path, Followed], present: Sequence[Present]) -> bool:
-    """Return whether another log begins with the read bytes of `file`, or `file` is no log any more.
+    """Return whether `file` is no log any more, or another log in its folder begins with the bytes read from `file`.
 
-    `present` are the files of this scan, `logs` those that are logs; `found` maps a log's path to its known file.
+    `logs` are the logs among the files `present`; `found` maps their paths to the files of earlier scans.
     """
+    # If `file` was gone before this scan, only new and changed logs are compared.
     if any(item.reason is not None and item.stamp[:2] == file.stamp[:2] for item in present):
         return True
     changed = [item for item in logs if not file.gone or item.path not in found or found[item.path].stamp != item.stamp]

@@ -230,9 +230,9 @@ class GroupLines:
         self.memory.note(broker, "group", None, ", ".join(named) or None, **fields, rule=rule, group_metadata=value)
 
     def _value(self, line: Line, known: Known, state: str, group: str) -> dict[str, Any]:
-        """Return the value of a `group` record in the state `state`, with the generation and members that `known` has.
+        """Return the value of a journal record `group`: the group in the state `state`, as the log lines so far describe it.
 
-        A field that no log line has, such as `leader`, is empty or None.
+        `known` has the generation and members in these lines. A field that no log line has, such as `leader`, is empty or None.
         """
         members = {id: _member(id, known.instances.get(id)) for id, is_member in known.members.items() if is_member}
         return {

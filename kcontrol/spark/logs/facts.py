@@ -53,9 +53,9 @@ def encoded_facts(message: Column) -> Column:
 
 
 def encoded_state(encoded: Column) -> Column:
-    """Return the values in the partition state of a log message, such as "(Leader:1,ISR:1,2,...)", as one text.
+    """Return the facts of the partition state in a log message, such as "(Leader:1,ISR:1,2,...)"; NULL without such a state.
 
-    `encoded` is the result of `encoded_facts` for the message. Return NULL for a message without a partition state.
+    `encoded` has the kind and the facts of the message, as `encoded_facts` returns them; the result has this form too.
     """
     mark = f"{FACT}{STATE_TYPE}{NAME}{STATE_TYPE}{TYPE}"
     text = sql.substring_index(sql.substring_index(encoded, mark, -1), FACT, 1)

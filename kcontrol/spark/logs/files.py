@@ -50,8 +50,8 @@ class LogFile(NamedTuple):
     read: Path
     lines: int
     damaged: list[Damaged]
-    # The number that `group_of` returns. Copies of a record are searched in those files of a broker that have equal numbers; with
-    # None instead of a number, in those files of a broker that are in one folder.
+    # The number of the given folder that contains the file, by `group_of`. Only files of a broker with equal numbers may have
+    # copies of one record; without a number (None), only files of a broker in one folder.
     group: int | None = None
 
 

@@ -52,9 +52,9 @@ class Place(NamedTuple):
 
 
 def places(line: str) -> list[Place] | None:
-    """Return a Place for each part of a log line in which the message has names; [] for a message without names.
+    """Return where a log line has names of topics, clients or groups: a Place (start, end, kind) per part; [] without names.
 
-    Return None if no row of `patterns.tsv` matches the message.
+    Return None if no row of `patterns.tsv` (Kafka's messages) matches the line.
     """
     for words, pattern, groups in _rows():
         if words in line and (found := pattern.search(line)):

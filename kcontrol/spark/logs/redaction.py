@@ -83,7 +83,7 @@ def words() -> frozenset[str]:
 def redacted(found: Sequence[LogFile | NoLog], paths: Sequence[Path], names: Names, copies: Path) -> list[LogFile | NoLog]:
     """Copy the log files in `found` to the folder `copies`, with stable names, such as "topic-bdfghjkmnp", for true names.
 
-    Return `found` with the copies. All paths get stable names; `paths` were searched for logs.
+    Return `found` with the copies. The paths get stable names too. `found` was searched in `paths`, which are files and folders.
     """
     for file in found:
         if isinstance(file, LogFile):

@@ -184,7 +184,7 @@ class KazooZooKeeper:
         return dict(sorted(found.items()))
 
     def _hold_root(self) -> bool:
-        """Create the ephemeral znode `/.kcontrol/in-use`, which reserves the chroot for this client; return False if refused."""
+        """Reserve the chroot for this client by the ephemeral znode `/.kcontrol/in-use`; return whether it could be created."""
         return self._own_session.write([(Op("create", IN_USE, ephemeral=True),)])[0].error is None
 
     def _make_chroot(self) -> None:
