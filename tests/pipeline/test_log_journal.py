@@ -196,6 +196,21 @@ def test_a_reassignment_that_deletes_a_replica_requests_no_deletion_of_the_topic
     assert run.tables.run_table("deletions").empty
 
 
+def test_a_partition_that_follows_its_replicas_requests_no_second_deletion() -> None:
+    """Without controller.log the last replica's line ends the deletion; up to 2.2 the lines of the partition come later."""
+    about = {"controller": 1, "epoch": 4, "topic": "t", "partition": 0, "replica": 2}
+    states = "OnlineReplica", "OfflineReplica", "ReplicaDeletionStarted", "ReplicaDeletionSuccessful", "NonExistentReplica"
+    steps = [{"from_state": before, "to_state": after} for before, after in pairwise(states)]
+    found = [
+        move(1, 0, "NonExistentPartition", "NewPartition", replicas=[2]),
+        move(2, 0, "NewPartition", "OnlinePartition", leader=2, isr=[2], leader_epoch=0, zk_version=0),
+        *(line(n, "replica_transition", **about, **step) for n, step in enumerate(steps, 3)),
+        move(7, 0, "OnlinePartition", "OfflinePartition"), move(8, 0, "OfflinePartition", "NonExistentPartition"),
+    ]  # fmt: skip
+    table = run_of(*found, release="1.1").tables.run_table("deletions")
+    assert rows(table, "topic", "line") == [("t", "controller.log:3")]
+
+
 def test_a_new_assignment_may_come_before_the_deletion_of_a_replica_in_one_millisecond() -> None:
     """The transitions of a replica that a reassignment has removed do not put the replica back into the assignment."""
     about = {"controller": 1, "epoch": 4, "topic": "t", "partition": 0, "replica": 3}

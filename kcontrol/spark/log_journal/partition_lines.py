@@ -94,7 +94,9 @@ class PartitionLines:
         # The topic is being deleted if the partition becomes NonExistentPartition next.
         after = self.processes.ahead.next(self.processes.position, "move", tp)
         if (after and state_name(after.facts["to_state"]) == GONE) or self._topic(tp) in self._deleting:
-            self._delete_topic(self._topic(tp), None, RECORD)
+            # Up to 2.2 a partition follows its replicas, whose last line may have shown the end of the deletion.
+            if tp in self.memory.leaderships or tp in self.memory.assigned:
+                self._delete_topic(self._topic(tp), None, RECORD)
             return
         leader = self.memory.leaderships.get(tp, {}).get("leader", -1)
         if leader in self.memory.alive and leader != line.facts["controller"]:
