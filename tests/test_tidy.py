@@ -48,7 +48,7 @@ ROOM_LINES = {
     "search": 1_351,  # responses about assignments are compared with the group, the group with the leader's SyncGroup
     "spark": 1_005,  # refused topics, times and masters; folders that a refused call has created; journals of a class; long names
     "spark/follow": 472,  # stable names in each round
-    "spark/log_journal": 1_472,  # lines about elections, and what each release leaves out; former leaders; replicas that move
+    "spark/log_journal": 1_471,  # lines about elections, and what each release leaves out; former leaders; replicas that move
     "spark/logs": 1_053,  # copies in other folders, closed folders, JSON of Docker; words of lists; topics of records; containers
     "spark/offsets": 376,  # stable names; closed folders
     "spark/redaction": 261,  # stable names in journals
