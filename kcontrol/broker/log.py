@@ -344,8 +344,8 @@ def _update_high_watermark(log: ReplicaLog, change: UpdateHighWatermark) -> Repl
 def _become_leader_or_follower(log: ReplicaLog, change: BecomeLeaderOrFollower) -> ReplicaLog:
     """Return the log as a leader's or as a follower's.
 
-    A new leader knows no offsets of followers. A follower drops the requests in `waiting`, and is
-    `truncating` if there is a leader.
+    A new leader knows no offsets of followers. A follower drops the requests that wait for the high
+    watermark, and must truncate its log (`truncating`) if there is a leader.
 
     Source: Partition.makeLeader (2.8).
     """

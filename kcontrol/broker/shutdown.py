@@ -55,9 +55,10 @@ def shut_down(ctx: BrokerContext, event: Shutdown) -> Handler:
 
 
 def controlled_shutdown_response(ctx: BrokerContext, event: ControlledShutdownResponse) -> Handler:
-    """End the process if the response has no partition and no error, else set the retry timer.
+    """End the process if the response has no partition and no error, or after the last attempt.
 
-    After the last attempt end the process in both cases.
+    Otherwise set the timer for the next attempt. Up to 0.8.1 the process also ends if the
+    controller cannot be reached.
 
     Source: KafkaServer.controlledShutdown and BlockingChannel.connect (0.8.1, 0.8.2).
     """

@@ -100,8 +100,8 @@ def named_by(world: World, broker: int, group: str) -> int | None:
 def receiver(world: World, consumer: Consumer) -> int | None:
     """Return the id of the broker for the consumer's next request.
 
-    This is the consumer's last coordinator, if the coordinator's process still runs and is not frozen. Otherwise it is the result
-    of `coordinator`, which can be None.
+    This is the consumer's last coordinator, if the coordinator's process still runs and is not frozen. Otherwise it is such a
+    coordinator in the metadata of a running broker, None if there is none.
     """
     if consumer.coordinator is not None and is_connected(world, consumer.coordinator):
         return consumer.coordinator[0]

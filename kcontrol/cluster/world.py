@@ -228,6 +228,7 @@ class World:
         for p in self.processes.values():
             p.driver.keeps_replay_logs = is_enabled
 
+    # Whether handlers store their inputs, so that a copy of the world can repeat them.
     keeps_replay_logs = False
 
     def _copy(self) -> World:

@@ -99,7 +99,10 @@ class Call(NamedTuple):
 
 
 def memory_only(ctx: ControllerContext, tp: TopicPartition, question: TransitionInput) -> None:
-    """Return None (no leadership), whatever the input: only the controller's memory changes."""
+    """Return None: the transition writes no leadership, and changes the controller's memory alone.
+
+    The caller changes the partition's state.
+    """
 
 
 def first_leader(

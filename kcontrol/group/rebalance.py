@@ -126,8 +126,8 @@ def remove_member(
 ) -> Handler:
     """Remove a member that has failed or leaves; `after_removal` then decides about a rebalance.
 
-    The member's parked JoinGroup gets UNKNOWN_MEMBER_ID, before 2.1 no response. `rule` is the
-    reason, for the journal.
+    The member's JoinGroup, if it waits for the response, gets UNKNOWN_MEMBER_ID, before 2.1 no
+    response. `rule` is the reason, for the journal.
 
     Source: onMemberFailure (0.9), removeMemberAndUpdateGroup (2.8).
     """

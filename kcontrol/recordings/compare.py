@@ -62,7 +62,8 @@ def _shown(value: Any) -> str:
 def first_difference(theirs: Recording, ours: Recording, unsent: list[str] | None = None) -> Difference | None:
     """Return the first difference between the recordings `theirs` and `ours`, in the order of steps, None without any.
 
-    Append to `unsent` a sentence for each former controller and broker: the last requests arrived in only one recording.
+    Last requests of a former controller that arrived in one recording only are no difference; a sentence about them is appended
+    to `unsent`.
     """
     return next(differences(theirs, ours, unsent), None)
 

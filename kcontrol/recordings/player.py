@@ -247,9 +247,9 @@ class Player:
         return action[:2] == ("fetch", self.rejoining) and action not in self.joins
 
     def _another_controller_acts_after(self, number: int) -> bool:
-        """Return whether a later step than `number` has transitions by a broker that is controller only in its middle.
+        """Return whether a later step than `number` has transitions by a broker that is controller at neither end of the step.
 
-        That is, neither at the step's begin nor at its end. Steps after the next change of the controller do not count.
+        Such a broker is controller only within the step. Steps after the next change of the controller do not count.
         """
         winner = self.winners[-1] if self.winners else None
         for step in self.steps[number + 1 :]:

@@ -345,7 +345,8 @@ class Causes:
     def of_move(self, move: dict[str, Any]) -> RecordId:
         """Return the journal record that caused the transition `move`: the controller's last transition of the partition.
 
-        Without one, the cause that `triggered_by` has set counts: for the replica's broker, else the topic, else the step.
+        Without one, it is the latest record that `triggered_by` has stored for the replica's broker; else for the topic; else the
+        latest of all.
         """
         tp = _partition(move)
         broker = int(move["subject"].rpartition("@")[2]) if move["machine"] == "replica" else None

@@ -441,9 +441,10 @@ class MemoDriver:
             getattr(world, name)(self, *args)
 
     def _try(self, key: Call, op: Run, answers: list[Any], queued_event: Any) -> Outcome:
-        """Perform the call `op` on a copy of the driver; return its outcome, and store it under `key`, such as ("begin", thread).
+        """Perform the call `op` on a copy of the driver; return its outcome, stored under `key`, such as ("begin", thread).
 
-        `answers` has ZooKeeper's response to the call; if it is empty, ZooKeeper is called, and the response is added to it.
+        If `answers` is empty, ZooKeeper is called, and its response is added. `queued_event` is the event that the call queues,
+        else None.
         """
         memory, journal = self.world.memory, ScratchJournal(_count(self.local.driver))
         client, outbox = RecordingClient(self.client, answers.copy()), RecordingOutbox(journal)

@@ -87,9 +87,10 @@ def _after(world: World, *actions: Action) -> World:
 
 
 def _creation(fault: str) -> Callable[[Mapping[str, Any]], World]:
-    """Return a function from the rules that differ from 2.8 to a cluster whose controller has not handled a new topic yet.
+    """Return a function that makes a cluster of 2.8 whose controller has not handled a new topic yet.
 
-    `fault` is the kind of faults that a search from this cluster tries, such as "kill".
+    The function gets the rules that differ from those of 2.8. `fault` is the kind of faults that a search from this cluster
+    tries, such as "kill".
     """
 
     def begin(rule_changes: Mapping[str, Any]) -> World:

@@ -141,9 +141,9 @@ def _place(state: Mapping[str, Any], group_id: str) -> Place:
 
 
 def _visible(moment: Moment) -> Any:
-    """Return what the picture of a group shows for one moment: coordinator, state, generation, members and `place`.
+    """Return what the picture of a group shows for one moment, which is the group after a journal record.
 
-    `place` is the partition of the offsets topic that stores the group.
+    Shown are coordinator, state, generation, members, and `place`, the partition of the offsets topic that stores the group.
     """
     if moment.group is None:
         # No coordinator has the group in its cache.
@@ -216,7 +216,7 @@ class Lane(NamedTuple):
 def lanes(found: Sequence[Moment]) -> tuple[Lane, ...]:
     """Return a Lane for each member id in the moments `found`, in the order in which the ids first appear.
 
-    A Lane is a row of the group strip, the picture of a group with one column per moment.
+    A Lane is a row of the group strip, the picture of a group; each moment, the group after a journal record, is a column.
     """
     clients: dict[str, str] = {}
     for moment in found:

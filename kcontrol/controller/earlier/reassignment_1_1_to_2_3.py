@@ -54,10 +54,10 @@ def trigger_reassignments(ctx: ControllerContext) -> Handler:
 def _maybe_trigger_reassignments(
     ctx: ControllerContext, partitions: Iterable[TopicPartition]
 ) -> Handler:
-    """Start these reassignments; remove impossible ones from `/admin/reassign_partitions`.
+    """Start the reassignment of each of these partitions to its target in the context.
 
-    A reassignment is impossible if its partition is unknown, if its topic is being deleted, or if
-    the partition has the target replicas already.
+    Instead remove it from `/admin/reassign_partitions` if the partition is unknown, if its topic is
+    being deleted, or if it has the target replicas already; also after an error.
 
     Source: KafkaController.maybeTriggerPartitionReassignment (1.1).
     """

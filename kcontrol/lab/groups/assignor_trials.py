@@ -1,7 +1,7 @@
 """Trials of assignors: equal series of random joins, failures and lags under each of several assignors.
 
 For each assignor a table counts rebalances, moved partitions and uneven assignments, and has the greatest lag.
-Source of the assignors: `group/assignors.py`, `group/sticky.py`. Source of the costs: KIP-429.
+Source of the assignors: `group/assignors.py`, `group/sticky.py`; of pauses in rebalances: KIP-429.
 """
 
 from __future__ import annotations
@@ -96,9 +96,10 @@ def random_series(chance: random.Random) -> Series:
 
 
 def played(name: str, assignor: Assignor, series: Series) -> dict[str, int]:
-    """Return the effects of an assignor in one series by name: `rebalances`, `moved`, `uneven` and `greatest_lag`.
+    """Let an assignor play one trial; return `rebalances`, `moved`, `uneven` and `greatest_lag` (in records).
 
-    `moved` counts partitions, `uneven` the assignments in which one member has two or more partitions more than another.
+    `series` has the partitions' rates and each round's members. `moved` counts partitions, `uneven` the assignments in which
+    one member has two or more partitions more than another.
     """
     owned: Assigned = {}
     lags = dict.fromkeys(PARTITIONS, 0)

@@ -51,18 +51,21 @@ class Cell(NamedTuple):
 
 
 class Job(NamedTuple):
-    """The values that all runs of a sweep share: the scenario's name, the release, and the seed of the sweep.
+    """The values that all runs of a sweep share: the scenario's name, the release, the seed of the sweep, and changes of Kafka.
 
-    `rows`, `strategies` and `rules` are the arguments of Lab with these names. `assignor` is the name of the assignor of Kafka
-    that the consumers use.
+    `rows`, `strategies` and `rules` are the arguments of Lab with these names; None changes nothing.
     """
 
     scenario: str
     release: str
     seed: int
+    # Transitions of the state machines, mapped to the learner's functions.
     rows: Any = None
+    # Leader elections and rules of the group coordinator, mapped to the learner's functions.
     strategies: Any = None
+    # Rules, which are differences between releases such as "fenced_writes", mapped to values.
     rules: Any = None
+    # The name of Kafka's assignor that the consumers use.
     assignor: str = "range"
 
 

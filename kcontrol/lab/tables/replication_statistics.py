@@ -24,7 +24,7 @@ Source: OngoingReassignmentState (2.8.2).
 
 
 class LeaderPartition(NamedTuple):
-    """A partition in its leader's memory: the numbers of its replicas and of its ISR, and its min.insync.replicas.
+    """A partition in its leader's memory: how many replicas and how many ISR members it has, and its min.insync.replicas.
 
     From 2.5 on the replicas that a reassignment adds are not counted in `replication_factor`.
     """

@@ -68,9 +68,9 @@ def kind_of(encoded: Column) -> Column:
 
 
 def converted(encoded: Column) -> Column:
-    """Return `encoded`, a text of `encoded_facts`, without facts that have no value, and with simple values as JSON.
+    """Return `encoded`, which `encoded_facts` has returned, without facts that have no value, and with simple values as JSON.
 
-    Simple values are lists of integers, and texts that JSON does not escape.
+    A fact is a named value in a log message. Simple values are lists of integers, and texts that JSON does not escape.
     """
     # All other values keep their type, and `json_facts` converts them one by one.
     for pattern, replacement in CONVERTED_TOGETHER:
@@ -102,9 +102,9 @@ def all_facts(own: Column, state: Column) -> Column:
 
 
 def _encoded(rows: Sequence[Form], message: Column) -> Column:
-    """Return the kind and the facts of `message` as one text, by the first of `rows` whose pattern matches the message.
+    """Return the kind and the facts (named values) of a log message as one text, as the first matching row of `rows` reads it.
 
-    The text is NULL if no pattern matches.
+    `rows` are rows of `patterns.tsv`. The text is NULL if no row's pattern matches the message.
     """
     found: Column | None = None
     for form in rows:

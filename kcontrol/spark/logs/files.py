@@ -65,8 +65,8 @@ class NoLog(NamedTuple):
 def log_files(paths: Sequence[Path]) -> list[Path]:
     """Return the files in `paths`, and of folders all files with names such as server.log, sorted.
 
-    A folder that cannot be listed is returned too: `examine` gives the reason. Raises UserError for a missing or closed path,
-    and for a folder without a log.
+    A folder that cannot be listed is returned too: `examine` gives the reason. Raises UserError for a missing or forbidden
+    path, and for a folder without a log.
     """
     found: set[Path] = set()
     for path in paths:

@@ -155,8 +155,8 @@ def write_tables(
 ) -> tuple[Written, Sequence[str]]:  # fmt: skip
     """Write the tables `records` and `rejected` into `folder` from `parsed_rows`, which `parsed` has returned for `files`.
 
-    `rejected` also has the files `refused`, with their `sizes` in bytes. With `of_runs`, also write tables such as `elections`;
-    return their names after the counts.
+    `rejected` also has the unread files `refused`, with their `sizes` in bytes. With `of_runs`, also write tables such as
+    `elections`. Return the counts and these tables' names.
     """
     rows = _with_local_time(parsed_rows)
     report("writing tables")
@@ -262,9 +262,9 @@ def _records(spark: SparkSession, rows: DataFrame, files: Sequence[LogFile], cho
 
 
 def _copies(rows: DataFrame) -> DataFrame:
-    """Return `file`, `n` and `copy_of` of each copy: a record with facts (values) that an earlier file of its broker has too.
+    """Return `file`, line number `n` and `copy_of` of each log record that an earlier file of its broker has too.
 
-    `copy_of` is the file and the line number of the earlier record.
+    Only records with facts (named values in the message) count. `copy_of` is the file and the line number of the earlier record.
     """
     facts = rows.where("kind <> 'other'").withColumn("text", sql.xxhash64(unwrapped_record(sql.col("raw"), sql.col("wrap"))))
     broker = sql.coalesce(sql.col("broker").cast("string"), sql.array_join(sql.col("speakers").cast("array<string>"), ","))

@@ -64,9 +64,10 @@ def places(line: str) -> list[Place] | None:
 
 @cache
 def _rows() -> tuple[tuple[str, re.Pattern[str], dict[int, tuple[str, str]]], ...]:
-    """Return (text, regular expression, groups) for each row of `patterns.tsv`; a message of the row contains the text.
+    """Return (text, regular expression, groups) for each row of `patterns.tsv`, which is one wording of a log message.
 
-    `groups` maps the number of a capture group to (`Place.kind`, `Place.type`) of the names there.
+    Such a message contains the text and matches the expression. `groups` maps the number of each capture group with names of
+    topics or clients to (`Place.kind`, `Place.type`).
     """
     return tuple(
         (form.words, re.compile(form.pattern[1:-1] + LOGGER), dict(_groups(form.replacement)))

@@ -216,7 +216,10 @@ class Names:
                         self._add(place.kind, name, is_sure=True)
 
     def add(self, kind: str, name: str) -> None:
-        """Add a name that was found where only names of this kind can stand; do nothing if the kind is not replaced."""
+        """Store a name to be replaced; do nothing if the redaction does not replace names of this kind, such as "topic".
+
+        The name was found where only such names can stand, so it is stored even if it is also a word of Kafka's messages.
+        """
         if kind in self.redaction.kinds:
             self._add(kind, name, is_sure=True)
 

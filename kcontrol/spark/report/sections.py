@@ -48,7 +48,7 @@ class Section(NamedTuple):
         return Counter(row["run"] for row in self.rows)
 
     def by_key(self) -> Counter[str]:
-        """Return the number of rows by key, such as a rebalance's reason, in the order of `keys`."""
+        """Return how many rows have each key, such as a rebalance's reason; keys are sorted, numbers by size, then words."""
         found = Counter(row["key"] for row in self.rows)
         return Counter({key: found[key] for key in self.keys})
 
@@ -70,13 +70,15 @@ class Section(NamedTuple):
 
 
 class Durations(NamedTuple):
-    """The durations in ms of the section's rows with the key `key`: number, sum, median, and the longest row."""
+    """The durations of the events in the rows of a report's section that share one key: number, sum, median and longest."""
 
+    # The value by which the section's rows are counted, such as a rebalance's reason.
     key: str
-    # The number of these rows, whose events have ended.
+    # The number of these rows whose events have ended.
     ended: int
     total_ms: int
     median_ms: int
+    # The row of the longest event.
     longest: Row
 
 
