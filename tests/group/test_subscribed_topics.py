@@ -20,7 +20,7 @@ from kcontrol.group.model import (
     OffsetAndMetadata,
     Offsets,
 )
-from kcontrol.group.offset_expiration import expired
+from kcontrol.group.offset_expiration import expired_partitions
 from kcontrol.group.offsets_topic_records import encode
 
 METADATA = encode("subscription", 0, {"topics": ["t", "u"], "user_data": b""})
@@ -70,4 +70,4 @@ def test_a_rebalance_keeps_offsets_of_other_topics_since_2_8_2(release: str, kee
     config = GroupConfig.of(release, retention_ms=1_000)
     ctx = GroupContext(group_rules(release), config, groups=groups, offsets={"g": offsets})
     kept = keeps and state is not GroupState.STABLE
-    assert expired(ctx, "g", 5_000) == (() if kept else (TopicPartition("v", 0),))
+    assert expired_partitions(ctx, "g", 5_000) == (() if kept else (TopicPartition("v", 0),))
