@@ -102,10 +102,10 @@ class BrokerContext(Context):
 
 
 def adopted(effect: ApplyRequest, request: Any) -> UpdateContext:
-    """Return the UpdateContext that stores entries of a LeaderAndIsr or UpdateMetadata request.
+    """Return the effect that stores entries of a LeaderAndIsr or UpdateMetadata request.
 
-    It changes the field `effect.field` of the broker's context, "hosted" or "metadata". It has the
-    entries of `effect.partitions`; None means all entries.
+    The entries, those of the partitions `effect.partitions` (None: all), are stored in the field
+    `effect.field` of the broker's context, "hosted" or "metadata".
     """
     chosen = request.partitions
     if effect.partitions is not None:

@@ -28,9 +28,10 @@ NO_ACKS = 0
 
 
 def append(driver: Driver, effect: Append, record: RecordId) -> None:
-    """Append the records of `effect` as one batch to the log of the broker of `driver`.
+    """Append the records of `effect` as one batch to the broker's log of the partition `effect.partition`.
 
-    Then queue `effect.completion_event`, if not None, with the result. `record` is the append's journal record.
+    When enough replicas have the batch, or after an error, queue `effect.completion_event` (if not None) with the error and the
+    first offset. `record` is the append's journal record.
 
     Source: compressionType, appendForGroup, cleanupGroupMetadata (2.8).
     """

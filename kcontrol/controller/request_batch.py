@@ -259,10 +259,10 @@ class RequestBatch:
 def named_partitions(
     ctx: ControllerContext, partitions: Iterable[TopicPartition]
 ) -> Iterable[TopicPartition]:
-    """Return `partitions`: since 2.2 UpdateMetadata has only the partitions that the caller passes.
+    """Return the partitions of an UpdateMetadata that is requested for `partitions`: these alone.
 
-    Earlier releases add other partitions (`earlier/request_batch_to_2_5.py`). Partitions without
-    leadership are left out later, in `add_update_metadata`.
+    This is the rule since 2.2; the functions for earlier releases, which add partitions, are in
+    `earlier/request_batch_to_2_5.py`.
     """
     return partitions
 

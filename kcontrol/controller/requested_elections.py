@@ -1,7 +1,8 @@
-"""Handles requested elections, automatic elections, and unclean elections after a changed setting.
+"""Elects leaders on request, in the automatic rebalance, and after unclean elections are allowed.
 
-The automatic rebalance runs every `leader.imbalance.check.interval.seconds` (300). Unclean
-elections follow when `unclean.leader.election.enable` becomes true.
+A request asks for preferred or unclean leaders. The automatic rebalance elects preferred leaders
+every `leader.imbalance.check.interval.seconds` (300). When `unclean.leader.election.enable` becomes
+true, the controller tries to elect leaders of offline partitions.
 
 Source: KafkaController.scala (2.8): processReplicaLeaderElection, onReplicaElection,
 checkAndTriggerAutoLeaderRebalance, processUncleanLeaderElectionEnable,

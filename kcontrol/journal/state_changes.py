@@ -66,9 +66,9 @@ class Changes:
         self.noted.append(("update", path, values))
 
     def omit(self, keys: Iterable[Any], *path: str) -> None:
-        """Remove `keys` from the object at `path` (keys into the state), and add this change to the list `noted`.
+        """Remove `keys` from the dict at `path` in the state; a missing key is no error.
 
-        Raises KeyError if there is no object at `path`. Missing `keys` are no error.
+        The change is also added to `noted`, the changes by the present record. Raises KeyError if a key of `path` is missing.
         """
         held = self._at(path)
         for key in keys:
@@ -80,9 +80,9 @@ class Changes:
         self.noted.append(("push", path, value))
 
     def shift(self, *path: str) -> Any:
-        """Remove and return the first value of the list at `path`, the keys into the state.
+        """Remove and return the first value of the list at `path`, a sequence of keys into the state.
 
-        Add this change to the list `noted`. Raises IndexError for an empty list.
+        The change is also added to `noted`, the changes by the present record. Raises IndexError for an empty list.
         """
         self.noted.append(("shift", path, None))
         return self._at(path).pop(0)

@@ -73,7 +73,10 @@ class History:
         return found.all(self.records[position] for position in range(self._places[nearest], index + 1)).state
 
     def take_in(self) -> None:
-        """Read the records that were added to the journal since the last call: change the state by each, then call `follow`."""
+        """Change the state by each record that was added to the journal since the last call.
+
+        After each record, call the function `follow` that was passed to this object, if any, with the record and the new state.
+        """
         for position in range(self._folded, len(self.records)):
             record = self.records[position].to_json()
             self._end.add(record)

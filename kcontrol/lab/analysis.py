@@ -26,9 +26,10 @@ HANDLED = {"at": journal_tables.TIME, "kind": "string", "what": "string"}
 
 
 def handled(records: Sequence[Record], event: str, broker: int | None, *, memory: bool) -> pd.DataFrame:
-    """Return a table of the journal records of one handler of `event`: the last handler that did more than read.
+    """Return a table of the journal records that a broker made when it last handled `event` and did more than read.
 
-    `broker` None means any; `memory` adds changes of the controller's memory. Raises UserError if no broker handled `event`.
+    `broker` None means any broker; `memory` adds changes of the controller's memory. Raises UserError if no broker handled
+    `event`.
     """
     begins = [r for r in records if r.kind == "begin" and broker in (None, r.id.node)]
     handlers = [_steps(records, begin) for begin in begins if _event(begin) == event]

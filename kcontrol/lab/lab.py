@@ -350,9 +350,10 @@ class Lab(Operations, opened_as="Lab"):
         return self._spawn(world, branches.UNNAMED) if free is None else self._adopt(self._spawn(world, free))
 
     def without(self, record: object) -> divergence.Divergence:
-        """Play the run again on a branch, without the outside action that caused this record; return the comparison of both.
+        """Play the run on a branch without the user's action that caused `record`; return the comparison of both runs.
 
-        `record` is, for example, "2.1.58" or "leader of t-0". Raises UserError if no such action caused it.
+        `record` is an id such as "2.1.58", or "leader of t-0" for its last change. Raises UserError if no action such as a kill
+        caused it.
         """
         found = record_lookup.record(self.records, record)
         root = why(self.records, found.id)[-1]

@@ -71,7 +71,8 @@ def first_difference(theirs: Recording, ours: Recording, unsent: list[str] | Non
 def differences(theirs: Recording, ours: Recording, unsent: list[str] | None = None) -> Iterator[Difference]:
     """Yield the differences between two recordings, and stop after the first step with different actions or controllers.
 
-    For a difference in a former controller's last requests, yield nothing, but append a sentence to `unsent`.
+    It is no difference if a controller's last requests before it resigned or stopped arrived in one recording only: append a
+    sentence about it to `unsent`.
     """
     left, right = RecordingSide(theirs), RecordingSide(ours)
     before: Any = None

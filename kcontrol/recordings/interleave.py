@@ -129,9 +129,10 @@ def _decides(move: dict[str, Any], decision: Decision) -> bool:
 
 
 class Gates:
-    """Computes how many transactions of a recorded step must come before a transition or a request of the step.
+    """Computes the earliest place of a state transition or a request among the ZooKeeper transactions of a recorded step.
 
-    A transaction is a group of writes that ZooKeeper performed together.
+    The place is the number of transactions before it: a request with a new leader, for example, comes after the write of this
+    leader.
     """
 
     def __init__(self, step: Step, groups: list[Group], before: dict[str, dict[str, Any]]) -> None:

@@ -212,9 +212,10 @@ class Player:
         return self._next_fetch(routine, following) if following[0] == "fetch" else following
 
     def _next_fetch(self, routine: list[Any], following: Any) -> Any:
-        """Return the first recorded fetch by which a follower joins an ISR, if `routine` has such a fetch, else `following`.
+        """Return the next fetch to perform: the first of `self.joins` that is possible now, else `following`.
 
-        `routine` has the possible actions; `following` is the fetch that the player performs otherwise.
+        `self.joins` has the fetches by which followers join an ISR in the recorded step; the returned fetch is removed from it.
+        `routine` has the actions that are possible now.
         """
         for fetch in self.joins:
             if fetch in routine:

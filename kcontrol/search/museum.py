@@ -47,7 +47,7 @@ class Exhibit(NamedTuple):
 
     @property
     def releases(self) -> tuple[str, str]:
-        """The first release with the bug, and the release of the fix."""
+        """The first release of Kafka that has this bug, and the first later release without it, such as ("0.8.0", "2.2.0")."""
         rows = DECLARED[self.rule].rows
         at = next(n for n, (_, value) in enumerate(rows) if value == self.restored)
         return rows[at][0], rows[at + 1][0]

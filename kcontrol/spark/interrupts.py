@@ -44,7 +44,10 @@ class CancelJobs:
             self.former(number, frame)
 
     def _repeat(self) -> None:
-        """Send SIGINT to the main thread again if its cell still runs: at the last SIGINT there was no job to cancel."""
+        """Send SIGINT to the main thread again, unless the cell has ended.
+
+        This is called a short time after a SIGINT at which Spark had no job to cancel yet.
+        """
         if signal.getsignal(signal.SIGINT) is self:
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 

@@ -72,9 +72,9 @@ class CoordinatorStrip(GroupStrip):
                 yield label(x + 4, top + 15, words if width > 6.5 * len(words) else words[:1].upper(), "ink", 11)
 
     def _causes(self) -> Iterator[str]:
-        """Yield an SVG line for each change of the partition's leader, as one path element.
+        """Yield an SVG path element, a curve, for each new leader of the partition that loads it.
 
-        The line goes from the change to the column in which the new leader begins to load the partition.
+        The curve goes from the change of the leader to the column in which the new leader begins to load the partition.
         """
         brokers = self._brokers()
         for leader, first, last in stretches(place.leader for place in self._places):

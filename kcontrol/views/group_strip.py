@@ -134,7 +134,10 @@ class GroupStrip:
         return f"{head} {text.clean(self.group_id)}: {standing}."
 
     def lines(self) -> list[str]:
-        """Return the picture as lines of text: those of `lines_at` at the run's end, then those of the strips in `beside`."""
+        """Return the group's members at the end of the run as lines of text, then the lines of each strip in `beside`.
+
+        `lines_at` says which lines these are; `beside` are the strips of groups in other runs.
+        """
         return [*self.lines_at(self.end), *(line for strip in self.beside for line in strip.lines())]
 
     def lines_at(self, now: Instant) -> list[str]:

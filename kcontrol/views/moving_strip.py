@@ -86,7 +86,7 @@ def _intervals(instants: Iterable[tuple[int, Iterable[Item]]]) -> list[tuple[int
 
 
 def strips(records: Sequence[Record], state: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the history of each consumer group of a journal as a dict for the viewer, as `MovingStrip.to_json` makes it.
+    """Return one dict per consumer group of a journal, from which the viewer draws the group's history (`MovingStrip.to_json`).
 
     `state` is the state of the cluster after all records.
     """
@@ -94,7 +94,10 @@ def strips(records: Sequence[Record], state: Mapping[str, Any]) -> list[dict[str
 
 
 def strips_of(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """Return the group strip of each consumer group of a journal as a dict for the viewer, as `MovingStrip.to_json` makes it."""
+    """Return the result of `strips` for a journal: one dict per consumer group, from which the viewer draws the group's history.
+
+    The state that `strips` needs is computed from `records`.
+    """
     followed = Fold()
     for record in records:
         # Records that contradict earlier records are skipped.

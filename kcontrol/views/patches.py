@@ -116,9 +116,9 @@ class _FormMaker:
                     self._note(item, f"{place}.{number}", deep - 1)
 
     def key(self, part: str) -> Any:
-        """Convert one key of the path of a changed value into a part of the form.
+        """Return what stands in a patch for `part`, one key of the path to a changed value in the state.
 
-        A number in the journal record becomes its path in the record, such as "$id.0". Any other key is converted by `form`.
+        If the key is a number in the journal record, this is its place there, such as "$id.0"; else the result of `form`.
         """
         return self._numbers.get(part) or self.form(part)
 

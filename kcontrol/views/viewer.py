@@ -248,7 +248,7 @@ class Viewer(anywidget.AnyWidget):
     def click_without(self, record: int | str | Sequence[int] | None = None) -> None:
         """Play the run again without the user's action that caused `record`, by default the shown record; show both runs.
 
-        Raises UserError without a cluster that has branches (Branching), and if no user's action caused the record.
+        Raises UserError if the viewer shows a journal instead of a lab, and if no user's action caused the record.
         """
         at = self.at if record is None else self._index(record)
         found = self._branching().without(at)

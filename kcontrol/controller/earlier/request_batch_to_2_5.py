@@ -91,8 +91,8 @@ def split_stop_replica_by_replica(
 ) -> Iterator[Requests]:
     """Yield `requests` without StopReplica, then one StopReplica for each replica.
 
-    With `common_first` each broker first gets a StopReplica without replicas or, with `grouped`,
-    with all replicas that keep their log; these replicas get no other.
+    With `common_first` each broker first gets one StopReplica without replicas. With `grouped` too,
+    this request has all replicas that keep their log, and they get no StopReplica of their own.
 
     Source: ControllerBrokerRequestBatch.sendRequestsToBrokers (0.8.1, 0.10.2, 1.1).
     """

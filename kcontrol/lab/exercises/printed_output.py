@@ -36,7 +36,7 @@ _printed = Printed()
 
 
 def begin(descriptor: int) -> None:
-    """Write text that is printed in `capturing` blocks to the file descriptor `descriptor` from now on."""
+    """From now on write the text that is printed in `with capturing()` blocks also to the file descriptor `descriptor`."""
     _printed.descriptor = descriptor
 
 

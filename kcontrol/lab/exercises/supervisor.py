@@ -105,9 +105,9 @@ class OutputPipes:
         return list(self._readers)
 
     def take(self, reader: int) -> bool:
-        """Append the data of the pipe `reader` to the report or the printed text; return whether there were data.
+        """Read the data that wait in one of the two pipes, and append them to `report` or `printed`.
 
-        A pipe that has ended is removed.
+        `reader` is the pipe's file descriptor. Return whether there were data. A pipe that has ended is removed.
         """
         try:
             data = os.read(reader, 65_536)

@@ -63,9 +63,10 @@ def rows(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
 
 
 def _taken_over(record: Record, sent: Mapping[tuple[int, ...], dict[str, Any]]) -> dict[str, int]:
-    """Return {partition: broker} for each partition that a broker leads according to the LeaderAndIsr that it has applied.
+    """Return {partition: broker} for each partition that a broker leads by the LeaderAndIsr request that it has just applied.
 
-    `record` is the broker's `apply_request` record; other records give {}. `sent` maps ids of `send` records to requests.
+    The record kind `apply_request` stands for this; other records give {}. `sent` maps the id of each `send` record to its
+    requests.
     """
     if record.kind != "apply_request" or record.fields["field"] != "hosted":
         return {}

@@ -72,7 +72,8 @@ def renamed(value: Any, names: Mapping[str, str]) -> Any:
 def _answers(one: Step, other: Step, exchange: list[Step]) -> Iterator[Difference]:
     """Yield the differences in content and time between the responses to one request: `one` recorded, `other` of a run.
 
-    `exchange` has the recorded requests; the request among them that caused the run's response limits the legal time.
+    The recorded response must come between the recorded request that caused the run's response and that request's own response;
+    `exchange` has all recorded requests.
     """
     answer, found = one.get("answer"), other.get("answer")
     if answer is None or found is None:
@@ -83,6 +84,7 @@ def _answers(one: Step, other: Step, exchange: list[Step]) -> Iterator[Differenc
         if found.get(field) != value:
             yield _differ(one, field, value, found.get(field))
     at, found_at = one["answered_at"], other["answered_at"]
+    # The times of a response that timers caused may differ by SLACK_MS per timer.
     if other["timers"]:
         if abs(at - found_at) > SLACK_MS * other["timers"]:
             yield _differ(one, "the time of the answer, which a timer released", f"{at} ms", f"{found_at} ms")

@@ -243,9 +243,9 @@ def _merge(asked: Following, checkpoint: Checkpoint, rows: DataFrame) -> None:
 
 
 def _rows(asked: Following, checkpoint: Checkpoint, shown: dict[str, tuple[str, int]]) -> DataFrame:
-    """Return the log records and rejected lines of all rounds; of a record that several rounds read, only the latest.
+    """Return the log records and rejected lines that the rounds of reading have found, each record from its latest round.
 
-    `shown` maps a file's id to (name in the result, first line to leave out).
+    A round reads appended lines. `shown` maps a file's id to (its name in the result, number of the first line left out).
     """
     # The columns are those of `parsed`. Each round wrote the new lines of the files as one part. A later part repeats a file's
     # last record: the rows of the earlier part are left out from there on. `shown` leaves out a last record that may still grow;

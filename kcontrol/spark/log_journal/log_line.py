@@ -61,7 +61,7 @@ class Line(NamedTuple):
 
 
 class Ahead:
-    """An index of log lines by key: `next` finds the next line with a given key.
+    """An index of log lines by key: `next` finds the first line with a given key after a given line.
 
     A key is such as ("move", "t-0@2") for the transitions of a replica, or ("speaks", 1) for all log lines of broker 1.
     """

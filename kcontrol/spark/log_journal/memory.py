@@ -37,9 +37,10 @@ class Records:
         self._last: Counter[tuple[int, int]] = Counter()
 
     def add(self, node: int, incarnation: int, kind: str, cause: RecordId | None, at_ms: int, fields: dict[str, Any]) -> RecordId:
-        """Add a record to the journal of broker logs, with the next number of the broker's process; return the record's id.
+        """Add a record to the journal that is made from broker logs, and return the record's id.
 
-        `node` is the broker, `incarnation` the number of its process, `cause` the causing record's id.
+        The record gets the next number in its process: the process number `incarnation` of the broker `node`. `cause` is the id
+        of the record that caused it.
         """
         self._last[node, incarnation] += 1
         id = RecordId(node, incarnation, self._last[node, incarnation])

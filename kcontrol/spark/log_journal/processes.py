@@ -14,9 +14,9 @@ VALUE = {"context": "controller", "container": "value", "clear": False, "remove"
 
 
 class Processes:
-    """The processes and controllers of a cluster, as the log lines read so far show them.
+    """The processes and controllers of a cluster, as far as the log lines show them that were read so far.
 
-    A method that reads a line adds the records that follow from it to the journal of `memory`.
+    A method that reads a log line adds the journal records that follow from it to `memory`, which has the cluster's other state.
     """
 
     def __init__(self, memory: Memory) -> None:

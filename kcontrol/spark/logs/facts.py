@@ -79,9 +79,9 @@ def converted(encoded: Column) -> Column:
 
 
 def json_facts(encoded: Column) -> Column:
-    """Return the facts of a log message as a map, from a fact's name to its value as JSON text: "isr" to "[1,2]".
+    """Return the facts of a log message (its values, with names) as a map from name to JSON text, such as "isr" to "[1,2]".
 
-    `encoded` is a text that `converted` returns, or NULL, which gives NULL.
+    `encoded` has these facts as one text, as `converted` returns it; NULL gives NULL.
     """
     start = sql.instr(encoded, FACT)
     entries = sql.substring(encoded, start + 1, sql.length(encoded))

@@ -170,7 +170,8 @@ def layout_of(text: Column) -> Column:
 def message_lines(lines: Column, wrap: Column, layout: Column) -> Column:
     """Return the lines of a log record up to the end of its message, without stack trace, as one text.
 
-    For the first of `lines`, `wrap` is the result of `wrap_of`, `layout` that of `layout_of`.
+    `wrap` is the kind of text that a tool such as grep has put before the first line (`wrap_of`); `layout` is this line's layout
+    (`layout_of`).
     """
     bare = sql.when(wrap.isNull(), lines).otherwise(sql.transform(lines, lambda line: sql.regexp_replace(line, BEFORE_EACH, "")))
     head = unwrapped(lines[0], wrap)

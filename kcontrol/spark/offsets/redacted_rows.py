@@ -1,4 +1,7 @@
-"""Stable names in the rows of segments of `__consumer_offsets`, whose fields say which texts are names.
+"""Replaces names of the kinds in `--redact`, such as hosts, in the rows made from segments of `__consumer_offsets`.
+
+Each name is replaced by its stable name, such as "topic-bdfghjkmnp", wherever it occurs. The field in which a text stands says
+whether the text is a name.
 
 The text that a consumer commits with an offset is replaced as a whole. The bytes of subscriptions and assignments are left out,
 because any part of them may be a name; their topics stand in the columns `topics` and `partitions`, with stable names.
