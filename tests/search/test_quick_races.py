@@ -112,7 +112,7 @@ STATES: dict[str, Callable[[], Bench]] = {
     "that it wants to stop": with_other("exit_code", 1),
     "that its session is gone": with_other("has_lost_session", True),
     "the number of its next request": with_other("journal", ScratchJournal(3)),
-    "what is watched": with_other("watched", {("/x", False)}),
+    "what is watched": with_other("znode_handlers", {("/x", False)}),
 }
 
 
