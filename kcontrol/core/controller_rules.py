@@ -153,8 +153,8 @@ class Rules:
             "of the assignment.")
     controller_lookup: Literal["getController", "getControllerId"] = since(
         ("0.8.0", "getController"), ("1.1.0", "getControllerId"),
-        doc="How a broker that shuts down reads `/controller`: the first fails without the znode, "
-            "and reads a bare id.")
+        doc="How a broker that shuts down reads `/controller`. getController raises an error if "
+            "the znode is missing, and also reads data that is only a broker id, without JSON.")
     unreachable_controller: Literal["stops the broker", "is retried"] = since(
         ("0.8.0", "stops the broker"), ("0.8.2", "is retried"),
         doc="What a controlled shutdown does where the broker cannot connect to the controller "
@@ -265,7 +265,7 @@ class Rules:
             "no listener sees it, or the controller deletes the request.")
     deletion_waits_for_reassignment: bool = since(("0.8.0", True), ("0.8.2", False),
         doc="Whether a topic whose deletion is requested during its reassignment or preferred "
-            "election waits for its end.")
+            "election is deleted only after the end of the reassignment or election.")
     deletes_topics_together: bool = since(("0.8.0", False), ("2.5.0", True),
         doc="Whether the controller deletes all queued topics together, instead of one after the "
             "other.")

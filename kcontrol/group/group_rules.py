@@ -68,8 +68,9 @@ class GroupRules:
     # ------------------------------------------------------------ errors and sessions
 
     loading_first: bool = since(("0.9.0", False), ("2.0.0", True),
-        doc="Whether the check for a group that is being loaded comes before the check for the "
-            "coordinator, and SyncGroup has the first check at all (KAFKA-6446).")
+        doc="Whether the coordinator first checks whether the group is being loaded. Otherwise it "
+            "first checks whether it is the coordinator; SyncGroup then ignores a load "
+            "(KAFKA-6446).")
     error_generation: Literal[0, -1] = since(("0.9.0", 0), ("2.2.0", -1),
         doc="Which generation the response to a refused JoinGroup contains.")
 
@@ -78,7 +79,7 @@ class GroupRules:
     fetch_error: Literal["each partition", "top level"] = since(
         ("0.9.0", "each partition"), ("0.10.2", "top level"),
         doc="Where the response to OffsetFetch has its error. With \"top level\", a request for "
-            "all partitions has null, before that an empty list (KIP-88).")
+            "all partitions has null as its list; before, an empty list (KIP-88).")
     offsets_need_group: bool = since(("0.9.0", False), ("0.10.1", True),
         doc="Whether offsets belong to a group in the cache, instead of a cache beside the groups.")
     expiry: Literal["commit", "empty", "unsubscribed"] = since(
