@@ -69,9 +69,10 @@ def _refused(ctx: ControllerContext, event: ControlledShutdown) -> str | None:
 
 
 def _replicated_on(ctx: ControllerContext, broker_id: int) -> Partitions:
-    """Return the partitions with leadership that have replicas on `broker_id` and on other brokers.
+    """Return the partitions with replicas on `broker_id` and on other brokers.
 
-    Since 2.1 partitions of topics that are being deleted are left out.
+    Partitions without leadership (leader and ISR) in the controller's context are left out, since
+    2.1 also those of topics that are being deleted.
 
     Source: KafkaController.doControlledShutdown (2.0, 2.1).
     """

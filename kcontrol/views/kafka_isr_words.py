@@ -45,9 +45,9 @@ class IsrWords:
                     yield "isr.stale", {"tp": str(parse_state_path(path)), "zk_version": before["zk_version"]}
 
     def _hosted(self, broker: int, tp: str, held: dict[str, Any]) -> Iterator[Line]:
-        """Yield the line about the partition `tp` if its leader `broker` begins or ends a change of the ISR; else nothing.
+        """Yield the line that the leader `broker` writes to Kafka's log when it begins or ends a change of the ISR of `tp`.
 
-        `held` has the partition's leadership and pending ISR in this broker's memory.
+        Yield nothing otherwise. `held` has the leadership and the pending ISR in the broker's memory after the journal record.
         """
         now, asked, key = held["leadership"], held["pending_isr"], (broker, tp)
         if asked:
@@ -59,7 +59,7 @@ class IsrWords:
 
 
 def election(f: dict[str, Any], live: Collection[int]) -> Iterator[Line]:
-    """Yield (kind, values), such as ("election.clean", {...}), for each line about the election of an offline partition's leader.
+    """Yield (kind, values), such as ("election.clean", {...}), for each log line of Kafka about an offline partition's election.
 
     `f` has the fields of a `change` record, `live` the live replicas of the partition.
     """

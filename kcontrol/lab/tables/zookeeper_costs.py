@@ -1,4 +1,8 @@
-"""Counts watches and notifications of ZooKeeper: with one controller and without, and in two recipes of leader election."""
+"""Counts watches and notifications of ZooKeeper: of one controller, of brokers that all watch, and of two election recipes.
+
+Without a controller every broker would watch every partition. The recipes of leader election are one znode, and a queue of
+sequential znodes.
+"""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ FREE_ORDER = "the order of members differs, which Kafka leaves open (docs/omissi
 
 
 def differences(theirs: Step, ours: Step) -> Iterator[Difference]:
-    """Yield the differences between a recording (`theirs`) and a run in a recording's format (`ours`): responses, then the log.
+    """Yield how a run in a recording's format (`ours`) differs from a recording (`theirs`): responses, then the offsets topic.
 
     The comparison ends at the first entry of the run that is another request, stop or start than in the recording.
     """

@@ -102,7 +102,10 @@ def _park_join(memory: Memory, step: Step, member_id: str, correlation_id: str, 
 
 
 def _replace_id(memory: Memory, step: Step, old_id: str, member_id: str, cause: RecordId) -> None:
-    """Replace the member id `old_id` of a static member by `member_id`, the id in the member's recorded JoinGroup `step`."""
+    """Replace the member id `old_id` of a static member in the group of `memory` by `member_id`, the id in the JoinGroup `step`.
+
+    `cause` is the journal record that causes the change.
+    """
     assert memory.group is not None
     member = _member(memory, step, member_id, memory.group.members[old_id])
     members = {member_id if id == old_id else id: member if id == old_id else m for id, m in memory.group.members.items()}

@@ -40,9 +40,9 @@ class Unlogged:
         return None if self._is_0_8_0 and target == ONLINE else source
 
     def first_state(self, line: Line, target: str) -> str:
-        """Return the state that the partition or replica in `line` has at the start of a new controller's state machine.
+        """Return the state that a new controller's state machine gives the partition or replica in `line` at its start.
 
-        `target` is the state after the transition of the line.
+        No line has this state. It is inferred from `target`, the state after the transition in `line`.
         """
         controller, epoch = line.facts["controller"], line.facts["epoch"]
         if "replica" in line.facts:

@@ -95,7 +95,7 @@ def _durations(key: str, rows: list[Row]) -> Durations:
 def sections(tables: Tables) -> list[Section]:
     """Return the four sections of a report: offline windows, leader moves, tenures of controllers, rebalances.
 
-    Sections about broker logs also show the columns `line` and `inferred` (the names of values that no line has).
+    If the tables come from broker logs, the sections also show `line` and `inferred` (the columns whose values no line has).
     """
     spans, more = ("from", "for"), EVIDENCE if tables.zone else ()
     found = [
