@@ -33,14 +33,14 @@ ROOM_LINES = {
     "install": 762,
     "journal": 954,  # longer names of parameters; the last records without the earlier ones; the values of `inferred`
     "kcontrol": 366,  # wrong arguments of the pipeline, of sweep, of exercises and of rules are one sentence
-    "lab": 1_627,  # wrong runs, pictures, commits, arguments and calls, and unknown commands of a namespace, are one sentence
+    "lab": 1_629,  # more former names; wrong runs, pictures, commits, arguments and calls, and unknown commands, are one sentence
     "lab/comparison": 201,
     "lab/exercises": 1_257,  # the sentence of a case begins with a capital letter
     "lab/groups": 1_217,  # a killed coordinator in `why`; the end of a write in the metric; before: records without a key
     "lab/history": 778,  # kinds of elections by rule; wrong calls; replicas of the present assignment
     "lab/pictures": 216,
     "lab/searches": 210,  # requests of consumers and other faults that a search leaves out
-    "lab/support": 739,  # rules without effect; a group that does not come to rest; bounds of durations and texts; wrong calls
+    "lab/support": 750,  # handlers that sleep without end; rules without effect; groups without rest; bounds of arguments
     "lab/tables": 1_645,  # a broker that does not lead is one sentence
     "lab/sweeps": 598,  # the median of more than 1,023 runs, and the most runs of a sweep
     "recordings": 1_636,

@@ -45,3 +45,17 @@ def test_a_run_goes_on_once_its_cause_is_removed(stopped: tuple[Lab, str]) -> No
     branch = stopped[0].branch()
     branch.zk.delete(PREFERRED_REPLICA_ELECTION).run()
     assert branch.brokers().controller.sum() == 1
+
+
+def test_a_handler_that_waits_without_end_ends_the_run_with_one_sentence() -> None:
+    """A broker of 0.8.1 whose session has ended twice waits for its own registration; without the broker the run goes on.
+
+    Source: KAFKA-1387, ZkUtils.createEphemeralPathExpectConflictHandleZKBug (0.8.1).
+    """
+    lab = Lab(brokers=2, release="0.8.1", runs=None)
+    for _ in range(2):
+        lab.expire_session(2).step(("renew", 2))
+    with pytest.raises(UserError, match="a handler of broker 2 has slept 100 times and still waits") as raised:
+        lab.run()
+    assert is_one_sentence(str(raised.value))
+    assert lab.kill(2).run().brokers().alive.to_dict() == {1: True, 2: False}

@@ -24,6 +24,8 @@ PATIENCE = {
     "connection_loss": 3,
     "handler_error": 20,
 }  # the number of records of each kind that ends a run; lost connections count only in successive steps
+SLEEPS = 100
+"""The number of sleeps of a broker's handlers that ends a run: a broker of 0.8 can wait without end for its own registration."""
 
 
 class FailureCheck:
@@ -44,7 +46,8 @@ class FailureCheck:
     def check(self, step: Sequence[Record]) -> None:
         """Count the handler errors and lost ZooKeeper connections in `step`, the journal records of one step.
 
-        Raises UserError if a learner's function raised, after 20 handler errors, or after 3 lost connections in successive steps.
+        Raises UserError if a learner's function raised, after 20 handler errors, after 100 sleeps of a broker's handlers, or
+        after 3 lost connections in successive steps.
         """
         if self._rest is not None:
             self._rest.check(step)
@@ -55,8 +58,18 @@ class FailureCheck:
             self._seen[record.kind] += record.kind in PATIENCE
             if record.kind == "handler_error":
                 self._note(record)
+            if record.kind == "timer_fired" and record.fields["timer"].startswith("sleep-"):
+                self._note_sleep(record.id.node)
         if self._seen["connection_loss"] == PATIENCE["connection_loss"]:
             raise UserError(ZOOKEEPER_IS_GONE)
+
+    def _note_sleep(self, node: int) -> None:
+        self._seen[f"sleeps of {node}"] += 1
+        if self._seen[f"sleeps of {node}"] == SLEEPS:
+            raise UserError(
+                f"The run has stopped: a handler of broker {node} has slept {SLEEPS} times and still waits; lab.journal() shows "
+                f"for what, and lab.kill({node}) ends it."
+            )
 
     def _note(self, failure: Record) -> None:
         fields, node = failure.fields, failure.id.node
