@@ -88,9 +88,9 @@ def _rebalance(begin: Entry, later: list[Entry]) -> Row:
 def member_lives(run: Entries) -> Iterator[Row]:
     """Yield one row per member of a group: the time during which a coordinator has the member in its memory.
 
-    A row has no end if the member is there after the last record. For a member that the coordinator has loaded, the row begins
-    with the group's next transition.
+    A row has no end if the member is there after the last record.
     """
+    # The row of a member that the coordinator has loaded begins with the group's next transition (docs/omissions.md).
     for (coordinator, group), history in _histories(run).items():
         lives: dict[str, Row] = {}
         for entry in history:
