@@ -284,8 +284,8 @@ def _decide(
 def is_election_needless(
     ctx: ControllerContext, tp: TopicPartition, stored: LeaderAndIsr | None
 ) -> bool:
-    """Return False: an election is needed even if the preferred replica leads already."""
-    # Since 1.1 Kafka elects the preferred replica even if this replica leads already.
+    """Return False in every case: since 1.1 the preferred replica is elected even if it leads."""
+    # The designs before 1.1 have a function of this name that compares the leader.
     return False
 
 

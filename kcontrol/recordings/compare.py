@@ -231,7 +231,7 @@ class StepComparison:
                 yield self.differ("requests", about, left_counts[key], right_counts[key])
 
     def _remove_unsent(self, left: dict[Any, list[Any]], right: dict[Any, list[Any]]) -> set[tuple[Any, Any]]:
-        """Remove the requests of an ended controller term if the lists of both sides are equal until the shorter list ends.
+        """Remove all requests of an ended controller term from both sides if the shorter list is the begin of the longer list.
 
         `left` and `right`, the two sides, map (sender, receiver, partition) to requests. Return the (sender, receiver) with
         removed requests.

@@ -261,11 +261,11 @@ def _awaited(how: str, path: Any) -> Callable[[dict[str, Any]], bool]:
 
 
 def _place(word: str, broker: int, gates: Gates, now: int, *, together: bool) -> int:
-    """Return how many ZooKeeper transactions of a step come before the action `word`, such as "kill", on a broker.
+    """Return how many ZooKeeper transactions of a recorded step come before the action `word`, such as "kill", on a broker.
 
-    `gates` counts them; the minimum is `now`, the previous action's result. A kill can come later only if `together`: the step
-    has several actions.
+    `gates` has these transactions. The result is at least `now`, the result for the previous action.
     """
+    # A kill in a step without other actions (`together` is False) is at `now`.
     if word == "start":
         # The broker opens its session after its start.
         return max(now, gates.after(lambda w: w["by"] in (broker, UNNAMED) and w["op"] == "open") - 1)

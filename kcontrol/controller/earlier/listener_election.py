@@ -50,10 +50,10 @@ def broker_startup(ctx: ControllerContext, event: BrokerStartup) -> Handler:
 def _register(
     ctx: ControllerContext, host: str, port: int, timestamp_ms: int, session: int = 0
 ) -> Handler:
-    """Create the znode `/brokers/ids/<id>` with this host, port and time in the current session.
+    """Create the znode `/brokers/ids/<id>` with this host, port and time.
 
-    Since 0.9 an existing znode that the session `session` owns is kept. Raises WriteFailed if a
-    znode of another session prevents the registration.
+    `session` is the id of the broker's present session, 0 if unknown. Since 0.9 an existing znode
+    of this session is kept. Raises WriteFailed if a znode of another session is in the way.
     Source: KafkaHealthcheck.register, ZkUtils.registerBrokerInZk (0.8.1, 0.9.0).
     """
     endpoint, timeout_ms = zk.BrokerEndpoint(host, port), ctx.config.zookeeper_session_timeout_ms

@@ -146,7 +146,7 @@ def _compare_in_machine(
 
 
 def _of_one_input(function: Callable[..., Any]) -> Callable[[Any], Any]:
-    """Return a function with exactly one parameter that calls `function`, which may have any signature.
+    """Return a function with exactly one parameter, which it passes to `function`; `function` may declare it as `*args`.
 
     A lab counts the parameters of an election rule: with one parameter the rule gets an ElectionInput.
     """

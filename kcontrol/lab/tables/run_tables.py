@@ -240,7 +240,7 @@ class Tables(Commands, owner="lab.tables"):
         return rebalances.reactions(self._run._played, request)
 
     def reaction_grid(self) -> pd.DataFrame:
-        """Return the coordinator's responses as a grid, group states x requests, with a mark at the cell of the last request.
+        """Return what the coordinator answers to each request in each group state, as a grid; the run's last request is marked.
 
         Raises UserError for a release without a group coordinator.
         """

@@ -331,7 +331,10 @@ class Memory:
         self._expire_offsets(at_ms)
 
     def _timers(self) -> Iterator[tuple[int, str, RecordId]]:
-        """Yield (time of the end, member id, record that set the timer) of each session, and of the sync phase with the id ""."""
+        """Yield (time at which it fires, member id, record that set it) of each timer: those of sessions, and the sync timer.
+
+        The sync timer, with the member id "", ends the wait for SyncGroup requests (DelayedSync of 2.8.2).
+        """
         yield from ((ends_ms, id, armed) for id, (ends_ms, armed) in self.sessions.items())
         if self.sync_timer is not None:
             yield self.sync_timer[0], "", self.sync_timer[1]
