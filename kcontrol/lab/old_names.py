@@ -1,4 +1,4 @@
-"""Raises an error with the present name for each former method of `Lab`."""
+"""Raises an error with the right name for a former method of `Lab`, and for a table that is looked for in `Lab` itself."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ OLD_NAMES = {
 
 
 class OldName(UserError, AttributeError):
-    """The error for a former attribute of a run; its text has the present name."""
+    """The error for a former attribute of a run, or for a table looked for in the lab; its text has the right name."""
 
 
 def absent(owner: str, name: str) -> AttributeError:
     """Return the error for the unknown attribute `name` of the class `owner`.
 
-    For a former name it is an OldName, whose text has the present name; for any other name it is an AttributeError.
+    For a name in OLD_NAMES it is an OldName, whose text has the right name; for any other name it is an AttributeError.
     """
     if name not in OLD_NAMES:
         return AttributeError(f"{owner} has no attribute {name!r}")
     new = OLD_NAMES[name]
     imported = new.partition(".")[0]
     how = f", after `from kcontrol import {imported}`" if imported in ("exercises", "rules") else ""
-    return OldName(f"lab.{name} has another name now: use {new}{how}.")
+    return OldName(f"There is no lab.{name}: use {new}{how}.")
 
 
 class NoSuchCommand(UserError, AttributeError):

@@ -277,8 +277,8 @@ def test_a_replica_in_deletion_without_leadership_is_skipped(rule: str, is_refus
 
     Source: ReplicaStateMachine.handleStateChange, OfflineReplica, leaderAndIsrIsEmpty (0.8.2, 0.9.0, 1.0).
     """
-    online, doomed = UpdateContext("replica_states", {replica(3): R.ONLINE}), UpdateContext("topics_to_be_deleted", ("t",))
-    machines = Machines(online, doomed, leaderless_replica_of_deleting_topic=rule)
+    online, queued = UpdateContext("replica_states", {replica(3): R.ONLINE}), UpdateContext("topics_to_be_deleted", ("t",))
+    machines = Machines(online, queued, leaderless_replica_of_deleting_topic=rule)
     decide_as_before_1_1(machines)
     machines.move(replica_machine, (replica(3),), R.OFFLINE)
     assert refused(machines) == ([("t-0@3", "OnlineReplica", "OfflineReplica", False)] if is_refused else [])
