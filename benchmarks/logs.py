@@ -33,8 +33,8 @@ TRACE = (
 PEER = """
 import sys
 from pyspark.sql import functions as sql
-from kcontrol.spark.gateway import spark_session, stop_spark
-from kcontrol.spark.logs.files import log_files
+from kcontrol.pipeline.gateway import spark_session, stop_spark
+from kcontrol.pipeline.logs.files import log_files
 from pathlib import Path
 spark = spark_session()
 text = spark.read.text([str(path) for path in log_files([Path(sys.argv[1])])])

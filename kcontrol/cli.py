@@ -199,8 +199,8 @@ def pipeline_runs(
 
     The exit status is 1 if a file is no journal, or has damaged lines, which the tables leave out.
     """
-    from kcontrol.spark import pipeline, pipeline_report
-    from kcontrol.spark.redaction.stable_names import redaction_of
+    from kcontrol.pipeline import pipeline, pipeline_report
+    from kcontrol.pipeline.redaction.stable_names import redaction_of
 
     times = pipeline_report.times_of(since, until)
     if not pipeline_report.runs(paths, out, typer.echo, pipeline.Chosen(*times, topic), master, redaction_of(redact)):
@@ -253,8 +253,8 @@ def pipeline_logs(
 
     A log record is a line with a time and its continuation lines. The exit status is 1 if a file is no readable log.
     """
-    from kcontrol.spark import pipeline, pipeline_report
-    from kcontrol.spark.redaction.stable_names import redaction_of
+    from kcontrol.pipeline import pipeline, pipeline_report
+    from kcontrol.pipeline.redaction.stable_names import redaction_of
 
     times = pipeline_report.times_of(since, until)
     chosen = pipeline.Chosen(*times, topic)
@@ -282,8 +282,8 @@ def pipeline_offsets(
 
     The table rejected has records and bytes that cannot be read. The exit status is 1 if a file cannot be read or has no record.
     """
-    from kcontrol.spark import pipeline, pipeline_report
-    from kcontrol.spark.redaction.stable_names import redaction_of
+    from kcontrol.pipeline import pipeline, pipeline_report
+    from kcontrol.pipeline.redaction.stable_names import redaction_of
 
     times = pipeline_report.times_of(since, until)
     if not pipeline_report.offsets(paths, out, typer.echo, pipeline.Chosen(*times, topic), redaction_of(redact)):
@@ -301,7 +301,7 @@ def pipeline_report_page(
     """
     from rich.console import Console
 
-    from kcontrol.spark import pipeline_report
+    from kcontrol.pipeline import pipeline_report
 
     pipeline_report.report(folder, out, Console())
 

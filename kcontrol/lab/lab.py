@@ -31,9 +31,9 @@ from kcontrol.lab.sweeps import sweep as sweeps
 from kcontrol.lab.tables import invariants, reassignments, recording_diff
 from kcontrol.lab.tables.run_tables import LabTables
 from kcontrol.lab.topic_creation import Assignment
+from kcontrol.pipeline.gateway import LOCAL
 from kcontrol.recordings.groups.player import GroupPlayer
 from kcontrol.recordings.player import Player
-from kcontrol.spark.gateway import LOCAL
 from kcontrol.views import text
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from kcontrol.lab.run import Run, open_journal
 from kcontrol.lab.support import arguments
 from kcontrol.lab.support.missing_parts import part_or_substitute
 from kcontrol.lab.support.output import say
-from kcontrol.spark.gateway import open_session
-from kcontrol.spark.log_journal import releases
-from kcontrol.spark.log_journal.to_journal import to_journal
-from kcontrol.spark.logs.files import log_files
+from kcontrol.pipeline.gateway import open_session
+from kcontrol.pipeline.log_journal import releases
+from kcontrol.pipeline.log_journal.to_journal import to_journal
+from kcontrol.pipeline.logs.files import log_files
 
 NOTHING = "No line in {} says anything about a cluster: name a folder with state-change.log or controller.log of brokers."
 
@@ -51,8 +51,8 @@ def open_run(path: Path) -> Run:
 def _run(place: Path, release: str | None) -> Run:
     log_files([place])  # refuses a folder without logs before Spark starts
     with open_session() as spark, tempfile.TemporaryDirectory(prefix="kcontrol-logs-") as folder:
-        from kcontrol.spark.log_journal.fact_lines import logs_of
-        from kcontrol.spark.logs import log_tables
+        from kcontrol.pipeline.log_journal.fact_lines import logs_of
+        from kcontrol.pipeline.logs import log_tables
 
         out = Path(folder) / "tables"
         for refused in log_tables.write_logs(spark, [place], out).refused:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from kcontrol.spark.report.page import write_report
-from kcontrol.spark.report.sections import sections
-from kcontrol.spark.report.tables import read_tables
+from kcontrol.pipeline.report.page import write_report
+from kcontrol.pipeline.report.sections import sections
+from kcontrol.pipeline.report.tables import read_tables
 from tests.pipeline.report_tables import write_tables
 from tests.pipeline.test_report import ROWS, RUNS
 

@@ -30,7 +30,7 @@ OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 EVERYTHING = """
 import subprocess
 from kcontrol.zookeeper.server.embedded import EmbeddedZooKeeper
-from kcontrol.spark import gateway
+from kcontrol.pipeline import gateway
 server = EmbeddedZooKeeper().start()
 gateway.spark_session().sql("select 1").collect()
 detached = subprocess.Popen(["sleep", "600"], start_new_session=True)

@@ -31,7 +31,7 @@ from kcontrol.lab.sweeps import processes, scenarios
 from kcontrol.lab.sweeps.intervals import lower_rank, middle_value, proportion
 from kcontrol.lab.sweeps.sweep import Sweep
 from kcontrol.lab.sweeps.timed_run import Cell, Job, Outcome, Task, play
-from kcontrol.spark import cluster
+from kcontrol.pipeline import cluster
 from kcontrol.views.group_state import partitions
 
 DEATHS, COMING = "random deaths", "consumers come and go"

@@ -22,7 +22,7 @@ MOST_MB, MOST_CPU_S = 1_600, 120  # 60 s on two cores
 MEASURES = """
 import time
 from pathlib import Path
-from kcontrol.spark import gateway
+from kcontrol.pipeline import gateway
 
 def of_java(file):
     return Path(f"/proc/{gateway._gateway.pid}/{file}").read_text()

@@ -9,7 +9,7 @@ import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager, start_new_kernel
 
-from kcontrol.spark.interrupts import CANCELLED
+from kcontrol.pipeline.interrupts import CANCELLED
 
 pytestmark = [pytest.mark.slow, pytest.mark.serial, pytest.mark.spark]
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kcontrol import Lab
-from kcontrol.spark.gateway import spark_session, stop_spark
+from kcontrol.pipeline.gateway import spark_session, stop_spark
 
 
 @pytest.fixture(scope="session")

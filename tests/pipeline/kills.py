@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import psutil
 
-from kcontrol.spark.pipeline import NEW, OLD
+from kcontrol.pipeline.pipeline import NEW, OLD
 
 SHARE_ALONE = 1 / 4
 POLL_S, GONE_WITHIN_S = 0.01, 60.0
@@ -38,7 +38,7 @@ def stop(event, arguments):
         changes = str(arguments[0]).startswith(out)
     else:  # shutil.rmtree deletes names relative to an open folder
         changes = event in ("os.remove", "os.rmdir") and (arguments[1] != -1 or str(arguments[0]).startswith(out))
-    if changes and (not late or getattr(sys.modules.get("kcontrol.spark.gateway"), "_gateway", None)):
+    if changes and (not late or getattr(sys.modules.get("kcontrol.pipeline.gateway"), "_gateway", None)):
         left -= 1
         if left == 0:
             os.kill(os.getpid(), signal.SIGSTOP)

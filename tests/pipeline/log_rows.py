@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow.parquet as parquet
 
-from kcontrol.spark.log_journal.log_line import Line
+from kcontrol.pipeline.log_journal.log_line import Line
 
 Row = dict[str, Any]
 

@@ -9,9 +9,9 @@ from typing import Any
 from kcontrol import Lab
 from kcontrol.journal import journal_file
 from kcontrol.lab.run import Run
-from kcontrol.spark.log_journal.log_line import Line
-from kcontrol.spark.log_journal.to_journal import to_journal
-from kcontrol.spark.logs import log_tables
+from kcontrol.pipeline.log_journal.log_line import Line
+from kcontrol.pipeline.log_journal.to_journal import to_journal
+from kcontrol.pipeline.logs import log_tables
 
 Journals = dict[str, tuple[Lab, Run]]
 """By name, a run and the run that was made from its log files."""
@@ -27,7 +27,7 @@ def journals_of(spark: Any, place: Path, labs: Mapping[str, Lab], releases: Mapp
 
     `releases` has the release of a lab's files by the lab's name; the lines show the release of any other lab's files.
     """
-    from kcontrol.spark.log_journal.fact_lines import logs_of
+    from kcontrol.pipeline.log_journal.fact_lines import logs_of
 
     for name, lab in labs.items():
         lab.save_logs(place / "logs" / name)

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as arrow
 import pyarrow.parquet as parquet
 
-from kcontrol.spark.logs.log_tables import FORMAT as LOGS
-from kcontrol.spark.pipeline import FORMAT, MARK
-from kcontrol.spark.report.tables import EVIDENCE, TABLES
+from kcontrol.pipeline.logs.log_tables import FORMAT as LOGS
+from kcontrol.pipeline.pipeline import FORMAT, MARK
+from kcontrol.pipeline.report.tables import EVIDENCE, TABLES
 
 Row = Mapping[str, Any]
 TEXTS = {"run", "record", "partition", "reason", "group_id", "ended_by", "ended_in", "kind", "fields", *EVIDENCE}

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import pyspark
 
-from kcontrol.spark.gateway import OPENED
+from kcontrol.pipeline.gateway import OPENED
 from kcontrol.zookeeper.server.java import find_java
 from kcontrol.zookeeper.server.watcher import GuardedProcess
 

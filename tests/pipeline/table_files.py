@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow.dataset as datasets
 import pyarrow.parquet as parquet
 
-from kcontrol.spark.log_journal.run_rows import FILE
-from kcontrol.spark.pipeline import MARK
+from kcontrol.pipeline.log_journal.run_rows import FILE
+from kcontrol.pipeline.pipeline import MARK
 
 # Spark gives all files of one write of a table the id of this write; two commands have different ids.
 WRITE = re.compile(r"-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")

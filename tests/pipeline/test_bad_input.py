@@ -14,12 +14,12 @@ from typer.testing import CliRunner
 from kcontrol import Lab
 from kcontrol.cli import app
 from kcontrol.core.errors import UserError
-from kcontrol.spark import pipeline, pipeline_report
-from kcontrol.spark.follow.followed_files import look
-from kcontrol.spark.logs.files import LONG, Damaged, LogFile, NoLog, examine, log_files
-from kcontrol.spark.offsets import offset_tables
-from kcontrol.spark.offsets.segments import Segment
-from kcontrol.spark.run_files import Refused, journals_of
+from kcontrol.pipeline import pipeline, pipeline_report
+from kcontrol.pipeline.follow.followed_files import look
+from kcontrol.pipeline.logs.files import LONG, Damaged, LogFile, NoLog, examine, log_files
+from kcontrol.pipeline.offsets import offset_tables
+from kcontrol.pipeline.offsets.segments import Segment
+from kcontrol.pipeline.run_files import Refused, journals_of
 from tests.parts import ROOT
 from tests.pipeline.log_rows import rows_of
 

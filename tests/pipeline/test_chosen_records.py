@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 from kcontrol import Lab
 from kcontrol.cli import app
 from kcontrol.core.errors import UserError
-from kcontrol.spark import pipeline, pipeline_report
-from kcontrol.spark.logs import log_tables
-from kcontrol.spark.logs.chosen_records import is_chosen
-from kcontrol.spark.pipeline import ALL, MARK, Chosen
+from kcontrol.pipeline import pipeline, pipeline_report
+from kcontrol.pipeline.logs import log_tables
+from kcontrol.pipeline.logs.chosen_records import is_chosen
+from kcontrol.pipeline.pipeline import ALL, MARK, Chosen
 from tests.pipeline.log_rows import rows_of
 
 DAY = "2019-05-06"

@@ -19,10 +19,10 @@ from typer.testing import CliRunner
 from kcontrol import Lab
 from kcontrol.cli import app
 from kcontrol.core.errors import UserError
+from kcontrol.pipeline import cluster as spark_clusters
+from kcontrol.pipeline import gateway, pipeline, spark_views
+from kcontrol.pipeline.logs import log_tables
 from kcontrol.search.museum import MUSEUM
-from kcontrol.spark import cluster as spark_clusters
-from kcontrol.spark import gateway, pipeline, spark_views
-from kcontrol.spark.logs import log_tables
 from tests.pipeline.log_rows import rows_of
 from tests.pipeline.random_runs import random_run
 from tests.pipeline.spark_cluster import SparkCluster, Status, kill_in_a_task, spark_cluster, wait_until
@@ -33,7 +33,7 @@ COMMAND = "import sys; from kcontrol.cli import main; sys.exit(main())"
 ON_EXECUTORS = """
 import json, sys
 from kcontrol.cli import main
-from kcontrol.spark import gateway, pipeline_report
+from kcontrol.pipeline import gateway, pipeline_report
 
 def records_of_a_cluster(seed):
     import kcontrol
@@ -52,7 +52,7 @@ sys.exit(main())
 WITH_STATUS = """
 import sys
 from kcontrol.cli import main
-from kcontrol.spark import gateway, pipeline_report
+from kcontrol.pipeline import gateway, pipeline_report
 
 def session(master):
     spark = gateway.spark_session(master, spark__ui__enabled="true", spark__ui__port="0", spark__ui__liveUpdate__period="0")
@@ -65,7 +65,7 @@ sys.exit(main())
 SEARCHES = """
 import json, sys
 from kcontrol import rules
-from kcontrol.spark.gateway import spark_session
+from kcontrol.pipeline.gateway import spark_session
 
 found = rules.hunt("fenced_writes", spark=spark_session(sys.argv[-1]))
 print(json.dumps([found.states, found.actions, found.engine]), flush=True)

@@ -18,10 +18,10 @@ from typer.testing import CliRunner
 from kcontrol import Lab
 from kcontrol.cli import app
 from kcontrol.core.errors import UserError
-from kcontrol.spark import pipeline, pipeline_report
-from kcontrol.spark.follow import checkpoint, follow
-from kcontrol.spark.follow.follow import Following
-from kcontrol.spark.logs import log_tables
+from kcontrol.pipeline import pipeline, pipeline_report
+from kcontrol.pipeline.follow import checkpoint, follow
+from kcontrol.pipeline.follow.follow import Following
+from kcontrol.pipeline.logs import log_tables
 from tests.pipeline import kills
 from tests.pipeline.growing_logs import Growing
 

@@ -10,11 +10,11 @@ from typer.testing import CliRunner
 
 from kcontrol.cli import app
 from kcontrol.core.errors import UserError
-from kcontrol.spark.follow import checkpoint, follow
-from kcontrol.spark.follow.follow import Following
-from kcontrol.spark.logs import log_tables
-from kcontrol.spark.pipeline import ALL
-from kcontrol.spark.redaction.stable_names import Redaction
+from kcontrol.pipeline.follow import checkpoint, follow
+from kcontrol.pipeline.follow.follow import Following
+from kcontrol.pipeline.logs import log_tables
+from kcontrol.pipeline.pipeline import ALL
+from kcontrol.pipeline.redaction.stable_names import Redaction
 from tests.pipeline.log_rows import Row, rows_of
 
 REDACTION = Redaction(("topic", "host", "client"), b"a key")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kcontrol.core.errors import UserError
-from kcontrol.spark.follow.followed_files import Followed, copy_slice, look, size_of_lines
+from kcontrol.pipeline.follow.followed_files import Followed, copy_slice, look, size_of_lines
 from tests.pipeline.growing_logs import Growing
 
 LINES = {

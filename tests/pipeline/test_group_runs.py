@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kcontrol.spark.spark_views import journal_table, leadership_table
+from kcontrol.pipeline.spark_views import journal_table, leadership_table
 from tests.lab.group_runs import RUNS, played
 
 

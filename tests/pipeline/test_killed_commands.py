@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from kcontrol import Lab
-from kcontrol.spark import pipeline, spark_views
-from kcontrol.spark.logs import log_tables
+from kcontrol.pipeline import pipeline, spark_views
+from kcontrol.pipeline.logs import log_tables
 from tests.pipeline.kills import Arguments, drawn, killed_at, moments, run
 from tests.pipeline.small_disk import SmallDisk
 from tests.pipeline.table_files import files_in, files_of, is_whole, rows_of

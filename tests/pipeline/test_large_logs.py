@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow.parquet as parquet
 import pytest
 
-from kcontrol.spark.log_journal import fact_lines, run_rows
-from kcontrol.spark.log_journal.fact_lines import Logs
-from kcontrol.spark.log_journal.log_line import Line
-from kcontrol.spark.log_journal.releases import WORDINGS
-from kcontrol.spark.log_journal.to_journal import to_journal
-from kcontrol.spark.logs import log_tables
-from kcontrol.spark.logs.files import LogFile
+from kcontrol.pipeline.log_journal import fact_lines, run_rows
+from kcontrol.pipeline.log_journal.fact_lines import Logs
+from kcontrol.pipeline.log_journal.log_line import Line
+from kcontrol.pipeline.log_journal.releases import WORDINGS
+from kcontrol.pipeline.log_journal.to_journal import to_journal
+from kcontrol.pipeline.logs import log_tables
+from kcontrol.pipeline.logs.files import LogFile
 
 SCHEMA = "file STRING, n BIGINT, kind STRING, facts MAP<STRING, STRING>, broker INT, local_time TIMESTAMP_NTZ, time_utc TIMESTAMP"
 

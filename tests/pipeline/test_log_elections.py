@@ -12,8 +12,8 @@ import pytest
 
 from kcontrol import Lab
 from kcontrol.lab.run import Run
-from kcontrol.spark.log_journal.log_line import Line
-from kcontrol.spark.log_journal.releases import WORDINGS, release_of
+from kcontrol.pipeline.log_journal.log_line import Line
+from kcontrol.pipeline.log_journal.releases import WORDINGS, release_of
 from tests.pipeline.test_log_journal import line, move, rows, run_of
 
 NEW, ONLINE, OFFLINE, GONE = "NewPartition", "OnlinePartition", "OfflinePartition", "NonExistentPartition"

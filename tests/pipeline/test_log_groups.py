@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from kcontrol.lab.run import Run
-from kcontrol.spark.log_journal import evidence
-from kcontrol.spark.log_journal.log_line import Line
+from kcontrol.pipeline.log_journal import evidence
+from kcontrol.pipeline.log_journal.log_line import Line
 from tests.lab import group_runs
 from tests.pipeline.comparison import differences, rows_of_pandas, rows_of_spark
 from tests.pipeline.log_runs import Journals, journals_of, run_of_lines

@@ -16,9 +16,9 @@ import pytest
 from kcontrol import Lab
 from kcontrol.core.errors import UserError
 from kcontrol.lab.run import Run
-from kcontrol.spark.log_journal import evidence
-from kcontrol.spark.log_journal.log_line import Line
-from kcontrol.spark.log_journal.releases import release_of
+from kcontrol.pipeline.log_journal import evidence
+from kcontrol.pipeline.log_journal.log_line import Line
+from kcontrol.pipeline.log_journal.releases import release_of
 from tests.pipeline.comparison import differences, rows_of_pandas, rows_of_spark
 from tests.pipeline.log_runs import Journals, journals_of, run_of_lines
 

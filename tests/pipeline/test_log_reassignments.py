@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kcontrol import Lab
-from kcontrol.spark.log_journal.log_line import Line
+from kcontrol.pipeline.log_journal.log_line import Line
 from tests.pipeline.log_runs import journals_of, run_of_lines
 
 RELEASES = ("0.9", "1.1", "2.8")

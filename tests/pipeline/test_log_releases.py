@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kcontrol import Lab
-from kcontrol.spark.logs import log_tables
+from kcontrol.pipeline.logs import log_tables
 from tests.pipeline.log_rows import lines_of, rows_of
 from tests.pipeline.log_runs import Journals, run_of_lines
 from tests.pipeline.test_log_journal import rows

@@ -22,10 +22,10 @@ from kcontrol.journal import journal_file
 from kcontrol.journal.journal import Record
 from kcontrol.lab.history import history_tables, log_evidence
 from kcontrol.lab.run import Run
-from kcontrol.spark.log_journal import evidence
-from kcontrol.spark.log_journal.log_line import Line
-from kcontrol.spark.log_journal.to_journal import to_journal
-from kcontrol.spark.logs import log_tables
+from kcontrol.pipeline.log_journal import evidence
+from kcontrol.pipeline.log_journal.log_line import Line
+from kcontrol.pipeline.log_journal.to_journal import to_journal
+from kcontrol.pipeline.logs import log_tables
 from tests.pipeline.comparison import differences, rows_of_pandas, rows_of_spark
 from tests.pipeline.log_runs import journals_of, run_of_lines
 
@@ -54,7 +54,7 @@ def disagreements(records: Sequence[Record], place: Path, spark: Any) -> list[An
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory, spark: Any) -> dict[str, Run]:
     """The run that is made from the recorded log files of each release."""
-    from kcontrol.spark.log_journal.fact_lines import logs_of
+    from kcontrol.pipeline.log_journal.fact_lines import logs_of
 
     found = {}
     for release in UNREAD:

@@ -11,12 +11,12 @@ import pytest
 from pyspark.sql import functions as sql
 
 from kcontrol.core.errors import UserError
-from kcontrol.spark import pipeline, pipeline_report
-from kcontrol.spark.logs import files, log_tables
-from kcontrol.spark.logs.facts import converted, json_facts
-from kcontrol.spark.logs.files import LogFile, NoLog, examine
-from kcontrol.spark.logs.patterns import FACT, NAME, TYPE
-from kcontrol.spark.logs.zones import ALWAYS_MS, NEVER_MS, Start, zones
+from kcontrol.pipeline import pipeline, pipeline_report
+from kcontrol.pipeline.logs import files, log_tables
+from kcontrol.pipeline.logs.facts import converted, json_facts
+from kcontrol.pipeline.logs.files import LogFile, NoLog, examine
+from kcontrol.pipeline.logs.patterns import FACT, NAME, TYPE
+from kcontrol.pipeline.logs.zones import ALWAYS_MS, NEVER_MS, Start, zones
 from tests.pipeline.log_rows import Row, by_place, rows_of
 
 AT = "2019-05-06 07:08:09,123"

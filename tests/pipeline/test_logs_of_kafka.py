@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from kcontrol.spark.logs import log_tables
-from kcontrol.spark.logs.patterns import STATE, forms
+from kcontrol.pipeline.logs import log_tables
+from kcontrol.pipeline.logs.patterns import STATE, forms
 from tests.pipeline.log_rows import Row, by_place, rows_of
 from tests.pipeline.log_templates import Filled, filled
 

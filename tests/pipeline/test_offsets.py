@@ -12,11 +12,11 @@ from typer.testing import CliRunner
 
 from kcontrol.cli import app
 from kcontrol.core.errors import UserError
-from kcontrol.spark import pipeline_report
-from kcontrol.spark.offsets import offset_tables
-from kcontrol.spark.offsets.offset_tables import write_offsets
-from kcontrol.spark.offsets.segments import Segment, rows
-from kcontrol.spark.pipeline import MARK, Chosen
+from kcontrol.pipeline import pipeline_report
+from kcontrol.pipeline.offsets import offset_tables
+from kcontrol.pipeline.offsets.offset_tables import write_offsets
+from kcontrol.pipeline.offsets.segments import Segment, rows
+from kcontrol.pipeline.pipeline import MARK, Chosen
 from tests.pipeline.log_rows import Row, rows_of
 from tests.pipeline.segment_files import batch, commit, group, marker
 

@@ -17,8 +17,8 @@ from kcontrol import Lab
 from kcontrol.cli import app
 from kcontrol.core.errors import UserError
 from kcontrol.journal import journal_file
-from kcontrol.spark import pipeline, spark_views
-from kcontrol.spark.run_files import in_time, journals_of
+from kcontrol.pipeline import pipeline, spark_views
+from kcontrol.pipeline.run_files import in_time, journals_of
 from tests.pipeline.kills import COMMAND
 
 Tables = dict[str, list[tuple[Any, ...]]]

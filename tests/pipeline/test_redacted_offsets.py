@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from kcontrol.group.offsets_topic_records import encode
-from kcontrol.spark.offsets import offset_tables
-from kcontrol.spark.offsets.offset_tables import write_offsets
-from kcontrol.spark.offsets.redacted_rows import member_id, redacted, shown_path
-from kcontrol.spark.offsets.segments import Segment, rows
-from kcontrol.spark.pipeline import Chosen
-from kcontrol.spark.redaction.stable_names import Redaction
+from kcontrol.pipeline.offsets import offset_tables
+from kcontrol.pipeline.offsets.offset_tables import write_offsets
+from kcontrol.pipeline.offsets.redacted_rows import member_id, redacted, shown_path
+from kcontrol.pipeline.offsets.segments import Segment, rows
+from kcontrol.pipeline.pipeline import Chosen
+from kcontrol.pipeline.redaction.stable_names import Redaction
 from tests.pipeline.log_rows import rows_of
 from tests.pipeline.segment_files import AT_MS, Record, batch
 

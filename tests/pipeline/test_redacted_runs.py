@@ -16,10 +16,10 @@ from kcontrol.cli import app
 from kcontrol.core.errors import UserError
 from kcontrol.journal import journal_file
 from kcontrol.lab.history.history_tables import TABLES, table
-from kcontrol.spark import pipeline, pipeline_report, spark_views
-from kcontrol.spark.redaction import journals, stable_names
-from kcontrol.spark.redaction.stable_names import Redaction
-from kcontrol.spark.run_files import JournalOfRun, journals_of
+from kcontrol.pipeline import pipeline, pipeline_report, spark_views
+from kcontrol.pipeline.redaction import journals, stable_names
+from kcontrol.pipeline.redaction.stable_names import Redaction
+from kcontrol.pipeline.run_files import JournalOfRun, journals_of
 from tests.parts import ROOT
 from tests.pipeline.comparison import rows_of_pandas
 from tests.pipeline.random_runs import random_run

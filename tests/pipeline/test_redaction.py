@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from kcontrol.spark.logs import log_tables, redaction
-from kcontrol.spark.logs.files import LONG, Damaged, LogFile, NoLog, examine, log_files
-from kcontrol.spark.logs.log_tables import ALL_TABLES
-from kcontrol.spark.redaction.stable_names import OWN, Redaction
+from kcontrol.pipeline.logs import log_tables, redaction
+from kcontrol.pipeline.logs.files import LONG, Damaged, LogFile, NoLog, examine, log_files
+from kcontrol.pipeline.logs.log_tables import ALL_TABLES
+from kcontrol.pipeline.redaction.stable_names import OWN, Redaction
 from tests.pipeline.log_rows import rows_of
 
 AT = "2019-05-06 07:08:09,123"

@@ -20,13 +20,13 @@ from typer.testing import CliRunner
 from kcontrol import Lab
 from kcontrol.cli import app
 from kcontrol.core.errors import UserError
-from kcontrol.spark import pipeline, pipeline_report
-from kcontrol.spark.logs import log_tables
-from kcontrol.spark.pipeline import MARK
-from kcontrol.spark.report.page import html_report
-from kcontrol.spark.report.sections import Section, sections
-from kcontrol.spark.report.summary import MOST_RUNS, sentence
-from kcontrol.spark.report.tables import read_tables
+from kcontrol.pipeline import pipeline, pipeline_report
+from kcontrol.pipeline.logs import log_tables
+from kcontrol.pipeline.pipeline import MARK
+from kcontrol.pipeline.report.page import html_report
+from kcontrol.pipeline.report.sections import Section, sections
+from kcontrol.pipeline.report.summary import MOST_RUNS, sentence
+from kcontrol.pipeline.report.tables import read_tables
 from tests.pipeline.report_tables import led, rebalance, tenure, window, write_tables
 
 RUNS = {"a": list(range(1000, 2000, 10)), "b": [None] * 40, "quiet": [0, 5]}

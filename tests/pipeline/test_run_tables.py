@@ -13,9 +13,9 @@ from kcontrol.core.errors import UserError
 from kcontrol.journal import journal_file
 from kcontrol.lab.history.history_tables import TABLES, table
 from kcontrol.lab.run import Run
-from kcontrol.spark import spark_views
-from kcontrol.spark.run_files import journals_of
-from kcontrol.spark.sources import journal_lines
+from kcontrol.pipeline import spark_views
+from kcontrol.pipeline.run_files import journals_of
+from kcontrol.pipeline.sources import journal_lines
 from tests.lab.group_runs import RUNS, played
 from tests.parts import ROOT
 from tests.pipeline.comparison import Rows, differences, rows_of_pandas, rows_of_spark

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from kcontrol.core.errors import UserError
 from kcontrol.group.offsets_topic_records import decode, encode
-from kcontrol.spark.offsets import segments as reader
-from kcontrol.spark.offsets.segments import Row, Segment, rows, segments
+from kcontrol.pipeline.offsets import segments as reader
+from kcontrol.pipeline.offsets.segments import Row, Segment, rows, segments
 from tests.group.kafka_batches import kafka_batches
 from tests.pipeline.segment_files import AT_MS, batch, commit, group, head_of, marker, with_attributes
 

@@ -10,7 +10,7 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 
 from kcontrol import Lab, cli
 from kcontrol.core.errors import UserError
-from kcontrol.spark import gateway, pipeline, pipeline_report
+from kcontrol.pipeline import gateway, pipeline, pipeline_report
 
 LARGER = "set KCONTROL_SPARK_HEAP to a larger size, such as 2g, or name fewer files."
 HEAP_ERROR = "An error occurred while calling o1.parquet.\n: java.lang.OutOfMemoryError: Java heap space\n\tat java.base"

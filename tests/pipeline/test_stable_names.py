@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from kcontrol.core.errors import UserError
-from kcontrol.spark.logs.redaction import Names
-from kcontrol.spark.redaction import stable_names
-from kcontrol.spark.redaction.stable_names import Redaction, check_same, kinds_of, redaction_of, user_key
+from kcontrol.pipeline.logs.redaction import Names
+from kcontrol.pipeline.redaction import stable_names
+from kcontrol.pipeline.redaction.stable_names import Redaction, check_same, kinds_of, redaction_of, user_key
 
 ALL = Redaction(("topic", "host", "client"), bytes(range(32)))
 

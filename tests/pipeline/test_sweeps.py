@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from kcontrol import Lab
-from kcontrol.spark import shards
+from kcontrol.pipeline import shards
 
 # As in a notebook: the function belongs to no module that an executor could import.
 NOTEBOOK = """
@@ -35,7 +35,7 @@ def mine(partitions, members):
 ON_SPARK = """
 import sys
 from kcontrol.cli import main
-from kcontrol.spark import shards
+from kcontrol.pipeline import shards
 
 flat_mapped = shards.flat_mapped
 

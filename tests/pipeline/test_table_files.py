@@ -9,7 +9,7 @@ import pyarrow as arrow
 import pyarrow.parquet as parquet
 import pytest
 
-from kcontrol.spark.pipeline import MARK, NEW
+from kcontrol.pipeline.pipeline import MARK, NEW
 from tests.pipeline.table_files import SUCCESS, files_in
 
 FIRST, SECOND = ("-".join((digit * 8, digit * 4, digit * 4, digit * 4, digit * 12)) for digit in "12")

@@ -13,8 +13,8 @@ import pytest
 from kcontrol import Lab, journal
 from kcontrol.core.errors import UserError
 from kcontrol.journal.journal import Record
-from kcontrol.spark.run_files import journal_files
-from kcontrol.spark.spark_views import journal_table, leadership_table, register
+from kcontrol.pipeline.run_files import journal_files
+from kcontrol.pipeline.spark_views import journal_table, leadership_table, register
 from kcontrol.views.decisions import leadership
 from tests.lab.support import refusal
 

@@ -21,7 +21,7 @@ from kcontrol.lab.tables import journal_tables
 
 Columns = Mapping[str, str]
 # A row about a time has the record that begins it, and in `end_n` and `end_record` the record that ends it. Times are in ms of
-# the run's clock; a recording has none. The same tables exist as SQL for Spark (`kcontrol/spark/sql`). The functions here
+# the run's clock; a recording has none. The same tables exist as SQL for Spark (`kcontrol/pipeline/sql`). The functions here
 # follow the journal record by record and share nothing with the SQL but the names of columns, so each derivation checks the
 # other: a test compares them cell by cell.
 # fmt: off

@@ -1,6 +1,6 @@
 """Shows all runs whose journals are in a folder: as a picture, and as tables that Spark makes with one query.
 
-Read next: `run_line.py`, `kcontrol/spark/spark_views.py`.
+Read next: `run_line.py`, `kcontrol/pipeline/spark_views.py`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from kcontrol.lab.support import arguments
 from kcontrol.lab.support.calls import Commands
 from kcontrol.lab.support.missing_parts import MissingPart, part_or_substitute
 from kcontrol.lab.support.output import Shown, say
-from kcontrol.spark import query_plan, spark_views
-from kcontrol.spark.gateway import LOCAL, spark_session, stop_spark
-from kcontrol.spark.run_files import DATED, SUFFIX, JournalOfRun, journals_of
+from kcontrol.pipeline import query_plan, spark_views
+from kcontrol.pipeline.gateway import LOCAL, spark_session, stop_spark
+from kcontrol.pipeline.run_files import DATED, SUFFIX, JournalOfRun, journals_of
 from kcontrol.views import text
 from kcontrol.views.run_lines import RunLine, RunLines
 

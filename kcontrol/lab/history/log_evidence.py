@@ -1,7 +1,7 @@
 """Adds the columns `inferred` and `line` to a table of a run that kcontrol has read from broker logs.
 
 `inferred` names the row's values that no log line has; `line` is the row's log line, such as "server.log:12". In Spark, SQL adds
-equal columns (`kcontrol/spark/log_journal/evidence.py`).
+equal columns (`kcontrol/pipeline/log_journal/evidence.py`).
 """
 
 from __future__ import annotations

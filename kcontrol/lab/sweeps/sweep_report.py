@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 from kcontrol.core.errors import UserError
 from kcontrol.lab.sweeps import sweep
 from kcontrol.lab.sweeps.timed_run import Job
-from kcontrol.spark import pipeline
-from kcontrol.spark.cluster import check_master
-from kcontrol.spark.gateway import spark_session, stop_spark
+from kcontrol.pipeline import pipeline
+from kcontrol.pipeline.cluster import check_master
+from kcontrol.pipeline.gateway import spark_session, stop_spark
 from kcontrol.views.text import counted
 
 Say = Callable[[str], None]

@@ -41,8 +41,8 @@ from kcontrol.lab.tables import (
     watch_handlers,
 )
 from kcontrol.lab.tables import invariants as invariants_table
-from kcontrol.spark import spark_views
-from kcontrol.spark.log_journal.to_journal import WORLD
+from kcontrol.pipeline import spark_views
+from kcontrol.pipeline.log_journal.to_journal import WORLD
 from kcontrol.views import text
 
 if TYPE_CHECKING:
