@@ -29,10 +29,7 @@ class Config(NamedTuple):
     behavior_here: str
 
     def default(self, release: str) -> Any:
-        """Return the default in a release.
-
-        Raises IndexError for a release before the first release of `defaults`.
-        """
+        """The default in a release. Raises IndexError before the first release of `defaults`."""
         return value_in_force(self.defaults, release)
 
 

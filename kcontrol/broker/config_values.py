@@ -113,10 +113,7 @@ def _unknown(scope: str, name: str, release: str) -> str:
 
 
 def closest_to(name: str, known_names: Iterable[str]) -> str | None:
-    """Return the name in `known_names` that is spelled most like the unknown setting `name`.
-
-    Return None if no known name is similar.
-    """
+    """The known name that is spelled most like an unknown setting."""
     return next(iter(get_close_matches(name, list(known_names), n=1, cutoff=0.75)), None)
 
 

@@ -28,10 +28,7 @@ class HostedPartition(NamedTuple):
 
     @classmethod
     def from_request(cls, entry: Any) -> HostedPartition:
-        """Return the replica that `entry`, the partition's entry in LeaderAndIsr, describes.
-
-        No ISR is pending in the returned replica.
-        """
+        """`entry`: the partition's entry in LeaderAndIsr. A new leadership ends a pending ISR."""
         head = entry.leader, entry.isr, entry.leader_epoch, entry.zk_version
         return cls(LeaderAndIsr(*head, entry.controller_epoch), entry.replicas)
 

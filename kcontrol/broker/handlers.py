@@ -78,10 +78,7 @@ def _update_controller(ctx: BrokerContext, event: Any) -> Handler:
 
 
 def _clear_refused(ctx: BrokerContext) -> Handler:
-    """Yield the effect that removes all followers from `ineligible_replicas` of the context.
-
-    The controller refused these followers as members of an ISR, and may accept them now.
-    """
+    """The controller may accept now the followers that it refused before as ISR members."""
     if ctx.ineligible_replicas:
         yield UpdateContext("ineligible_replicas", clear=True, context="broker")
 
@@ -350,10 +347,7 @@ HANDLERS: dict[type[Event], Callable[[BrokerContext, Any], Handler]] = {
 
 
 def handle(ctx: BrokerContext, event: Event) -> Handler:
-    """Run the handler of an event, then store new leaders and leader epochs in the replicas' logs.
-
-    Raises KeyError for an event without a row in HANDLERS.
-    """
+    """Run the handler of an event; new leaders and leader epochs then reach the logs."""
     yield from HANDLERS[type(event)](ctx, event)
     if ctx.keeps_logs:
         yield from replication.apply_leadership_to_logs(ctx)

@@ -17,10 +17,7 @@ BLACKOUT_MS = 5_000
 
 
 def record_isr_change(ctx: BrokerContext, tp: TopicPartition) -> Handler:
-    """Add the partition to the batch of ISR changes, and restart the timer that ends the batch.
-
-    Do nothing before 0.9 and since 2.7, where leaders create no notifications.
-    """
+    """A later ISR change restarts the timer, so one notification has many changes."""
     if ctx.rules.isr_notifications:
         yield UpdateContext("isr_changes", (tp,), context="broker")
         yield SetTimer(PROPAGATION_TIMER, BLACKOUT_MS, PropagateIsrChanges())

@@ -145,20 +145,13 @@ class ReplicaLog(NamedTuple):
         return tuple(record for record in self.records if record.offset not in kept)
 
     def without_times(self) -> ReplicaLog:
-        """Return the log with 0 for all times in `segments` and `delete_horizons`.
-
-        Logs that differ only in these times are then equal.
-        """
+        """For comparisons: 0 in place of each time."""
         segments = tuple(segment._replace(modified_ms=0) for segment in self.segments)
         horizons = tuple((base_offset, 0) for base_offset, _ in self.delete_horizons)
         return self._replace(segments=segments, delete_horizons=horizons)
 
     def after_restart(self) -> ReplicaLog:
-        """Return the log after a restart of its broker: what the broker's disk has kept.
-
-        The disk keeps records, leader epochs and segments; the high watermark becomes that of the
-        last checkpoint.
-        """
+        """What the disk keeps; the high watermark becomes that of the last checkpoint."""
         high_watermark = min(self.checkpoint, self.log_end_offset)
         on_disk = ReplicaLog(self.records, self.epochs, self.checkpoint, high_watermark)
         return on_disk._replace(**{name: getattr(self, name) for name in OF_SEGMENTS})

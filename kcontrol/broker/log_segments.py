@@ -108,19 +108,13 @@ def batches(records: Iterable[StoredRecord]) -> Iterator[tuple[StoredRecord, ...
 
 
 def size_in_bytes(records: Sequence[StoredRecord], message_format: int) -> int:
-    """Return the size in bytes of the records in the log; a batch with a codec is compressed.
-
-    `message_format` is 0, 1 or 2.
-    """
+    """The size on disk: a batch with a codec is compressed."""
     found = (as_batch(batch) for batch in batches(records))
     return sum(record_batch.size_in_bytes(batch, message_format) for batch in found)
 
 
 def as_batch(records: Sequence[StoredRecord]) -> Batch:
-    """Convert `records` into a Batch: its first offset, its records as bytes, and its codec.
-
-    `records` are all records of one batch in a log, at least one.
-    """
+    """`records` are all records of one batch, at least one."""
     codec = getattr(records[0], "codec", 0)
     found = tuple(Record(each.offset, key_of(each), data_of(each)) for each in records)
     return Batch(base_offset_of(records[0]), found, codec)

@@ -179,11 +179,7 @@ def _oversize(log: ReplicaLog, request: AppendRequest) -> str | None:
 
 
 def append_timer(tp: TopicPartition, offset: int) -> str:
-    """Return the name of the timer that ends the wait of an append for its replicas.
-
-    `offset` is the offset of the last record of the append. An example is
-    "append __consumer_offsets-0 5".
-    """
+    """Such as "append __consumer_offsets-0 5"; `offset` is that of the last record."""
     return f"append {tp} {offset}"
 
 

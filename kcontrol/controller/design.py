@@ -206,20 +206,13 @@ class Design:
 
 
 def handlers_of(rows: Iterable[EventRow]) -> dict[type[Event], Row]:
-    """Convert rows of (event, state, only if active, handler) into a dict from event to Row.
-
-    A Row has the last three values of a row.
-    """
     return {
         event: Row(state, only_if_active, handler) for event, state, only_if_active, handler in rows
     }
 
 
 def events_by_state(groups: Mapping[ControllerState, list[EventGroup]]) -> tuple[EventRow, ...]:
-    """Return a row (event, state, only if active, handler) for each event in `groups`.
-
-    `groups` maps a state to its rows (event, only if active, handler).
-    """
+    """`groups` maps a state to its rows (event, only if active, handler)."""
     rows = [(state, *row) for state, group in groups.items() for row in group]
     return tuple((event, state, if_active, handler) for state, event, if_active, handler in rows)
 

@@ -82,10 +82,7 @@ def send_update_metadata(ctx: ControllerContext) -> Handler:
 
 
 def delete_children(path: str) -> Handler:
-    """Delete the children of the znode `path`, and set a watch for new children.
-
-    The data of the children are not read.
-    """
+    """Delete the children without reading their data, and watch for new ones."""
     (names,) = yield effects.Children((path,), watch=True)
     if names:
         yield from delete_all(tuple(f"{path}/{name}" for name in names))

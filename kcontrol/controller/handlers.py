@@ -30,31 +30,19 @@ PAGES: dict[str, Callable[[Rules], Design]] = {
 
 @cache
 def design_of(rules: Rules) -> Design:
-    """Return the controller of a release: its threads, handlers, watches, and steps of a failover.
-
-    `rules` are the rules of the release: its differences from other releases.
-    """
     # A release from 1.1 to 2.5 has the tables of 2.8, with functions of its own.
     return PAGES[rules.design](rules)
 
 
 def event_for_notification(notification: str, path: str, design: Design) -> e.Event | None:
-    """Return the event of a ZooKeeper notification, None if Kafka ignores this notification.
-
-    `notification` is the type, such as "NodeCreated"; `design` has the table of the watches of the
-    release's controller.
-    """
+    """None: Kafka ignores this notification."""
     return design.event_for_notification(notification, path)
 
 
 def has_handler(
     notification: str, path: str, design: Design, znode_handlers: Collection[tuple[str, bool]]
 ) -> bool:
-    """Return whether a registered handler matches a notification.
-
-    `znode_handlers` has `(path, True)` for a handler of children, `(path, False)` for a handler of
-    data; `design` says which of these a type, such as "NodeCreated", calls.
-    """
+    """`znode_handlers` has (path, True) for children, (path, False) for data."""
     return any((path, kind) in znode_handlers for kind in design.handler_kinds[notification])
 
 
@@ -90,10 +78,7 @@ def not_controller_response(event: e.Event) -> dict[str, Any]:
 
 
 def preempted_response(rules: Rules, event: e.Event) -> dict[str, Any] | None:
-    """Return the response to a request that the end of the session removes from the queue.
-
-    Return None if `event` is no request, or if the release sends no response to it.
-    """
+    """The response to a request that the end of the session removes from the queue."""
     # Without a response the client waits until its timeout.
     return not_controller_response(event) if event.name in rules.responds_when_preempted else None
 

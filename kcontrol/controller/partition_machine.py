@@ -99,10 +99,7 @@ class Call(NamedTuple):
 
 
 def memory_only(ctx: ControllerContext, tp: TopicPartition, question: TransitionInput) -> None:
-    """Return None: the transition writes no leadership, and changes the controller's memory alone.
-
-    The caller changes the partition's state.
-    """
+    """The transition writes nothing to ZooKeeper."""
 
 
 def first_leader(

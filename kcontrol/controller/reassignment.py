@@ -106,10 +106,7 @@ def _write_assignment(
 def topic_with_assignment(
     ctx: ControllerContext, tp: TopicPartition, assignment: ReplicaAssignment
 ) -> bytes:
-    """Return the data of the topic znode, with `assignment` as the assignment of partition `tp`.
-
-    The other partitions keep the assignments that they have in the context.
-    """
+    """The other partitions keep their assignments of the context."""
     known = {p: held for (topic, p), held in ctx.assignments.items() if topic == tp.topic}
     topic = zk.TopicZnode(known | {tp.partition: assignment}, ctx.topic_ids.get(tp.topic))
     return zk.encode_topic(topic, ctx.rules.topic_znode)
@@ -195,10 +192,7 @@ def resume_reassignments_on(ctx: ControllerContext, brokers: Collection[int]) ->
 
 
 def _stored(ctx: ControllerContext, tp: TopicPartition) -> Handler:
-    """Read the state znode; return its leadership, None without the znode.
-
-    In releases without AlterIsr the read sets a watch, by which the controller notices a new ISR.
-    """
+    """Without AlterIsr the read sets a watch, by which the controller notices a new ISR."""
     (znode,) = yield effects.Read((zk.state_path(tp),), watch=not ctx.rules.alter_isr)
     return zk.decode_state(znode.data, znode.stat.version) if znode else None
 

@@ -70,10 +70,7 @@ StopReplicas = dict[int, dict[TopicPartition, StopReplicaPartition]]
 
 
 def _leadership_fields(value: LeaderAndIsr) -> tuple[int, int, tuple[int, ...], int, int]:
-    """Return the fields of leadership with which LeaderAndIsr and UpdateMetadata begin.
-
-    In order: leader, leader epoch, ISR, controller epoch, zk version.
-    """
+    """In the order of LeaderAndIsr and UpdateMetadata."""
     epochs = value.controller_epoch, value.zk_version
     return (value.leader, value.leader_epoch, value.isr, *epochs)
 

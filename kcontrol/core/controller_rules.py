@@ -350,10 +350,7 @@ class Rules:
         doc="Whether a starting broker takes a block of producer ids (KIP-730).")
 
     def with_changes(self, **changes: Any) -> Rules:
-        """Return a copy with the new values of rules in `changes`, such as `fenced_writes=False`.
-
-        Raises TypeError for an unknown rule.
-        """
+        """Raises TypeError for an unknown rule."""
         return replace(self, **changes)
 # fmt: on
 

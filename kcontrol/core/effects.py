@@ -175,11 +175,7 @@ class FencedTransactions:
 
 
 def fenced(*ops: Op) -> FencedTransactions:
-    """Return the effect that performs each operation in a transaction of its own.
-
-    Since 2.1 each transaction also checks the version of `/controller_epoch`; before 2.1 there is
-    no check.
-    """
+    """One transaction per operation; since 2.1 each also checks `/controller_epoch`."""
     return FencedTransactions(tuple([(op,) for op in ops]))
 
 

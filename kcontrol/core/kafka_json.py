@@ -98,10 +98,7 @@ def _refuse(name: str) -> Any:
 
 
 def java_int(text: str) -> int:
-    """Return the number that Java's Integer.parseInt reads: 32 bits, without blanks or underscores.
-
-    Raises ValueError for any other text.
-    """
+    """As Java's Integer.parseInt: 32 bits, no blanks or underscores; else ValueError."""
     if not re.fullmatch(r"[+-]?\d+", text) or not -(2**31) <= int(text) < 2**31:
         raise ValueError(f"{text!r} is no number")
     return int(text)

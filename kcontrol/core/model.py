@@ -21,10 +21,7 @@ class TopicPartition(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> TopicPartition:
-        """Return the partition that `text` names: "my-topic-3" is partition 3 of `my-topic`.
-
-        Raises ValueError if the text after the last dash is no number.
-        """
+        """ "my-topic-3" is partition 3 of `my-topic`. Raises ValueError without a number."""
         topic, _, number = text.rpartition("-")
         return cls(topic, int(number))
 
@@ -44,10 +41,7 @@ class PartitionReplica(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> PartitionReplica:
-        """Return the replica that `text` names: "t-0@1" is the replica of `t-0` on broker 1.
-
-        Raises ValueError for other text.
-        """
+        """ "t-0@1" is the replica of `t-0` on broker 1. Raises ValueError for other text."""
         partition, _, broker_id = text.rpartition("@")
         return cls(TopicPartition.parse(partition), int(broker_id))
 

@@ -39,30 +39,20 @@ class Rule(NamedTuple):
 
 
 def since(*rows: tuple[str, T], doc: str) -> T:
-    """Declare a rule (a difference between releases) as a field of a dataclass.
-
-    Each row is (release from which the value holds, value); `doc` says what the rule decides.
-    """
+    """Declare a rule; a row is (release from which the value holds, value)."""
     found: T = field(metadata={RULE_KEY: Rule(rows, doc, depends_on_protocol=False)})
     return found
 
 
 def since_protocol(*rows: tuple[str, T], doc: str) -> T:
-    """Declare a rule (a difference between releases) as a field of a dataclass.
-
-    `inter.broker.protocol.version` decides the value. Each row is (protocol version from which the
-    value holds, value); `doc` says what the rule decides.
-    """
+    """As `since`, with values of `inter.broker.protocol.version` in place of releases."""
     found: T = field(metadata={RULE_KEY: Rule(rows, doc, depends_on_protocol=True)})
     return found
 
 
 @cache
 def declared(rules: type) -> dict[str, Rule]:
-    """Return the rules that the class `rules` declares, by field name, in the order of the class.
-
-    A rule is a difference between Kafka's releases.
-    """
+    """The rules of a class, in the order of its fields."""
     return {f.name: f.metadata[RULE_KEY] for f in fields(rules) if RULE_KEY in f.metadata}
 
 

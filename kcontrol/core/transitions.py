@@ -77,18 +77,11 @@ class TransitionTable:
         return iter(self.rows)
 
     def find(self, source: Enum, target: Enum) -> Transition | None:
-        """Return the row of a pair of states, or None if the transition is illegal.
-
-        If releases have different rows of this pair, return the last of these rows.
-        """
+        """None: an illegal transition. Of rows that differ by release, the last."""
         return self._by_pair.get((source, target))
 
     def for_(self, release: str, changes: Changes = NO_CHANGES) -> TransitionTable:
-        """Return the table of one release, with the actions of `changes.rows` in place of Kafka's.
-
-        Raises ValueError for text that is no release, KeyError for a changed pair of states without
-        a row.
-        """
+        """The table of one release. Raises ValueError (release) or KeyError (changed pair)."""
         return _resolved(self, release, changes)
 
     def with_action(self, source: Enum, target: Enum, action: Action) -> TransitionTable:

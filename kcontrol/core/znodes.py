@@ -254,10 +254,7 @@ def encode_config_change(topic: str, format_version: int) -> bytes:
 
 
 def decode_topic_config(data: bytes) -> dict[str, str]:
-    """Return the config overrides of a topic, such as {"cleanup.policy": "compact"}.
-
-    Raises MalformedZnode for data that is not JSON with an object `config`.
-    """
+    """Raises MalformedZnode for data that is not JSON with an object `config`."""
     config = decode(data, "a topic's configuration").get("config", dict)
     return {str(key): str(value) for key, value in config.items()}
 
@@ -303,10 +300,7 @@ def decode_broker(data: bytes) -> BrokerEndpoint:
 
 
 def encode_partition_list(partitions: tuple[TopicPartition, ...]) -> bytes:
-    """Return the data of an ISR change notification or of `/admin/preferred_replica_election`.
-
-    The data are JSON of version 1, with the partitions in the order of `partitions`.
-    """
+    """For ISR change notifications and `/admin/preferred_replica_election`."""
     items = [{"topic": tp.topic, "partition": tp.partition} for tp in partitions]
     return encode({"version": 1, "partitions": items})
 

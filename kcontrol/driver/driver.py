@@ -92,10 +92,7 @@ class Driver:
         return self.journal.add(self.node, self.incarnation, kind, cause, self.clock(), fields)
 
     def log_batch(self, factory: RecordFactory, *columns: Sequence[Any]) -> None:
-        """Write many journal records at once, given as `columns`: record i is made of the i-th value of each column.
-
-        When a record is read, the journal calls `factory` with these values, which returns the record's kind, cause and fields.
-        """
+        """Value i of each column makes record i, by `factory`, and only when the journal is read."""
         self.journal.add_batch(self.node, self.incarnation, self.clock(), factory, columns)
 
     @property
@@ -143,10 +140,7 @@ class Driver:
         return thread.lock is None or self.locks.get(thread.lock, thread.name) == thread.name
 
     def ready(self) -> list[tuple[str, str]]:
-        """Return (step, name of the thread) for each thread that can take a step now.
-
-        The step "advance" resumes the thread's handler, "begin" takes the next event of its queue.
-        """
+        """(step, name of the thread): "advance" resumes the thread's handler, "begin" takes the next event of its queue."""
         threads = self.threads.items()
         steps = (("begin" if self.can_begin(t) else "advance" if self.can_advance(t) else "", name) for name, t in threads)
         return [(step, name) for step, name in steps if step]
@@ -194,10 +188,7 @@ class Driver:
                 self._resume(thread, thread.handler.send, answer)
 
     def _is_retried(self, error: Exception) -> bool:
-        """Return whether the client library of this release repeats a request after this error.
-
-        It does so after ConnectionLoss, and before 1.1 also after SessionExpired.
-        """
+        """Whether the client library of this release repeats a request after this error."""
         # Since 1.1 KafkaZkClient.retryRequestsUntilConnected, before 1.1 ZkClient.retryUntilConnected.
         outlived = isinstance(error, fx.SessionExpired) and self.controller.rules.handlers_outlive_session
         return outlived or isinstance(error, ConnectionLoss)
@@ -235,10 +226,6 @@ class Driver:
             self.locks.pop(thread.lock, None)
 
     def respond(self, correlation_id: str, body: Any, cause: RecordId | None) -> None:
-        """Write the journal record `respond`, and send `body`, the response to the request `correlation_id`.
-
-        `cause` is the id of the journal record that caused the response.
-        """
         self.parked.pop(correlation_id, None)
         self.outbox.respond(self, correlation_id, body, self.log("respond", cause, correlation_id=correlation_id, body=body))
 

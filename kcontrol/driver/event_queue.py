@@ -49,19 +49,13 @@ class EventQueue(Generic[E]):
         return preempted
 
     def take(self, now_ms: int) -> Queued:
-        """Remove and return the next event, and append the event's time in the queue to `queue_times_ms`.
-
-        `now_ms` is the present time. Raises IndexError on an empty queue.
-        """
+        """Take the next event, and keep its time in the queue for EventQueueTimeMs."""
         item = self.waiting.popleft()
         self.queue_times_ms.append(now_ms - item.at_ms)
         return item
 
     def idle(self, idle_ms: int) -> None:
-        """Clear `queue_times_ms` if `idle_ms`, the time in ms for which the thread was idle, is at least five minutes.
-
-        Kafka's metric EventQueueTimeMs then has no old times.
-        """
+        """After five idle minutes Kafka's metric EventQueueTimeMs forgets its times."""
         if idle_ms >= QUEUE_TIME_TIMEOUT_MS:
             self.queue_times_ms.clear()
 

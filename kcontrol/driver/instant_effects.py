@@ -91,10 +91,7 @@ def _track_under_replicated(driver: Driver, changed: Mapping[Any, HostedPartitio
 
 
 def change_znode_handlers(driver: Driver, thread: Thread, effect: fx.RegisterZNodeHandler | fx.UnregisterZNodeHandler) -> None:
-    """Register or unregister, by the type of the effect, the handler of one path's data or children.
-
-    The driver queues the event of a fired watch only if the path has a registered handler.
-    """
+    """Of a fired watch only a path with a registered handler gives an event."""
     change = driver.znode_handlers.add if isinstance(effect, fx.RegisterZNodeHandler) else driver.znode_handlers.discard
     change((effect.path, effect.children))
 

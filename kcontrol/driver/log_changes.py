@@ -26,10 +26,6 @@ WITHOUT_FIELDS: dict[type, str] = {logs.UpdateHighWatermark: "high_watermark", l
 
 
 def update_log(driver: Driver, thread: Thread, effect: fx.UpdateLog) -> None:
-    """Perform the effect `UpdateLog`: change a partition's log, and write a journal record.
-
-    The cause of this journal record is the journal record `begin` of the thread's present handler.
-    """
     apply_log_change(driver, thread.begin_record, effect.partition, effect.change)
 
 

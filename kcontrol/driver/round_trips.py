@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 
 
 def is_instant(effect: fx.Effect) -> bool:
-    """Return whether the driver performs the effect at once, so that the handler continues.
-
-    Return False for a round trip, for a wait, and for a `Commit` that writes to ZooKeeper.
-    """
+    """A handler goes on at once after an instant effect."""
     if isinstance(effect, fx.Commit):
         return not any(isinstance(change, fx.StateChange) and change.write for change in effect.changes)
     return not isinstance(effect, ROUND_TRIPS)

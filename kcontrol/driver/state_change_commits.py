@@ -27,20 +27,14 @@ PlannedChange = fx.StateChange | fx.FailedStateChange
 
 
 def expected_epoch_zk_version(driver: Driver, expected: int | None) -> int:
-    """Return the version of `/controller_epoch` that writes check, or -1 in releases without this check (before 2.1).
-
-    The version is `expected` or, if `expected` is None, the version in the controller's context.
-    """
+    """The version that a write checks; -1 before 2.1. `expected` overrides that of the controller's context."""
     if not driver.controller.rules.fenced_writes:
         return fenced_writes.UNFENCED
     return driver.controller.controller_epoch_zk_version if expected is None else expected
 
 
 def latest_record(thread: Thread) -> RecordId | None:
-    """Return the id of the last journal record of a transition by the thread's present handler.
-
-    If the handler has made no transition yet, return the id of its journal record `begin`.
-    """
+    """The cause of a request: the handler's last transition, else its `begin`."""
     return _cause(thread.begin_record, thread.last_change_seq.get(None))
 
 
@@ -190,10 +184,7 @@ def log_writes(
     results: Sequence[fx.TransactionResult],
     checked: int,
 ) -> None:
-    """Write one journal record per transaction: its operations and new versions, or its error.
-
-    `results` has the result of each transaction, and `checked` the checked version of `/controller_epoch`, -1 without a check.
-    """
+    """One journal record per transaction; `checked` is the version of `/controller_epoch`, -1 without a check."""
     driver.log_batch(partial(_parts_of_write, thread.begin_record, checked), transactions, results)
 
 

@@ -55,10 +55,7 @@ IN_MEMORY = ("leader", "leader_epoch", "followers", "waiting", "truncating", "mi
 
 
 def end_offset(log: Mapping[str, Any]) -> int:
-    """Return the log end offset of `log`, a replica's log in the folded state: the offset of the next record.
-
-    It can be greater than the number of records, because a cleaned log has gaps.
-    """
+    """Greater than the number of records in a cleaned log, which has gaps."""
     records: list[dict[str, int]] = log["records"]
     return max(records[-1]["offset"] + 1 if records else 0, int(log["empty_until"]))
 
@@ -91,10 +88,7 @@ class Fold(Changes):
         return self
 
     def add(self, record: Record) -> None:
-        """Change the state by the next record. Kinds that change no state are skipped.
-
-        The fields of the record may have Python's types or JSON's.
-        """
+        """Fields of the record may have Python's types or JSON's."""
         self.noted = []
         if (change := CHANGES.get(record.kind)) is not None:
             change(self, record.to_json())
@@ -141,10 +135,7 @@ class Fold(Changes):
     # ---------------------------------------------------------------- processes
 
     def _unless_empty(self, *path: str) -> None:
-        """Remove the value at `path` from the folded state of the cluster if the value is empty, such as {}.
-
-        `path` has the keys that lead from the state to the value.
-        """
+        """An empty value has no key in the folded state."""
         if not self._at(path):
             self.drop(*path)
 

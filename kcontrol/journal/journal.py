@@ -120,10 +120,7 @@ class Journal:
         return self._spelled
 
     def build_records(self) -> None:
-        """Make the records of all batches from `add_batch`, which stores columns of values, that are not made yet.
-
-        Copies of the journal that are made later share these records instead of making them again.
-        """
+        """Before a copy, so that copies share the records instead of making them again."""
         for entry in self._later:
             self._spelled.extend(_records(entry))
         self._later.clear()
@@ -156,11 +153,7 @@ class Journal:
     def add_batch(
         self, node: int, incarnation: int, at_ms: int, factory: RecordFactory, columns: tuple[Sequence[Any], ...]
     ) -> None:
-        """Add one journal record per index of `columns`, sequences of equal length, with the time `at_ms`.
-
-        `factory` makes a record of the values at one index when the record is read. `node` and `incarnation` name the
-        broker's process.
-        """
+        """One record per index of `columns`, made by `factory` when it is read."""
         if columns[0]:
             self._later.append(LazyBatch(self._number(node, incarnation, len(columns[0])), at_ms, factory, columns))
 
@@ -180,10 +173,7 @@ class Journal:
         return RecordId(node, incarnation, seq)
 
     def why(self, id: RecordId | None) -> list[Record]:
-        """Return the record with this id, its cause, the cause of the cause, and so on; [] for None.
-
-        Raises KeyError for an unknown id.
-        """
+        """The record, its cause, the cause of the cause ...; [] for None. Raises KeyError for an unknown id."""
         return why(self.records, id)
 
     def copy(self) -> Journal:
@@ -247,10 +237,7 @@ def _structure_to_json(value: Any) -> Any:
 
 
 def _is_journaled(f: Field[Any], event: Any) -> bool:
-    """Return whether the journal stores the field `f` of `event`.
-
-    The metadata entry "journal" of a dataclass field can exclude the field, or exclude the default value of the field.
-    """
+    """The metadata "journal" of a field excludes it, or excludes its default value."""
     # False: never. "if not default": only with another value than its default. No entry: always.
     how = f.metadata.get("journal", True)
     return bool(how) and (how != "if not default" or getattr(event, f.name) != f.default)

@@ -97,11 +97,7 @@ def load(path: str | Path) -> JournalFile:
 
 
 def check(records: Iterable[Record]) -> Iterator[Record]:
-    """Yield each journal record with its values in types of JSON.
-
-    Raises ValueError, TypeError or another exception of the tuple `WRONG` at the first record that does not fit the records
-    before, such as a record whose sequence number is missing or doubled.
-    """
+    """Raises one of `WRONG` at the first record that does not fit the ones before (a missing or doubled number)."""
     checks = _Checks()
     for record in records:
         yield checks.take(record.to_json())

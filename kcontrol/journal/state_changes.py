@@ -54,10 +54,7 @@ class Changes:
         self.noted.append(("put", path, value))
 
     def drop(self, *path: str) -> None:
-        """Remove the value at `path`, and add this change to `noted`.
-
-        `path` has the keys from the state to the value. Raises KeyError if there is no value.
-        """
+        """Raises KeyError without a value at `path`."""
         del self._at(path[:-1])[path[-1]]
         self.noted.append(("drop", path, None))
 
@@ -80,10 +77,7 @@ class Changes:
         self.noted.append(("push", path, value))
 
     def shift(self, *path: str) -> Any:
-        """Remove and return the first value of the list at `path`, a sequence of keys into the state.
-
-        The change is also added to `noted`, the changes by the present record. Raises IndexError for an empty list.
-        """
+        """Take the first value of the list at `path`. Raises IndexError for an empty list."""
         self.noted.append(("shift", path, None))
         return self._at(path).pop(0)
 

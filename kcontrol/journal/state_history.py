@@ -30,10 +30,7 @@ def _copy(value: Any, depth: int) -> Any:
 
 
 def _entries(value: Any, depth: int) -> int:
-    """Return the number of entries of a dict or list, and of the values of a dict, down to `depth` levels.
-
-    For {"a": [1, 2]} it is 1 with `depth` 1, and 3 with 2. Return 0 for another type.
-    """
+    """Entries down to `depth` levels: {"a": [1, 2]} has 1 at depth 1, 3 at depth 2."""
     if depth == 0 or not isinstance(value, dict | list):
         return 0
     return len(value) + sum(_entries(item, depth - 1) for item in (value.values() if isinstance(value, dict) else ()))
@@ -56,10 +53,7 @@ class History:
 
     @property
     def state(self) -> State:
-        """Return the cluster's state after the last record of the journal.
-
-        The returned dict is this object's own: it changes when the journal grows.
-        """
+        """The state after the last record: this object's own dict, which changes when the journal grows."""
         self.take_in()
         return self._end.state
 

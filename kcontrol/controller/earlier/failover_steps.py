@@ -172,10 +172,7 @@ def await_requests(ctx: ControllerContext, brokers: Iterable[int]) -> Handler:
 
 
 def await_all_requests(ctx: ControllerContext) -> Handler:
-    """Wait until all live brokers have responded to this controller's requests (0.10.2 to 2.1.0).
-
-    In other releases do nothing.
-    """
+    """Before a failover goes on, all live brokers have responded (0.10.2 to 2.1.0)."""
     yield from await_requests(ctx, sorted(ctx.live_broker_epochs))
 
 

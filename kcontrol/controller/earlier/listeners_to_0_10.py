@@ -184,19 +184,13 @@ RESIGNATION = (
 
 
 def new_session(host: str, port: int, session: int) -> e.Event:
-    """Return the event of a new session, after which the broker competes for `/controller`.
-
-    The parameters are ignored.
-    """
+    """Design.on_new_session has the parameters, which this release does not need."""
     # Every function of `Design.on_new_session` gets these parameters.
     return e.NewSession()
 
 
 def register_without_session(host: str, port: int, session: int) -> e.Event:
-    """Return RegisterBroker, by which the broker registers again; `session` is ignored.
-
-    Up to 0.8.2 the event has no session.
-    """
+    """Up to 0.8.2 the event has no session."""
     return e.RegisterBroker(host, port)
 
 

@@ -314,10 +314,7 @@ def _write_assignment(ctx: ControllerContext, tp: TopicPartition, replicas: Brok
 
 
 def _requested_reassignments() -> Handler:
-    """Read `/admin/reassign_partitions`; return the targets by partition, {} without the znode.
-
-    Raises MalformedZnode for JSON that is no list of reassignments.
-    """
+    """The targets by partition. Raises MalformedZnode for other JSON."""
     (znode,) = yield effects.Read((zk.REASSIGN_PARTITIONS,), watch=True)
     return _parse_reassignments(znode.data) if znode else {}
 

@@ -41,10 +41,7 @@ def note(state: ThreadState) -> Handler:
 
 
 def wake(state: ThreadState) -> Handler:
-    """Store `state`, the new state of the delete-topics thread, and queue DeletionsResumed.
-
-    The thread handles this event: it tries to delete the queued topics.
-    """
+    """DeletionsResumed makes the delete-topics thread try the queued topics."""
     yield from note(state)
     yield Enqueue(DeletionsResumed())
 
