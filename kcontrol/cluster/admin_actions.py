@@ -47,18 +47,12 @@ def _numbered(assignment: Any) -> dict[int, ReplicaAssignment]:
 
 
 def topic_settings(release: str, config: Mapping[str, Any]) -> dict[str, str]:
-    """Return a topic's settings as the topic tool stores them, each value as text: {"min.insync.replicas": "2"}.
-
-    Raises ValueError for a setting that `release` does not have, and for an illegal value.
-    """
+    """As the topic tool stores them: {"min.insync.replicas": "2"}. Raises ValueError for an unknown setting or value."""
     return {name: str(config_values.read("topic", name, value, release)).lower() for name, value in config.items()}
 
 
 def create_topic(world: World, topic: str, assignment: Any, config: Mapping[str, Any] | None = None) -> None:
-    """Write a topic's znode and the znode of its settings `config`, as Kafka's topic tool does.
-
-    `assignment` has the replicas of each partition: [[1, 2]] or {0: [1, 2]}.
-    """
+    """`assignment` has the replicas of each partition: [[1, 2]] or {0: [1, 2]}."""
     chosen = topic_settings(world.settings.release, _of_brokers(world, topic) | dict(config or {}))
     ops = creation(world, topic, assignment, chosen)
     world.write([(op,) for op in ops], ["create_topic", topic, assignment, *([chosen] if chosen else [])])
@@ -204,18 +198,12 @@ def create(world: World, path: str, text: str) -> None:
 
 
 def is_step(world: World, number: Any, step_actions: Any) -> bool:
-    """Return whether ("scenario", number, step_actions) is a legal action: an int and a mapping such as {"kill": 1}.
-
-    The action marks the beginning of a scenario's step in the journal (`note_step`).
-    """
+    """The action marks the beginning of a scenario's step in the journal."""
     return isinstance(number, int) and isinstance(step_actions, Mapping)
 
 
 def note_step(world: World, number: int, step_actions: Any) -> None:
-    """Add a `scenario` record to the journal: step `number` of a scenario begins; nothing changes in the cluster.
-
-    `step_actions` describes the step, such as {"kill": 1}.
-    """
+    """Nothing changes in the cluster; `step_actions` describes the step, such as {"kill": 1}."""
     world.log("scenario", None, step=number, do=step_actions)
 
 
@@ -228,10 +216,7 @@ def can_list(world: World, broker: int) -> bool:
 
 
 def can_reassign(world: World, broker: int, targets: Any) -> bool:
-    """Return whether `broker` runs and is not frozen, and the release has AlterPartitionReassignments (KIP-455, 2.4 on).
-
-    Raises ValueError, TypeError or AttributeError if `targets` is empty, or not like {"t-0": [1, 2]} or {"t-0": None}.
-    """
+    """AlterPartitionReassignments is there since 2.4 (KIP-455). Raises an error for targets unlike {"t-0": [1, 2]}."""
     if not _read(targets):
         raise ValueError
     return can_list(world, broker)

@@ -27,10 +27,7 @@ NOT_CONTROLLER = "NOT_CONTROLLER"
 
 
 def record_known_controller(world: World, driver: Driver) -> None:
-    """Set the receiver of a broker's AlterIsr requests to the controller that the broker knows.
-
-    The broker is that of `driver`. Do nothing if its requests have a receiver already, if it knows no controller, and before 2.7.
-    """
+    """AlterIsr goes to the controller that the broker knew when its first request was queued."""
     if driver.broker.rules.alter_isr and driver.broker.controller_id >= 0:
         world.network.known_controllers.setdefault(driver.node, driver.broker.controller_id)
 
@@ -72,11 +69,7 @@ def refusal_key(world: World, n: int, target: int) -> tuple[Any, ...]:
 
 
 def reaches_before_renewal(world: World, n: int, receiver: int) -> bool:
-    """Return whether `World.run` sends the oldest pending request of broker `n` before `receiver` renews its expired session.
-
-    Return False if `n` is `receiver`, or if the request goes to `receiver` and is not the first such request since the session
-    expired.
-    """
+    """Whether `World.run` sends the oldest request of broker `n` before `receiver` renews its session."""
     target = receiver_of(world, n, world.network.pending(n)[0])
     # The first request to the receiver fails in its first call to ZooKeeper; a second one is sent only after the renewal.
     return n != receiver and (target != receiver or not world.processes[receiver].was_sent_request)
@@ -168,10 +161,7 @@ def disconnect(world: World, n: int, stop_record: RecordId) -> None:
 
 
 def lose(world: World, driver: Driver, requests: list[BrokerToControllerRequest], cause: RecordId, error: str) -> None:
-    """Queue one ControlledShutdownResponse with `error` at the broker that has sent these `requests`.
-
-    `driver` is the driver of this broker; `cause` is the journal record that ended the connection.
-    """
+    """`cause` is the record that ended the connection; the sender gets one response with `error`."""
     world.network.settle(driver.node, requests)
     record = world.log("controller_response", cause, broker=driver.node, requests=[str(q.record) for q in requests], error=error)
     driver.enqueue(ControlledShutdownResponse(error, ()), record, "requests")
@@ -207,10 +197,7 @@ def frozen_receiver(world: World, n: int) -> int | None:
 
 
 def first_alter_isr_record(world: World, n: int) -> RecordId:
-    """Return the id of the journal record that queued the first AlterIsr of broker `n` that has no response.
-
-    Raises StopIteration if there is no such request.
-    """
+    """Of the requests without a response. Raises StopIteration if there is none."""
     return next(request.record for request in world.network.to_controller[n] if request.api == "AlterIsr")
 
 

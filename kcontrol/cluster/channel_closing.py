@@ -42,8 +42,5 @@ def record_thaw(world: World, receiver: int) -> None:
 
 
 def is_blocked(world: World, n: int, thread: str) -> bool:
-    """Return whether the controller, broker `n`, awaits a response in the thread named `thread` before it closes a channel.
-
-    The channel's other broker is frozen, or was frozen and has not responded yet.
-    """
+    """The controller waits for a frozen broker's response before it closes the channel."""
     return bool(awaited_brokers(world, n, thread))

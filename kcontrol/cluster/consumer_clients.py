@@ -46,10 +46,7 @@ class FindCoordinatorResult(NamedTuple):
 
 
 def config(settings: Settings) -> GroupConfig:
-    """Return the settings of the group coordinators: the release's defaults with `settings.group_config`.
-
-    The offsets topic has one partition unless `group_config` has `partitions`.
-    """
+    """The release's defaults with `settings.group_config`; one offsets partition unless it names `partitions`."""
     return GroupConfig.of(settings.release, **({"partitions": 1} | dict(settings.group_config)))
 
 
@@ -78,31 +75,21 @@ def consumers(settings: Settings) -> dict[str, Consumer]:
 
 
 def coordinator(world: World, group: str) -> int | None:
-    """Return the id of a reachable broker that is the group's coordinator in the metadata of a running broker.
-
-    A reachable broker runs and is not frozen. Return None if no running broker's metadata have such a coordinator.
-    """
+    """As the running brokers' metadata say, in the order of broker ids: the first coordinator that is reachable."""
     # The metadata of the running brokers, in the order of the broker ids; the first reachable coordinator is used.
     known = [broker for n in sorted(world.processes) if (broker := named_by(world, n, group)) is not None]
     return next((leader for leader in known if is_reachable(world, leader)), None)
 
 
 def named_by(world: World, broker: int, group: str) -> int | None:
-    """Return the id of the leader of the group's partition of `__consumer_offsets` in the metadata of `broker`.
-
-    Return None if the metadata lack the partition, and -1 if they have the partition without a leader.
-    """
+    """The coordinator as `broker` knows it. None: it does not know the partition; -1: it knows no leader."""
     tp = TopicPartition(OFFSETS_TOPIC, partition_for(group, config(world.settings).partitions))
     metadata = world.processes[broker].driver.broker.metadata
     return metadata[tp].leader if tp in metadata else None
 
 
 def receiver(world: World, consumer: Consumer) -> int | None:
-    """Return the id of the broker for the consumer's next request.
-
-    This is the consumer's last coordinator, if the coordinator's process still runs and is not frozen. Otherwise it is such a
-    coordinator in the metadata of a running broker, None if there is none.
-    """
+    """The consumer's last coordinator while its process is connected, else one that a broker's metadata name."""
     if consumer.coordinator is not None and is_connected(world, consumer.coordinator):
         return consumer.coordinator[0]
     return coordinator(world, consumer.group)
@@ -144,10 +131,7 @@ def is_string(value: object) -> bool:
 
 
 def can_send(world: World, consumer: Consumer, broker: Any = None) -> bool:
-    """Return whether a consumer can send a request to `broker`, or to the group's coordinator if `broker` is None.
-
-    A consumer that is frozen, or that waits for a response, can send nothing.
-    """
+    """A consumer that is frozen, or that waits for a response, can send nothing."""
     reachable = receiver(world, consumer) is not None if broker is None else is_number(broker) and is_reachable(world, broker)
     return consumer.asked is None and consumer.condition != FROZEN and reachable
 
@@ -244,10 +228,7 @@ def commit(world: World, name: str, partition: str, offset: int, metadata: str =
 
 
 def _topics(world: World) -> dict[str, int]:
-    """Return the number of partitions of each topic, such as {"t": 3}, without the offsets topic.
-
-    Only partitions that the metadata of at least one broker have are counted.
-    """
+    """The number of partitions by topic, as far as any broker's metadata know them."""
     known = {tp for p in world.processes.values() for tp in p.driver.broker.metadata if tp.topic != OFFSETS_TOPIC}
     return {topic: sum(tp.topic == topic for tp in known) for topic in {tp.topic for tp in known}}
 

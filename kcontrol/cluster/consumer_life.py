@@ -68,10 +68,7 @@ class Due(NamedTuple):
 
 
 def can_wait(world: World, ms: object) -> bool:
-    """Return whether the action "wait" is possible: `ms` is an int from 1 to LARGEST_INT, and time is virtual.
-
-    Time is virtual with the ZooKeeper in memory.
-    """
+    """Time is virtual with the ZooKeeper in memory only."""
     return is_number(ms, 1, LARGEST_INT) and world.is_simulated
 
 

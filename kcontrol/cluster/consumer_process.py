@@ -13,10 +13,7 @@ if TYPE_CHECKING:
 
 
 def can_freeze(world: World, name: str, for_ms: object = None) -> bool:
-    """Return whether there is a consumer `name`, its process is not frozen, and `for_ms` is legal.
-
-    `for_ms` is the length of the freeze, an int from 1 to LARGEST_INT, or None for a freeze without a given end.
-    """
+    """`for_ms` None: a freeze without a given end."""
     is_legal = for_ms is None or is_number(for_ms, 1, LARGEST_INT)
     return is_legal and is_consumer(world, name) and world.consumers[name].condition != FROZEN
 
@@ -38,10 +35,7 @@ def can_resume(world: World, name: str) -> bool:
 
 
 def resume(world: World, name: str) -> None:
-    """Let a consumer poll and send heartbeats again, with the member id and the generation in its state.
-
-    A closed consumer has no member id any more: it joins as a new member.
-    """
+    """With its old member id and generation; a closed consumer joins as a new member."""
     cause = world.log("act", None, action=["resume_consumer", name])
     note(world, name, world.consumers[name]._replace(condition=POLLING, resumes_at_ms=None), cause)
 

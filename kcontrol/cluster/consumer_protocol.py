@@ -56,10 +56,7 @@ def _subscription(consumer: Consumer, config: ConsumerConfig, strategy: str, top
 
 
 def partitions(assignment: bytes) -> tuple[TopicPartition, ...]:
-    """Return the partitions of an encoded assignment in their order, () for zero bytes.
-
-    Raises ValueError for bytes that are no assignment.
-    """
+    """() for zero bytes. Raises ValueError for bytes that are no assignment."""
     entries = decode("assignment", assignment)[1]["partitions"] if assignment else []
     return tuple(TopicPartition(entry["topic"], number) for entry in entries for number in entry["partitions"])
 

@@ -74,10 +74,6 @@ class Consumer(NamedTuple):
     resumes_at_ms: int | None = None
 
     def without_membership(self) -> Consumer:
-        """Return a consumer of this group that has not joined.
-
-        Only the group, the number of sent requests and the instance id are kept.
-        """
         return Consumer(self.group, requests=self.requests, instance_id=self.instance_id)
 
     def after_loss(self, error: str) -> Consumer:

@@ -176,10 +176,7 @@ REQUESTS: dict[str, type[Any]] = {
 
 
 def event_of(api: str, request: Mapping[str, Any], correlation_id: str, sender: Sender) -> Any:
-    """Return the event with which a group coordinator handles the request `api`, such as "JoinGroup", of `sender`.
-
-    Raises KeyError for an unknown API, and ValueError for a wrong field of `request`.
-    """
+    """Raises KeyError for an unknown API, ValueError for a wrong field of `request`."""
     build: Callable[[str, Sender], Any] = msgspec.convert(request, REQUESTS[api]).event
     return build(correlation_id, sender)
 

@@ -231,10 +231,7 @@ def clean(world: World, n: int, partition: str) -> None:
 
 
 def store_logs(world: World, n: int, driver: Driver) -> None:
-    """Store the logs of broker `n`, whose process has ended, in `world.disks`.
-
-    Each stored log has the high watermark of its last checkpoint.
-    """
+    """What the ended process leaves on the disk."""
     if driver.broker.logs:
         # All records stay; the high watermark becomes the last one that was written to the disk (the checkpoint).
         world.disks[n] = {tp: log.after_restart() for tp, log in driver.broker.logs.items()}

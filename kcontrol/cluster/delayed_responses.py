@@ -23,11 +23,7 @@ LOCKED = ("LeaderAndIsr", "StopReplica")
 
 
 def record_fetches(world: World, driver: Driver, correlation_id: str, receive_record: RecordId) -> None:
-    """Store the frozen leaders from which the broker of `driver` fetches when LeaderAndIsr arrives, in `network.fetching_from`.
-
-    The broker may have to end these fetches before it responds (`delay_if_fetching`). `correlation_id` is that of LeaderAndIsr,
-    and `receive_record` is the journal record of its arrival.
-    """
+    """The broker may have to end its fetches from frozen leaders before it responds (`delay_if_fetching`)."""
     frozen = {n for n, p in world.processes.items() if p.frozen}
     if frozen and driver.controller.rules.response_waits_for_fetch and (leaders := frozen & _followed_leaders(driver)):
         world.network.fetching_from[correlation_id] = (receive_record, tuple(sorted(leaders)))
@@ -68,10 +64,7 @@ def _is_frozen(world: World, n: int) -> bool:
 
 
 def deliverable(world: World) -> Iterator[tuple[int, str]]:
-    """Yield (broker, correlation id) of each delayed response that can be sent now.
-
-    Neither its broker nor any leader from which the broker fetched is frozen any more.
-    """
+    """(broker, correlation id); neither the broker nor a leader that it fetched from is frozen any more."""
     for correlation_id, delayed in world.network.delayed_responses.items():
         if not any(_is_frozen(world, n) for n in (*delayed.leaders, delayed.broker)):
             yield delayed.broker, correlation_id
@@ -82,11 +75,7 @@ def has_deliverable(world: World, broker: int) -> bool:
 
 
 def deliver_response(world: World, broker: int) -> None:
-    """Send the LeaderAndIsr response that `broker` has delayed.
-
-    The broker waited for its fetch from a frozen leader, which has resumed. Raises StopIteration if no delayed response of this
-    broker can be sent now.
-    """
+    """Raises StopIteration if no delayed LeaderAndIsr response of this broker can be sent now."""
     _deliver(world, next(key for b, key in deliverable(world) if b == broker), timed_out=False)
 
 

@@ -69,20 +69,13 @@ def is_deliverable(world: World, sender: int, receiver: int) -> bool:
 
 
 def is_sender_alive(world: World, sender: int, receiver: int) -> bool:
-    """Return whether the process that sent the oldest waiting request from `sender` to `receiver` still exists.
-
-    A frozen process exists. False if the process has closed the connection. Raises IndexError if no request waits.
-    """
+    """Whether the sender of the oldest waiting request still exists, frozen or not, with its connection."""
     p = world.processes.get(sender)
     first = world.network.channels[sender, receiver][0]
     return p is not None and not first.is_orphaned and p.driver.incarnation == first.record.incarnation
 
 
 def begin_if_idle(world: World, n: int, thread: str = "requests") -> None:
-    """Let a thread of broker `n` begin the handler of its next event, if an event waits, and the thread and its lock are free.
-
-    Do nothing if the broker is stopped or frozen.
-    """
     driver = world.processes[n].driver
     if is_reachable(world, n) and driver.can_begin(driver.threads[thread]):
         driver.begin(thread)
@@ -104,10 +97,7 @@ def deliver_request(world: World, sender: int, receiver: int) -> None:
 
 
 def drop_request(world: World, sender: int, receiver: int) -> None:
-    """Add a `lose` record to the journal: the connection breaks before the next request of `sender` arrives.
-
-    The request stays in the channel to `receiver`, so that `sender` can send it again.
-    """
+    """The connection breaks; the request stays in the channel, so that `sender` can send it again."""
     queued = world.network.channels[sender, receiver][0]
     world.log("lose", queued.record, sender=sender, receiver=receiver, api=queued.api)
 

@@ -76,29 +76,20 @@ def fingerprint(world: World) -> str:
 
 
 def text(state: str) -> Text:
-    """Return `state`, a text about the cluster, with a rank in place of each zxid.
-
-    A zxid such as 17 stands in `state` as <z17>; its rank among all zxids of `state`, from 0, replaces 17.
-    """
+    """The texts of two states that differ only in the gaps between zxids are equal."""
     zxids = tuple(sorted(set(map(int, ZXID.findall(state)))))
     rank_of = {str(zxid): f"<z{rank}>" for rank, zxid in enumerate(zxids)}
     return Text(ZXID.sub(lambda match: rank_of[match[1]], state), zxids)
 
 
 def digest(parts: list[Text]) -> str:
-    """Return a hash of the texts of all parts of a cluster, such as its brokers.
-
-    The hash has the rank of each zxid among all zxids: gaps between zxids have no effect.
-    """
+    """Gaps between zxids have no effect: the hash has their ranks."""
     state = "\n".join([part.words for part in parts])
     return hashlib.blake2b(f"{state}{ranks([part.zxids for part in parts])}".encode(), digest_size=16).hexdigest()
 
 
 def ranks(parts: Iterable[tuple[int, ...]]) -> list[int]:
-    """Return the rank of each zxid among all zxids of all parts: [1, 0, 1] for the parts (30, 10) and (30,).
-
-    A part has one component's zxids, such as a broker's.
-    """
+    """[1, 0, 1] for the parts (30, 10) and (30,): the rank of each zxid among all."""
     zxids = list(chain.from_iterable(parts))
     found = {zxid: rank for rank, zxid in enumerate(sorted(set(zxids)))}
     return [found[zxid] for zxid in zxids]

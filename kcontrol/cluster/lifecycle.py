@@ -231,10 +231,7 @@ def renew_session(world: World, n: int) -> None:
 
 
 def reconnect(world: World, n: int) -> None:
-    """Open a new session for broker `n`, and queue the broker's registration under this session.
-
-    The action is possible only when the handler of Expire has begun (`expire_has_begun`).
-    """
+    """Possible only when the handler of Expire has begun (`expire_has_begun`)."""
     _open_and_enqueue(world, n)
 
 

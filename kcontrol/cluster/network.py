@@ -137,10 +137,7 @@ class Network:
         return sum(queued.is_orphaned for queued in self.channels[sender, receiver])
 
     def orphaned_senders(self, receiver: int, incarnations: Mapping[int, int]) -> list[int]:
-        """Return the senders of requests that this receiver has not read and whose responses no process awaits.
-
-        A sender is named once per request. `incarnations` maps a running broker to its incarnation (2: the second start).
-        """
+        """Of unread requests whose responses no process awaits; a sender stands once per request."""
         unread = [(by, queued) for (by, to), waiting in sorted(self.channels.items()) if to == receiver for queued in waiting]
         return [by for by, queued in unread if queued.is_orphaned or incarnations.get(by) != queued.record.incarnation]
 

@@ -90,10 +90,7 @@ class Process:
 
 
 def contexts(settings: Settings, broker_id: int) -> tuple[ControllerContext, BrokerContext]:
-    """Return the controller context and the broker context of a broker that has just started.
-
-    They have the rules and settings of the run, and no state yet.
-    """
+    """Of a broker that has just started: rules and settings of the run, no state yet."""
     rules = settings.rules()
     controller = ControllerContext(broker_id, rules, design_of(rules), settings.config, settings.changes)
     return controller, BrokerContext(broker_id, rules, settings.config, settings.data)
@@ -144,10 +141,7 @@ def copy_driver(
 
 
 def can_be_copied(driver: Driver) -> bool:
-    """Return whether a broker's process can be copied: the copy can continue every suspended handler.
-
-    A handler that has released its lock (`YieldLock`) cannot be continued in a copy.
-    """
+    """Whether a copy can continue every suspended handler."""
     suspended = [thread for thread in driver.threads.values() if thread.handler is not None]
     # The copy runs a handler again with its replay log, which is not possible after a release of the lock (`YieldLock`).
     return all(thread.replay_log is not None and not thread.has_yielded_lock for thread in suspended)

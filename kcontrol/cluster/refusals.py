@@ -44,10 +44,7 @@ def start(world: World, n: object) -> str:
 
 
 def unreachable(world: World, n: Any, *_: object) -> str:
-    """Return the sentence that broker `n` does not run, or that it is frozen; "" if it runs and is not frozen.
-
-    All further arguments, which are those of the action, are ignored.
-    """
+    """ "" if the broker runs and is not frozen."""
     if not is_id(n) or n not in world.processes:
         return f"Broker {n!r} is not running; {_running(world)}"
     return "" if delivery.is_reachable(world, n) else f"Broker {n} is frozen: resume it first with ('thaw', {n})"
@@ -188,10 +185,7 @@ def resume_consumer(world: World, name: str) -> str:
 
 
 def stop_polling(world: World, name: str) -> str:
-    """Return why a consumer cannot stop polling; to be called only if it cannot.
-
-    Either it does not exist, or it does not poll now (frozen, closed, or stopped).
-    """
+    """Why a consumer that does not poll now, or is unknown, cannot stop polling."""
     missing = _consumer(world, name)
     return missing or f"Consumer {name} does not poll now ({world.consumers[name].condition}): resume it first"
 
@@ -210,10 +204,6 @@ def alter_topic(world: World, topic: str, *_: object) -> str:
 
 
 def delete_topic(world: World, topic: str) -> str:
-    """Return why the deletion of a topic cannot be requested; to be called only if it cannot.
-
-    Either the topic does not exist, or its deletion was requested before.
-    """
     if missing := alter_topic(world, topic):
         return missing
     return f"The deletion of {topic} has been requested already: run the cluster, so that the controller performs it"

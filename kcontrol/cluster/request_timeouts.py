@@ -44,10 +44,7 @@ def brokers_to_time_out(world: World, n: int) -> Iterator[int]:
 
 
 def can_time_out(world: World, n: int, receiver: int) -> bool:
-    """Return whether broker `n` waits for a response of the frozen broker `receiver` (`brokers_to_time_out`).
-
-    Return False if `n` does not run or is frozen, or if `receiver` is not frozen.
-    """
+    """Whether `n` waits for a response of the frozen broker `receiver`."""
     return is_reachable(world, n) and receiver in brokers_to_time_out(world, n)
 
 

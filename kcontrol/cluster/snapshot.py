@@ -71,10 +71,7 @@ def _timers(driver: Driver) -> dict[str, Any]:
 
 
 def context(ctx: Any) -> dict[str, Any]:
-    """Return {field: value in JSON's types} for the fields of a ControllerContext, BrokerContext or GroupContext that can change.
-
-    Logs, which are on disk, and counts that are computed from other fields are left out.
-    """
+    """Without logs, which are on disk, and counts that other fields give."""
     names = [name for name in type(ctx).__slots__ if name not in CONSTANT + DERIVED + ON_DISK]
     return {name: _field(getattr(ctx, name)) for name in names}
 

@@ -76,10 +76,7 @@ def assign_replicas(
 def draw_replicas(
     seed: object, topic: str, brokers: Sequence[int], partitions: int, replication_factor: int
 ) -> tuple[tuple[int, ...], ...]:
-    """Return the replicas of each partition of a new topic on `brokers`, as `assign_replicas` places them.
-
-    The arguments `start` and `shift` of `assign_replicas` are drawn from the run's `seed` and the topic's name.
-    """
+    """Start and shift of `assign_replicas` follow from the run's seed and the topic's name."""
     chance = random.Random(f"{seed}/topic/{topic}")
     drawn = chance.randrange(len(brokers)), chance.randrange(len(brokers))
     return assign_replicas(brokers, partitions, replication_factor, *drawn)

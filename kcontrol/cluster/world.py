@@ -324,10 +324,7 @@ class World:
             broker_to_controller.deliver_response(self, driver, correlation_id, body, record)
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the state of znodes, brokers, requests and logs as a dict in JSON's types; `journal.fold.Fold` lists the keys.
-
-        The dict equals `fold(journal.records)`, except for fields that have never changed.
-        """
+        """Equal to `fold(journal.records)`, whose class `Fold` lists the keys."""
         # `snapshot.without_defaults` leaves these fields out.
         return snapshot(self)
 

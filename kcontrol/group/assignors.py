@@ -36,10 +36,6 @@ Assignment = dict[str, list[TopicPartition]]
 
 
 def partitions_of(partitions: Partitions, topic: str) -> list[TopicPartition]:
-    """Return all partitions of `topic`, sorted by number.
-
-    `partitions` maps a topic to its number of partitions. Return [] for a topic that it lacks.
-    """
     return [TopicPartition(topic, number) for number in range(partitions.get(topic, 0))]
 
 

@@ -78,10 +78,7 @@ class GroupConfig:
 
     @classmethod
     def of(cls, release: str, **changes: int) -> GroupConfig:
-        """Return a release's defaults; `changes` has other values for some fields, by name.
-
-        Raises TypeError for an unknown field.
-        """
+        """Raises TypeError for an unknown field."""
         rows = CONFIGS.items()
         return cls(**{name: value_in_force(row, release) for name, (_, row) in rows} | changes)
 
@@ -146,19 +143,12 @@ class GroupContext(Context):
         return self.ended.get(group_id, 0)
 
     def name_of(self, state: object) -> str:
-        """Return Kafka's name of a GroupState in the release of this broker.
-
-        Only COMPLETING has two names: "AwaitingSync" before 1.1, then "CompletingRebalance".
-        """
+        """COMPLETING is "AwaitingSync" before 1.1, then "CompletingRebalance"."""
         completing = self.rules.completing_rebalance_name
         return completing if state is GroupState.COMPLETING else str(state)
 
     def rebalance_timeout_ms(self, group: Group) -> int:
-        """Return how long the join phase of a group may last: its members' longest timeout.
-
-        That is the rebalance timeout, and before 0.10.1 the session timeout; without members return
-        0.
-        """
+        """The longest join phase: before 0.10.1 by session timeouts. 0 without members."""
         return group.rebalance_timeout_ms(is_session=not self.rules.rebalance_timeouts)
 
     def validate_group_status(self, group_id: str, *, needs_name: bool = True) -> str | None:
@@ -184,18 +174,12 @@ def cache_group(group: Group) -> UpdateContext:
 
 
 def unloaded_name(group_id: str, incarnation: int) -> str:
-    """Return a group's key in `GroupContext.unloaded`: id and `incarnation`, as in "my-group 0".
-
-    `incarnation` is how many groups with this id have left the cache before (`incarnation_of`).
-    """
+    """Such as "my-group 0": the id, and how many groups with this id have left the cache before."""
     return f"{group_id} {incarnation}"
 
 
 def cache_offsets(group_id: str, offsets: Offsets) -> UpdateContext:
-    """Return the effect that puts the offsets of a group into the cache.
-
-    If `offsets` is empty, the effect removes the group's entry instead.
-    """
+    """Without offsets the group has no entry in the cache."""
     if offsets:
         return UpdateContext("offsets", {group_id: offsets}, context="group")
     return UpdateContext("offsets", remove=(group_id,), context="group")

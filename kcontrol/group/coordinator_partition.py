@@ -11,10 +11,7 @@ OFFSETS_TOPIC = "__consumer_offsets"
 
 
 def partition_for(group_id: str, partitions: int) -> int:
-    """Return the number of the partition of the offsets topic that holds a group.
-
-    `partitions` is the number of partitions of the offsets topic.
-    """
+    """`partitions` is the number of partitions of the offsets topic."""
     value = java_hash(group_id)
     # The absolute value of the smallest integer counts as 0, as in Kafka.
     return 0 if value == -(1 << 31) else abs(value) % partitions

@@ -64,10 +64,7 @@ def unchanged(group: Group) -> Group:
 
 
 def reset_assignments(group: Group) -> Group:
-    """Return the group in which no member has to send SyncGroup: `pending_sync` is empty.
-
-    If the state of `group` is CompletingRebalance, also drop the members' assignments.
-    """
+    """From CompletingRebalance the members' assignments go too."""
     if group.state is COMPLETING:
         group = group.with_each_member(assignment=b"")
     return group.with_changes(pending_sync=())
@@ -138,10 +135,7 @@ GROUP_TRANSITIONS = TransitionTable("group", GroupState, "GroupMetadata.scala (2
 
 
 def transitions(ctx: GroupContext) -> TransitionTable:
-    """Return the table of transitions between the states of a group in the coordinator's release.
-
-    An action in `ctx.changes`, a function by the user of the lab, replaces Kafka's.
-    """
+    """The release's table, with the learner's actions in place of Kafka's."""
     return GROUP_TRANSITIONS.for_(ctx.rules.release, ctx.changes)
 
 
@@ -157,10 +151,7 @@ def can_rebalance(ctx: GroupContext, group: Group) -> bool:
 def new_group(
     ctx: GroupContext, group_id: str, protocol_type: str | None, timestamp_ms: int
 ) -> Group:
-    """Return a new group without members; its first state begins at `timestamp_ms`.
-
-    Before 0.10.1 the group has `protocol_type`; since then it gets one from its first member.
-    """
+    """Since 0.10.1 a group gets its protocol type from its first member."""
     fixed = None if ctx.rules.keeps_empty_groups else protocol_type
     return Group(group_id, first_state(ctx.rules), timestamp_ms, fixed)
 

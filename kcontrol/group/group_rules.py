@@ -112,10 +112,7 @@ class GroupRules:
         doc="The version of the format of an offset's record, unless that has an expiry time.")
 
     def with_changes(self, **changes: Any) -> GroupRules:
-        """Return a copy in which the rules named in `changes` have these values.
-
-        Raises TypeError for an unknown rule.
-        """
+        """Raises TypeError for an unknown rule."""
         return replace(self, **changes)
 # fmt: on
 

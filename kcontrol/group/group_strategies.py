@@ -121,11 +121,7 @@ GROUP_STRATEGIES: Mapping[str, Callable[..., Any]] = {
 
 
 def rule(ctx: GroupContext, name: str) -> Callable[..., Any]:
-    """Return the function of the rule `name`, such as "group.expired".
-
-    The function is the learner's or, if the learner has replaced no such function, Kafka's. Raises
-    KeyError if GROUP_STRATEGIES has no such name.
-    """
+    """The learner's function, else Kafka's. Raises KeyError for an unknown name."""
     return ctx.changes.strategies.get(name, GROUP_STRATEGIES[name])
 
 

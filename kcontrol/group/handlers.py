@@ -55,8 +55,5 @@ THREADS = {event: thread for event, thread, _ in ROWS}
 
 
 def handle(ctx: GroupContext, event: Event) -> Handler:
-    """Return the generator that handles `event`: HANDLERS has the function for each type of event.
-
-    Raises KeyError for an event whose type HANDLERS does not have.
-    """
+    """Raises KeyError for an event without a row in HANDLERS."""
     return HANDLERS[type(event)](ctx, event)

@@ -89,10 +89,6 @@ class Member:
         return self.awaiting_join is not None or self.awaiting_sync is not None
 
     def after_id_write(self, member_id: str) -> Member:
-        """Return the member without `member_id` in `unwritten`: the write of this id has ended.
-
-        `unwritten` has the new ids of the member that are not in the log yet.
-        """
         return replace(self, unwritten=tuple(id for id in self.unwritten if id != member_id))
 
     @property
@@ -188,18 +184,12 @@ class Group:
         return replace(self, members=members, leader=leader, pending_sync=pending)
 
     def member_of(self, instance_id: str | None) -> str | None:
-        """Return the member id of the static member with this instance id.
-
-        Return None if no member has this instance id, and for an `instance_id` of None.
-        """
+        """The static member with this instance id."""
         members = self.members.values() if instance_id else ()
         return next((m.member_id for m in members if m.instance_id == instance_id), None)
 
     def writer_of(self, member_id: str) -> Member | None:
-        """Return the static member that has `member_id` in `unwritten`, or None.
-
-        `unwritten` has the new ids of a member that are not in the log yet.
-        """
+        """The static member one of whose new ids, not yet in the log, is `member_id`."""
         return next((m for m in self.members.values() if member_id in m.unwritten), None)
 
     def is_fenced(self, member_id: str, instance_id: str | None) -> bool:
@@ -353,10 +343,7 @@ class Offsets:
         )
 
     def for_producer(self, producer: int, entries: Entries) -> Offsets:
-        """Return the offsets with `entries` as all offsets of the producer's open transaction.
-
-        `producer` is a producer id; `entries` replace the earlier offsets of its transaction.
-        """
+        """Replace the offsets of the producer's open transaction."""
         return replace(self, by_producer={**self.by_producer, producer: entries})
 
     def without_empty(self) -> Offsets:
@@ -379,10 +366,7 @@ def _without(entries: Mapping[K, V], gone: Collection[K]) -> dict[K, V]:
 def _is_newer(
     new: CommitRecordMetadataAndOffset, old: CommitRecordMetadataAndOffset | None
 ) -> bool:
-    """Return whether the batch of `new` is later in the log than the batch of `old`.
-
-    Return True if `old` is None, or if the base offset of one of the two batches is unknown.
-    """
+    """By place in the log; True if a place is unknown."""
     if old is None or old.base_offset is None or new.base_offset is None:
         return True
     return new.base_offset > old.base_offset

@@ -205,11 +205,7 @@ def transaction_completed(ctx: GroupContext, event: e.TransactionCompleted) -> H
 
 
 def after_transaction(offsets: Offsets, producer: int, *, is_commit: bool) -> Offsets:
-    """Return a group's new offsets after the end of the transaction of producer id `producer`.
-
-    `offsets` are the present offsets. If `is_commit` is True, the transaction's pending offsets
-    become committed offsets; if not, the pending offsets are removed.
-    """
+    """A commit makes the producer's pending offsets committed, an abort removes them."""
     entries = offsets.by_producer.get(producer, {})
     return (offsets.committing(entries) if is_commit else offsets).without_producer(producer)
 

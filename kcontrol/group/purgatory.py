@@ -95,8 +95,5 @@ class Purgatory:
 
     @property
     def watched(self) -> int:
-        """Return the number of entries on the watch lists of all keys.
-
-        Entries of operations that are complete, but not removed yet, count too.
-        """
+        """Entries of complete operations that are not removed yet count too."""
         return sum(map(len, self.watchers.values()))
