@@ -44,7 +44,7 @@ def start(world: World, n: object) -> str:
 
 
 def unreachable(world: World, n: Any, *_: object) -> str:
-    """ "" if the broker runs and is not frozen."""
+    """Empty if the broker runs and is not frozen."""
     if not is_id(n) or n not in world.processes:
         return f"Broker {n!r} is not running; {_running(world)}"
     return "" if delivery.is_reachable(world, n) else f"Broker {n} is frozen: resume it first with ('thaw', {n})"

@@ -21,7 +21,7 @@ class TopicPartition(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> TopicPartition:
-        """ "my-topic-3" is partition 3 of `my-topic`. Raises ValueError without a number."""
+        """As in "my-topic-3", which is partition 3 of `my-topic`; else ValueError."""
         topic, _, number = text.rpartition("-")
         return cls(topic, int(number))
 
@@ -41,7 +41,7 @@ class PartitionReplica(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> PartitionReplica:
-        """ "t-0@1" is the replica of `t-0` on broker 1. Raises ValueError for other text."""
+        """As in "t-0@1", the replica of `t-0` on broker 1. Raises ValueError for other text."""
         partition, _, broker_id = text.rpartition("@")
         return cls(TopicPartition.parse(partition), int(broker_id))
 

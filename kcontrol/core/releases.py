@@ -10,14 +10,14 @@ from typing import Any
 
 @cache
 def sort_key(release: str) -> tuple[int, ...]:
-    """ "0.8.2" becomes (0, 8, 2), which is below (2, 8). Raises ValueError for other text."""
+    """For "0.8.2" it is (0, 8, 2), which is below (2, 8). Raises ValueError for other text."""
     if not re.fullmatch(r"[0-9]+(\.[0-9]+){1,3}", release):
         raise ValueError(f"{release!r} is no release: it should look like 2.8 or 0.8.2")
     return tuple(map(int, release.split(".")))
 
 
 def is_since(since: str, release: str) -> bool:
-    """ "2.1" is as new as each of its patches, such as "2.1.1"; "2.1.0" is not."""
+    """Release "2.1" is as new as each of its patches, such as "2.1.1"; "2.1.0" is not."""
     return sort_key(since) <= sort_key(release) or sort_key(since)[:2] == sort_key(release)
 
 

@@ -133,7 +133,7 @@ def _number(form: str, data: bytes, start: int) -> tuple[int, int]:
 
 
 def encode(record: str, version: int, fields: Mapping[str, Any]) -> bytes:
-    """`record` is a kind of LAYOUTS, such as "offset_key". Raises ValueError for an unknown version."""
+    """`record` is a kind of LAYOUTS. Raises ValueError for an unknown version."""
     return struct.pack(">h", version) + write(_layout(record, version), fields)
 
 

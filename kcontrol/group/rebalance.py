@@ -100,10 +100,7 @@ def session_timed_out(ctx: GroupContext, event: e.SessionTimedOut) -> Handler:
 
 
 def pending_member_timed_out(ctx: GroupContext, event: e.PendingMemberTimedOut) -> Handler:
-    """Remove a pending member id under which no member has joined within the session timeout.
-
-    The event is ignored if the id is no longer pending, or if the group is Dead or missing.
-    """
+    """Ignored if the id is no longer pending, or if the group is Dead or missing."""
     group = ctx.groups.get(event.group_id)
     if group and group.state is not DEAD and event.member_id in group.pending_members:
         yield from remove_pending_member(ctx, event.group_id, event.member_id, event.timestamp_ms)
@@ -178,10 +175,7 @@ def current_generation_result(ctx: GroupContext, group: Group, member_id: str) -
 
 
 def sync_result(ctx: GroupContext, group: Group, assignment: bytes) -> e.SyncResult:
-    """Return the response to a SyncGroup with an assignment.
-
-    Since 2.5 the response names protocol type and protocol (KIP-559).
-    """
+    """Since 2.5 the response names protocol type and protocol (KIP-559)."""
     named = (group.protocol_type, group.protocol) if ctx.rules.responses_name_protocol else ()
     return e.SyncResult("NONE", assignment, *named)
 

@@ -402,10 +402,7 @@ GROUP_REACTIONS: tuple[Reaction, ...] = (
 def reactions_of(
     release: str, state: State | str = "any", request: Request | None = None
 ) -> tuple[Reaction, ...]:
-    """Return a release's rows of GROUP_REACTIONS, in the order of the table.
-
-    `state` None means no group, "any" all states; `request` None means all requests.
-    """
+    """`state` None: no group, "any": all states; `request` None: all requests."""
     rows = [row for row in GROUP_REACTIONS if row.is_in(release)]
     rows = rows if state == "any" else [row for row in rows if state in row.states]
     return tuple(row for row in rows if request is None or request in row.requests)
@@ -455,8 +452,5 @@ def react(
 
 
 def has_reaction(release: str, reaction: str) -> bool:
-    """Return whether GROUP_REACTIONS has a row of the release with this reaction.
-
-    `reaction` is an error code, such as "UNKNOWN_MEMBER_ID", or words, such as "add the member".
-    """
+    """`reaction` is an error code, or words such as "add the member"."""
     return any(row.reaction == reaction for row in reactions_of(release))

@@ -85,11 +85,7 @@ def claims(partitions: Partitions, members: Members) -> Claims:
 
 
 def path(partitions: Partitions, members: Members) -> str:
-    """Return the name of the algorithm that 2.8 uses for these members, "constrained" or "general".
-
-    The name is "constrained" if all members subscribe to equal topics. `partitions` maps a topic to
-    its number of partitions.
-    """
+    """2.8's algorithm: "constrained" if all members subscribe to equal topics, else "general"."""
     return "constrained" if claims(partitions, members).are_equal else "general"
 
 
@@ -219,11 +215,7 @@ class GeneralAssignment:
         return sorted(self.held, key=lambda name: (len(self.held[name]), code_units(name)))
 
     def best_candidate(self, tp: TopicPartition) -> str:
-        """Return the first member of `ranked` that subscribes to the topic of `tp`.
-
-        `ranked` begins with the member that has the fewest partitions. Raises StopIteration if no
-        member subscribes.
-        """
+        """Of the subscribers the one with the fewest partitions; StopIteration without one."""
         return next(id for id in self.ranked() if tp in self.wanted[id])
 
     def can_participate(self, id: str) -> bool:
@@ -316,10 +308,7 @@ class GeneralAssignment:
             self.most_moved[key] = max(count, self.most_moved.get(key, 0))
 
     def moved_along(self, topic: str, way: tuple[str, str]) -> list[TopicPartition]:
-        """Return the topic's partitions that moved from `way[0]` to `way[1]`, oldest move first.
-
-        `way` has the ids of two members.
-        """
+        """Oldest move first; `way` is (from, to)."""
         return [tp for tp, taken in self.moved.items() if taken == way and tp.topic == topic]
 
 
@@ -346,10 +335,7 @@ def _by_generation(members: Members) -> dict[TopicPartition, list[str]]:
 
 
 def _score(held: Assignment) -> int:
-    """Return the sum, over all pairs of members, of the difference of their partition counts.
-
-    `held` has the partitions by member id.
-    """
+    """The sum over all pairs of members of the difference of their partition counts."""
     sizes = [len(partitions) for partitions in held.values()]
     return sum(abs(one - other) for index, one in enumerate(sizes) for other in sizes[index + 1 :])
 

@@ -45,10 +45,7 @@ def check_master(master: str, *, is_local_legal: bool = False) -> None:
 
 
 def is_on_loopback(master: str) -> bool:
-    """Return whether `master` is a local Spark, such as "local[2]", or a standalone master on the loopback address.
-
-    If True, Spark needs no address of this machine but 127.0.0.1.
-    """
+    """Spark then needs no address of this machine but 127.0.0.1."""
     host = master.removeprefix(STANDALONE).rpartition(":")[0]
     return not master.startswith(STANDALONE) or host == "localhost" or host.startswith("127.")
 

@@ -198,10 +198,7 @@ def loss(problem: Exception) -> SparkProblem | None:
 
 
 def needs_own_gateway(master: str) -> bool:
-    """Return whether kcontrol must start Spark's Java itself for this `master`: "local", "local[2]" or "spark://HOST:PORT".
-
-    False under spark-submit, which has started Java already, and for any other cluster, for which Spark's launcher is used.
-    """
+    """Not under spark-submit, which has started Java, and not for masters that Spark's launcher must start."""
     is_known = master == "local" or master.startswith(("local[", STANDALONE))
     return "PYSPARK_GATEWAY_PORT" not in os.environ and is_known
 

@@ -44,10 +44,7 @@ class CancelJobs:
             self.former(number, frame)
 
     def _repeat(self) -> None:
-        """Send SIGINT to the main thread again, unless the cell has ended.
-
-        This is called a short time after a SIGINT at which Spark had no job to cancel yet.
-        """
+        """For a SIGINT at which Spark had no job to cancel yet."""
         if signal.getsignal(signal.SIGINT) is self:
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 

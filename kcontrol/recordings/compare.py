@@ -60,11 +60,7 @@ def _shown(value: Any) -> str:
 
 
 def first_difference(theirs: Recording, ours: Recording, unsent: list[str] | None = None) -> Difference | None:
-    """Return the first difference between the recordings `theirs` and `ours`, in the order of steps, None without any.
-
-    Last requests of a former controller that arrived in one recording only are no difference; a sentence about them is appended
-    to `unsent`.
-    """
+    """In the order of steps. Last requests of a former controller that one side lacks go to `unsent` alone."""
     return next(differences(theirs, ours, unsent), None)
 
 
@@ -256,11 +252,7 @@ class StepComparison:
         return found
 
     def answers(self) -> Iterator[Difference]:
-        """Yield a difference if the two responses to AlterPartitionReassignments in this step differ.
-
-        Without a response in the first recording yield nothing; without a response in the second alone yield a
-        difference.
-        """
+        """The responses to AlterPartitionReassignments; a recording without one is not compared."""
         theirs, ours = (side.step.get("answer") for side in (self.a, self.b))
         if theirs is not None and theirs != ours:
             yield self.differ("answer", "the response to AlterPartitionReassignments", theirs, ours)
@@ -303,11 +295,7 @@ def subject_of(path: str) -> tuple[str, str | None] | None:
 
 
 def stopped_brokers(do: Mapping[str, Any]) -> set[Any]:
-    """Return the brokers that a step stops, kills or freezes, from its actions `do`, such as {"kill": [1]}.
-
-    If `do` has several actions (`together`), their order in time is unknown: return also the brokers that they start or
-    resume.
-    """
+    """Of `together` also the brokers that it starts or resumes, since the order in time is unknown."""
     parts = do.get("together")
     words = ("kill", "term", "pause", "freeze") + (("start", "resume") if parts else ())
     return {broker for part in parts or [do] for word in words if word in part for broker in as_list(part[word])}

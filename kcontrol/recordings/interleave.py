@@ -153,10 +153,7 @@ class Gates:
         return ((g + 1, write) for g, group in enumerate(self.groups) for write in group)
 
     def after(self, fits: Callable[[dict[str, Any]], bool]) -> int:
-        """Return the number, counted from 1, of the step's first ZooKeeper transaction with a write that `fits` accepts.
-
-        Return 0 if `fits` accepts no write of the step.
-        """
+        """The number, from 1, of the first transaction with a write that `fits` accepts; 0 if there is none."""
         return next((g for g, write in self._out() if fits(write)), 0)
 
     def registered(self, broker: int) -> int:
@@ -347,11 +344,7 @@ class _Interleaver:
         yield from self._process_actions(out, leaving=True)
 
     def _process_actions(self, out: int, *, leaving: bool) -> Iterator[Item]:
-        """Yield the next actions of `pending` that can come after `out` transactions of the step, and remove them.
-
-        Each has the number of transactions that must come before it. If `leaving` is False, stop before the first "exit" (a
-        broker's end without a kill).
-        """
+        """The actions that can come after `out` transactions; not `leaving`: up to the first "exit"."""
         # The end of a process comes last, so that the process can have made the transitions before.
         while self.pending and self.pending[0][0] <= out and (leaving or self.pending[0][1].kind != "exit"):
             yield self.pending.pop(0)[1]

@@ -78,10 +78,7 @@ class Player:
 
     @property
     def next_controller(self) -> int | None:
-        """The broker that wins the next election of the recorded step; if none is left, the winner of the last election.
-
-        None if the step has no controller, and in a run without a recording.
-        """
+        """The winner of the step's next election, else of its last; None in a run without a recording."""
         # Without an election, the controller at the end of the recorded step.
         return self.winners[0] if self.winners else None
 
@@ -140,10 +137,7 @@ class Player:
                 del self.winners[0]
 
     def _rest(self) -> None:
-        """Perform actions of the cluster, such as deliveries and timers, until none is left.
-
-        For a scenario from a recording, sessions do not expire here: the player ends them where the recording does.
-        """
+        """For a recorded scenario sessions do not expire here: the player ends them where the recording does."""
         self._settle(but="expire" if self.recorded.is_recorded else "")
 
     def _end_sessions(self, first_writes: int | None = None) -> None:
@@ -335,10 +329,7 @@ class Player:
             self.waits = True
 
     def _catch_up(self, word: str, argument: Any) -> None:
-        """Make the writes, then end the sessions, that come before the action `word`, such as "kill", in the recording.
-
-        `argument` is the action's argument, such as a broker's id.
-        """
+        """The writes, and the ends of sessions, that come before this action in the recording."""
         if writes := self.recorded.writes_before(word, argument):
             self._settle(but="expire", writes=writes)
         self._end_sessions(self.recorded.at)
@@ -362,10 +353,7 @@ class Player:
         return [action for action in self._routine() if action[0] != "expire"]
 
     def sleep(self, seconds: float) -> None:
-        """Perform the cluster's own actions, such as deliveries and timers, until none is left; no session expires.
-
-        `seconds`, the time for which the recorder waited, has no effect.
-        """
+        """Until the cluster rests, whatever `seconds`; no session expires."""
         self._settle(but="expire")
 
     def expand(self, topics: dict[str, Any]) -> None:

@@ -67,27 +67,18 @@ class RecordedStep:
         self.at = 0  # the writes before this one belong to earlier actions
 
     def _winners(self) -> list[int]:
-        """Return the brokers that create `/controller` in this step, in the order of their writes, if at least two do.
-
-        Otherwise return [controller at the end of the step], or [] without a controller.
-        """
+        """In the order in which they create `/controller`; without two such writes, the controller at the end."""
         created = [w["by"] for w in self.writes if (w["op"], w.get("path")) == ("create", CONTROLLER)]
         won = [broker for broker in created if isinstance(broker, int)]
         return won if len(won) > 1 else [] if self.owner is None else [self.owner]
 
     @property
     def writes_of_brokers(self) -> int:
-        """The number of writes by brokers in this step.
-
-        ISR change notifications and blocks of producer ids do not count.
-        """
+        """Without ISR change notifications and blocks of producer ids."""
         return _writes_of_brokers(self.writes)
 
     def deleted(self, topics: Iterable[str]) -> list[str]:
-        """Return `topics` in the order in which this step deletes them.
-
-        Topics in the step's list `deletion_order` come first, in the order of this list; all other topics follow by name.
-        """
+        """In the order of the step's `deletion_order`, then by name."""
         named: Sequence[str] = self.step.get("deletion_order", ())
         return sorted(topics, key=lambda topic: (named.index(topic) if topic in named else len(named), topic))
 
@@ -98,34 +89,22 @@ class RecordedStep:
     # ---------------------------------------------------------------- ends of sessions
 
     def closes(self, first_writes: int | None = None) -> list[int]:
-        """Return the brokers whose sessions end in this step, in the recorded order.
-
-        If `first_writes` is a number n, return only brokers whose sessions end within the first n elements of `writes`.
-        """
+        """In the recorded order, within the first `first_writes` elements of `writes`."""
         return [w["by"] for w in self.writes[:first_writes] if w["op"] == "close" and isinstance(w["by"], int)]
 
     def end_of(self, broker: int) -> int:
-        """Return the position in `writes` at which the broker's session ends.
-
-        If no write of this step ends the session, return the length of `writes`.
-        """
+        """The position in `writes`; their number if no write of this step ends the session."""
         return next((i for i, w in enumerate(self.writes) if (w["op"], w["by"]) == ("close", broker)), len(self.writes))
 
     def anything_follows_the_end_of(self, broker: int) -> bool:
-        """Return whether the element of `writes` after the end of this broker's session is a write to a znode.
-
-        Return False if it is a begin or end of a session or a refused write, and if there is none.
-        """
+        """Whether the next element of `writes` is a write to a znode that was not refused."""
         at = self.end_of(broker)
         return any(w["op"] not in QUIET for w in self.writes[at + 1 : at + 2])
 
     # ---------------------------------------------------------------- the order of actions and writes
 
     def writes_before(self, word: str, argument: Any) -> int:
-        """Return how many writes to ZooKeeper the brokers make in this recorded step between two of its actions.
-
-        The second action is (`word`, `argument`), such as ("kill", 1); the first action is that of the previous call.
-        """
+        """Writes of brokers since the action of the previous call."""
         begin, end = self._span(word, argument)
         between, self.at = self.writes[self.at : begin], end
         return _writes_of_brokers(between)
@@ -181,10 +160,7 @@ class RecordedStep:
         return False
 
     def writes_between_deletions(self, earlier: str | None, topic: str) -> int:
-        """Return the number of brokers' writes between the requests to delete the topics `earlier` and `topic`.
-
-        A request creates a znode below `/admin/delete_topics`. Return 0 if `earlier` is None or the step lacks either request.
-        """
+        """Writes of brokers between both requests; 0 if the step lacks one."""
         begin, end = (self._deletion_request(name) for name in (earlier, topic))
         return 0 if begin is None or end is None else _writes_of_brokers(self.writes[begin:end])
 

@@ -146,10 +146,7 @@ def is_recording(path: str | Path) -> bool:
 
 
 def load(path: str | Path) -> Recording:
-    """Return the recording in a file.
-
-    Raises UserError if the file cannot be read, or has no valid recording.
-    """
+    """Raises UserError for a file that cannot be read, or has no valid recording."""
     return parse(content_of(path), str(path))
 
 
@@ -215,18 +212,12 @@ def text_of(value: Any) -> str:
 
 
 def short(state: str) -> str | None:
-    """Return a state's name as recordings have it, such as "Online" for "OnlinePartition"; None for "".
-
-    The states of deletion, such as "ReplicaDeletionStarted", keep their full names.
-    """
+    """As recordings have it: "Online" for "OnlinePartition"; states of deletion keep their full names."""
     return state if state.startswith("ReplicaDeletion") else state.removesuffix("Partition").removesuffix("Replica") or None
 
 
 def long(machine: str, state: str | None) -> str:
-    """Return a state's full name, as in a journal, such as "OnlinePartition" for "Online"; "" for None.
-
-    `machine` is "partition" or "replica".
-    """
+    """As a journal has it: "OnlinePartition" for "Online"; "" for None."""
     if state is None or state.startswith("ReplicaDeletion"):
         return state or ""
     return {"NotExists": "NonExistent"}.get(state, state) + machine.capitalize()

@@ -382,10 +382,7 @@ def _topic(path: str) -> str | None:
 
 
 def _fence(write: dict[str, Any]) -> int:
-    """Return the version of `/controller_epoch` that a write checked, -1 if it checked no version.
-
-    ZooKeeper's transaction log, and so the recording, has the checked version plus 1.
-    """
+    """-1: no check. The recording has the checked version of `/controller_epoch` plus 1."""
     checked: int = write.get("checked", {}).get(CONTROLLER_EPOCH, 0)
     return checked - 1
 

@@ -11,10 +11,7 @@ if TYPE_CHECKING:
 
 
 def report(world: World, violation: str) -> str:
-    """Return a text: the number and action of the last step in the cluster `world`, the `violation`, and Python code for the run.
-
-    `violation` is a sentence as `invariants.violation` returns it.
-    """
+    """The last step, the sentence `violation`, and Python code that plays the run."""
     last = repr(world.done[-1]) if world.done else "nothing"
     run = SearchResult(0, world.settings, violation, (), tuple(world.done)).scenario()
     return f"# After step {len(world.done)}, {last}: {violation}\n{run}"

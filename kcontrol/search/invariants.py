@@ -64,17 +64,11 @@ class Invariant:
     source: str
 
     def is_promised_by(self, release: str) -> bool:
-        """Return whether Kafka gives the guarantee in `release`.
-
-        A release such as "2.8" means its newest patch: a guarantee that began with 2.8.1 is given in "2.8".
-        """
+        """A release "2.8" means its newest patch, so a guarantee of 2.8.1 on counts."""
         return is_since(self.since, release)
 
     def is_void(self, world: World) -> bool:
-        """Return whether a client that is no broker has written a znode on which this guarantee depends.
-
-        The guarantee then no longer applies to the run.
-        """
+        """A client that is no broker has written a znode on which this guarantee depends."""
         return any(a[0] in ("set", "create", "delete") and re.match(self.voiding_path, f"{a[0]} {a[1]}") for a in world.done)
 
     def __call__(self, world: World) -> str | None:
@@ -141,10 +135,7 @@ def _earlier(world: World, record: Record) -> Iterator[StateWrite]:
 
 
 def stored(world: World) -> Iterator[tuple[TopicPartition, LeaderAndIsr]]:
-    """Yield each partition that has a state znode, with the leader, ISR and epochs in it.
-
-    A state znode that cannot be read, because a client has written it, is left out.
-    """
+    """Without state znodes that cannot be read, because a client has written them."""
     for path, znode in world.zk.tree().items():
         if (tp := parse_state_path(path)) and (value := _decoded(decode_state, znode.data, znode.stat.version)):
             yield tp, value
@@ -211,10 +202,7 @@ def state_epoch_is_known(world: World) -> str | None:
 
 
 def _by_controllers(world: World) -> Iterator[StateWrite]:
-    """Yield the controllers' writes of state znodes in the last step.
-
-    These are transitions and, since 2.7, also ISR changes, which a leader requests from the controller (AlterIsr).
-    """
+    """Transitions and, since 2.7, ISR changes that a leader requests (AlterIsr)."""
     return (w for w in _written(world) if w.decided or world.settings.rules().alter_isr)
 
 
@@ -236,10 +224,7 @@ def one_writer_per_epoch(world: World) -> str | None:
 
 
 def _partitions_sent(requests: Any) -> set[tuple[TopicPartition, Any]]:
-    """Return the pairs (partition, leader with ISR and epochs) in the LeaderAndIsr and UpdateMetadata requests of `requests`.
-
-    `requests` is the field of this name in a journal record `send`. Partitions of topics in deletion are left out.
-    """
+    """(partition, leader with ISR and epochs); partitions of topics in deletion are left out."""
     # The leader of a partition of a topic in deletion is -2.
     entries = {entry for partitions in requests.leader_and_isr.values() for entry in partitions.items()}
     return {(tp, entry) for tp, entry in entries | set(requests.update_metadata.items()) if entry.leader != LEADER_DURING_DELETE}

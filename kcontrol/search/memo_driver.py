@@ -184,10 +184,7 @@ class RecordingOutbox:
 
     @property
     def can_wait(self) -> bool:
-        """Whether sending the stored requests and responses only after the driver's call gives the same journal.
-
-        False if the broker responds to its own request, and the call then adds a journal record other than `end`.
-        """
+        """Whether the journal stays equal if the requests and responses are sent only after the driver's call."""
         # After each response of the broker to itself the only record is `end`, that of the handler's end.
         return all(record.kind == "end" for at in self.own_responses for record in self.journal.records[at:])
 
@@ -328,10 +325,7 @@ def _count(driver: Driver) -> int:
 
 
 def _event_ids(driver: Driver) -> list[tuple[Any, Any]]:
-    """Return (correlation id, session) of each event that a driver has in a queue or handles now; None for a missing field.
-
-    Fingerprints leave both values out, but handlers write them to the journal.
-    """
+    """(correlation id, session): what handlers write to the journal and fingerprints leave out."""
     events = [item.event for thread in driver.threads.values() for item in thread.queue.waiting]
     events += [thread.event for thread in driver.threads.values()]
     return [(getattr(event, "correlation_id", None), getattr(event, "session", None)) for event in events]

@@ -229,8 +229,5 @@ def why_plain(world: World) -> str | None:
 
 
 def fork_for_search(world: World) -> World:
-    """Return a copy of the world for a search: a MemoWorld, which repeats stored outcomes of handlers.
-
-    The copy is a plain World if a MemoWorld does not support the settings (`why_plain`).
-    """
+    """A plain World where a MemoWorld does not support the settings (`why_plain`)."""
     return world.fork(keep_replay_logs=True) if why_plain(world) else MemoWorld.of(world)

@@ -57,10 +57,7 @@ class Exhibit(NamedTuple):
         return always(self.invariant)
 
     def world(self, *, restored: bool = True) -> World:
-        """Return the cluster in which the search begins: 2.8 with this bug.
-
-        If `restored` is False, return the cluster of 2.8 without the bug.
-        """
+        """Where the search begins: 2.8 with this bug, or as it is."""
         return self.begin({self.rule: self.restored} if restored else {})
 
     def search(self, *, restored: bool = True) -> SearchResult:

@@ -68,10 +68,7 @@ class Explorer:
 
 @lru_cache(maxsize=1)
 def explorer(start: bytes) -> Explorer:
-    """Return the Explorer of the search that `start`, a pickled Start, describes.
-
-    The Explorer of the last call is cached, with the simulated clusters that the Explorer has reached.
-    """
+    """Cached with the clusters that the Explorer has reached."""
     return Explorer(pickle.loads(start))  # noqa: S301 # the driver's own data
 
 

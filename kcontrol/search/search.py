@@ -98,18 +98,12 @@ Expand = Callable[[deque[FrontierState]], Expansion]
 
 
 def search(world: World, depth: int, faults: int, properties: tuple[Property, ...] = ALWAYS) -> SearchResult:
-    """Search all runs from `world` with at most `depth` steps and `faults` faults for a shortest run that breaks a property.
-
-    A property takes a World, and returns the sentence of a violation or None; ALWAYS has the invariants of each step.
-    """
+    """At most `depth` steps and `faults` faults; a property returns the sentence of a violation, or None."""
     return search_within(world, Budget(depth, faults), properties)
 
 
 def search_within(world: World, budget: Budget, properties: tuple[Property, ...] = ALWAYS) -> SearchResult:
-    """Search all runs from `world` for a shortest run that breaks a property, until a bound of `budget` is reached.
-
-    A property takes a World, and returns the sentence of a violation or None; ALWAYS has the invariants of each step.
-    """
+    """A shortest run that breaks a property, or none within the budget."""
     with without_collection():  # a search frees no cycles, and its memory only grows
         return _explore(world, memo_world.fork_for_search(world), budget, properties)
 

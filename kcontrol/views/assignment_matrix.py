@@ -34,18 +34,12 @@ class Matrix(NamedTuple):
 
     @property
     def moves(self) -> str:
-        """Return how often the group's partitions have changed their owner, as text: "2 partitions have moved".
-
-        A partition that changed its owner twice counts twice.
-        """
+        """Such as "2 partitions have moved"; a partition that changed its owner twice counts twice."""
         number = sum(self.moved.values())
         return f"{number} partition{'s have' if number != 1 else ' has'} moved"
 
     def lines(self) -> list[str]:
-        """Return the matrix as lines of text: the title with the number of moves, then one line per client with its partitions.
-
-        A "*" after a partition says that its owner has changed.
-        """
+        """The matrix as text; a "*" after a partition says that its owner has changed."""
         return [f"{self.title}: {self.moves}.", *(f"  {client}: {self._held(client)}" for client in self.clients)]
 
     def _held(self, client: str) -> str:

@@ -36,10 +36,7 @@ def _imports(source: str) -> str:
 
 
 def _enclosed(name: str, source: str) -> str:
-    """Return JavaScript code that defines one constant, `<name>_js`: an object with the exports of the module `source`.
-
-    The module's other names stay local to a function.
-    """
+    """A module as one constant of JavaScript, so that names that it does not export stay local."""
     exported = ", ".join(match["name"] for match in _EXPORT.finditer(source))
     return f"const {name}_js = (() => {{\n{_EXPORT.sub('', _imports(source))}\nreturn {{ {exported} }};\n}})();\n"
 

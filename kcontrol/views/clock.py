@@ -19,10 +19,7 @@ CLOCKS: dict[str, Clock] = {"simulated": "virtual", "recorded group": "virtual",
 
 
 def of_world(world: str) -> Clock:
-    """Return the clock of a run's times; `world`, in the first journal record, says how the run was made.
-
-    "simulated" and "recorded group" give "virtual", "recorded" (a recording of brokers) gives "none", all others "wall".
-    """
+    """`world` is the field of the first journal record that says how the run was made."""
     return CLOCKS.get(world, "wall")
 
 

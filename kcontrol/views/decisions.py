@@ -60,10 +60,7 @@ def _led(partition: str, value: dict[str, Any]) -> Decision:
 
 
 def decision(record: Record) -> str:
-    """Return the decisions in a journal record as text, such as `t-1: broker 2 leads, leader epoch 2, ISR [2, 3]`.
-
-    Another example is `group billing: Stable, generation 3`. Return "" without a decision.
-    """
+    """Such as `t-1: broker 2 leads, leader epoch 2, ISR [2, 3]`; "" without a decision."""
     found = [decided.words for decided in about_partitions(record)]
     return text.clean("; ".join([*_elected(record), *found, *_moved(record)]))
 

@@ -119,10 +119,7 @@ class Purgatory:
         self._estimated_total += 1
 
     def check(self, r: Record) -> None:
-        """Complete the operation of a `check_and_complete` record if its field `is_complete` is true.
-
-        Then drop all complete operations from the operation's watch list.
-        """
+        """A check drops complete operations from the watch list, whether it completes its own or not."""
         if r.fields["is_complete"]:
             self._complete(r.fields["timer"], "a check", r.at_ms)
         self._keep_waiting(r.fields["key"])
@@ -164,10 +161,7 @@ class Purgatory:
         operation.places.append(Place(at_ms, tick_ms, bucket.index, bucket.expiration_ms))
 
     def _complete(self, timer: str, by: str, at_ms: int) -> None:
-        """Complete the operation with the timer `timer` and cancel its task; do nothing if no waiting operation has this timer.
-
-        `by` is how the operation was completed, such as "a check", and `at_ms` is when.
-        """
+        """`by` says what completed the operation, such as "a check"."""
         if (found := self._waiting.pop(timer, None)) is not None:
             found.completed_by, found.completed_ms = by, at_ms
             self.wheel_timer.cancel(str(found.begun))

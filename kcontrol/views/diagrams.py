@@ -44,10 +44,7 @@ class Diagram(graphviz.Digraph):  # type: ignore[misc]
     said: tuple[str, ...] = ()
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None, **_: Any) -> dict[str, Any]:
-        """Return the diagram by MIME type: an SVG picture, and text (`outline`) for frontends without pictures.
-
-        The arguments, which IPython passes, are ignored.
-        """
+        """With the text for frontends without pictures."""
         return {"image/svg+xml": self.svg(), "text/plain": self.outline()}
 
     def svg(self) -> str:
@@ -60,10 +57,7 @@ class Diagram(graphviz.Digraph):  # type: ignore[misc]
         return f"{head}{tag}{STYLE}{rest}"
 
     def outline(self) -> str:
-        """Return the graph as text: one line for each node and edge, in the order of their addition.
-
-        A node's line is its tooltip, without a tooltip its text; an edge's line is the argument `line` of `add_edge`.
-        """
+        """One line for each node and edge, in the order of their addition."""
         return "\n".join(self.said)
 
     def add_node(self, key: str, lines: Sequence[str], tooltip: str = "", css: str = "") -> None:
@@ -77,19 +71,13 @@ class Diagram(graphviz.Digraph):  # type: ignore[misc]
         self.said = (*self.said, tooltip or " ".join(lines))
 
     def add_edge(self, source: str, target: str, line: str, tooltip: str = "", label: str = "") -> None:
-        """Add an edge from the node `source` to the node `target`, with the text `label` beside the edge.
-
-        `line` describes the edge in the text version (`outline`), and replaces an empty `tooltip`.
-        """
+        """`line` describes the edge in the text version (`outline`), and is the tooltip if none is given."""
         self.edge(source, target, label=_literal([label]), tooltip=_literal([tooltip or line]))
         self.said = (*self.said, line)
 
 
 def _literal(lines: Sequence[str]) -> Any:
-    """Return `lines` as one text for a Graphviz label, with Graphviz's sign of a line break between the lines.
-
-    The lines are escaped, so that Graphviz finds no HTML, entity or escape in them.
-    """
+    """The lines are escaped: Graphviz finds no HTML, entity or escape in them."""
     return graphviz.nohtml("\\n".join(graphviz.escape(line.replace("&", "&amp;")) for line in lines))
 
 
@@ -132,10 +120,7 @@ def machine(
 
 
 def _decider(row: Transition) -> str:
-    """Return the name of the function that performs a transition, such as "elect_leader"; "" if it is `memory_only`.
-
-    `memory_only` changes nothing but the state in memory.
-    """
+    """The function that performs a transition; "" if it is `memory_only`."""
     name = getattr(row.action, "__name__", type(row.action).__name__)
     return "" if name == "memory_only" else name
 

@@ -22,19 +22,13 @@ TABLES = tuple(table.for_(LAST_RELEASE) for table in (PARTITION_TRANSITIONS, REP
 
 
 def _machine(table: TransitionTable, method: str) -> dict[str, Any]:
-    """Return a transition table as a dict for the viewer: its file and method in Kafka, its states, and its rows.
-
-    A row is [state before, state after, sentence about the transition].
-    """
+    """A transition table for the viewer; a row is [state before, state after, sentence]."""
     rows = [[str(row.source), str(row.target), row.note] for row in table]
     return {"source": table.source.partition(" ")[0], "method": method, "states": list(map(str, table.states)), "rows": rows}
 
 
 def _meanings() -> dict[str, Any]:
-    """Return the explanations in `meanings.json`, by section and key: {"events": {"TopicChange": [...]}, ...}.
-
-    The section "machines" has the transition tables of partitions, replicas and groups.
-    """
+    """By section and key; the section "machines" comes from the transition tables."""
     written: dict[str, Any] = json.loads((STATIC / "meanings.json").read_text(encoding="utf-8"))
     return written | {"machines": {table.name: _machine(table, written["machines"][table.name]) for table in TABLES}}
 
@@ -60,10 +54,7 @@ def rule(record: Record) -> str:
 
 
 def note(machine: str, source: str, target: str) -> str:
-    """Return the sentence of a state machine's table about the transition from the state `source` to `target`; "" if illegal.
-
-    `machine` is "partition", "replica" or "group". Raises KeyError for any other machine.
-    """
+    """The table's sentence about a transition, "" if illegal. Raises KeyError for an unknown machine."""
     rows = MEANINGS["machines"][machine]["rows"]
     return next((str(row[2]) for row in rows if row[:2] == [source, target]), "")
 

@@ -80,10 +80,7 @@ class Moment(NamedTuple):
 
 
 def groups(state: Mapping[str, Any]) -> list[str]:
-    """Return the ids of all groups that a consumer belongs to or that a coordinator has in its cache, sorted.
-
-    `state` is a state that `journal.fold` returns.
-    """
+    """The groups that a consumer belongs to or a coordinator has in its cache, sorted."""
     cached = {name for node in state["nodes"].values() for name in node.get("group", {}).get("groups", {})}
     return sorted(cached | {consumer["group"] for consumer in state.get("consumers", {}).values()})
 
@@ -118,11 +115,7 @@ def moments(records: Iterable[Record], group_id: str, *, places: bool = False) -
 
 
 def _concerns(path: Sequence[Any], places: bool) -> bool:
-    """Return whether a change at `path` of the cluster's state, such as ("nodes", "1", "group"), can change a group.
-
-    With `places`, the number and leader of the group's partition of the offsets topic count too, so a change of this topic's
-    znodes gives True.
-    """
+    """Whether a change at `path` can change a group; with `places`, also through the offsets topic's znodes."""
     if path[0] == "znodes":
         return places and (len(path) < 2 or str(path[1]).startswith(OFFSETS_ZNODES))
     return path[0] == "nodes" and (len(path) < 3 or path[2] in ("group", "timers"))

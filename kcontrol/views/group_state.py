@@ -69,20 +69,13 @@ def state_name(state: str, release: str) -> str:
 
 
 def state_names(table: TransitionTable, release: str) -> dict[str, str]:
-    """Return a dict from kcontrol's names of the group states to Kafka's names in `release`.
-
-    For example, {"CompletingRebalance": "AwaitingSync"} before 1.1. `table` has the transitions of groups in this
-    release; a state without a transition is left out.
-    """
+    """From kcontrol's names to Kafka's in `release`: {"CompletingRebalance": "AwaitingSync"} before 1.1."""
     found = {str(state) for row in table for state in row[:2]}
     return {str(state): state_name(str(state), release) for state in table.states if str(state) in found}
 
 
 def cached(state: State, field: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
-    """Yield (broker, group id, value) for each group in a coordinator's memory, sorted by broker and group id.
-
-    `field` chooses the value: "groups" for the group, "offsets" for its offsets, both as a dict.
-    """
+    """(broker, group id, value), sorted; `field` is "groups" or "offsets"."""
     for broker, node in sorted(state["nodes"].items(), key=lambda item: int(item[0])):
         for group, held in sorted(node.get("group", {}).get(field, {}).items()):
             yield int(broker), group, held

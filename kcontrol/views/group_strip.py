@@ -112,10 +112,7 @@ class GroupStrip:
         return {"image/svg+xml": self.svg(), "text/plain": repr(self)}
 
     def marks(self) -> list[tuple[int, float]]:
-        """Return one pair for each column of the strip: the index of its journal record, and where the column ends.
-
-        The end is a share of the picture's width, between 0 and 1.
-        """
+        """For each column: the index of its record, and where it ends as a share of the picture's width."""
         return [(moment.record, round(self.x(place + 1) / self.width, 4)) for place, moment in enumerate(self.moments)]
 
     # ---------------------------------------------------------------- text
@@ -134,10 +131,7 @@ class GroupStrip:
         return f"{head} {text.clean(self.group_id)}: {standing}."
 
     def lines(self) -> list[str]:
-        """Return the group's members at the end of the run as lines of text, then the lines of each strip in `beside`.
-
-        `lines_at` says which lines these are; `beside` are the strips of groups in other runs.
-        """
+        """The members at the end of the run; the strips of other runs in `beside` follow."""
         return [*self.lines_at(self.end), *(line for strip in self.beside for line in strip.lines())]
 
     def lines_at(self, now: Instant) -> list[str]:
@@ -340,10 +334,7 @@ def _state(x: float, width: float, css: str, words: str) -> list[str]:
 
 
 def _is_consuming(moment: Moment, member: Mapping[str, Any]) -> bool:
-    """Return whether `member` consumes at `moment`, by the group in the coordinator's cache.
-
-    True if the coordinator has parked no request of the member, and the group is not in CompletingRebalance.
-    """
+    """In the coordinator's cache: no request of the member is parked, and the group is not in CompletingRebalance."""
     return group_moments.kind(member) == "member" and moment.group is not None and moment.group["state"] != COMPLETING
 
 

@@ -86,10 +86,7 @@ def _intervals(instants: Iterable[tuple[int, Iterable[Item]]]) -> list[tuple[int
 
 
 def strips(records: Sequence[Record], state: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return one dict per consumer group of a journal, from which the viewer draws the group's history (`MovingStrip.to_json`).
-
-    `state` is the state of the cluster after all records.
-    """
+    """One history per consumer group, as the viewer draws it."""
     return [MovingStrip(records, group_id).to_json() for group_id in group_moments.groups(state)]
 
 

@@ -42,10 +42,7 @@ Row = dict[str, Any]
 
 
 def is_shown(path: Sequence[str]) -> bool:
-    """Check whether a panel of the viewer draws the part of the state at `path`.
-
-    `path` has the keys from the state to the part, such as ("nodes", "1", "controller", "controller_epoch").
-    """
+    """Whether a panel of the viewer draws this part of the state."""
     if path[0] != "nodes" or len(path) < 4:
         return path[0] not in UNSEEN_PARTS
     return path[2] not in SEEN_OF_NODE or path[3] in SEEN_OF_NODE[path[2]]
@@ -116,10 +113,7 @@ class _FormMaker:
                     self._note(item, f"{place}.{number}", deep - 1)
 
     def key(self, part: str) -> Any:
-        """Return what stands in a patch for `part`, one key of the path to a changed value in the state.
-
-        If the key is a number in the journal record, this is its place there, such as "$id.0"; else the result of `form`.
-        """
+        """A number that stands in the journal record is named by its place there, such as "$id.0"."""
         return self._numbers.get(part) or self.form(part)
 
     def form(self, part: Any) -> Any:

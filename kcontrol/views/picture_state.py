@@ -159,8 +159,5 @@ NOTES: dict[str, Callable[[Seen, Record], None]] = {
 
 
 def session_name(session: Any) -> str:
-    """Return a session id, an int, as the text that ZooKeeper's shell prints, such as "0x1000a"; a negative id as 64 bits.
-
-    JavaScript's numbers are too short for a session id.
-    """
+    """As ZooKeeper's shell prints it, "0x1000a"; JavaScript's numbers are too short for it."""
     return f"0x{session & 0xFFFF_FFFF_FFFF_FFFF:x}"

@@ -62,10 +62,7 @@ class PurgatoryPicture:
 
     @property
     def title(self) -> str:
-        """The picture's title, such as "Purgatory Rebalance of broker 1 at 5,000 ms: 2 watched, 1 delayed".
-
-        Watched are the entries on watch lists, delayed are the tasks in the timer.
-        """
+        """Watched are entries on watch lists, delayed are tasks in the timer."""
         counters = f"{self.purgatory.watched} watched, {self.purgatory.delayed} delayed"
         return f"Purgatory {self.purgatory.name} of broker {self.broker} at {self.now_ms:,} ms: {counters}."
 
@@ -164,10 +161,7 @@ def _is_watched(purgatory: Purgatory, operation: Operation) -> bool:
 
 
 def _tasks(letters: list[str], number: int) -> str:
-    """Return the text in one slot of the timing wheel with `number` tasks: their `letters`, such as "AB".
-
-    More than 3 tasks give "A+3": task A and 3 others. Without letters return the number.
-    """
+    """As "AB"; more than 3 tasks give "A+3"; without letters the number."""
     if not letters:
         return str(number)
     return "".join(letters) if number <= 3 else f"{letters[0]}+{number - 1}"
@@ -178,10 +172,7 @@ def _when(place: Place) -> str:
 
 
 def _point(radius: float, slot: float, size: int, centre: Point) -> Point:
-    """Return the point at a radius around `centre` and at a slot of a ring with `size` slots.
-
-    Slot 0 begins at twelve o'clock, and the slots run clockwise.
-    """
+    """Slot 0 begins at twelve o'clock; the slots run clockwise."""
     angle = 2 * pi * slot / size - pi / 2
     return round(centre[0] + radius * cos(angle), 1), round(centre[1] + radius * sin(angle), 1)
 

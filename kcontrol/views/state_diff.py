@@ -46,10 +46,7 @@ def _partitions(pair: Sequence[State]) -> Iterator[tuple[str, list[Partition | N
 
 
 def _znode(state: State, path: str) -> tuple[Any, ...] | None:
-    """Return a znode as (data, version, owner), None if it does not exist; a timestamp in the data is replaced by "*".
-
-    So a timestamp does not count as a difference.
-    """
+    """(data, version, owner), None without the znode. A timestamp is no difference."""
     found = state["znodes"].get(path)
     return (TIMESTAMP.sub('"timestamp":"*"', found[0]), *found[1:]) if found else None
 

@@ -25,10 +25,7 @@ STYLE = """
 
 
 def label(x: float, y: float, words: str, css: str = "ink", size: int = 13, anchor: str = "start") -> str:
-    """Return `words` as an SVG text element at (x, y), escaped; `css` is its class, `size` the font size in pixels.
-
-    `anchor` is "start", "middle" or "end".
-    """
+    """`css` is a class, `size` is in pixels, `anchor` is "start", "middle" or "end". The text is escaped."""
     return f'<text x="{x}" y="{y}" class="{css}" font-size="{size}" text-anchor="{anchor}">{escape(text.clean(words))}</text>'
 
 
@@ -72,10 +69,7 @@ def _partition(partition: folded_state.Partition, y: float, state: dict[str, Any
 
 
 def group_lines(state: dict[str, Any], release: str) -> list[str]:
-    """Return a line such as "group g: Stable, generation 2, coordinator 1" for each consumer group in coordinators' memory.
-
-    A line for each member follows. The group's state has its name in `release`.
-    """
+    """Such as "group g: Stable, generation 2, coordinator 1", each with its members below."""
     found = group_state.groups(state, release)
     return [line for group in found for line in (group.words, *(member.words for member in group.members))]
 

@@ -24,10 +24,7 @@ UNSEEN = INSIDE | {"controller_response", "set_timer", "cancel_timer", "park", "
 
 
 def clean(text: str, longest: int = LONGEST) -> str:
-    """Return the text with a replacement character for each character that is not printable, so that it is one line.
-
-    A text with more than `longest` characters is cut, and ends with "…".
-    """
+    """One printable line of at most `longest` characters: text from outside cannot control a terminal."""
     shown = text if text.isprintable() else "".join(c if c.isprintable() else "\ufffd" for c in text)
     return shown if len(shown) <= longest else shown[: longest - 1] + "…"
 
@@ -163,10 +160,7 @@ def _move(f: Fields) -> str:
 
 
 def leadership(value: Fields) -> str:
-    """Return the field `leadership` of a `change` record as text: `leader 3, ISR [3, 1], leader epoch 1`.
-
-    For the leader -1 the text begins with `no leader`.
-    """
+    """Such as `leader 3, ISR [3, 1], leader epoch 1`."""
     leader = "no leader" if value["leader"] == -1 else f"leader {value['leader']}"
     return f"{leader}, ISR {value['isr']}, leader epoch {value['leader_epoch']}"
 

@@ -58,10 +58,7 @@ class Stepper(Protocol):
         ...
 
     def step(self, action: Any = None) -> object:
-        """Perform an action; without an argument, the next action that the cluster performs by itself, such as a delivery.
-
-        Raises UserError for an impossible action.
-        """
+        """None: the next action that the cluster performs by itself. Raises UserError for an impossible action."""
         ...
 
     def run(self) -> object: ...
@@ -333,17 +330,11 @@ class Viewer(anywidget.AnyWidget):
         self.at = self._step_by_importance(self._listed(), 1)
 
     def previous_fault(self) -> None:
-        """Show the previous journal record of an action from outside, such as a kill, or of a loss of log records.
-
-        Without such a record before the shown record, show the first record.
-        """
+        """A fault is an act from outside, such as a kill, or a loss of log records."""
         self.at = self._step_by_importance(self._important(2), -1)
 
     def next_fault(self) -> None:
-        """Show the next journal record of an action from outside, such as a kill, or of a loss of log records.
-
-        Without such a record after the shown record, show the last record.
-        """
+        """A fault is an act from outside, such as a kill, or a loss of log records."""
         self.at = self._step_by_importance(self._important(2), 1)
 
     def why(self, record: int | str | Sequence[int] | None = None) -> list[str]:
@@ -387,17 +378,10 @@ class Viewer(anywidget.AnyWidget):
     # ---------------------------------------------------------------- actions
 
     def click_step(self, action: Sequence[Any] | None = None) -> None:
-        """Perform an action, such as ("kill", 1), or if None the cluster's next action; show the journal's last record.
-
-        Raises UserError if the action is not possible, or if there is no cluster.
-        """
+        """None: the cluster's next action. Raises UserError if the action is not possible, or without a cluster."""
         self._do(lambda stepper: stepper.step(_as_tuples(action)))
 
     def click_run(self) -> None:
-        """Perform all actions that the cluster does by itself, such as deliveries, until none is left.
-
-        Then show the journal's last record.
-        """
         self._do(lambda stepper: stepper.run())
 
     def _do(self, act: Callable[[Stepper], object]) -> None:
@@ -461,10 +445,7 @@ class Viewer(anywidget.AnyWidget):
         return self._history.at(self.at)
 
     def line(self) -> str:
-        """Return one line of text about the journal record that is shown: "3 of 3 brokers, ...; record 7 of 120".
-
-        It has the cluster's state after this record, and the record's position.
-        """
+        """The state and place of the record that is shown: "3 of 3 brokers, ...; record 7 of 120"."""
         count = len(self.records)
         return f"{text.summary(self.state(), self.brokers)}; record {min(self.at + 1, count)} of {count}"
 

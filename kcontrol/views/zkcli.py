@@ -42,11 +42,7 @@ def date(time_ms: int) -> str:
 
 
 def format_data(data: bytes) -> str:
-    """Return a znode's data as text.
-
-    Bytes that are not UTF-8, and control characters other than line breaks and tabs, become replacement characters, so that a
-    znode's data cannot control the terminal.
-    """
+    """Unprintable characters are replaced, so that a znode's data cannot control the terminal."""
     return "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in data.decode("utf-8", errors="replace"))
 
 

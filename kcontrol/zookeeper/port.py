@@ -69,10 +69,7 @@ class Client(Protocol):
         """The session's number, which is also the `ephemeral_owner` of its ephemeral znodes."""
 
     def exists(self, paths: Sequence[str], watch: bool) -> list[Stat | None]:
-        """Return one Stat per path, None for a missing znode.
-
-        With `watch` set a data watch on each path, whether the znode exists or not.
-        """
+        """None for a missing znode; `watch` sets a data watch on it too."""
 
     def read(self, paths: Sequence[str], watch: bool) -> list[Znode | None]:
         """Return one znode per path, None for a missing znode; with `watch` set a data watch on each existing znode."""
@@ -87,10 +84,7 @@ class Client(Protocol):
         """Take the watch events that have reached this session since the last call, in ZooKeeper's order."""
 
     def has_expired(self) -> bool:
-        """Return whether the session has ended; wait first until a lost connection is restored.
-
-        Raises ConnectionLoss if the connection stays lost.
-        """
+        """Waits until a lost connection is restored. Raises ConnectionLoss if it stays lost."""
 
 
 class ZooKeeper(Protocol):
@@ -100,10 +94,7 @@ class ZooKeeper(Protocol):
         """Open a session and return its client; a real server may grant another timeout."""
 
     def end(self, client: Client) -> ClosedSession:
-        """End the client's session as an expiry does, and return the ClosedSession; the client's process may still run.
-
-        Raises SessionExpired if the session has ended before.
-        """
+        """As an expiry does; the client's process may still run. Raises SessionExpired if it has ended before."""
 
     def settle(self) -> None:
         """Wait until every open session sees all writes so far, and can take the watch events of these writes."""

@@ -265,10 +265,7 @@ def _rows(asked: Following, checkpoint: Checkpoint, shown: dict[str, tuple[str, 
 
 
 def _described(chosen: Chosen, checkpoint: Checkpoint, refused: Sequence[NoLog]) -> str:
-    """Return a text that changes whenever the tables must be written again.
-
-    The text has the files of `checkpoint`, the `chosen` time and topic, and `refused`, the files that are no logs.
-    """
+    """Changes whenever the tables must be written again."""
     files = [(file.id, file.path, file.gone, file.seen, file.unread) for file in checkpoint.files]
     return repr((list(map(str, chosen)), checkpoint.round, sorted(files), [(str(item.path), item.reason) for item in refused]))
 

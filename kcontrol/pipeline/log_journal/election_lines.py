@@ -65,10 +65,7 @@ class ElectionLines:
         self._ended[line.partition] = self._rules.pop(line.partition, None), line.at_ms
 
     def selected_for(self, tp: str) -> Leadership | None:
-        """Return and remove the leader, ISR and leader epoch from the last log line about an election of this partition.
-
-        The method `selected` has stored them. Return None without such a line.
-        """
+        """What `selected` stored of the last line about an election of this partition, once."""
         return self._elected.pop(tp, None)
 
     def rule(self, line: Line, source: str) -> str | None:

@@ -74,10 +74,7 @@ class Ahead:
                 self._places[key].append(position)
 
     def next(self, position: int, *key: Any) -> Line | None:
-        """Return the first log line after the line at index `position` that has this key, None without such a line.
-
-        A key such as ("move", "t-0") is passed as two arguments.
-        """
+        """The first later line with this key; ("move", "t-0") is passed as two arguments."""
         places = self._places.get(key, ())
         at = bisect_right(places, position)
         return self._lines[places[at]] if at < len(places) else None

@@ -87,10 +87,7 @@ class Memory:
     # ---------------------------------------------------------------- processes
 
     def start(self, broker: int, inferred: str | None) -> RecordId:
-        """Record the start of a broker's process, and return the record's id.
-
-        `inferred` is "record" if no log line shows the start, "time" if only its time is inferred, else None.
-        """
+        """`inferred`: "record" if no line shows the start, "time" if only its time is inferred."""
         self.incarnations[broker] = self.incarnations.get(broker, 0) + 1
         self.alive.add(broker)
         return self.note(None, "start", None, inferred, broker=broker, incarnation=self.incarnations[broker])
@@ -109,10 +106,7 @@ class Memory:
         return broker in self.incarnations and broker not in self.alive
 
     def register(self, broker: int, cause: RecordId | None, inferred: str | None) -> None:
-        """Record the registration of a broker, without its host and port; do nothing if the broker is registered.
-
-        `inferred` is "record" if no log line shows the registration, else None; `cause` is the causing record.
-        """
+        """Without host and port; nothing happens for a registered broker."""
         if broker_path(broker) not in self.versions:
             content = encode({"jmx_port": -1, "timestamp": "0", "host": "", "version": 1, "port": -1}).decode()
             self.write(broker, cause, inferred, (broker_path(broker), content, True))
@@ -183,20 +177,14 @@ class Memory:
 
     @staticmethod
     def _numbered(found: dict[str, list[int]], topic: str) -> dict[str, list[int]]:
-        """Return the replicas of each partition of `topic` by the partition's number: {"0": [1, 2], "1": [2, 1]}.
-
-        `found` maps partitions, such as "t-0", to replicas.
-        """
+        """By partition number: {"0": [1, 2], "1": [2, 1]}."""
         known = {tp.rpartition("-")[2]: ids for tp, ids in found.items() if tp.rpartition("-")[0] == topic}
         return dict(sorted(known.items(), key=lambda item: int(item[0])))
 
     def set_leadership(
         self, partition: str, leadership: Leadership, by: int | None, cause: RecordId | None, inferred: str | None
     ) -> None:
-        """Record a write of `leadership` to a state znode without a transition, such as a smaller ISR by the leader `by`.
-
-        `inferred` names values without a log line, as "leader_epoch, controller_epoch"; None means none.
-        """
+        """A write without a transition, such as a smaller ISR by the leader `by`."""
         self.leaderships[partition] = leadership
         path = state_path(TopicPartition.parse(partition))
         self.write(by, cause, inferred, (path, encode_state(LeaderAndIsr.from_json(leadership)).decode(), False))

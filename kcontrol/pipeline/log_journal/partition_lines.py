@@ -103,10 +103,7 @@ class PartitionLines:
             self.processes.fail(leader)
 
     def _went_offline(self, line: Line) -> None:
-        """Record a partition's transition to OfflinePartition as inferred, if the partition was online.
-
-        `line` shows that the partition is offline. Do nothing before 2.6, where a log line shows the transition itself.
-        """
+        """An inferred transition, before 2.6: since then a line shows the transition itself."""
         tp, controller, epoch = line.partition, line.facts["controller"], line.facts["epoch"]
         if self.unlogged.hides_offline and self._states.get((controller, epoch, tp), ("",))[0] == ONLINE:
             self._change(line, "partition", (ONLINE, OFFLINE), None, None, [RECORD], tp)

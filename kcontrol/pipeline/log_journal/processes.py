@@ -91,10 +91,7 @@ class Processes:
     # ---------------------------------------------------------------- controllers
 
     def elected(self, line: Line) -> None:
-        """Read the log line "successfully elected", and record the creation of `/controller`.
-
-        The record has the controller epoch if the line has it (2.1 on).
-        """
+        """The line "successfully elected" has the controller epoch from 2.1 on."""
         self._elect(line.facts["controller"], line.facts.get("epoch"), None)
 
     def epoch(self, line: Line) -> None:
@@ -117,10 +114,7 @@ class Processes:
         self._resign(controller, None)
 
     def speaks(self, controller: int, epoch: int) -> None:
-        """Add an inferred election of `controller` with this epoch, unless an earlier log line showed the election.
-
-        The caller has read a log line that only a controller with this epoch writes.
-        """
+        """A line that only a controller with this epoch writes: an election is inferred if no line showed it."""
         if self.terms.get(controller) != epoch:
             self._elect(controller, epoch, RECORD)
 
@@ -130,10 +124,7 @@ class Processes:
         return broker in self._listed[term] if term in self._listed else broker not in self._ended.get(term, ())
 
     def cause(self, controller: int) -> RecordId | None:
-        """Return the id of the record that causes a controller's next record, None if no cause is known.
-
-        The cause is the latest of three records: this controller's transition, its election, or the end of any broker.
-        """
+        """The latest of this controller's transition, its election, and the end of any broker."""
         # After a line "Newly added brokers" no cause is known.
         return self.causes.get(controller)
 

@@ -34,10 +34,7 @@ class ReassignmentLines:
         self._read: set[str] = set()  # partitions whose first line about the present reassignment was read
 
     def started(self, line: Line) -> None:
-        """Read the log line "Handling reassignment" (up to 2.3), and record the client's write of the request.
-
-        The time of this write is inferred, since no line has it.
-        """
+        """The line "Handling reassignment" (up to 2.3); the time of the client's write is inferred."""
         if line.partition not in self._targets:
             self._targets[line.partition] = line.facts["replicas"]
             self._request(None, TIME)
@@ -57,10 +54,7 @@ class ReassignmentLines:
             self.memory.assign({tp: replicas}, None)
 
     def _is_last(self, tp: str, replicas: list[int]) -> bool:
-        """Return whether a line with the new assignment `replicas` is the last line about the reassignment of `tp`.
-
-        It is if `replicas` are the target, and an earlier line was read or the next line does not have the target.
-        """
+        """Whether this line is the last one about the reassignment of `tp`."""
         target, after = sorted(self._targets[tp]), self.processes.ahead.next(self.processes.position, "assigned", tp)
         more = (after.facts.get("replicas") or after.facts.get("assignment") or []) if after else []
         return sorted(replicas) == target and (tp in self._read or sorted(more) != target)

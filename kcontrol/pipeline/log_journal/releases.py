@@ -56,10 +56,7 @@ def release_of(versions: Iterable[str], found: Iterable[str]) -> str:
 
 
 def newest(versions: Iterable[str]) -> str | None:
-    """Return kcontrol's release for the newest of these versions of Kafka in logs.
-
-    Return None if no version is one of Apache Kafka; a vendor's version, such as "5.5.1-ccs", is not.
-    """
+    """None if all versions are vendors', such as "5.5.1-ccs"."""
     return max(filter(None, map(_number, versions)), key=sort_key, default=None)
 
 

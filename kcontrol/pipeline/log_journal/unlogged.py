@@ -32,10 +32,7 @@ class Unlogged:
         self.hides_offline = sort_key(release) >= sort_key("2.6")
 
     def named_source(self, line: Line, target: str) -> str | None:
-        """Return the state before the transition in `line`, None if the line lacks it.
-
-        In 0.8.0 return None for the target OnlinePartition too, as these lines have a wrong state.
-        """
+        """None if the line lacks the state; lines of 0.8.0 about OnlinePartition have a wrong one."""
         source: str | None = line.facts.get("from_state")
         return None if self._is_0_8_0 and target == ONLINE else source
 

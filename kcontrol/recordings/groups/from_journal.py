@@ -26,10 +26,7 @@ GROUP_KEY = 2
 
 
 def is_of_group(records: Sequence[Record]) -> bool:
-    """Return whether a journal was made from a recording of a group, or by a run that has played a recording of a group.
-
-    Such a run has sent the recorded requests to kcontrol's coordinator.
-    """
+    """Whether the journal was made from a recording of a group, or by a run that has played one."""
     return any(record.kind == "scenario" and {"api", "event"} & record.fields["do"].keys() for record in records)
 
 

@@ -63,10 +63,7 @@ class Memory:
     # ---------------------------------------------------------------- records
 
     def note(self, kind: str, cause: RecordId | None, *, inferred: str | None = RECORD, **fields: Any) -> RecordId:
-        """Append a record of `kind`, such as "update", with `fields` to the recorded broker's journal; return the record's id.
-
-        `inferred` is "record" if the recording lacks the event, "time" if only the event's time, else None.
-        """
+        """`inferred`: "record" if the recording lacks the event, "time" if only its time, else None."""
         # "record": the recording lacks this record; "time": it lacks the time of this record; None: it has both.
         said = fields if inferred is None else fields | {"inferred": inferred}
         return self.journal.add(BROKER, self.incarnation, kind, cause, self.now_ms, said)
@@ -150,10 +147,7 @@ class Memory:
         self.parked.clear()
 
     def receive(self, event: Any, cause: RecordId | None, thread: str, *, inferred: str | None = None) -> RecordId:
-        """Record that an event enters the queue of `thread` and its handler begins; return the `begin` record's id.
-
-        `cause` is the event's cause; `inferred` is "record" if the recording lacks the event, else None.
-        """
+        """The event enters the queue of `thread`, and its handler begins; returns the id of `begin`."""
         timed = replace(event, timestamp_ms=self.now_ms) if hasattr(event, "timestamp_ms") else event
         record = self.note("enqueue", cause, inferred=inferred, thread=thread, event=timed, is_notification=False)
         return self.note("begin", record, thread=thread, event=event.name)
@@ -331,10 +325,7 @@ class Memory:
         self._expire_offsets(at_ms)
 
     def _timers(self) -> Iterator[tuple[int, str, RecordId]]:
-        """Yield (time at which it fires, member id, record that set it) of each timer: those of sessions, and the sync timer.
-
-        The sync timer, with the member id "", ends the wait for SyncGroup requests (DelayedSync of 2.8.2).
-        """
+        """(time at which it fires, member id, record that set it); the sync timer has the member id ""."""
         yield from ((ends_ms, id, armed) for id, (ends_ms, armed) in self.sessions.items())
         if self.sync_timer is not None:
             yield self.sync_timer[0], "", self.sync_timer[1]
@@ -353,10 +344,7 @@ class Memory:
             self.completed_by = fired
 
     def _succeeds_later(self, member_id: str, since_ms: int) -> bool:
-        """Return whether the coordinator knows a member at `since_ms`, as the response to its next successful request shows.
-
-        Other responses, such as ILLEGAL_GENERATION, which a group without members gives too, show nothing.
-        """
+        """Whether the coordinator knows the member, as the response to its next successful request shows."""
         later = (step for step in self.recording["exchange"] if step["at"] >= since_ms and "api" in step)
         own = (step for step in later if member_id in [step["request"].get("member"), *_leaving(step)])
         return next((not set(errors(step)) & {*GONE} for step in own if {"NONE", *GONE} & set(errors(step))), False)

@@ -151,10 +151,7 @@ ANSWERS: dict[str, type[Any]] = {
 
 
 def response(step: Step) -> Any:
-    """Return the recorded response to the recorded request `step` as the object that kcontrol's coordinator sends.
-
-    Raises KeyError if the request has no response, and msgspec.ValidationError for a response with wrong fields.
-    """
+    """Raises KeyError without a response, msgspec.ValidationError for wrong fields."""
     return msgspec.convert(step["answer"], ANSWERS[step["api"]]).body()
 
 

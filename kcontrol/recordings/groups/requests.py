@@ -238,11 +238,7 @@ def _members(value: Step | None) -> list[str]:
 
 
 def _of_each(step: Step) -> list[str]:
-    """Return the error code of each member that the LeaveGroup `step` names, in the order of the request.
-
-    If the response has no error codes of members, each member gets the error code of the response; without a response,
-    UNKNOWN_SERVER_ERROR.
-    """
+    """Error codes in the order of the request's members; without codes of members, that of the response."""
     answer = step.get("answer") or {"error": "UNKNOWN_SERVER_ERROR"}
     return answer.get("member_errors") or [answer["error"]] * len(step["request"]["members"])
 

@@ -139,10 +139,7 @@ class Replay:
         PERFORM[moment.kind](self, moment.step)
 
     def finish(self) -> None:
-        """Add the last records of the recorded `__consumer_offsets` log, which no recorded request explains, as one append.
-
-        The cause of this append is unknown.
-        """
+        """Records of the log that no recorded request explains become one append without a cause."""
         self.entry = 0
         self.memory.append_rest()
 
@@ -204,10 +201,7 @@ PERFORM = {"request": Replay._request, "answer": Replay._answer, "timer": Replay
 
 
 def step_of(step: Step) -> Step:
-    """Return `step`, a recorded request, stop or start, in the form of the field `do` of a `scenario` record of the journal.
-
-    The result lacks the entry's number in the recording, the response, and the time of the response.
-    """
+    """As the field `do` of a `scenario` record: without the entry's number and the response."""
     return {name: value for name, value in step.items() if name not in ("n", "answer", "answered_at")}
 
 

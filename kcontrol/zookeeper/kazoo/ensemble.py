@@ -95,17 +95,11 @@ class KazooZooKeeper:
             self._drop(session)
 
     def settle(self) -> None:
-        """Wait until every open session sees all writes so far, and can take the watch events of these writes.
-
-        An expired session is skipped; its next call raises SessionExpired.
-        """
+        """Until each open session has the watch events of all writes so far."""
         retry_read(self._settle)
 
     def tree(self) -> dict[str, Znode]:
-        """Return every znode below the root, sorted by path, without `/.kcontrol` and, if there is no chroot, `/zookeeper`.
-
-        Each level of the tree takes two round trips; the requests of a round trip are pipelined.
-        """
+        """Every znode but `/.kcontrol` and `/zookeeper`, sorted by path; two round trips per level."""
         return retry_read(self._tree)
 
     def are_ours(self, paths: Sequence[str]) -> list[bool]:

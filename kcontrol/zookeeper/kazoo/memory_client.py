@@ -89,25 +89,16 @@ class MemoryKazooClient:
     # ---------------------------------------------------------------- writing
 
     def create(self, path: str, value: bytes = b"", *, ephemeral: bool = False, sequence: bool = False) -> str:
-        """Create a znode and return its stored path, with its number if it is sequential.
-
-        Raises kazoo's errors, such as NodeExistsError, or NoNodeError if the parent is missing.
-        """
+        """Returns the stored path. Raises kazoo's errors."""
         return str(self._write(Op("create", path, value, ephemeral=ephemeral, sequential=sequence)))
 
     def set(self, path: str, value: bytes, version: int = -1) -> ZnodeStat:
-        """Write data and return the new stat. Raises BadVersionError if the znode has another data version than `version`.
-
-        With -1 any version is right. Raises kazoo's other errors too, such as NoNodeError.
-        """
+        """-1 is any data version. Raises kazoo's errors."""
         self._write(Op("set", path, value, version))
         return self.get(path)[1]
 
     def delete(self, path: str, version: int = -1) -> bool:
-        """Delete a znode and return True; `version` is the expected data version, -1 for any.
-
-        Raises BadVersionError, NotEmptyError (the znode has children) or NoNodeError.
-        """
+        """-1 is any data version. Raises kazoo's errors."""
         self._write(Op("delete", path, expected_version=version))
         return True
 
@@ -239,10 +230,7 @@ class MemoryKazooTransaction:
 
 
 def error(name: str) -> Exception:
-    """Return kazoo's exception for ZooKeeper's name of an error: NoNodeError for "NoNode", InvalidACLError for "InvalidAcl".
-
-    Raises AttributeError if kazoo has no exception of that name.
-    """
+    """The exception of kazoo for ZooKeeper's name of an error. Raises AttributeError for an unknown name."""
     found: Exception = getattr(exceptions, f"{'InvalidACL' if name == 'InvalidAcl' else name}Error")()
     return found
 

@@ -96,10 +96,7 @@ def open_zookeeper(address: str, seed: int) -> KazooZooKeeper:
 
 
 def mark_server(hosts: str, seed: int) -> None:
-    """Create kcontrol's marker, the znode `/.kcontrol`, at the top of a ZooKeeper server that a lab has started.
-
-    The data of the marker name `seed`, the lab's seed.
-    """
+    """The marker says that a lab, with this seed, has started the server."""
     # A lab that finds a Kafka cluster on this server then says in its error text that another lab uses the server.
     with KazooZooKeeper(hosts) as ensemble:
         ensemble.connect().write([(Op("create", MARKER, _marker(seed, SERVER)),)])
@@ -151,10 +148,7 @@ def _in_use(root: _Root) -> str:
 
 
 def _free_chroot(client: Reader, seed: int) -> str:
-    """Return the first of `/kcontrol-<seed>`, `/kcontrol-<seed>-2` and so on that does not exist.
-
-    `client` reads from the root of the ensemble.
-    """
+    """The first of `/kcontrol-<seed>`, `/kcontrol-<seed>-2` ... that does not exist."""
     names = (f"/{TOOL}-{seed}" + (f"-{number}" if number > 1 else "") for number in itertools.count(1))
     return next(name for name in names if client.read([name], watch=False) == [None])
 
@@ -192,10 +186,7 @@ def _marker(seed: int, owner: str) -> bytes:
 
 
 def is_ours(client: Reader, root: str) -> bool:
-    """Return whether a root has kcontrol's marker: the znode `/.kcontrol` below it, whose JSON names the tool and an owner.
-
-    Return False for a znode with other content.
-    """
+    """Whether the root has kcontrol's marker, the znode `/.kcontrol`."""
     return bool(owner_of(client, root))
 
 

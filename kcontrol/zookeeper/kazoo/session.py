@@ -96,10 +96,7 @@ class KazooSession:
     # ------------------------------------------------------------ the port
 
     def exists(self, paths: Sequence[str], watch: bool) -> list[Stat | None]:
-        """Return one Stat per path, None for a missing znode.
-
-        With `watch` set a data watch on each path, whether the znode exists or not.
-        """
+        """None for a missing znode; `watch` sets a data watch on it too."""
         return [None if stat is None else to_stat(stat) for stat in self._request_all(Exists, paths, watch)]
 
     def read(self, paths: Sequence[str], watch: bool) -> list[Znode | None]:
@@ -135,10 +132,7 @@ class KazooSession:
         return [self._events.popleft() for _ in range(len(self._events))]
 
     def has_expired(self) -> bool:
-        """Return whether the session has ended; wait first until a lost connection is restored.
-
-        Raises ConnectionLoss if the connection stays lost.
-        """
+        """Waits until a lost connection is restored. Raises ConnectionLoss if it stays lost."""
         if not self.has_ended and not self._connected.wait(self._patience_s):
             raise ConnectionLoss
         return self.has_ended
@@ -151,10 +145,7 @@ class KazooSession:
         self._wait(self._send(Sync(self._chroot or "/")))
 
     def request_barrier(self) -> Reply:
-        """Send a read whose response comes after every watch event of every write so far.
-
-        Return its Reply at once; the Reply gets the response later.
-        """
+        """Its response comes after every watch event of every write so far."""
         self._require_connection()
         self._send(Sync(self._chroot or "/"))
         return self._send(Exists(self._chroot or "/", None))
@@ -175,10 +166,7 @@ class KazooSession:
         return [answer is not None and any(acl.id == self._ownership for acl in answer[0]) for answer in answers]
 
     def create_outside(self, path: str) -> str | None:
-        """Create a persistent, empty znode by its full path, the chroot included.
-
-        Return ZooKeeper's name of the error, such as "NodeExists"; None after a success.
-        """
+        """By its full path, the chroot included. Returns ZooKeeper's name of the error, None after a success."""
         self._require_connection()
         outcome = self._wait(self._send(Transaction([Create(path, b"", OPEN_ACL_UNSAFE, 0)])))[0]
         return error_name(outcome) if isinstance(outcome, Exception) else None
@@ -277,10 +265,7 @@ class KazooSession:
         return Delete(path, op.expected_version) if op.kind == "delete" else CheckVersion(path, op.expected_version)
 
     def _send(self, request: Any, on_response: Callable[[Any], None] | None = None) -> Reply:
-        """Queue a request for kazoo's connection thread; return a Reply at once, which gets the response later.
-
-        The connection thread calls `on_response`, if given, with the response.
-        """
+        """At once; kazoo's connection thread fills the Reply and calls `on_response`."""
         reply = Reply(self._handler, self._kazoo, on_response)
         self._kazoo._call(request, reply)
         return reply

@@ -72,11 +72,7 @@ class GuardedProcess:
         return self._watcher.poll()
 
     def wait(self, timeout_s: float | None = None) -> int:
-        """Wait for the end of the child; return its exit status, 128 + n if signal n has ended the child.
-
-        Raises:
-            subprocess.TimeoutExpired: the child still runs after `timeout_s` seconds.
-        """
+        """128 + n if signal n has ended the child. Raises subprocess.TimeoutExpired."""
         return self._watcher.wait(timeout_s)
 
     def stop(self) -> None:
