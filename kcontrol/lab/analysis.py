@@ -8,14 +8,12 @@ import pkgutil
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
 from kcontrol import controller, group
 from kcontrol.core.errors import UserError
 from kcontrol.group.group_strategies import GROUP_STRATEGIES
 from kcontrol.journal.journal import Record
+from kcontrol.lab.support.late import frames, pd
 from kcontrol.lab.support.output import Shown
-from kcontrol.lab.support.table_display import Wide
 from kcontrol.lab.tables import journal_tables
 from kcontrol.views import text
 
@@ -44,7 +42,7 @@ def handled(records: Sequence[Record], event: str, broker: int | None, *, memory
         # Records of kind `update` are the changes of the controller's memory.
         if memory or r.kind != "update"
     )
-    return Wide(journal_tables.table(rows, journal_tables.timed(HANDLED, records), "id"))
+    return frames.Wide(journal_tables.table(rows, journal_tables.timed(HANDLED, records), "id"))
 
 
 def source(name: str) -> Shown:

@@ -7,13 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from kcontrol.core.errors import UserError
 from kcontrol.install import progress
 from kcontrol.install.workspace import PROJECT
 from kcontrol.lab.exercises import exercises, predictions
-from kcontrol.lab.support.table_display import Wide
+from kcontrol.lab.support.late import frames, pd
 from kcontrol.lab.tables import journal_tables
 from kcontrol.views import text
 
@@ -33,13 +31,13 @@ def recordings() -> pd.DataFrame:
     The index is the name that `Lab.open` and `Lab.play` take.
     """
     rows = ({"name": f"{release}/{scenario}", "release": release, "scenario": scenario} for release, scenario in shipped())
-    return Wide(journal_tables.table(rows, RECORDINGS, "name"))
+    return frames.Wide(journal_tables.table(rows, RECORDINGS, "name"))
 
 
 def questions() -> pd.DataFrame:
     """Return one row per question, with its chapter and text, indexed by the id for `exercises.predict`."""
     rows = ({"id": id} | dict(about) | {"chapter": str(about["chapter"])} for id, about in predictions.predictions().items())
-    return Wide(journal_tables.table(rows, QUESTIONS, "id"))
+    return frames.Wide(journal_tables.table(rows, QUESTIONS, "id"))
 
 
 def exercise_table() -> pd.DataFrame:
@@ -47,7 +45,7 @@ def exercise_table() -> pd.DataFrame:
 
     The index is the id for `exercises.check`.
     """
-    return Wide(journal_tables.table(_exercises(), EXERCISES, "id"))
+    return frames.Wide(journal_tables.table(_exercises(), EXERCISES, "id"))
 
 
 def progress_table() -> pd.DataFrame:

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
 from kcontrol.core.controller_rules import Rules, rules
 from kcontrol.core.errors import UserError
 from kcontrol.install import run_cleanup
@@ -22,6 +20,7 @@ from kcontrol.lab.groups import recording_diff as group_recording_diff
 from kcontrol.lab.old_names import Named, absent
 from kcontrol.lab.support import arguments, replacements
 from kcontrol.lab.support.calls import Commands
+from kcontrol.lab.support.late import pd
 from kcontrol.lab.support.output import warn
 from kcontrol.lab.tables import groups, journal_tables, recording_diff
 from kcontrol.lab.tables.run_tables import Tables

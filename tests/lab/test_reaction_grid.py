@@ -8,7 +8,7 @@ import pytest
 
 from kcontrol import Lab
 from kcontrol.core.errors import UserError
-from kcontrol.lab.groups.reaction_grid import MARK
+from kcontrol.lab.support.table_display import MARK
 from tests.lab.group_runs import RUNS, played
 from tests.lab.support import refusal
 

@@ -11,13 +11,12 @@ from html import escape
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pandas as pd
-
 from kcontrol.journal.fold import fold
 from kcontrol.journal.journal import Record
 from kcontrol.journal.state_history import State
 from kcontrol.lab.comparison import first_decision
 from kcontrol.lab.comparison.first_decision import Differing
+from kcontrol.lab.support.late import pd
 from kcontrol.lab.tables import journal_tables
 from kcontrol.views import state_diff, text
 from kcontrol.views.explanations import rule

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import operator
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -206,15 +207,14 @@ def comparable(value: Any) -> Any:
 
 
 def _of_a_library(value: Any) -> Any:
-    import pandas as pd
-
-    if value is pd.NA or value is pd.NaT:
+    pd: Any = sys.modules.get("pandas")  # without it no value is one of pandas
+    if pd and (value is pd.NA or value is pd.NaT):
         return None
-    if isinstance(value, pd.DataFrame):
+    if pd and isinstance(value, pd.DataFrame):
         return comparable(value.to_dict("index"))
-    if isinstance(value, pd.Series):
+    if pd and isinstance(value, pd.Series):
         return comparable(value.to_dict())
-    if isinstance(value, pd.Timedelta):
+    if pd and isinstance(value, pd.Timedelta):
         return int(value / pd.Timedelta(milliseconds=1))
     if hasattr(value, "tolist"):
         return comparable(value.tolist())

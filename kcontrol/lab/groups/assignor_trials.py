@@ -10,13 +10,12 @@ import random
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
-import pandas as pd
-
 from kcontrol.core.errors import UserError, listed
 from kcontrol.core.model import TopicPartition
 from kcontrol.group.assignors import Subscription, partitions_of
 from kcontrol.group.sticky import ASSIGNORS
 from kcontrol.lab.support import arguments, own_assignor, replacements
+from kcontrol.lab.support.late import pd
 from kcontrol.lab.support.own_assignor import Assigned, Assignor
 from kcontrol.lab.tables import journal_tables
 

@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import pandas as pd
-
 from kcontrol.core.errors import UserError
 from kcontrol.group.model import Group, GroupProtocol, GroupState, Member
 from kcontrol.lab.support import arguments
-from kcontrol.lab.support.table_display import Frame
+from kcontrol.lab.support.late import frames, pd
 from kcontrol.views import group_state, text
 
 ALL_MEMBERS = "all members"
@@ -47,7 +45,7 @@ def ballots(state: Mapping[str, Any], group: str | None = None) -> pd.DataFrame:
     ]
     counted = [f"{protocol}: {number}" for protocol, number in voting.votes.items()]
     rows.append((ALL_MEMBERS, counted, sorted(candidates), voting.select_protocol()))
-    return Frame(rows, columns=["member", "protocols", "candidates", "vote"]).set_index("member")
+    return frames.Frame(rows, columns=["member", "protocols", "candidates", "vote"]).set_index("member")
 
 
 def _member(id: str, held: Mapping[str, Any]) -> Member:

@@ -12,8 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import pandas as pd
-
 from kcontrol.core.model import TopicPartition
 from kcontrol.group import events as e
 from kcontrol.group import membership
@@ -22,7 +20,7 @@ from kcontrol.group.coordinator_partition import OFFSETS_TOPIC, partition_for
 from kcontrol.group.error_codes import ERRORS
 from kcontrol.group.group_rules import group_rules
 from kcontrol.journal.journal import Record, RecordId
-from kcontrol.lab.support.table_display import Wide
+from kcontrol.lab.support.late import frames, pd
 from kcontrol.lab.tables import journal_tables
 
 State = Mapping[str, Any]
@@ -50,7 +48,7 @@ def coordinators(state: State, release: str) -> pd.DataFrame:
     rows = (
         _row(tp, n, node, release) | _groups(tp, node, len(known)) for tp in sorted(known, key=_number) for n, node in brokers
     )
-    return Wide(journal_tables.table(rows, COORDINATORS, "partition"))
+    return frames.Wide(journal_tables.table(rows, COORDINATORS, "partition"))
 
 
 def _number(tp: str) -> int:
@@ -147,7 +145,7 @@ def loads(records: Sequence[Record]) -> pd.DataFrame:
         }
         for run in _runs(records)
     ]
-    return Wide(journal_tables.table(rows, journal_tables.timed(LOADS, records)))
+    return frames.Wide(journal_tables.table(rows, journal_tables.timed(LOADS, records)))
 
 
 def _runs(records: Sequence[Record]) -> Iterator[_Run]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import pandas as pd
-
 from kcontrol.core.errors import UserError, listed
 from kcontrol.group.offsets_topic_records import LAYOUTS, OPEN_ENDED, Layout, read
 from kcontrol.lab.support import arguments
-from kcontrol.lab.support.table_display import Frame
+from kcontrol.lab.support.late import frames, pd
 
 
 def decode(record: str, data: object) -> pd.DataFrame:
@@ -35,7 +33,7 @@ def decode(record: str, data: object) -> pd.DataFrame:
     except (ValueError, UnicodeDecodeError) as problem:
         after = rows[-1][0]
         raise UserError(f"These bytes are no {record} of version {version}: {problem} after the field {after}.") from None
-    return Frame(rows, columns=["field", "bytes", "value"]).set_index("field")
+    return frames.Frame(rows, columns=["field", "bytes", "value"]).set_index("field")
 
 
 def _bytes(data: object) -> bytes:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import pandas as pd
-
 from kcontrol.core.errors import UserError
 from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
 from kcontrol.lab.support import arguments
-from kcontrol.lab.support.table_display import Frame
+from kcontrol.lab.support.late import frames, pd
 from kcontrol.lab.tables import journal_tables
 from kcontrol.views import folded_state, group_state, text
 
@@ -35,7 +33,7 @@ def assignment(state: State, release: str) -> pd.DataFrame:
         for name in names
     ]
     found = pd.DataFrame(rows, columns=[*index, columns, "has"])
-    return Frame(found.pivot(index=index, columns=columns, values="has"))
+    return frames.Frame(found.pivot(index=index, columns=columns, values="has"))
 
 
 def described(state: State, release: str, group: str | None = None) -> pd.DataFrame:

@@ -13,8 +13,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import pandas as pd
-
 from kcontrol.batches.record_batch import CODECS
 from kcontrol.broker import log_segments
 from kcontrol.broker.log_segments import StoredRecord, base_offset_of, data_of, key_of
@@ -28,6 +26,7 @@ from kcontrol.group.offsets_topic_records import OffsetsTopicRecord, decode
 from kcontrol.journal.fold import end_offset
 from kcontrol.lab.groups import decoded_bytes
 from kcontrol.lab.support import arguments
+from kcontrol.lab.support.late import pd
 from kcontrol.lab.tables import journal_tables
 from kcontrol.views import group_state, text
 from kcontrol.views.offsets_topic_picture import NO_KEY, OffsetsTopicPicture, Square

@@ -5,35 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pandas as pd
-
 from kcontrol.group.group_machine import GROUP_TRANSITIONS
 from kcontrol.group.request_reactions import Reaction, Request, always, is_unknown, reactions_of
 from kcontrol.journal.fold import fold
 from kcontrol.journal.journal import Record
 from kcontrol.lab.groups.rebalances import NO_GROUP, require_coordinator
-from kcontrol.lab.support.table_display import Wide
+from kcontrol.lab.support.late import frames, pd
 from kcontrol.views import group_state
 
 COLUMNS = (Request.JOIN_NEW, Request.JOIN, Request.SYNC, Request.HEARTBEAT, Request.LEAVE)
 EVENTS = ("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup")
-MARK = "\u25b6 "
-"""The mark of the cell that was used last; the HTML table also highlights the cell."""
 
 
-class Grid(Wide):
-    """A table of a coordinator's responses, group states x requests; the HTML highlights the cell of the last request.
-
-    The text of this cell begins with an arrow (MARK).
-    """
-
-    def _repr_html_(self) -> str:
-        html = super()._repr_html_()
-        lines = (f"{line.replace(MARK, f'<mark>{MARK}')}</mark>" if MARK in line else line for line in html.split("</td>"))
-        return "</td>".join(lines)
-
-
-def grid(records: Sequence[Record], release: str) -> Grid:
+def grid(records: Sequence[Record], release: str) -> frames.Grid:
     """Return a row per group state and a column per request: the coordinator's usual response in this release.
 
     "▶ " marks the cell of the last request in the journal. Raises UserError before 0.9 (no coordinator).
@@ -47,8 +31,8 @@ def grid(records: Sequence[Record], release: str) -> Grid:
     }
     if used := _last_used(records):
         state, request = used
-        rows[names[state]][request.title] = MARK + rows[names[state]][request.title]
-    return Grid(pd.DataFrame.from_dict(rows, orient="index").rename_axis("state"))
+        rows[names[state]][request.title] = frames.MARK + rows[names[state]][request.title]
+    return frames.Grid(pd.DataFrame.from_dict(rows, orient="index").rename_axis("state"))
 
 
 def _usual(rows: Sequence[Reaction]) -> str:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import pandas as pd
-
 from kcontrol.core.errors import UserError
 from kcontrol.group.group_machine import GROUP_TRANSITIONS
 from kcontrol.group.group_rules import group_rules
 from kcontrol.group.request_reactions import Reaction, Request, always, reactions_of
 from kcontrol.journal.journal import Record
 from kcontrol.lab.support import arguments
-from kcontrol.lab.support.table_display import Wide
+from kcontrol.lab.support.late import frames, pd
 from kcontrol.lab.tables import journal_tables
 from kcontrol.views import group_state, text
 
@@ -76,7 +74,7 @@ def reactions(release: str, request: str | None = None) -> pd.DataFrame:
         raise UserError(f"There is no request {arguments.shown(request)} in Kafka {release}; there are {text.listed(asked, 30)}.")
     # The rows of a state and request have the order in which the coordinator checks their conditions.
     chosen = [found for title, found in asked.items() if request in (None, title)]
-    return Wide(journal_tables.table((row for found in chosen for row in _reactions(release, found)), REACTIONS))
+    return frames.Wide(journal_tables.table((row for found in chosen for row in _reactions(release, found)), REACTIONS))
 
 
 def require_coordinator(release: str) -> None:

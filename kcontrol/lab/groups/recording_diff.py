@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import Any
 
 import msgspec
-import pandas as pd
 
 from kcontrol.journal.journal import Record
+from kcontrol.lab.support.late import pd
 from kcontrol.lab.tables import journal_tables
 from kcontrol.lab.tables.recording_diff import RecordingDiff
 from kcontrol.recordings.compare import Difference

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import pandas as pd
-
 from kcontrol.cluster.group_admin import PREFIX
 from kcontrol.core.errors import UserError
 from kcontrol.core.releases import is_since
@@ -17,7 +15,7 @@ from kcontrol.group.error_codes import ERRORS
 from kcontrol.group.group_machine import GROUP_TRANSITIONS
 from kcontrol.journal.journal import Record
 from kcontrol.lab.support import arguments
-from kcontrol.lab.support.table_display import Wide
+from kcontrol.lab.support.late import frames, pd
 from kcontrol.lab.tables import journal_tables
 from kcontrol.views import group_state, text
 
@@ -30,7 +28,7 @@ def responses(records: Sequence[Record]) -> pd.DataFrame:
     The index is the id of the response's journal record.
     """
     rows = (row for record in records for row in _rows(record))
-    return Wide(journal_tables.table(rows, RESPONSES, "id"))
+    return frames.Wide(journal_tables.table(rows, RESPONSES, "id"))
 
 
 def _rows(record: Record) -> Iterator[dict[str, Any]]:

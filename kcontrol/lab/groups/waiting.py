@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import pandas as pd
-
 from kcontrol.core.errors import UserError
 from kcontrol.journal.journal import Record
 from kcontrol.lab.support import arguments
-from kcontrol.lab.support.table_display import Wide
+from kcontrol.lab.support.late import frames, pd
 from kcontrol.lab.tables import journal_tables
 from kcontrol.views import clock, delayed_operations, group_state, text
 from kcontrol.views.purgatory_picture import PurgatoryPicture
@@ -127,7 +125,7 @@ def operations(records: Sequence[Record]) -> pd.DataFrame:
     position = {record.id: number for number, record in enumerate(records)}
     rows.sort(key=lambda row: position[row[0]])
     named = ({"id": str(begun)} | row for begun, row in rows)
-    return Wide(journal_tables.table(named, journal_tables.timed(OPERATIONS, records), "id"))
+    return frames.Wide(journal_tables.table(named, journal_tables.timed(OPERATIONS, records), "id"))
 
 
 def _operation(broker: int, operation: delayed_operations.Operation) -> dict[str, Any]:

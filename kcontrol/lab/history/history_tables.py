@@ -9,14 +9,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
-import pandas as pd
 
 from kcontrol.core.errors import UserError
 from kcontrol.journal.journal import Record
 from kcontrol.lab.history import brokers, consumer_groups, partitions, topics
 from kcontrol.lab.history.entries import Entries, Row, entries_of
 from kcontrol.lab.support import arguments
-from kcontrol.lab.support.table_display import Frame
+from kcontrol.lab.support.late import frames, pd
 from kcontrol.lab.tables import journal_tables
 
 Columns = Mapping[str, str]
@@ -113,4 +112,4 @@ def table(records: Sequence[Record], run: str, name: str) -> pd.DataFrame:
     made = TABLES[name]
     rows = sorted(made.rows(entries_of(records)), key=lambda row: int(row["n"]))
     columns = {column: pd.Series([{"run": run, **row}[column] for row in rows], dtype="object") for column in made.columns}
-    return Frame({column: journal_tables.typed(values, made.columns[column]) for column, values in columns.items()})
+    return frames.Frame({column: journal_tables.typed(values, made.columns[column]) for column, values in columns.items()})

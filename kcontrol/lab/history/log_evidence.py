@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import pandas as pd
-
 from kcontrol.journal.journal import Record
 from kcontrol.journal.record_fields import INFERRED
+from kcontrol.lab.support.late import pd
 from kcontrol.lab.tables import journal_tables
 
 MISMATCH = "transitions"

@@ -5,11 +5,10 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-import pandas as pd
-
 from kcontrol.core.errors import UserError
 from kcontrol.lab.searches.searches import Found, NotFound, searched
 from kcontrol.lab.support import arguments
+from kcontrol.lab.support.late import pd
 from kcontrol.search.museum import BY_RULE, MUSEUM
 
 if TYPE_CHECKING:

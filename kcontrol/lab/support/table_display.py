@@ -15,6 +15,7 @@ _CELL = re.compile(r"(<t[hd][^>]*>)([^<]*)(?=</t[hd]>)")
 
 MOST_WHOLE = 5  # columns with the index; in a table with more columns a long number may break
 MOST_COLUMNS = 8  # with the index; a table with more columns gets less space around its texts and a smaller font
+MARK = "\u25b6 "  # begins one cell of a Grid
 _COMPACT = "<style>.dataframe.kc-compact :is(td, th) { padding: 0.4em 0.25em; font-size: 85%; }</style>\n"
 
 
@@ -23,12 +24,10 @@ def breakable(html: str, *, numbers: bool = False) -> str:
 
     With `numbers`, a number of 9 or 10 digits may break after its fifth digit.
     """
-    html = _CELL.sub(lambda cell: cell[1] + _BYTES.sub(_in_pieces, _BREAK.sub("<wbr>", cell[2])), html)
+    html = _CELL.sub(
+        lambda c: c[1] + _BYTES.sub(lambda b: re.sub("(.{16})(?=.)", r"\1<wbr>", b[0]), _BREAK.sub("<wbr>", c[2])), html
+    )
     return _CELL.sub(lambda cell: cell[1] + _NUMBER.sub("<wbr>", cell[2]), html) if numbers else html
-
-
-def _in_pieces(found: re.Match[str]) -> str:
-    return "<wbr>".join(re.findall(".{1,16}", found[0]))
 
 
 class Frame(pd.DataFrame):
@@ -63,3 +62,12 @@ class Wide(Frame):
 
     def __repr__(self) -> str:
         return str(self.to_string())
+
+
+class Grid(Wide):
+    """A Wide table whose HTML highlights the cell that begins with MARK."""
+
+    def _repr_html_(self) -> str:
+        html = super()._repr_html_()
+        lines = (f"{line.replace(MARK, f'<mark>{MARK}')}</mark>" if MARK in line else line for line in html.split("</td>"))
+        return "</td>".join(lines)

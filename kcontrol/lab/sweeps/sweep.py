@@ -12,11 +12,10 @@ from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
 from kcontrol.core.errors import UserError
 from kcontrol.lab.run import Run
 from kcontrol.lab.support import arguments
+from kcontrol.lab.support.late import pd
 from kcontrol.lab.support.output import say
 from kcontrol.lab.sweeps import processes, scenarios, timed_run
 from kcontrol.lab.sweeps.intervals import Estimate, middle_value, proportion

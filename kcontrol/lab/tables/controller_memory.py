@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import pandas as pd
-
 from kcontrol.core.errors import UserError
 from kcontrol.core.transitions import TransitionTable
-from kcontrol.lab.support.table_display import Frame
+from kcontrol.lab.support.late import frames, pd
 from kcontrol.lab.tables.journal_tables import table
 from kcontrol.views import folded_state, text
 
@@ -71,4 +69,4 @@ def moves(machine: TransitionTable) -> pd.DataFrame:
     # A transition that only changes memory has the function `memory_only`.
     found = {(row.source, row.target): getattr(row.action, "__name__", "") for row in machine}
     rows = [[found.get((source, target), "") for target in machine.states] for source in machine.states]
-    return Frame(rows, index=pd.Index(names, name="from"), columns=pd.Index(names, name="to"))
+    return frames.Frame(rows, index=pd.Index(names, name="from"), columns=pd.Index(names, name="to"))

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any
 
-import pandas as pd
-
 from kcontrol.core.model import PartitionReplica, TopicPartition
 from kcontrol.core.znodes import delete_topic_path
+from kcontrol.lab.support.late import pd
 from kcontrol.lab.tables import journal_tables
 from kcontrol.views import folded_state
 

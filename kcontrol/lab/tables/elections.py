@@ -7,14 +7,12 @@ import json
 from collections.abc import Collection
 from typing import Any
 
-import pandas as pd
-
 from kcontrol.controller.leader_election import STRATEGIES, ElectionInput, offline
 from kcontrol.core.controller_rules import Rules
 from kcontrol.core.errors import UserError
 from kcontrol.core.rule_fields import declared
 from kcontrol.core.znodes import broker_path, topic_config_path
-from kcontrol.lab.support.table_display import Wide
+from kcontrol.lab.support.late import frames, pd
 from kcontrol.lab.tables import journal_tables
 from kcontrol.views import folded_state, replica_strip, text
 
@@ -107,7 +105,7 @@ def elections() -> pd.DataFrame:
 
     An empty `order` means that the order is equal in all releases.
     """
-    return Wide(journal_tables.table((_row(name) for name in STRATEGIES), ELECTIONS, "election"))
+    return frames.Wide(journal_tables.table((_row(name) for name in STRATEGIES), ELECTIONS, "election"))
 
 
 def _row(name: str) -> dict[str, Any]:

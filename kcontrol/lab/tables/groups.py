@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import pandas as pd
-
-from kcontrol.lab.support.table_display import Frame
+from kcontrol.lab.support.late import frames, pd
 from kcontrol.views import group_state
 
 State = Mapping[str, Any]
@@ -21,7 +19,7 @@ def members(state: State, release: str) -> pd.DataFrame:
     `waits_for` is the member's parked request, "join" or "sync"; "" without a parked request.
     """
     rows = [(*group[:4], *member) for group in group_state.groups(state, release) for member in group.members]
-    return Frame(rows, columns=list(MEMBERS)).set_index("group")
+    return frames.Frame(rows, columns=list(MEMBERS)).set_index("group")
 
 
 def offsets(state: State) -> pd.DataFrame:
@@ -31,7 +29,7 @@ def offsets(state: State) -> pd.DataFrame:
         for broker, group, held in group_state.cached(state, "offsets")
         for partition, stored in sorted(held["committed"].items())
     ]
-    return Frame(rows, columns=list(OFFSETS)).set_index("group")
+    return frames.Frame(rows, columns=list(OFFSETS)).set_index("group")
 
 
 def states(state: State) -> dict[str, str]:

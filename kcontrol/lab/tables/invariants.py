@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-import pandas as pd
-
 from kcontrol.cluster.world import World
 from kcontrol.core.errors import UserError
+from kcontrol.lab.support.late import pd
 from kcontrol.lab.tables import journal_tables
 from kcontrol.search.counterexample import report
 from kcontrol.search.invariants import INVARIANTS, QUIET, STEP, Invariant, is_at_rest

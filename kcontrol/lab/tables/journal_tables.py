@@ -9,14 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-import pandas as pd
-
 from kcontrol.broker.broker_configs import CONFIGS, Config
 from kcontrol.core.znodes import broker_path
 from kcontrol.group.offsets_topic_records import decode
 from kcontrol.journal.journal import Record
 from kcontrol.lab.history.brokers import queued
-from kcontrol.lab.support.table_display import Frame
+from kcontrol.lab.support.late import frames, pd
 from kcontrol.recordings.groups.from_journal import bytes_of
 from kcontrol.views import clock, controller_terms, folded_state, group_state, kafka_words, watch_counts
 
@@ -66,7 +64,7 @@ def table(rows: Iterable[Mapping[str, Any]], types: Mapping[str, str], index: st
     # A column of type TIME, such as `at`, has its values under a key with the suffix `_ms`, such as `at_ms`.
     keys = {name: f"{name}_ms" if dtype == TIME else name for name, dtype in types.items()}
     columns = {name: pd.Series([row.get(key) for row in rows], dtype="object") for name, key in keys.items()}
-    frame = Frame({name: typed(values, types[name]) for name, values in columns.items()}, columns=list(types))
+    frame = frames.Frame({name: typed(values, types[name]) for name, values in columns.items()}, columns=list(types))
     if index:
         frame.index = pd.Index([row[index] for row in rows], name=index, dtype="object")
     return frame

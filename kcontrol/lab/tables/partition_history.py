@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import pandas as pd
-
 from kcontrol.core.model import ReplicaAssignment, TopicPartition
 from kcontrol.core.znodes import MalformedZnode, decode_topic, topic_path
 from kcontrol.journal.journal import Record
+from kcontrol.lab.support.late import pd
 from kcontrol.lab.tables import journal_tables
 from kcontrol.views import decisions
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import pandas as pd
-
 from kcontrol.core.controller_rules import rules
 from kcontrol.core.errors import UserError
 from kcontrol.core.model import ReplicaAssignment, TopicPartition
@@ -20,6 +18,7 @@ from kcontrol.core.znodes import (
     topic_path,
 )
 from kcontrol.journal.journal import Record
+from kcontrol.lab.support.late import pd
 from kcontrol.lab.tables import elections, journal_tables
 from kcontrol.views import folded_state
 

@@ -8,10 +8,10 @@ from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
-import pandas as pd
 
 from kcontrol.core.errors import UserError
 from kcontrol.journal.journal import Record
+from kcontrol.lab.support.late import pd
 from kcontrol.lab.tables import journal_tables
 from kcontrol.recordings import compare, recording
 from kcontrol.recordings.compare import Difference

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import pandas as pd
-
 from kcontrol.core.controller_rules import Rules
 from kcontrol.core.errors import UserError
 from kcontrol.core.releases import sort_key
 from kcontrol.core.rule_fields import declared
-from kcontrol.lab.support.table_display import Wide
+from kcontrol.lab.support.late import frames, pd
 from kcontrol.lab.tables import journal_tables
 from kcontrol.views import text
 
@@ -28,7 +26,7 @@ def generations(names: Sequence[str]) -> pd.DataFrame:
     chosen = {name: every[name].rows for name in names}
     releases = sorted({since for rows in chosen.values() for since, _ in rows}, key=sort_key)
     rows = ({"rule": name, **{since: _said(value) for since, value in found}} for name, found in chosen.items())
-    return Wide(journal_tables.table(rows, dict.fromkeys(releases, "string"), "rule").fillna(""))
+    return frames.Wide(journal_tables.table(rows, dict.fromkeys(releases, "string"), "rule").fillna(""))
 
 
 def _said(value: Any) -> str:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pandas as pd
-
 from kcontrol.core.errors import UserError
 from kcontrol.journal.fold import end_offset
 from kcontrol.lab.support import arguments
+from kcontrol.lab.support.late import pd
 from kcontrol.lab.tables import journal_tables
 from kcontrol.views import folded_state, text
 

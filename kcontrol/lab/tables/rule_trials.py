@@ -10,14 +10,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import pandas as pd
-
 from kcontrol.cluster.actions import routine_actions
 from kcontrol.cluster.run_settings import Settings
 from kcontrol.cluster.world import Action, World
 from kcontrol.core.errors import UserError
 from kcontrol.journal.journal import Record
 from kcontrol.lab.support import arguments, replacements
+from kcontrol.lab.support.late import pd
 from kcontrol.lab.tables import journal_tables, outages
 from kcontrol.views.decisions import written
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-import pandas as pd
-
-from kcontrol.core.errors import UserError
 from kcontrol.core.model import TopicPartition
 from kcontrol.lab import analysis, record_lookup
 from kcontrol.lab.groups import (
@@ -23,8 +20,9 @@ from kcontrol.lab.groups import (
 from kcontrol.lab.groups import metrics as group_metrics
 from kcontrol.lab.groups import settings as group_settings
 from kcontrol.lab.history import history_tables, log_evidence
-from kcontrol.lab.support import arguments, replacements
+from kcontrol.lab.support import arguments
 from kcontrol.lab.support.calls import Commands
+from kcontrol.lab.support.late import pd
 from kcontrol.lab.support.output import Shown
 from kcontrol.lab.tables import (
     controller_memory,
@@ -43,7 +41,6 @@ from kcontrol.lab.tables import (
 from kcontrol.lab.tables import invariants as invariants_table
 from kcontrol.pipeline import spark_views
 from kcontrol.pipeline.log_journal.to_journal import WORLD
-from kcontrol.views import text
 
 if TYPE_CHECKING:
     from kcontrol.lab.lab import Lab
@@ -350,9 +347,6 @@ class Tables(Commands, owner="lab.tables"):
 
         A cell has the transition's function, "" if illegal. Raises UserError for an unknown `machine`.
         """
-        if arguments.words(machine, "A machine", "partition") not in replacements.MACHINES:
-            machines = text.listed(map(repr, replacements.MACHINES), 9)
-            raise UserError(f"There is no transition table of {machine!r}; there are those of {machines}.")
         return controller_memory.moves(self._run._table(machine))
 
 

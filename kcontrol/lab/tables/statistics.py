@@ -9,8 +9,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import pandas as pd
-
 from kcontrol.controller.design import Design
 from kcontrol.controller.handlers import design_of
 from kcontrol.core.controller_rules import rules
@@ -20,6 +18,7 @@ from kcontrol.core.releases import is_since
 from kcontrol.driver.event_queue import QUEUE_TIME_TIMEOUT_MS
 from kcontrol.journal.fold import EMPTY_NODE, Fold
 from kcontrol.journal.journal import Record, RecordId
+from kcontrol.lab.support.late import pd
 from kcontrol.lab.tables import journal_tables, replication_statistics
 from kcontrol.views import prometheus
 

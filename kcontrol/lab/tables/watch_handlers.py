@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import pandas as pd
-
 from kcontrol.controller.handlers import design_of
 from kcontrol.core.controller_rules import Rules
 from kcontrol.core.errors import UserError
 from kcontrol.core.events import ControllerState
 from kcontrol.core.releases import is_since, value_in_force
 from kcontrol.journal.journal import Record, RecordId
-from kcontrol.lab.support.table_display import Wide
+from kcontrol.lab.support.late import frames, pd
 from kcontrol.lab.tables import journal_tables
 from kcontrol.views import text, watch_counts
 
@@ -123,7 +121,7 @@ def handlers(rules: Rules) -> pd.DataFrame:
     The columns are the kind of change, Kafka's handler, the event, Kafka's name of the controller state, and the
     watching brokers.
     """
-    return Wide(journal_tables.table((row._asdict() for row in watched_events(rules)), HANDLERS, "znode"))
+    return frames.Wide(journal_tables.table((row._asdict() for row in watched_events(rules)), HANDLERS, "znode"))
 
 
 # ---------------------------------------------------------------- the events of a run
@@ -165,7 +163,7 @@ def handled_events(records: Sequence[Record], broker: int | None = None) -> pd.D
         | {"handler": (row["noticed"] and handler_name(row["event"], rules.release)) or "", "state": _state(rules, row["event"])}
         for row in chosen
     )
-    return Wide(journal_tables.table(named, EVENTS, "id"))
+    return frames.Wide(journal_tables.table(named, EVENTS, "id"))
 
 
 def _rules_of(records: Sequence[Record]) -> Rules:

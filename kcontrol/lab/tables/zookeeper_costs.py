@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from typing import NamedTuple
 
-import pandas as pd
-
 from kcontrol.cluster.run_settings import Settings
 from kcontrol.cluster.world import World
 from kcontrol.core.effects import Op
 from kcontrol.core.errors import UserError
 from kcontrol.journal.journal import Record
+from kcontrol.lab.support.late import pd
 from kcontrol.lab.tables.journal_tables import requests, table
 from kcontrol.views import watch_counts
 from kcontrol.zookeeper.memory import MemoryZooKeeper
