@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from kcontrol.core.errors import UserError
 from kcontrol.core.model import TopicPartition
 from kcontrol.lab import analysis, record_lookup
 from kcontrol.lab.groups import (
@@ -20,7 +21,7 @@ from kcontrol.lab.groups import (
 from kcontrol.lab.groups import metrics as group_metrics
 from kcontrol.lab.groups import settings as group_settings
 from kcontrol.lab.history import history_tables, log_evidence
-from kcontrol.lab.support import arguments
+from kcontrol.lab.support import arguments, replacements
 from kcontrol.lab.support.calls import Commands
 from kcontrol.lab.support.late import pd
 from kcontrol.lab.support.output import Shown
@@ -41,6 +42,7 @@ from kcontrol.lab.tables import (
 from kcontrol.lab.tables import invariants as invariants_table
 from kcontrol.pipeline import spark_views
 from kcontrol.pipeline.log_journal.to_journal import WORLD
+from kcontrol.views import text
 
 if TYPE_CHECKING:
     from kcontrol.lab.lab import Lab
@@ -277,8 +279,7 @@ class Tables(Commands, owner="lab.tables"):
 
         Raises UserError for an unknown partition.
         """
-        name = elections.find(self._run.state, partition).name
-        return partition_history.stored(self._run.records, TopicPartition.parse(name))
+        return partition_history.stored(self._run.records, TopicPartition.parse(elections.find(self._run.state, partition).name))
 
     def outages(self) -> pd.DataFrame:
         """Return one row per outage of a partition, a time without a running leader: begin, end, leader before and after."""
@@ -347,6 +348,9 @@ class Tables(Commands, owner="lab.tables"):
 
         A cell has the transition's function, "" if illegal. Raises UserError for an unknown `machine`.
         """
+        if arguments.words(machine, "A machine", "partition") not in replacements.MACHINES:
+            known = text.listed(map(repr, replacements.MACHINES), 9)
+            raise UserError(f"There is no transition table of {machine!r}; there are those of {known}.")
         return controller_memory.moves(self._run._table(machine))
 
 
