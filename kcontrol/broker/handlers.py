@@ -65,11 +65,7 @@ def _request_error(ctx: BrokerContext, event: Any) -> str:
 
 
 def _update_controller(ctx: BrokerContext, event: Any) -> Handler:
-    """Yield the effects that store the controller id and the epoch of the accepted request `event`.
-
-    If the epoch changes, also empty `ineligible_replicas`, the followers that the controller has
-    refused as members of an ISR.
-    """
+    """A new epoch may accept the ISR members that the controller has refused before."""
     if ctx.controller_id != event.controller_id:
         yield UpdateContext("controller_id", event.controller_id, context="broker")
     if ctx.controller_epoch != event.controller_epoch:
@@ -206,11 +202,7 @@ def replica_caught_up(ctx: BrokerContext, event: events.ReplicaCaughtUp) -> Hand
 
 
 def follower_fetch(ctx: BrokerContext, event: events.FollowerFetch) -> Handler:
-    """Store the follower's log end offset if this broker leads the partition.
-
-    If the follower is outside the ISR and has caught up (`is_follower_in_sync`), also request an
-    ISR with the follower.
-    """
+    """A follower that has caught up (`is_follower_in_sync`) joins the ISR by a request."""
     # The leader's response is that of `replication.read_for_fetch`.
     yield from replication.update_follower_fetch_state(ctx, event)
     tp, replica_id = event.partition, event.replica_id
@@ -219,11 +211,7 @@ def follower_fetch(ctx: BrokerContext, event: events.FollowerFetch) -> Handler:
 
 
 def replica_lags(ctx: BrokerContext, event: events.ReplicaLags) -> Handler:
-    """Request an ISR without the follower `event.replica_id`, if this follower is in the ISR.
-
-    Do nothing if this broker does not lead the partition, or while a change of the ISR is in
-    flight.
-    """
+    """Ignored while a change of the ISR is in flight."""
     tp, replica_id = event.partition, event.replica_id
     held = ctx.hosted.get(tp) if ctx.is_leader(tp) else None
     # The leader never removes itself.

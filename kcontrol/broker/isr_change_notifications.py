@@ -24,10 +24,7 @@ def record_isr_change(ctx: BrokerContext, tp: TopicPartition) -> Handler:
 
 
 def propagate_isr_changes(ctx: BrokerContext, event: PropagateIsrChanges) -> Handler:
-    """Create a sequential znode with the partitions of the batch, and empty the batch.
-
-    The new znode notifies the controller. An empty batch makes no znode.
-    """
+    """A sequential znode with the batch notifies the controller."""
     if ctx.isr_changes:
         data = encode_partition_list(tuple(sorted(ctx.isr_changes)))
         path = f"{ISR_CHANGE_NOTIFICATION}/isr_change_"

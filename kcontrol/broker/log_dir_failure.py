@@ -14,10 +14,7 @@ from kcontrol.core.znodes import LOG_DIR_EVENT_NOTIFICATION, encode_log_dir_even
 
 
 def log_dir_failure(ctx: BrokerContext, event: LogDirFailure) -> Handler:
-    """Stop hosting the replicas of the directory, store them as offline, and notify the controller.
-
-    The notification is a sequential znode below `/log_dir_event_notification` with the broker's id.
-    """
+    """A znode below `/log_dir_event_notification` with the broker's id notifies the controller."""
     yield UpdateContext("offline_partitions", event.partitions, context="broker")
     gone = tuple(tp for tp in event.partitions if tp in ctx.hosted)
     if gone:

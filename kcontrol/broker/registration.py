@@ -25,11 +25,7 @@ class WriteFailed(Exception):
 
 
 def make_sure_path_exists(path: str, data: bytes = b"") -> Handler:
-    """Create a persistent znode with `data` if missing. Return whether the znode was created.
-
-    Missing parents are created too, without data. Raises WriteFailed after any error but
-    NodeExists.
-    """
+    """Returns whether the znode was created. Raises WriteFailed."""
     result: Result = yield Transaction((Op("create", path, data),))
     if result.code == "NoNode":
         yield from make_sure_path_exists(parent(path))

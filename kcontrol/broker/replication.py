@@ -112,10 +112,7 @@ def produce(ctx: BrokerContext, event: Produce) -> Handler:
 
 
 def _refusal(ctx: BrokerContext, tp: TopicPartition, *, waits_for_isr: bool) -> str | None:
-    """Return the error with which this broker refuses an append, None if it accepts the append.
-
-    With `waits_for_isr` (acks "all") also check `min.insync.replicas`.
-    """
+    """The error; None: accepted. acks "all" (`waits_for_isr`) needs `min.insync.replicas`."""
     if not ctx.is_leader(tp):
         return NOT_LEADER
     too_few = len(ctx.hosted[tp].leadership.isr) < effective_min_isr(ctx, tp)
@@ -200,10 +197,7 @@ def append_timed_out(ctx: BrokerContext, event: AppendTimedOut) -> Handler:
 def _complete(
     tp: TopicPartition, operation: DelayedProduce | DelayedAppend, error: str
 ) -> Iterable[Effect]:
-    """Yield the effects that end the wait of a produce request or of a coordinator's append.
-
-    The response, or the event of the append, has `error`; "NONE" after success.
-    """
+    """Ends the wait of a produce request or of a coordinator's append; "NONE" after success."""
     if isinstance(operation, DelayedProduce):
         yield Respond(operation.correlation_id, _produce_response(error))
     elif operation.event is not None:
@@ -266,10 +260,7 @@ def fetch_response(ctx: BrokerContext, event: FetchResponse) -> Handler:
 
 
 def fetch_position(ctx: BrokerContext, tp: TopicPartition) -> tuple[int, int]:
-    """Return the log end offset and latest epoch that this broker, a follower, sends in its fetch.
-
-    The epoch is -1 for a log without records.
-    """
+    """The log end offset and latest epoch of a follower's fetch; -1 without records."""
     log = ctx.logs[tp]
     # From 0.11 to 1.1 (KIP-101) the epoch is -1 too as soon as the follower has truncated its log.
     has_asked = ctx.rules.truncate_to == "leader_epoch" and not log.truncating

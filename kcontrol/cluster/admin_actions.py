@@ -59,10 +59,7 @@ def create_topic(world: World, topic: str, assignment: Any, config: Mapping[str,
 
 
 def create_offsets_topic(world: World, broker: int, cause: RecordId) -> None:
-    """Create the offsets topic, as `broker` does when it handles FindCoordinator; `cause` is the record of the request.
-
-    Do nothing if the topic exists, or if too few brokers are registered.
-    """
+    """As a broker does that handles FindCoordinator; not if the topic exists, or too few brokers are registered."""
     drawn = new_offsets_topic(world, broker)
     chosen = topic_settings(world.settings.release, _of_brokers(world, OFFSETS_TOPIC))
     for op in creation(world, OFFSETS_TOPIC, drawn, chosen) if drawn is not None else ():
@@ -91,10 +88,7 @@ def new_offsets_topic(world: World, broker: int) -> tuple[tuple[int, ...], ...] 
 
 
 def creation(world: World, topic: str, assignment: Any, settings: dict[str, str]) -> list[Op]:
-    """Return the writes that create a topic: its settings, then the topic with its assignment.
-
-    `assignment` has the replicas of each partition: [[1, 2]] or {0: [1, 2]}.
-    """
+    """The topic's settings first, then the topic."""
     rules = world.settings.rules()
     topic_id = topic_ids.topic_id(topic) if rules.topic_ids else None
     data = znodes.encode_topic(znodes.TopicZnode(_numbered(assignment), topic_id), rules.topic_znode)
@@ -118,10 +112,7 @@ def _of_brokers(world: World, topic: str) -> dict[str, int]:
 
 
 def can_alter_topic(world: World, topic: str, config: Mapping[str, Any]) -> bool:
-    """Return whether an administrator can alter a topic's settings: the topic and the znodes for its settings exist.
-
-    Raises ValueError, whose text says what is wrong, for an illegal setting, AttributeError if `config` is no mapping.
-    """
+    """Raises ValueError for an illegal setting, AttributeError if `config` is no mapping."""
     # The znodes are /config/topics/<topic>, with the settings, and /config/changes, for the notification.
     topic_settings(world.settings.release, config)
     paths = znodes.topic_path(topic), znodes.topic_config_path(topic), znodes.CONFIG_CHANGES
@@ -165,10 +156,7 @@ def delete_topic(world: World, topic: str) -> None:
 
 
 def can_write(world: World, path: str, text: str = "") -> bool:
-    """Return True for any path and text that can be sent to ZooKeeper in a write.
-
-    Raises ValueError for a path without a leading slash, and for a text that UTF-8 cannot encode.
-    """
+    """Raises ValueError for a path without a leading slash, or a text that UTF-8 cannot encode."""
     # ZooKeeper checks everything else, such as whether the znode exists, when the write is performed.
     text.encode()
     if not path.startswith("/"):
@@ -187,10 +175,7 @@ def set_data(world: World, path: str, text: str) -> None:
 
 
 def create(world: World, path: str, text: str) -> None:
-    """Create a persistent znode as a client that is no broker. Raises UserError if ZooKeeper refuses.
-
-    If `path` is a child of `/admin` and `/admin` is missing, create both: no broker of 0.8.0 creates `/admin`.
-    """
+    """As a client that is no broker. `/admin` is created too, which no broker of 0.8.0 creates. Raises UserError."""
     above = znodes.parent(path)
     missing = above == znodes.parent(znodes.REASSIGN_PARTITIONS) and world.exist(above) == [False]
     ops = [*([Op("create", above)] if missing else []), Op("create", path, text.encode())]
@@ -227,10 +212,7 @@ def _read(targets: Mapping[str, Any]) -> tuple[tuple[TopicPartition, tuple[int, 
 
 
 def reassign(world: World, broker: int, targets: Mapping[str, Any]) -> None:
-    """Send AlterPartitionReassignments to a broker.
-
-    `targets` maps a partition such as "t-0" to its target replicas, or to None to cancel its reassignment.
-    """
+    """A target None cancels the partition's reassignment."""
     _ask(
         world,
         ["reassign", broker, dict(targets)],

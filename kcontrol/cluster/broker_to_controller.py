@@ -33,10 +33,7 @@ def record_known_controller(world: World, driver: Driver) -> None:
 
 
 def refresh_controller(world: World, n: int, refused_by: int) -> None:
-    """Set the receiver of the AlterIsr requests of broker `n` to the controller in the metadata of broker `n`.
-
-    If this controller is `refused_by`, which has refused a request or is frozen, remove the receiver.
-    """
+    """As the metadata of broker `n` say, unless this controller is `refused_by`, which refused or is frozen."""
     named = world.processes[n].driver.broker.controller_id
     if named == refused_by:
         world.network.known_controllers.pop(n, None)
@@ -45,10 +42,7 @@ def refresh_controller(world: World, n: int, refused_by: int) -> None:
 
 
 def receiver_of(world: World, n: int, request: BrokerToControllerRequest) -> int:
-    """Return the id of the broker that receives a request of broker `n`, or -1 if broker `n` knows no controller.
-
-    The receiver is `request.to`; if `request.to` is None, it is the controller that broker `n` knows.
-    """
+    """-1: broker `n` knows no controller."""
     if request.to is not None:
         return request.to
     known = world.network.known_controllers.get(n, -1)
@@ -57,11 +51,7 @@ def receiver_of(world: World, n: int, request: BrokerToControllerRequest) -> int
 
 
 def refusal_key(world: World, n: int, target: int) -> tuple[Any, ...]:
-    """Return the values that decide whether broker `target` refuses the requests of broker `n`.
-
-    They are `target`, the controller epoch that `n` knows, whether `target` is controller, and whether `target` knows the broker
-    epoch of `n`.
-    """
+    """The values that decide whether `target` refuses the requests of broker `n`."""
     driver, asked = world.processes[n].driver, world.processes[target].driver
     known = asked.controller.live_broker_epochs.get(n) == driver.broker.broker_epoch
     # After a refusal the broker sends the request again only when one of these values has changed.
@@ -76,10 +66,7 @@ def reaches_before_renewal(world: World, n: int, receiver: int) -> bool:
 
 
 def can_send(world: World, n: int) -> bool:
-    """Return whether broker `n` has pending requests to the controller, such as AlterIsr, and can send them now.
-
-    It can if no request is in flight, the receiver runs, and the receiver would not refuse the requests again.
-    """
+    """If no request is in flight, the receiver runs, and would not refuse the requests again."""
     pending = world.network.pending(n)
     if not pending or len(pending) < len(world.network.to_controller[n]):
         return False
@@ -182,10 +169,7 @@ def _response_event(api: str, body: Any) -> Event:
 
 
 def frozen_receiver(world: World, n: int) -> int | None:
-    """Return the id of the broker to which the first unanswered AlterIsr of broker `n` goes, if it is frozen; else None.
-
-    Return None also while the metadata of `n` name the frozen broker as the controller.
-    """
+    """None also while the metadata of `n` name the frozen broker as the controller."""
     for request in world.network.to_controller.get(n, ()):
         if request.api == "AlterIsr":
             # For a request that is not sent yet, the broker that will receive the request.

@@ -16,11 +16,7 @@ if TYPE_CHECKING:
 
 
 def awaited_brokers(world: World, n: int, thread: str) -> list[int]:
-    """Return the brokers whose responses the controller, broker `n`, awaits in a thread before it closes channels.
-
-    `thread` is the thread's name, such as "controller". Return [] if it awaits no responses. A broker that was never frozen is
-    left out.
-    """
+    """Frozen brokers whose responses the controller awaits before it closes their channels."""
     waits_for = world.processes[n].driver.threads[thread].waits_for
     if waits_for is None or not isinstance(waits_for.effect, AwaitInFlightRequests):
         return []
@@ -31,10 +27,7 @@ def awaited_brokers(world: World, n: int, thread: str) -> list[int]:
 
 
 def record_thaw(world: World, receiver: int) -> None:
-    """Store in `network.thawed` each pair (sender, `receiver`) whose sender awaits a response before it closes the channel.
-
-    Call it when the frozen broker `receiver` is thawed, before its field `frozen` becomes False.
-    """
+    """To be called while the field `frozen` of `receiver` is still True."""
     waiting = [
         n for n, p in world.processes.items() if any(receiver in awaited_brokers(world, n, thread) for thread in p.driver.threads)
     ]

@@ -147,10 +147,7 @@ def is_consumer(world: World, name: object) -> bool:
 
 
 def can_commit(world: World, name: str, partition: str, offset: Any, metadata: Any = "") -> bool:
-    """Return whether the consumer `name` exists and can send a request now (`can_send`).
-
-    Raises ValueError if `partition` is not written as "t-0", and for a text or number that does not fit its field.
-    """
+    """Raises ValueError for a wrong partition, text or number."""
     # An offset is at most LARGEST_LONG, a partition's number LARGEST_INT, and a text has at most LARGEST_SHORT bytes.
     tp = TopicPartition.parse(partition)
     is_written = str(tp) == partition and is_string(tp.topic) and 0 <= tp.partition <= LARGEST_INT
@@ -199,10 +196,7 @@ def send_request(world: World, name: str, request: str, broker: int | None = Non
 
 
 def _join(world: World, name: str, consumer: Consumer, config: ConsumerConfig, correlation_id: str) -> e.JoinGroup:
-    """Return the JoinGroup of a consumer with the state `consumer` and the settings `config`.
-
-    The client's release decides which assignors the request offers and whether the client understands MEMBER_ID_REQUIRED.
-    """
+    """The client's release decides the offered assignors, and whether it understands MEMBER_ID_REQUIRED."""
     member_suffix = random.Random(f"{world.settings.seed}/{name}/{consumer.requests}").getrandbits(128)
     requires_known_id = has_reaction(config.release, "MEMBER_ID_REQUIRED")
     ids: tuple[Any, ...] = (consumer.instance_id, name, "/127.0.0.1", f"{member_suffix:032x}", requires_known_id)
@@ -276,10 +270,7 @@ def record_response(world: World, correlation_id: str, body: Any, record: Record
 
 
 def _after_sync(world: World, name: str, consumer: Consumer, body: e.SyncResult) -> Consumer:
-    """Return the state of a consumer after the response to SyncGroup.
-
-    If the consumer cannot read the assignment in the response, its poll fails.
-    """
+    """An assignment that the consumer cannot read makes its poll fail."""
     if body.error == "NONE" and not consumer_protocol.is_assignment(body.assignment):
         now = consumer._replace(asked=None, state=STABLE)
         return now.after_failed_read(world.clock(), rejoin_needed=not has_poll_timeout(world, name))

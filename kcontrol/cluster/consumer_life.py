@@ -108,10 +108,7 @@ def _requests(world: World) -> Iterator[Due]:
 
 
 def _of_searching(world: World, name: str, consumer: Consumer) -> Iterator[Due]:
-    """Yield a consumer's next FindCoordinator, with its time, if no reachable broker has metadata of the group's partition.
-
-    The request goes to the first reachable broker, which creates a missing offsets topic if it can.
-    """
+    """FindCoordinator goes to the first reachable broker, which creates a missing offsets topic if it can."""
     reachable = [n for n in sorted(world.processes) if is_reachable(world, n)]
     if reachable and all(named_by(world, n, consumer.group) is None for n in reachable):
         at_ms = consumer.active_at_ms + (0 if consumer.error in AT_ONCE else BACKOFF_MS)

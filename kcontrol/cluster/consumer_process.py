@@ -19,10 +19,7 @@ def can_freeze(world: World, name: str, for_ms: object = None) -> bool:
 
 
 def freeze(world: World, name: str, for_ms: int | None = None) -> None:
-    """Stop a consumer's process, as SIGSTOP does: it sends nothing, also no heartbeat, until `resume`.
-
-    With `for_ms`, `consumer_life.next_action` proposes to resume the process after this time.
-    """
+    """As SIGSTOP: no heartbeat either. After `for_ms`, `consumer_life.next_action` proposes the end of the freeze."""
     ends = None if for_ms is None else world.clock() + for_ms
     words = [] if for_ms is None else [for_ms]
     cause = world.log("act", None, action=["freeze_consumer", name, *words])

@@ -31,10 +31,7 @@ OWN_ASSIGNOR = "assignor"
 
 
 def protocols(consumer: Consumer, config: ConsumerConfig, topics: Iterable[str]) -> tuple[GroupProtocol, ...]:
-    """Return the protocols of a JoinGroup in the order of preference, each with the member's subscription.
-
-    `topics` are all topics of the cluster, to which a consumer without the setting `topics` subscribes.
-    """
+    """In the order of preference. A consumer without the setting `topics` subscribes to all."""
     wanted = sorted(topics) if config[TOPICS] is None else list(config[TOPICS])
     given = config[METADATA]
     return tuple(
@@ -70,10 +67,7 @@ def is_assignment(data: bytes) -> bool:
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> list[dict[str, Any]]:
-    """Return `partitions` as [{"topic": name, "partitions": [numbers]}].
-
-    The topics have the order of a Java hash map, the numbers of a topic the order of `partitions`.
-    """
+    """The topics in the order of a Java hash map, their numbers in that of `partitions`."""
     topics: dict[str, list[int]] = {}
     for tp in partitions:
         topics.setdefault(tp.topic, []).append(tp.partition)

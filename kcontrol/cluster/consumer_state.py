@@ -125,10 +125,7 @@ def after_response(consumer: Consumer, body: Any, has_lost_partitions: bool) -> 
 
 
 def error_of(body: Any) -> str:
-    """Return the error of the response `body`, "NONE" if it has none.
-
-    If each partition or member has an error of its own, return that of the first partition or member, which may be "NONE".
-    """
+    """Also "NONE", without an error; of errors per partition or member the first."""
     if isinstance(body, e.ErrorsResult):
         return next(iter(body.errors.values()), body.error)
     if isinstance(body, e.LeaveResult) and body.members:

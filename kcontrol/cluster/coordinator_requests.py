@@ -185,10 +185,7 @@ def event_of(api: str, request: Mapping[str, Any], correlation_id: str, sender: 
 
 
 def can_ask(world: World, client: str, api: str, version: int, request: Mapping[str, Any]) -> bool:
-    """Return whether the coordinator of the request's group can be reached; `client` is a consumer or an administrator.
-
-    Raises ValueError for an unknown API or client, a version that is no whole number, and a wrong field.
-    """
+    """Raises ValueError for an unknown API or client, a wrong version or field."""
     if api not in REQUESTS or type(version) is not int or not isinstance(client, str):
         raise ValueError
     if not is_admin(api) and client not in world.consumers:

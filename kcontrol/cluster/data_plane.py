@@ -45,10 +45,7 @@ class Acknowledged(NamedTuple):
 
 
 def can_produce(world: World, leader: int, partition: str, value: str, acks: str) -> bool:
-    """Return whether the broker `leader` can receive a Produce request: it runs and is not frozen, and the cluster has logs.
-
-    Raises ValueError for a `partition` not like "t-0", a `value` that is no str, and wrong `acks`.
-    """
+    """Raises ValueError for a wrong partition, value or `acks`."""
     if acks not in ACKS or not isinstance(value, str):
         raise ValueError
     TopicPartition.parse(partition)
@@ -57,10 +54,7 @@ def can_produce(world: World, leader: int, partition: str, value: str, acks: str
 
 
 def produce(world: World, leader: int, partition: str, value: str, acks: str) -> None:
-    """Send a Produce request with one record to the broker `leader`, which may have lost the leadership already.
-
-    `partition` is such as "t-0", `acks` is "1" or "all".
-    """
+    """The broker may have lost the leadership already. `acks` is "1" or "all"."""
     driver = world.processes[leader].driver
     cause = world.log("act", None, action=["produce", leader, partition, value, acks])
     correlation_id = f"{leader}.{driver.incarnation}-{cause.seq}{PRODUCE}"
@@ -69,10 +63,7 @@ def produce(world: World, leader: int, partition: str, value: str, acks: str) ->
 
 
 def produce_actions(world: World, n: int, broker: BrokerContext) -> Iterator[Action]:
-    """Yield a `produce` action with acks "all" for each partition that broker `n` leads in its own view.
-
-    The produced record has a value that no other record has.
-    """
+    """One for each partition that the broker leads in its own view; no two values are equal."""
     for tp in sorted(broker.hosted):
         if broker.is_leader(tp):
             log = broker.logs[tp]
@@ -80,10 +71,7 @@ def produce_actions(world: World, n: int, broker: BrokerContext) -> Iterator[Act
 
 
 def record_response(world: World, driver: Driver, correlation_id: str, body: dict[str, Any], record: RecordId) -> bool:
-    """Return whether `body` is a response to a producer; without an error, store the produced record as acknowledged.
-
-    `record` is the id of the journal record `respond`, the cause of the journal record `acknowledged`.
-    """
+    """Whether `body` answers a producer; without an error its record counts as acknowledged."""
     if not correlation_id.endswith(PRODUCE):
         return False
     if body["error"] == "NONE":
@@ -109,10 +97,7 @@ class Fetch(NamedTuple):
 
 
 def fetches(world: World) -> Iterator[tuple[int, TopicPartition]]:
-    """Yield (follower, partition) for each follower whose next fetch has an effect.
-
-    An effect is a change of the follower's log or high watermark, or of the follower's offset or the ISR at the leader.
-    """
+    """(follower, partition) for each follower whose next fetch changes a log, a high watermark, an offset or an ISR."""
     for n, p in sorted(world.processes.items()):
         for tp in p.driver.broker.hosted if not p.frozen and _is_idle(world, n) else ():
             if (found := _fetch(world, n, tp)) is not None and _changes_something(world, n, found):
@@ -203,10 +188,7 @@ def checkpoint(world: World, n: int) -> None:
 
 
 def log_to_clean(world: World, n: int, partition: str) -> LogToClean | None:
-    """Return the part of the log of `partition` that the log cleaner of broker `n` would clean.
-
-    Return None if the broker does not run or is frozen, if it has no log of this partition, and if the log is not compacted.
-    """
+    """None if the broker is not reachable, or has no compacted log of this partition."""
     tp = TopicPartition.parse(partition)
     log = world.processes[n].driver.broker.logs.get(tp) if is_reachable(world, n) and tp.topic == OFFSETS_TOPIC else None
     # Only the offsets topic has cleanup.policy=compact here; without `segment.bytes` its log is one active segment.
@@ -269,10 +251,7 @@ def replicas(world: World) -> dict[int, dict[TopicPartition, ReplicaLog]]:
 
 
 def log_lost_records(world: World, before: int) -> None:
-    """Add a journal record for each acknowledged record that no replica has any more; remove it from `world.acknowledged`.
-
-    `before` is the length of the journal before this step.
-    """
+    """One journal record for each acknowledged record that no replica has any more."""
     for cut in world.journal.since(before):
         # Only a truncation, a deletion or a lost tail of a log can lose a record.
         if cut.kind in ("log_truncate", "tail_lost", "log_clean", "log_delete"):

@@ -34,10 +34,7 @@ def _followed_leaders(driver: Driver) -> set[int]:
 
 
 def delay_if_fetching(world: World, driver: Driver, correlation_id: str, body: Any) -> bool:
-    """Return whether the broker of `driver` must end a fetch from a frozen leader before it responds to LeaderAndIsr.
-
-    If so, store the response `body` until the fetch ends.
-    """
+    """Whether the response must wait for the end of a fetch from a frozen leader."""
     received, fetching = world.network.fetching_from.pop(correlation_id, (None, ()))
     # Frozen leaders whose partitions the broker follows no longer.
     leaders = tuple(sorted(set(fetching) - _followed_leaders(driver)))

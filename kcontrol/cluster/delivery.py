@@ -55,10 +55,7 @@ def deliver(world: World, n: int) -> None:
 
 
 def is_deliverable(world: World, sender: int, receiver: int) -> bool:
-    """Return whether the receiver can handle the oldest request of the channel from `sender` to `receiver` now.
-
-    Raises IndexError for an empty channel.
-    """
+    """Raises IndexError for an empty channel."""
     first = world.network.channels[sender, receiver][0]
     # A frozen sender sends nothing; a request of a closed connection is in the receiver's socket already.
     sends = sender not in world.processes or first.is_orphaned or is_reachable(world, sender)
@@ -82,10 +79,7 @@ def begin_if_idle(world: World, n: int, thread: str = "requests") -> None:
 
 
 def deliver_request(world: World, sender: int, receiver: int) -> None:
-    """Queue the oldest request of the channel from `sender` to `receiver` at the receiver.
-
-    The receiver handles the request at once if its thread `requests` is idle.
-    """
+    """An idle thread `requests` handles the request at once."""
     queued = world.network.channels[sender, receiver][0]
     event = world.network.request_event((sender, receiver))
     driver = world.processes[receiver].driver
@@ -103,10 +97,7 @@ def drop_request(world: World, sender: int, receiver: int) -> None:
 
 
 def duplicate_request(world: World, sender: int, receiver: int) -> None:
-    """Let the receiver handle the first request of its channel from `sender`; the response is lost with the connection.
-
-    The request stays in the channel, so the receiver handles it once more later.
-    """
+    """The response is lost with the connection, so the receiver handles the request once more later."""
     queued = world.network.channels[sender, receiver][0]
     world.log("duplicate", queued.record, sender=sender, receiver=receiver, api=queued.api)
     world.network.channels[sender, receiver].appendleft(queued)

@@ -99,10 +99,7 @@ def ranks(parts: Iterable[tuple[int, ...]]) -> list[int]:
 
 
 def session_names(zk: MemoryZooKeeper, owners: Mapping[int, int]) -> dict[int, str]:
-    """Return a name for each open session: "2#1" is the oldest session of broker 2.
-
-    `owners` maps a session to its broker.
-    """
+    """As in "2#1", the oldest session of broker 2."""
     seen: dict[int, int] = {}
     names = {}
     for session in zk.sessions():
@@ -134,10 +131,7 @@ def process_state(n: int, p: Process) -> str:
 
 
 def driver(d: Driver, state: str | None = None, text_of: Callable[[Any], str] | None = None) -> str:
-    """Return the fingerprint text of a broker's driver: its threads, watches, timers, delayed responses and memory.
-
-    `state` is the text of the memory, if the caller has it. `text_of`, by default `canonical`, converts a value into text.
-    """
+    """`state` is the text of the memory, if the caller has it; `text_of` converts a value into text."""
     threads = [_thread(d, thread, text_of or canonical) for thread in d.threads.values()]
     timers = sorted((name, canonical(timer.event)) for name, timer in d.timers.items())
     rest = (sorted(d.znode_handlers), timers, sorted(d.parked.items()), d.exit_code)

@@ -26,11 +26,7 @@ SINCE = {"ListGroups": "0.9", "DescribeGroups": "0.9", "DeleteGroups": "1.1", "O
 
 
 def can_ask(world: World, broker: int, api: str, arguments: Sequence[str]) -> bool:
-    """Return whether the run has consumers, the broker can be reached, and its release has the request `api`.
-
-    `arguments` has group ids, states (ListGroups), or a group id and partitions (OffsetDelete). Raises ValueError if these
-    or `api` are illegal.
-    """
+    """Raises ValueError for an illegal request or argument."""
     if api not in SINCE or not isinstance(arguments, list | tuple) or not all(isinstance(word, str) for word in arguments):
         raise ValueError
     if api == "OffsetDelete":
@@ -59,10 +55,7 @@ def why_not(world: World, broker: int | None, api: str, arguments: Sequence[str]
 
 
 def ask(world: World, broker: int, api: str, arguments: Sequence[str]) -> None:
-    """Send the administrator's request `api`, such as "DescribeGroups", to a broker.
-
-    `arguments` has the request's arguments: group ids, states (ListGroups), or a group id and partitions (OffsetDelete).
-    """
+    """`arguments`: group ids, states (ListGroups), or a group id and partitions (OffsetDelete)."""
     cause = world.log("act", None, action=["group_request", broker, api, list(arguments)])
     correlation_id = f"{PREFIX}{api} {cause.seq} {' '.join(arguments[:1])}"
     driver = world.processes[broker].driver

@@ -165,10 +165,7 @@ def outage(world: World, brokers: Sequence[int]) -> None:
 
 
 def overdue(world: World) -> tuple[str, tuple[int, ...]] | None:
-    """Return an action such as ("outage", (1, 3)) if a real ZooKeeper has ended sessions of brokers, here 1 and 3, else None.
-
-    The action writes journal records about these ends. Raises ConnectionLoss if no server responds.
-    """
+    """("outage", brokers) if a real ZooKeeper has ended their sessions. Raises ConnectionLoss."""
     if world.is_simulated:
         return None
     orphans = [n for n, found in sorted(world.orphaned_sessions.items()) for orphan in found if orphan.client.has_expired()]
@@ -186,10 +183,7 @@ def is_admin_clients(world: World, client: str) -> bool:
 
 
 def reopen(world: World, client: str) -> None:
-    """End the ZooKeeper session of the clients that are not brokers, and open a new session for these clients.
-
-    All of them use one session; `client` is their name in the journal.
-    """
+    """All clients that are no brokers share one session; `client` is their name in the journal."""
     with suppress(SessionExpired):
         world.zk.end(world._tool)
     world._tool = world.zk.connect()

@@ -166,10 +166,7 @@ class Network:
             request.receiver, request.correlation_id = -1, ""
 
     def deliverable(self) -> list[tuple[int, int]]:
-        """Return the channels, as pairs of sender and receiver, whose oldest request is not in flight.
-
-        A delivered request is in flight, and stays the oldest of its channel, until its response comes.
-        """
+        """A delivered request is in flight, and stays the oldest of its channel, until its response comes."""
         if not self.channels:
             return []
         busy = set(self.in_flight.values())
@@ -197,10 +194,7 @@ class Network:
         return UpdateMetadataRequest(**header, partitions=requests.update_metadata, live_brokers=requests.live_brokers)
 
     def answered(self, correlation_id: str) -> tuple[tuple[int, int], QueuedRequest] | None:
-        """Remove the request with this correlation id from its channel; return ((sender, receiver), request).
-
-        Return None if no request in flight has this correlation id.
-        """
+        """The channel and the request in flight with this correlation id, which leaves the channel."""
         pair = self.in_flight.pop(correlation_id, None)
         if pair is None:
             return None

@@ -36,10 +36,7 @@ HANDLE: dict[str, Handle] = {"controller": handle_controller_event, "broker": ha
 def threads(
     rules: Rules, controller: ControllerContext, broker: BrokerContext, group: GroupContext | None = None
 ) -> list[Thread]:
-    """Return the threads of a broker of the release of `rules`, each with the context that its handlers change.
-
-    With `group`, the memory of a group coordinator, the last two threads are those of the coordinator.
-    """
+    """Each with the context that its handlers change; with `group` the last two are the coordinator's."""
     contexts = {"controller": controller, "broker": broker}
     found = [
         Thread(name, contexts[context_name], HANDLE[context_name], lock) for name, context_name, lock in design_of(rules).threads

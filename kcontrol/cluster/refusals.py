@@ -96,10 +96,7 @@ def fail_log_dir(world: World, n: Any, partition: str) -> str:
 
 
 def lose_tail(world: World, n: Any, partition: str, offset: object) -> str:
-    """Return why the disk of broker `n` cannot lose records of `partition` from `offset` on.
-
-    Either the broker runs, or it has no record at this offset. To be called only if the action is not possible.
-    """
+    """Either the broker runs, or it has no record at this offset."""
     if n in world.processes:
         return f"Broker {n} is running: only a stopped broker can lose records that were not flushed; kill it first"
     found = ((b, logs.get(TopicPartition.parse(partition))) for b, logs in data_plane.replicas(world).items())

@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 
 
 def close(world: World, driver: Driver, receivers: Collection[int], cause: RecordId) -> None:
-    """Drop the requests of the controller `driver` to these receivers, and write a record `close_channels`.
-
-    `cause` is the id of the journal record that caused the drop. If there was no request, no record is written.
-    """
+    """Writes a record `close_channels`, unless there was no request."""
     frozen = [b for b in receivers if b in world.processes and world.processes[b].frozen]
     # Requests in a frozen broker's socket stay there, except from 0.9 to 0.10.1, where brokers read none from a closed
     # connection.
@@ -33,10 +30,7 @@ def close(world: World, driver: Driver, receivers: Collection[int], cause: Recor
 
 
 def brokers_to_time_out(world: World, n: int) -> Iterator[int]:
-    """Yield each frozen broker for whose response broker `n` waits.
-
-    Broker `n` waits as a controller that closes its channel to the frozen broker, or as a leader that has sent AlterIsr.
-    """
+    """For which `n` waits as a controller that closes its channel, or as a leader that has sent AlterIsr."""
     for thread in world.processes[n].driver.threads:
         yield from (b for b in channel_closing.awaited_brokers(world, n, thread) if world.processes[b].frozen)
     if (receiver := broker_to_controller.frozen_receiver(world, n)) is not None:

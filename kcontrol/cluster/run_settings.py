@@ -65,10 +65,7 @@ class Settings:
             object.__setattr__(self, "data", True)
 
     def rules(self) -> Rules:
-        """Return the values of the release's rules, replaced by the values in this run's `rule_changes`.
-
-        Raises UserError for a release that kcontrol cannot simulate, and if `rule_changes` names the rule `design`.
-        """
+        """Raises UserError for a release that cannot be simulated, and for a change of the rule `design`."""
         if self._rules is None:
             object.__setattr__(self, "_rules", self._chosen())
         assert self._rules is not None

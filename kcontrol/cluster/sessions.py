@@ -73,10 +73,7 @@ SESSION_TRANSITIONS = TransitionTable("session", SessionState, "ZooKeeperClient.
 
 
 def move(p: Process, target: SessionState) -> None:
-    """Move a broker's session to the state `target`, and perform the action of this transition on the broker's process.
-
-    Raises ValueError if the table SESSION_TRANSITIONS does not have the transition.
-    """
+    """Raises ValueError without a row in SESSION_TRANSITIONS."""
     row = SESSION_TRANSITIONS.find(p.session, target)
     if row is None:
         raise ValueError(f"SESSION_TRANSITIONS has no row from {p.session} to {target}.")

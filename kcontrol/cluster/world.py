@@ -165,10 +165,7 @@ class World:
             raise
 
     def run(self, limit: int = 1_000_000) -> int:
-        """Perform the actions that a healthy cluster does by itself until none is left, and return the number of steps.
-
-        Raises RuntimeError if an action is left after `limit` steps.
-        """
+        """Until a healthy cluster rests; returns the number of steps. Raises RuntimeError after `limit` steps."""
         for steps in range(limit):
             following = next(actions.routine_actions(self), None)
             if following is None:

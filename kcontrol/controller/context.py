@@ -179,10 +179,7 @@ class ControllerContext(Context):
     def online_replicas(
         self, tp: TopicPartition, *, include_shutting_down: bool = False
     ) -> tuple[int, ...]:
-        """Return the assigned replicas that are online, in the order of the assignment.
-
-        With `include_shutting_down` brokers in a controlled shutdown count as online.
-        """
+        """In the order of the assignment."""
         return tuple(
             b
             for b in self.replicas(tp)
@@ -332,10 +329,7 @@ Counts = tuple[int, int]
 
 
 def _counted(ctx: ControllerContext, update: UpdateContext) -> Collection[TopicPartition]:
-    """Return the partitions whose Offline state or imbalance (`is_imbalanced`) `update` may change.
-
-    `update` must change one of the context's fields in COUNTED, such as `leadership`.
-    """
+    """The partitions whose Offline state or imbalance `update` may change."""
     held = getattr(ctx, update.field)
     named = dict.fromkeys((*(held if update.clear else ()), *update.remove, *(update.put or ())))
     # The update names topics: the result has all their partitions.

@@ -325,11 +325,7 @@ CLEARED_AT_RESIGNATION = (
 
 
 def unregister_handler(path: str, *, children: bool = False) -> Step:
-    """Return a step of the resignation that unregisters the handler of a path's data.
-
-    With `children` the step unregisters the handler of the path's children. ZooKeeper keeps the
-    path's watch until the watch fires.
-    """
+    """ZooKeeper keeps the path's watch until it fires."""
 
     def step(ctx: ControllerContext) -> Handler:
         yield effects.UnregisterZNodeHandler(path, children)

@@ -64,10 +64,7 @@ def every_event(listeners: Collection[tuple[str, bool]], design: Design) -> list
 
 
 def not_controller_response(event: e.Event) -> dict[str, Any]:
-    """Return the response of a broker that is not controller to the request `event`.
-
-    The response is, for example, `{"error": "NOT_CONTROLLER", "partitions": {}}`.
-    """
+    """Such as `{"error": "NOT_CONTROLLER", "partitions": {}}`."""
     match event:
         case e.ControlledShutdown():
             return {"error": "ControllerMovedException", "partitions": {}}

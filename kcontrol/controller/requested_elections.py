@@ -61,10 +61,7 @@ def replica_leader_election(ctx: ControllerContext, event: events.ReplicaLeaderE
 
 
 def partitions_in_znode(znode: object) -> Partitions:
-    """Return the partitions in `znode`, the Znode of `/admin/preferred_replica_election`.
-
-    Return () if `znode` is None (missing), and if its data are not a list of partitions.
-    """
+    """() for a missing znode, and for data that are no list of partitions."""
     try:
         return decode_partition_list(znode.data) if znode else ()  # type: ignore[attr-defined]
     except MalformedZnode:

@@ -62,10 +62,7 @@ def queue_topic_deletions(ctx: ControllerContext, names: Iterable[str]) -> Handl
 
 
 def delete_unknown_requests(ctx: ControllerContext, names: Iterable[str]) -> Handler:
-    """Delete `/admin/delete_topics/<topic>` of unknown topics in `names`; return the known topics.
-
-    The order of `names` is kept.
-    """
+    """Returns the known topics, in the order of `names`."""
     unknown = tuple(name for name in names if name not in ctx.all_topics)
     if unknown:
         yield from delete_all(tuple(map(delete_topic_path, unknown)))
@@ -109,10 +106,7 @@ def fetch_topic_deletions_in_progress(ctx: ControllerContext) -> Handler:
 def init_topic_deletions(
     ctx: ControllerContext, topics: Collection[str], ineligible: Collection[str]
 ) -> Handler:
-    """Store two sets in the context: the queued `topics`, and the `ineligible` topics among them.
-
-    If the context already has an equal set, do not store the set again.
-    """
+    """An equal set in the context is not stored again."""
     halted = {topic for topic in topics if topic in ineligible}
     for name, wanted in (
         ("topics_to_be_deleted", set(topics)),

@@ -357,11 +357,7 @@ class Rules:
 
 @cache
 def rules(release: str, inter_broker_protocol: str | None = None) -> Rules:
-    """Return the rules in force in `release`, such as "0.8.1", "2.8" or "2.8.2".
-
-    `inter_broker_protocol` None means the version of the release. Raises ValueError for a release
-    outside 0.8.0 to 3.9.
-    """
+    """`inter_broker_protocol` None: the release's. Raises ValueError outside 0.8.0 to 3.9."""
     protocol = inter_broker_protocol or release
     sort_key(protocol)  # raises ValueError for text that is no release
     if not sort_key(FIRST_RELEASE) <= sort_key(release) < (*sort_key(LAST_RELEASE), 1_000):

@@ -5,11 +5,7 @@ from typing import Any
 
 
 def listed(names: Iterable[Any], max_names: int = 4) -> str:
-    """Return names as `a, b, c and d`; "" without names.
-
-    Of more than `max_names` names return the first `max_names` - 1 and the number of the other
-    names: `a, b, c and 2 more`.
-    """
+    """As `a, b, c and d`; of more than `max_names` names `a, b, c and 2 more`."""
     shown = [str(name) for name in names]
     if len(shown) > max_names:
         shown = [*shown[: max_names - 1], f"{len(shown) - max_names + 1} more"]

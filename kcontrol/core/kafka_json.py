@@ -59,10 +59,7 @@ class Fields(NamedTuple):
         return Fields(found, f"{name!r} in {self.description}").all(kind)
 
     def all(self, kind: Any) -> Any:
-        """Return the whole value as `kind`, a type that msgspec can check.
-
-        Raises MalformedZnode if the value does not have the type.
-        """
+        """The whole value as `kind`. Raises MalformedZnode for a value of another type."""
         try:
             return msgspec.convert(self.value, kind)
         except msgspec.ValidationError as error:
@@ -105,10 +102,7 @@ def java_int(text: str) -> int:
 
 
 def in_scala_hash_map_order(mapping: dict[str, Any]) -> dict[str, Any]:
-    """Return a copy of `mapping`, in the order in which Scala's mutable hash map lists its keys.
-
-    Raises UnicodeEncodeError for a key that is not ASCII.
-    """
+    """Of Scala's mutable map. Raises UnicodeEncodeError for a key that is not ASCII."""
     # The table doubles at three quarters of its size; the keys of a bucket are sorted by hash.
     size = 16
     while len(mapping) >= size * 3 // 4:

@@ -85,10 +85,7 @@ class TransitionTable:
         return _resolved(self, release, changes)
 
     def with_action(self, source: Enum, target: Enum, action: Action) -> TransitionTable:
-        """Return a copy of this table with `action` in the row from `source` to `target`.
-
-        Raises KeyError if the table has no such row.
-        """
+        """Raises KeyError if the table has no such row."""
         if self.find(source, target) is None:
             raise KeyError(f"the {self.name} table has no row {source} -> {target}")
         pair = source, target

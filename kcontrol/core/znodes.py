@@ -341,10 +341,7 @@ class _Targets(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def decode_reassignment(data: bytes) -> dict[TopicPartition, tuple[int, ...]]:
-    """Return the target replicas by partition in the data of `/admin/reassign_partitions`.
-
-    Raises MalformedZnode for data that are not JSON, or have a key that Kafka does not know.
-    """
+    """Raises MalformedZnode for other data than Kafka's, or a key that Kafka does not know."""
     targets: _Targets = decode(data, REASSIGN_PARTITIONS).all(_Targets)
     items = targets.partitions
     # If the data lists a partition twice, the result has the later entry.

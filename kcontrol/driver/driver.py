@@ -102,10 +102,7 @@ class Driver:
     def enqueue(
         self, event: Event, cause: RecordId | None, thread: str | None = None, *, is_watch_event: bool = False
     ) -> RecordId:
-        """Queue an event at `thread` (None: the thread for this type of event); return the id of its journal record.
-
-        `cause` is the journal record that caused the event. `is_watch_event` is True if ZooKeeper has sent the event.
-        """
+        """None: the thread for this type of event. Returns the record's id."""
         thread = thread or self.route(event)
         if hasattr(event, "timestamp_ms"):
             event = replace(event, timestamp_ms=self.clock())  # type: ignore[call-arg]
@@ -130,10 +127,7 @@ class Driver:
         return thread.handler is None and bool(thread.queue) and (thread.lock is None or thread.lock not in self.locks)
 
     def can_advance(self, thread: Thread) -> bool:
-        """Return whether the thread has a suspended handler that can continue now.
-
-        Return False while the handler sleeps or waits for a new session, and while another thread holds the lock of `thread`.
-        """
+        """Not while the handler sleeps or waits for a new session, or while another thread holds the lock."""
         waits_for_session = self.has_lost_session and self.controller.rules.handlers_outlive_session
         if thread.handler is None or thread.sleep_timer in self.timers or waits_for_session:
             return False
@@ -230,10 +224,7 @@ class Driver:
         self.outbox.respond(self, correlation_id, body, self.log("respond", cause, correlation_id=correlation_id, body=body))
 
     def fire(self, timer: str) -> None:
-        """Fire and unset a timer: queue the timer's event or, without an event, end the sleep of a thread.
-
-        Raises KeyError for a timer that is not set.
-        """
+        """Queue the timer's event or, without one, end the sleep of a thread. Raises KeyError for a timer that is not set."""
         due = self.timers.pop(timer)
         record = self.log("timer_fired", due.record, timer=timer)
         if due.event:

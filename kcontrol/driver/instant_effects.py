@@ -48,10 +48,7 @@ def update_context(driver: Driver, thread: Thread, effect: fx.UpdateContext) -> 
 
 
 def transition_group(driver: Driver, thread: Thread, effect: fx.TransitionGroup) -> None:
-    """Move a group to its next state in memory; remove it if the effect's `group` is None.
-
-    The journal record `group` has both states and the group's metadata.
-    """
+    """The effect's `group` None removes it."""
     assert driver.group is not None
     apply_transition(driver.group, effect)
     source, target = driver.group.name_of(effect.source), driver.group.name_of(effect.target)
@@ -68,10 +65,7 @@ def append(driver: Driver, thread: Thread, effect: fx.Append) -> None:
 
 
 def apply_request(driver: Driver, thread: Thread, effect: fx.ApplyRequest) -> None:
-    """Copy values from the request that the thread handles into a field of the broker's context.
-
-    Also write a journal record `apply_request`, which points to the request's record and lacks the values.
-    """
+    """The journal record points to the request's record and lacks the values."""
     update = adopted(effect, thread.event)
     apply_update(driver.broker, update)
     if effect.field == "hosted":

@@ -60,10 +60,7 @@ def apply_log_change(driver: Driver, cause: RecordId | None, tp: TopicPartition,
 
 
 def change_log(broker: BrokerContext, tp: TopicPartition, change: logs.Change) -> ReplicaLog:
-    """Change the log of `tp` in the broker's context, and return the log after the change.
-
-    A missing log is created; a deleted log is removed from the context.
-    """
+    """A missing log is created, a deleted one is removed."""
     after = logs.apply(broker.logs.get(tp, ReplicaLog()), change)
     put, remove = (None, (tp,)) if isinstance(change, logs.DeleteLog) else ({tp: after}, ())
     apply_update(broker, fx.UpdateContext("logs", put, remove=remove))

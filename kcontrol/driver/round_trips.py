@@ -46,10 +46,7 @@ class RoundTrip:
         self.answered: list[WriteResult] = []
 
     def perform(self, driver: Driver, thread: Thread) -> tuple[bool, Any]:
-        """Perform the effect's next round trip; after the last one return (True, the effect's result), else (False, None).
-
-        After an exception, such as ConnectionLoss, the next call performs this round trip again.
-        """
+        """(True, result) after the last round trip. An exception repeats the same round trip at the next call."""
         answer = _perform(driver, thread, self.parts[len(self.partial_results)])
         self.partial_results.append(answer)
         self.answered = []

@@ -186,10 +186,7 @@ def cache_offsets(group_id: str, offsets: Offsets) -> UpdateContext:
 
 
 def apply_transition(ctx: GroupContext, effect: TransitionGroup) -> None:
-    """Put `effect.group`, the group after a transition, into the cache.
-
-    If `effect.group` is None, the group leaves the cache with this transition: remove it.
-    """
+    """`effect.group` None: the group leaves the cache with this transition."""
     groups: dict[str, Group] = ctx.groups  # type: ignore[assignment]
     if effect.group is None:
         groups.pop(effect.group_id, None)

@@ -100,10 +100,7 @@ def _is_newer_epoch(ctx: GroupContext, partition: int, epoch: int | None) -> Han
 
 
 def _read(ctx: GroupContext, partition: int, loaded: Loaded) -> Handler:
-    """Read the log of a partition of the offsets topic, from offset 0 to its end, into `loaded`.
-
-    Raises ValueError for a log record that cannot be read.
-    """
+    """From offset 0 to the end. Raises ValueError for a log record that cannot be read."""
     position, retention_ms = 0, ctx.config.retention_ms if ctx.rules.expiry == "commit" else None
     # Each round trip reads the batches from the next offset on.
     while batches := (yield ReadLog(TopicPartition(OFFSETS_TOPIC, partition), position)):
@@ -260,11 +257,7 @@ def _unload(ctx: GroupContext, group: Group, now_ms: int) -> Handler:
 
 
 def _without_parked_request(source: GroupState, member: Member) -> Member:
-    """Return a member without the parked request that the unloading of the group has refused.
-
-    The refused request is the member's JoinGroup if `source`, the state of the group, is
-    PreparingRebalance, else the member's SyncGroup.
-    """
+    """The unloading has refused its JoinGroup (PreparingRebalance) or its SyncGroup."""
     if source is PREPARING:
         return replace(member, awaiting_join=None)
     # In a Stable group a JoinGroup stays parked until the record of a static member's new id is

@@ -119,12 +119,7 @@ class GroupRules:
 
 @cache
 def group_rules(release: str, inter_broker_protocol: str | None = None) -> GroupRules:
-    """Return the group coordinator's rules in `release`.
-
-    `inter_broker_protocol` is `inter.broker.protocol.version`; None means the version of the
-    release. Raises ValueError for a release before 0.9, the first release with this coordinator, or
-    after 3.9.
-    """
+    """`inter_broker_protocol` None: the release's. Raises ValueError outside 0.9 to 3.9."""
     if not sort_key("0.9.0")[:2] <= sort_key(release) < (*sort_key(LAST_RELEASE), 1_000):
         legal = f"the releases are 0.9 to {LAST_RELEASE}"
         raise ValueError(f"{release!r} has no group coordinator; {legal}")

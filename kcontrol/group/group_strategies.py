@@ -126,11 +126,7 @@ def rule(ctx: GroupContext, name: str) -> Callable[..., Any]:
 
 
 def may_complete_join(ctx: GroupContext, group: Group) -> bool:
-    """Return whether the join phase of the group may end.
-
-    The function `group.try_complete_join`, of Kafka or of the learner, decides. It gets the members
-    and the pending member ids.
-    """
+    """The learner's `group.try_complete_join`, else Kafka's, decides."""
     members = [
         JoiningMember(id, id == group.leader, JOIN_GROUP if member.awaiting_join else None)
         for id, member in group.members.items()

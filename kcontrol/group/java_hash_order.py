@@ -29,11 +29,7 @@ def bucket(tp: TopicPartition, buckets: int) -> int:
 def in_java_hash_map_order(
     partitions: Iterable[TopicPartition], largest_size: int = 0
 ) -> list[TopicPartition]:
-    """Return partitions in the order in which a Java hash map with these keys returns them.
-
-    `largest_size` is the largest number of partitions that the map has held before, if it was
-    larger than now.
-    """
+    """`largest_size`: the most partitions that the map has held, if more than now."""
     found = list(dict.fromkeys(partitions))
     buckets = FIRST_BUCKETS
     while max(largest_size, len(found)) > LOAD * buckets:

@@ -302,10 +302,7 @@ def _after_id_failed(
 def _restart_old_session(
     ctx: GroupContext, event: e.StaticMemberStored, member: Member | None, group: Group | None
 ) -> Handler:
-    """Restart a static member's session under its old id: the write of the new id has failed.
-
-    End the session of the new id. Raises IllegalStateError if `member` does not have the new id.
-    """
+    """The write of the new id has failed. Raises IllegalStateError without the new id."""
     if member is None or member.member_id != event.member_id:
         raise IllegalStateError(f"Cannot replace non-existing member id {event.member_id}")
     # `group`, in which the member has its old id again, is None if the group has left the cache.

@@ -230,10 +230,7 @@ class Group:
 
     @property
     def votes(self) -> dict[str, int]:
-        """Return the number of votes for each protocol that all members offer: `{"range": 2}`.
-
-        Protocols without a vote are missing; the others are in the order of their first votes.
-        """
+        """Of the protocols that all members offer, in the order of first votes: `{"range": 2}`."""
         candidates, votes = self.candidates, dict[str, int]()
         for member in self.members.values():
             # A member votes for the first of these protocols in its own order.

@@ -91,10 +91,7 @@ def _write(kind: Any, value: Any) -> bytes:
 
 
 def read(layout: Layout, data: bytes, start: int = 0) -> tuple[dict[str, Any], int]:
-    """Return (the fields of `layout` by name, the index after them), read from `data` at `start`.
-
-    Raises ValueError if the data end too early or a length is wrong.
-    """
+    """(the fields by name, the index after them). Raises ValueError for damaged data."""
     fields = {}
     for name, kind in layout:
         fields[name], start = _read(kind, data, start)
@@ -151,11 +148,7 @@ def sorted_subscription(version: int, fields: Mapping[str, Any]) -> Mapping[str,
 
 
 def decode(record: str, data: bytes) -> tuple[int, dict[str, Any]]:
-    """Return (version, fields by name), read from the bytes `data`; `record` is their kind.
-
-    A kind is, for example, "offset_key". Raises ValueError for an unknown version, and if the data
-    end too early.
-    """
+    """(version, fields). Raises ValueError for an unknown version or damaged data."""
     version, start = _number(">h", data, 0)
     newest = max(LAYOUTS[record])
     # A subscription or assignment of a later version is read by the newest known layout.
@@ -164,11 +157,7 @@ def decode(record: str, data: bytes) -> tuple[int, dict[str, Any]]:
 
 
 def _layout(record: str, version: int) -> Layout:
-    """Return the layout, such as `(("group", "string"), ...)`, of `record` in a version.
-
-    `record` is a kind such as "offset_key".
-    Raises ValueError, which lists the known versions, for an unknown version.
-    """
+    """Raises ValueError, which lists the known versions, for an unknown one."""
     if version not in LAYOUTS[record]:
         known = ", ".join(map(str, LAYOUTS[record]))
         raise ValueError(f"there is no version {version} of {record}; there are {known}")
@@ -220,10 +209,7 @@ class OffsetsTopicRecord(NamedTuple):
         return f"generation {group['generation']} of {subject}, {count} member{'s' * (count != 1)}"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the record's fields by name for the run's journal, bytes as hexadecimal text.
-
-        `value` is the decoded value as a short text.
-        """
+        """For the journal: bytes as hexadecimal text, the value as a short one."""
         # `producer_id` is left out, and so is the codec of a batch that is not compressed.
         data = None if self.data is None else self.data.hex()
         said = {"offset": self.offset, "leader_epoch": self.leader_epoch, "value": self.value}

@@ -71,10 +71,7 @@ class Purgatory:
         return False
 
     def check_and_complete(self, key: str) -> int:
-        """Check all operations under a key, and remove the complete operations from the key.
-
-        Return how many operations this call has completed.
-        """
+        """Returns how many operations this call has completed."""
         watched = self.watchers.get(key, [])
         completed = sum(not op.is_completed and self.try_complete(op) for op in list(watched))
         watched[:] = [operation for operation in watched if not operation.is_completed]

@@ -161,11 +161,7 @@ def join_error_result(ctx: GroupContext, member_id: str, error: str) -> e.JoinRe
 
 
 def current_generation_result(ctx: GroupContext, group: Group, member_id: str) -> e.JoinResult:
-    """Return the response to the JoinGroup of `member_id`: generation, protocol and leader.
-
-    If `member_id` is the leader, the response also has each member's id and metadata for the chosen
-    protocol.
-    """
+    """Only the leader gets each member's id and metadata for the chosen protocol."""
     members: tuple[tuple[str, bytes], ...] = ()
     if member_id == group.leader:
         members = tuple((m.member_id, m.metadata(group.protocol)) for m in group.members.values())

@@ -409,10 +409,7 @@ def reactions_of(
 
 
 def request_of(event: Any) -> Request:
-    """Return the kind of the request `event`, such as HEARTBEAT for a Heartbeat.
-
-    A JoinGroup without a member id is JOIN_NEW. Raises KeyError for an event that is no `Request`.
-    """
+    """A JoinGroup without a member id is JOIN_NEW. Raises KeyError for another event."""
     if isinstance(event, e.JoinGroup):
         return JOIN_NEW if event.member_id == NO_MEMBER_ID else JOIN
     if isinstance(event, e.OffsetCommit):

@@ -242,10 +242,7 @@ class GeneralAssignment:
         )
 
     def reassign(self, movable: list[TopicPartition]) -> bool:
-        """Repeat passes over the partitions `movable` until a pass moves none (`reassign_once`).
-
-        Return whether any pass has moved a partition.
-        """
+        """Passes until one moves nothing; returns whether any has moved a partition."""
         has_moved = False
         while self.reassign_once(movable):
             has_moved = True

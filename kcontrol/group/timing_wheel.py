@@ -56,10 +56,7 @@ class Wheel:
         self.above: Wheel | None = None
 
     def slot(self, deadline_ms: int) -> tuple[Bucket, int] | None:
-        """Return (bucket, the bucket's expiration in ms) for a deadline, None for a due deadline.
-
-        A deadline is due if it is less than one tick ahead. The bucket can belong to a wheel above.
-        """
+        """(bucket, its expiration in ms), also of a wheel above; None less than one tick ahead."""
         if deadline_ms < self.now_ms + self.tick_ms:
             return None
         if deadline_ms < self.now_ms + self.interval_ms:

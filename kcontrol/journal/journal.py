@@ -188,10 +188,7 @@ def _records(entry: Record | LazyBatch) -> Iterable[Record]:
 
 
 def why(records: Iterable[Record], id: RecordId | None) -> list[Record]:
-    """Return the journal record with this id, its cause, the cause of the cause, and so on; [] if `id` is None.
-
-    Raises KeyError if a record is missing in `records`.
-    """
+    """The record, its cause, the cause of the cause ...; [] for None. Raises KeyError for a missing record."""
     by_id = {record.id: record for record in records}
     chain: list[Record] = []
     while id is not None:

@@ -42,10 +42,7 @@ class JournalFile(NamedTuple):
 
 
 def write(records: Iterable[Record], path: str | Path) -> None:
-    """Write a journal to a file, in place of an existing file; the last line is the number of records.
-
-    Raises UserError if the file cannot be written.
-    """
+    """The last line is the number of records. Raises UserError."""
     try:
         with Path(path).open("wb") as file:
             count = 0

@@ -306,10 +306,7 @@ _CHECKED = {kind: _decoder(kind, fields) for kind, fields in FIELDS.items()}
 
 
 def check(kind: str, fields: Mapping[str, Any]) -> None:
-    """Check the fields of a journal record of this kind, in JSON; a kind without an entry in FIELDS is not checked.
-
-    Raises ValueError with the name of a missing or mistyped field.
-    """
+    """`fields` in JSON. Raises ValueError with the name of a missing or mistyped field."""
     if (expected := _CHECKED.get(kind)) is None:
         return
     msgspec.convert(fields, expected)

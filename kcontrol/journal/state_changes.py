@@ -30,10 +30,7 @@ class Changes:
         self.noted: list[Change] = []  # `Fold.add` empties the list before each record
 
     def need(self, empty: Any, *path: str) -> Any:
-        """Return the value at `path`, keys into the state such as "logs", "1", "t-0".
-
-        If the last key is missing, first call `put` with the value `empty`. Raises KeyError if an earlier key is missing.
-        """
+        """The value at `path`, `empty` if the last key is missing. Raises KeyError for an earlier key."""
         held, last = self.state, path[-1]
         for key in path[:-1]:
             held = held[key]
@@ -42,10 +39,7 @@ class Changes:
         return held[last]
 
     def put(self, value: Any, *path: str) -> None:
-        """Put a value into the state at `path`, a list of keys, and add the change to `noted`.
-
-        Raises KeyError if a key of `path` before the last is missing.
-        """
+        """Raises KeyError if a key of `path` before the last is missing."""
         held, kind = self.state, type(value)
         for key in path[:-1]:
             held = held[key]
@@ -63,10 +57,7 @@ class Changes:
         self.noted.append(("update", path, values))
 
     def omit(self, keys: Iterable[Any], *path: str) -> None:
-        """Remove `keys` from the dict at `path` in the state; a missing key is no error.
-
-        The change is also added to `noted`, the changes by the present record. Raises KeyError if a key of `path` is missing.
-        """
+        """A missing key is no error. Raises KeyError if a key of `path` is missing."""
         held = self._at(path)
         for key in keys:
             held.pop(str(key), None)

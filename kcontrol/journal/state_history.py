@@ -67,10 +67,7 @@ class History:
         return found.all(self.records[position] for position in range(self._places[nearest], index + 1)).state
 
     def take_in(self) -> None:
-        """Change the state by each record that was added to the journal since the last call.
-
-        After each record, call the function `follow` that was passed to this object, if any, with the record and the new state.
-        """
+        """The records since the last call; `follow` then sees each with its new state."""
         for position in range(self._folded, len(self.records)):
             record = self.records[position].to_json()
             self._end.add(record)
@@ -89,10 +86,7 @@ class History:
 
     @staticmethod
     def _twin(fold: Fold) -> Fold:
-        """Return an independent copy of a `Fold`, which has the state after some records.
-
-        The copy shares the requests of earlier `send` records, which never change.
-        """
+        """The copy shares the requests of earlier `send` records, which never change."""
         twin = Fold()
         twin.state = {name: _copy(part, DEEP[name]) for name, part in fold.state.items()}
         twin._sent = fold._sent

@@ -169,10 +169,7 @@ class StepComparison:
         return Difference(self.number, self.a.step["do"], kind, about, theirs, ours)
 
     def lists(self, kind: str, named: Mapping[Any, str], left: Mapping[Any, list[Any]], right: Mapping[Any, list[Any]]) -> Any:
-        """Yield, for each key of `named`, the first difference between the lists of this key in `left` and `right`.
-
-        `named` maps a key to a text for `Difference.about`; `kind` is such as "writes".
-        """
+        """For each key of `named`, the text for `Difference.about`, the first difference."""
         for key, name in named.items():
             theirs, ours = left.get(key, []), right.get(key, [])
             at = next((i for i, (x, y) in enumerate(zip(theirs, ours, strict=False)) if x != y), min(len(theirs), len(ours)))
@@ -185,10 +182,7 @@ class StepComparison:
         yield from self.lists("writes", {key: _session(*key) for key in _keys(left, right)}, left, right)
 
     def isr_changes(self) -> Iterator[Difference]:
-        """Yield a difference for each partition whose leader changed the ISR differently in the two recordings.
-
-        The number of changes and the last ISR are compared; the ISRs between them are not.
-        """
+        """Their number and the last ISR are compared, the ISRs between them are not."""
         for key in _keys(self.a.isr, self.b.isr):
             x, y = self.a.isr.get(key, []), self.b.isr.get(key, [])
             # Only the number of changes and the members of the last ISR are compared.
@@ -259,11 +253,7 @@ class StepComparison:
 
 
 def resigned(step: Step, before: Any) -> frozenset[Any]:
-    """Return the brokers whose last requests as controller may be missing in this step.
-
-    They are the brokers that this step resumes after SIGSTOP. If the step deletes or sets `/controller`, they are also
-    the former controller `before` and the new controllers.
-    """
+    """Brokers whose last requests as controller may be missing: resumed ones and, if `/controller` changes, both controllers."""
     winners = [w["by"] for w in step["writes"] if w["op"] == "create" and w["path"] == CONTROLLER]
     ends = any(
         CONTROLLER in w.get("deleted", ()) or (w["op"] in ("delete", "set") and w["path"] == CONTROLLER) for w in step["writes"]
@@ -284,10 +274,7 @@ def _session(name: str, subject: Any) -> str:
 
 
 def subject_of(path: str) -> tuple[str, str | None] | None:
-    """Return the topic and the partition of a znode's path, such as ("t", "0"); ("t", None) for a path of a whole topic.
-
-    Return None for a path that belongs to no topic.
-    """
+    """("t", "0"), or ("t", None) for a whole topic; None for a path of no topic."""
     for pattern in TOPIC_PATHS:
         if found := pattern.fullmatch(path):
             return found["topic"], found.groupdict().get("partition")
@@ -425,11 +412,7 @@ class Normalizer:
 
 
 def _concerns(subject: Any, key: Any) -> bool:
-    """Return whether a write about `subject` belongs into the list of writes about `key`.
-
-    Both are (topic, partition), (topic, None) for a whole topic, or None for no topic. A write about no topic belongs into every
-    list.
-    """
+    """A write about no topic (None) belongs into every list."""
     # A write about no topic is in every list; a write about a whole topic is in the list of each of its partitions.
     if subject is None:
         return True

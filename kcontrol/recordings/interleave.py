@@ -306,10 +306,7 @@ def interleave(step: Step, seen: Leaderships, later: Sequence[Step] = ()) -> Ite
 
 
 def _late_requests(leaving: set[int], later: Sequence[Step]) -> Iterator[dict[str, Any]]:
-    """Yield the requests in `later` steps that the brokers `leaving` sent before an earlier step killed these brokers.
-
-    A broker's requests are left out from the step on that starts the broker again.
-    """
+    """Of brokers that an earlier step has killed, until a step starts them again."""
     ended = set(leaving)
     for step in later:
         for do in step["do"].get("together", [step["do"]]):
@@ -334,10 +331,7 @@ class _Interleaver:
         self.next_move = self.next_request = 0
 
     def ready_items(self, out: int) -> Iterator[Item]:
-        """Yield the items that are possible after the first `out` ZooKeeper transactions of the step, each item only once.
-
-        An item is a transition, a request or an action on a process, such as a kill.
-        """
+        """Each item once; an item is a transition, a request or an action on a process."""
         # The end of a process comes after the transitions and requests that it may have made.
         yield from self._process_actions(out, leaving=False)
         yield from self._moves_and_requests(out)

@@ -67,10 +67,7 @@ class Player:
         self.followed: list[str] = []
 
     def _with_deletion_order(self, settings: Settings) -> Settings:
-        """Return `settings`; if a step has `deletion_order`, add a function that orders deletions of topics as recorded.
-
-        Controllers then delete the topics of a step in the order that `RecordedStep.deleted` returns.
-        """
+        """Controllers delete the topics of a step in the recorded order."""
         if not any("deletion_order" in step for step in self.steps):
             return settings
         own = replace(settings.changes, deletion_order=lambda topics: self.recorded.deleted(topics))
@@ -141,10 +138,7 @@ class Player:
         self._settle(but="expire" if self.recorded.is_recorded else "")
 
     def _end_sessions(self, first_writes: int | None = None) -> None:
-        """Expire the sessions of dead and frozen brokers that the recorded step ends, in the recorded order.
-
-        If `first_writes` is a number n, expire only the sessions that end within the first n writes of the step.
-        """
+        """Those of dead and frozen brokers that end within the first `first_writes` writes (None: all)."""
         for broker in self.recorded.closes(first_writes):
             if self._has_orphaned_session(broker):
                 self._shrink(self.recorded.end_of(broker))
@@ -257,10 +251,7 @@ class Player:
         return False
 
     def _routine(self) -> list[Any]:
-        """Return the actions that the cluster can perform by itself now, such as the delivery of a request, but no faults.
-
-        If all these actions must wait, and the recording has a timeout of a fetch here, return this timeout instead.
-        """
+        """Without faults; the recorded timeout of a fetch if all actions must wait for it."""
         is_long = not self.recorded.is_recorded or self.written < self.recorded.writes_of_brokers
         # The time-out of a request to a frozen broker is left out when all recorded writes of the step are made.
         routine = [action for action in actions.routine_actions(self.world) if action[0] != "time_out" or is_long]
@@ -384,10 +375,7 @@ class Player:
         self.world.step(("create", PREFERRED_REPLICA_ELECTION, text))
 
     def create(self, topics: dict[str, Any]) -> None:
-        """Create the topics in `topics`, which maps names to replicas by partition, such as {"t": {"0": [1, 2]}}.
-
-        A topic with settings has {"partitions": {"0": [1, 2]}, "config": {...}}.
-        """
+        """{"t": {"0": [1, 2]}}, with settings {"t": {"partitions": {"0": [1, 2]}, "config": {...}}}."""
         for topic, assignment in topics.items():
             # In the recording the controller has handled the earlier topics before.
             if self.recorded.meets_earlier_topics_before(topic):
@@ -402,10 +390,7 @@ class Player:
         self.world.step(("create", REASSIGN_PARTITIONS, encode_reassignment(parsed).decode()))
 
     def api_reassign(self, targets: dict[str, list[int] | None]) -> None:
-        """Send AlterPartitionReassignments to the controller: the target replicas by partition, None to cancel a reassignment.
-
-        Raises ValueError if there is no controller, or if the release does not have this request.
-        """
+        """None cancels a reassignment. Raises ValueError without a controller, or before 2.4."""
         (stat,) = self.world.tool.exists([CONTROLLER], False)
         owner = self.world.owners.get(stat.ephemeral_owner) if stat is not None else None
         if owner is None or not self.world.settings.rules().reassigns_on_request:
@@ -450,10 +435,7 @@ STEPS: dict[str, Callable[[Player, Any], None]] = {
 
 
 def settings_of(scenario: Mapping[str, Any]) -> Settings:
-    """Return the Settings of a scenario's run: its release, its brokers and their settings (`config_of`).
-
-    Raises UserError, listing the legal values, for an illegal setting.
-    """
+    """Raises UserError, with the legal values, for an illegal setting."""
     release = release_of(scenario)
     config = BrokerConfig.of(release)
     try:

@@ -126,10 +126,7 @@ def writes_of(record: Record) -> int:
 
 
 def is_bid(world: World, action: Action) -> bool:
-    """Return whether `action` performs a transaction in which a broker creates `/controller`.
-
-    In an action ("advance", broker, thread) the transaction is that for which this thread waits in `world`.
-    """
+    """Whether a broker creates `/controller` in the round trip for which its thread waits."""
     if action[0] != "advance":
         return False
     trip = world.processes[action[1]].driver.threads[action[2]].waits_for

@@ -148,10 +148,7 @@ class RecordedStep:
     # ---------------------------------------------------------------- other choices
 
     def meets_earlier_topics_before(self, topic: str) -> bool:
-        """Return whether another topic has a transition to Online before the first transition of `topic` in this step.
-
-        Return False if `topic` has no transition in the step.
-        """
+        """Whether another topic goes Online before the first transition of `topic`."""
         earlier = False
         for transition in self.step.get("transitions", ()):
             if transition["subject"].rpartition("-")[0] == topic:

@@ -131,10 +131,7 @@ class _Recording(msgspec.Struct):
 
 
 def is_recording(path: str | Path) -> bool:
-    """Return whether a file begins like a recording, valid or not: with a field "release".
-
-    Return False for a file that begins with a journal record, and for a file that cannot be read.
-    """
+    """Valid or not: the file begins with a field "release"."""
     try:
         with opened(path) as file:
             first = file.readline(LONGEST_BYTES)
@@ -349,10 +346,7 @@ class _Reader:
 
 
 def answered(records: Iterable[Record]) -> dict[str, Any]:
-    """Return the first response in `records` to an AlterPartitionReassignments: {"answer": {"error": 0, ...}}.
-
-    The entry "partitions" has the protocol's error code by partition. Return {} without a response.
-    """
+    """The first response to AlterPartitionReassignments: {"answer": {"error": 0, ...}}, {} without one."""
     for record in records:
         body = record.fields.get("body")
         if record.kind == "respond" and record.fields["correlation_id"].startswith("admin-") and isinstance(body, dict):

@@ -42,11 +42,7 @@ ERRORS = {-110: "NodeExists", -103: "BadVersion", -101: "NoNode", -111: "NotEmpt
 
 
 def to_journal(recording: Recording) -> list[Record]:
-    """Convert a recording of real brokers and their controllers into a journal; return the journal's records.
-
-    Raises UserError, which names the step, if a step contradicts the steps before it, such as a write to a znode that does not
-    exist.
-    """
+    """Raises UserError, which names the step, if a step contradicts the steps before it."""
     replay = Replay(recording)
     for number, step in enumerate(recording["steps"]):
         try:
@@ -289,10 +285,7 @@ class Replay:
         return record
 
     def _update_controller(self, n: int, controller: int, epoch: int, cause: RecordId) -> None:
-        """Record that broker `n` stores the id and the epoch of the sender of the request `cause`, a controller.
-
-        Do nothing if `n` has both already, has a later controller epoch, or does not run.
-        """
+        """Not for a broker that has a later controller epoch, or does not run."""
         before = self.known_controllers.get(n, (0, -1))
         if n not in self.alive or before == (epoch, controller) or epoch < before[0]:
             return
@@ -323,10 +316,7 @@ class Causes:
         self.terms: dict[By, RecordId] = {}  # broker -> the record with which its term as controller begins
 
     def triggered_by(self, record: RecordId, **about: Any) -> None:
-        """Set `record`, such as a broker's registration, as the cause of controllers' records until the next call.
-
-        For records about a broker or topic in `about`, such as `broker=1`, this cause stays after the next call.
-        """
+        """The cause of controllers' records until the next call; of records `about` a broker or topic also later."""
         self.latest = record
         self.last.clear()
         self.about = {key: r for key, r in self.about.items() if key[0] != "moved"}

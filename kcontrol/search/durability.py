@@ -19,10 +19,7 @@ if TYPE_CHECKING:
 
 
 def _led(world: World) -> Iterator[tuple[TopicPartition, int, tuple[int, ...], ReplicaLog]]:
-    """Yield (partition, leader, ISR, leader's log) for each partition whose state znode names a leader that has a log.
-
-    The leader is a broker id; this broker may run or not.
-    """
+    """(partition, leader, ISR, leader's log); the leader may run or not."""
     found = data_plane.replicas(world)
     for tp, value in stored(world):
         if tp in found.get(value.leader, {}):
@@ -63,10 +60,7 @@ def replicas_agree(world: World) -> str | None:
 
 
 def high_watermark_within(world: World) -> str | None:
-    """Check that no replica's high watermark is beyond the end of its log; this holds since 0.8.0.
-
-    Return the sentence of a violation, or None.
-    """
+    """No high watermark is beyond the end of its log (since 0.8.0)."""
     for broker, found in data_plane.replicas(world).items():
         for tp, log in found.items():
             if log.high_watermark > log.log_end_offset:

@@ -77,10 +77,7 @@ def answered_once(world: World) -> str | None:
 
 
 def _session_timeouts(world: World) -> Iterator[tuple[e.SessionTimedOut, Group, Group]]:
-    """Yield each session timeout handled in the last step, with the group before and after the timeout.
-
-    A timeout is left out if the coordinator's cache lacks the group before or after the timeout.
-    """
+    """Of the last step, with the group before and after; both must be in the cache."""
     for record in world.last_step:
         if record.kind == "begin" and record.fields["event"] == e.SessionTimedOut.__name__ and record.cause is not None:
             event = _event(world, record.cause)
@@ -186,10 +183,7 @@ def _partitions(assignment: bytes) -> list[TopicPartition]:
 
 
 def _left_out(owner_counts: Counter[TopicPartition]) -> list[str]:
-    """Return, as text, each partition without an owner if a higher partition of its topic has an owner.
-
-    `owner_counts` has the number of owners of each assigned partition.
-    """
+    """Partitions without an owner below one of their topic that has an owner."""
     highest: dict[str, int] = {}
     for tp in owner_counts:
         highest[tp.topic] = max(tp.partition, highest.get(tp.topic, 0))

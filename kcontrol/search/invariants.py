@@ -112,10 +112,7 @@ def _writes(records: Iterable[Record]) -> Iterator[StateWrite]:
 
 
 def _decoded(decode: Callable[..., Any], data: bytes, *arguments: Any) -> Any:
-    """Return `decode(data, *arguments)`, or None if `decode` raises MalformedZnode.
-
-    `data` is the data of a znode. A client that is no broker can make data unreadable.
-    """
+    """None for data that a client that is no broker has made unreadable."""
     try:
         return decode(data, *arguments)
     except MalformedZnode:
@@ -283,10 +280,7 @@ def leaders_know(world: World) -> str | None:
 
 
 def one_controller(world: World) -> str | None:
-    """Check that only the broker that `/controller` names is controller in its own memory, apart from frozen brokers.
-
-    Return the sentence of a violation, or None.
-    """
+    """Apart from frozen brokers, only the one that `/controller` names is controller in its own memory."""
     named, active = read_znode(world, CONTROLLER, decode_controller), active_controllers(world)
     # Without `/controller` no broker is expected: a broker that reads a new `/controller` late misses its deletion, and holds
     # no election.
@@ -334,10 +328,7 @@ def request_outlives_topic(world: World) -> str | None:
 
 
 def _has_gone(world: World, topic: str, before: Record) -> bool:
-    """Return whether the topic's znode below `/brokers/topics` was deleted before the journal record `before`.
-
-    The deletion must come after the topic's latest request below `/admin/delete_topics`.
-    """
+    """Whether the topic's znode was deleted after its latest request and before the record `before`."""
     records, requested = world.journal.records, ("create", delete_topic_path(topic))
     at = next(i for i in range(len(records) - 1, -1, -1) if records[i] is before)
     done = (op for i in range(at - 1, -1, -1) for op in _ops(records[i]))
@@ -442,10 +433,7 @@ AT_REST: tuple[Invariant, ...] = tuple(row for row in INVARIANTS if row.when == 
 
 
 def violation(world: World, properties: Iterable[Property] = ALWAYS) -> str | None:
-    """Return the sentence about the first of `properties` that is violated after the last step of `world`; else None.
-
-    A property, such as an Invariant, takes the world and returns a sentence or None.
-    """
+    """The sentence about the first property that does not hold after the last step."""
     kinds = {record.kind for record in world.last_step}
     for holds in properties:
         # This step wrote no record that can break the invariant.

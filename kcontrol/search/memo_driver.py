@@ -258,10 +258,7 @@ class Memo:
         return found
 
     def stored(self, zk: MemoryZooKeeper, owners: Mapping[int, int]) -> ZooKeeperState:
-        """Return the stored state that equals the present state of the ZooKeeper `zk`; a new state is stored first.
-
-        `owners` maps a session to its broker. A `zk` that is stored may not change any more.
-        """
+        """The stored state that equals the present one; a stored `zk` may not change any more."""
         names = fingerprint.session_names(zk, owners)
         key = (self._tree(zk.nodes(), names), fingerprint.watches(zk, names), zk.zxid, tuple(names.items()))
         found = self._stored.get(key)
@@ -294,10 +291,7 @@ class Memo:
         return known
 
     def fingerprint(self, parts: list[fingerprint.Text]) -> str:
-        """Return one text for a state of the cluster from its `parts`, such as ZooKeeper and each broker.
-
-        The text has each part's digest, and the rank of each zxid among all zxids.
-        """
+        """Each part's digest, and the rank of each zxid among all."""
         zxids = tuple([part.zxids for part in parts])
         # States whose zxids differ only by gaps get equal texts.
         ranks = self._ranks.get(zxids)
@@ -332,10 +326,7 @@ def _event_ids(driver: Driver) -> list[tuple[Any, Any]]:
 
 
 def key_of(event: Any) -> Any:
-    """Return a hashable key of an event: the event itself if it can be hashed, else a tuple of the event's type and fields.
-
-    In this tuple a dict in a field is represented by its id().
-    """
+    """The event itself if it can be hashed; a dict in a field counts by its id()."""
     # While the key is in use, the caller must keep a reference to the event, so that the id() stays unique.
     try:
         hash(event)

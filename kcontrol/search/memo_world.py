@@ -122,10 +122,7 @@ class MemoWorld(World):
                 self.memory.steps[key] = Step(next, self._stored, self._delivered, own)
 
     def _key(self, action: Action) -> Any:
-        """Return the key of an action's stored outcome: all values on which the outcome depends.
-
-        Return None for an action whose outcome is not stored.
-        """
+        """All values on which the outcome depends; None: the outcome is not stored."""
         if action[0] in ADMIN_ACTIONS:
             return str(action), self._stored
         if action[0] not in OWN_STEPS:

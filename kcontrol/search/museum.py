@@ -65,10 +65,7 @@ class Exhibit(NamedTuple):
 
 
 def _quiet(rule_changes: Mapping[str, Any], faults: tuple[str, ...], brokers: tuple[int, ...] = (1, 2), **settings: Any) -> World:
-    """Return a cluster of 2.8 at rest, with running `brokers`; each request arrives in the step that sends the request.
-
-    `rule_changes` has the rules that differ from 2.8, `faults` the kinds of faults, `settings` further Settings.
-    """
+    """2.8 at rest; each request arrives in the step that sends it."""
     world = World(
         Settings(RELEASE, brokers, faults=faults, instant_requests=True, followers=False, rule_changes=rule_changes, **settings)
     )
@@ -84,11 +81,7 @@ def _after(world: World, *actions: Action) -> World:
 
 
 def _creation(fault: str) -> Callable[[Mapping[str, Any]], World]:
-    """Return a function that makes a cluster of 2.8 whose controller has not handled a new topic yet.
-
-    The function gets the rules that differ from those of 2.8. `fault` is the kind of faults that a search from this cluster
-    tries, such as "kill".
-    """
+    """The controller has not handled a new topic yet; `fault` is the kind that the search tries."""
 
     def begin(rule_changes: Mapping[str, Any]) -> World:
         world = _quiet(rule_changes, (fault,))
@@ -99,10 +92,7 @@ def _creation(fault: str) -> Callable[[Mapping[str, Any]], World]:
 
 
 def _restart(rule_changes: Mapping[str, Any]) -> World:
-    """Return a cluster of two brokers: broker 2, the leader of t-0, was killed, and will soon register again.
-
-    `rule_changes` has the rules that differ from 2.8.
-    """
+    """Broker 2 of two, the leader of t-0, was killed, and will soon register again."""
     world = _after(_quiet(rule_changes, ("expire",)), ("create_topic", "t", ((2, 1),)))
     for action in (("kill", 2), ("start", 2), ("begin", 2, "main"), *[("advance", 2, "main")] * 13):
         world.step(action)
@@ -110,10 +100,7 @@ def _restart(rule_changes: Mapping[str, Any]) -> World:
 
 
 def _stable_group(rule_changes: Mapping[str, Any]) -> World:
-    """Return a simulated cluster of one broker, and a group with the members a and b, in generation 2 and Stable.
-
-    `rule_changes` has the rules that differ from 2.8.
-    """
+    """One broker, and a group with the members a and b, in generation 2 and Stable."""
     members = {"consumers": {"a": "g", "b": "g"}, "group_config": {"initial_delay_ms": 0}}
     topics: list[Action] = [("create_topic", topic, ((1,),)) for topic in ("t", OFFSETS_TOPIC)]
     world = _after(_quiet(rule_changes, ("consumer",), (1,), **members), *topics)

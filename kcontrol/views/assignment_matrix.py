@@ -48,10 +48,7 @@ class Matrix(NamedTuple):
 
 
 def matrix(records: Sequence[Record], group_id: str, title: str = "") -> Matrix:
-    """Return a Matrix: which client owned each partition when the group was Stable last.
-
-    The Matrix of a group that was never Stable is empty. `title` is by default the group's assignor.
-    """
+    """When the group was Stable last; empty if it never was."""
     stable = [m.group for m in group_moments.moments(records, group_id) if m.group and m.group["state"] == STABLE]
     held = [_owners(group) for group in stable]
     partitions = sorted({name for owners in held for name in owners}, key=TopicPartition.parse)

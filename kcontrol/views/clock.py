@@ -29,10 +29,7 @@ def of_run(records: Sequence[Record]) -> Clock:
 
 
 def stamp(at_ms: int, clock: Clock) -> str:
-    """Return a time as the beginning of a line in one of Kafka's log files, such as "[2015-11-24 10:00:00,087] ".
-
-    For the clock "wall" `at_ms` is in ms since 1970 (UTC), for "virtual" since the run began ("[87 ms] "); "none" gives "".
-    """
+    """As Kafka's log files begin a line: "[2015-11-24 10:00:00,087] "; a virtual time is "[87 ms] "."""
     if clock == "none":
         return ""
     return (

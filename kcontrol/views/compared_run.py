@@ -31,10 +31,7 @@ def traits(beside: ComparedRun | None) -> dict[str, Any]:
 
 
 def strips_of_both(records: Sequence[Record], name: str, beside: ComparedRun | None) -> GroupStrip | None:
-    """Return one picture of the consumer groups of two runs: those of `records`, the run `name`, above those of `beside`.
-
-    Return None if `beside` is None, and also if neither run has a consumer group.
-    """
+    """One run's groups above the other's; None without a second run or without groups."""
     other_name, others, _ = beside or ("", (), -1)
     runs = ((records, name), (list(others), other_name)) if beside else ()
     found = [GroupStrip(run, strip["group"], of) for run, of in runs for strip in strips_of(run)]

@@ -35,10 +35,7 @@ class CoordinatorStrip(GroupStrip):
         return OFFSETS_TOPIC if number is None else f"{OFFSETS_TOPIC}-{number}"
 
     def lines(self) -> list[str]:
-        """Return the picture as lines of text: the partition of the offsets topic, then the lines of the group.
-
-        The first line is such as "__consumer_offsets-3: leader 2, broker 2 owns.".
-        """
+        """First a line such as "__consumer_offsets-3: leader 2, broker 2 owns."."""
         now = self._places[-1] if self.moments else NO_PLACE
         sets = [f"broker {n} {word}" for n in self._brokers() if (word := _condition(now, n))]
         words = [_leader(now), *sets] if now.number is not None else sets
@@ -72,10 +69,7 @@ class CoordinatorStrip(GroupStrip):
                 yield label(x + 4, top + 15, words if width > 6.5 * len(words) else words[:1].upper(), "ink", 11)
 
     def _causes(self) -> Iterator[str]:
-        """Yield an SVG path element, a curve, for each new leader of the partition that loads it.
-
-        The curve goes from the change of the leader to the column in which the new leader begins to load the partition.
-        """
+        """A curve from each change of the leader to the column in which the new leader begins to load."""
         brokers = self._brokers()
         for leader, first, last in stretches(place.leader for place in self._places):
             begins = next((n for n in range(first, last + 1) if leader in self._places[n].loading), None)

@@ -88,10 +88,7 @@ def _elected(record: Record) -> Iterator[str]:
 
 
 def written(record: Record) -> dict[str, dict[str, Any]]:
-    """Return what a journal record writes to state znodes: {"t-0": {"leader": 1, "isr": [1, 2], ...}}, {} for most records.
-
-    Contents without a leader or an ISR are left out.
-    """
+    """{"t-0": {"leader": 1, "isr": [1, 2], ...}}; contents without a leader or an ISR are left out."""
     if record.kind not in ("change", "write"):
         return {}
     r = record.to_json()

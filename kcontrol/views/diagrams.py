@@ -61,10 +61,7 @@ class Diagram(graphviz.Digraph):  # type: ignore[misc]
         return "\n".join(self.said)
 
     def add_node(self, key: str, lines: Sequence[str], tooltip: str = "", css: str = "") -> None:
-        """Add a node with these lines of text, escaped; edges name the node by `key`.
-
-        `css` highlights the node: "full" in blue, "current" with a thick border. An empty `tooltip` becomes the first line.
-        """
+        """The texts are escaped. `css`: "full" is blue, "current" has a thick border."""
         attributes = {"class": css} if css else {}
         self.node(key, _literal(lines), tooltip=_literal([tooltip or lines[0]]), **attributes)
         # The outline in words has the tooltip; without a tooltip it has all lines.

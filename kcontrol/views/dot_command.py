@@ -97,10 +97,7 @@ def parse(arguments: list[str]) -> tuple[dict[str, str], list[tuple[str, str]], 
 
 
 def write(picture: bytes, source_file: str, options: dict[str, str]) -> None:
-    """Write the picture to the file that an option -O or -o determines, else to stdout.
-
-    `options` are the options as `parse` returns them. With -O the file is `source_file` with the format as a suffix: a.gv.svg.
-    """
+    """To the file of -o or -O (`source_file` with the format as suffix), else to stdout."""
     if "O" in options:
         Path(".".join([source_file, *reversed(options["T"].split(":"))])).write_bytes(picture)
     elif "o" in options:

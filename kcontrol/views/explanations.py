@@ -60,10 +60,7 @@ def note(machine: str, source: str, target: str) -> str:
 
 
 def row_of(record: Record) -> str:
-    """Return the transition in a `change` record as "OnlinePartition -> OfflinePartition: sentence"; "" for any other record.
-
-    `note` returns the sentence, which says what the transition means, from the state machine's table.
-    """
+    """As "OnlinePartition -> OfflinePartition: sentence"; "" for a record that is no `change`."""
     fields = record.fields
     if record.kind != "change":
         return ""
@@ -72,10 +69,7 @@ def row_of(record: Record) -> str:
 
 
 def decided(record: Record, release: str = "") -> list[str]:
-    """Return the lines that explain a journal record: its transition, the reason, and its method and file in Kafka.
-
-    A line without content is left out. `release` is the run's release, such as "2.8".
-    """
+    """Its transition, the reason, and its method and file in Kafka, as far as there are any."""
     row, why, where = row_of(record), rule(record), kafka_source(record, release)
     if row.endswith(f": {why}") or record.kind == "group":  # the sentence of a transition of a group ends with the rule
         why = ""
@@ -83,10 +77,7 @@ def decided(record: Record, release: str = "") -> list[str]:
 
 
 def kafka_source(record: Record, release: str = "") -> str:
-    """Return the method and the file of Kafka that a journal record stands for, with their release in parentheses.
-
-    Return "" for a record that no method of Kafka corresponds to.
-    """
+    """Empty for a record that no method of Kafka corresponds to."""
     section, key = _entry(record)
     # The place in the run's release, if the table has it.
     for line, table in MEANINGS["earlier"].items():
@@ -97,10 +88,7 @@ def kafka_source(record: Record, release: str = "") -> str:
 
 
 def _entry(record: Record) -> tuple[str, str]:
-    """Return the section and the key under which `meanings.json` has the method of Kafka for a journal record.
-
-    Examples: ("events", "TopicChange"), ("kinds", "write"), ("machines", "partition").
-    """
+    """Section and key in `meanings.json`, such as ("events", "TopicChange")."""
     fields = record.fields
     if record.kind == "begin":
         return "events", fields["event"]

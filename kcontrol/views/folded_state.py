@@ -75,10 +75,7 @@ def partitions(state: State) -> list[Partition]:
 
 
 def partitions_of(topic: str, znodes: State) -> list[Partition]:
-    """Return the assigned partitions of a topic, sorted by number; [] if its topic znode is missing or cannot be decoded.
-
-    `znodes` maps a path to [data, version, owner].
-    """
+    """Sorted by number; [] for a missing topic znode, or one that cannot be decoded."""
     try:
         assigned = decode_topic(znodes[f"{TOPICS}/{topic}"][0].encode()).partitions
     except (KeyError, MalformedZnode):
@@ -104,10 +101,7 @@ def partition(topic: str, number: int, replicas: tuple[int, ...], znodes: State)
 
 
 def condition(partition: Partition, state: State) -> str:
-    """Return the condition of a partition: "being deleted", "new" (no state znode), "online" (its leader runs) or "offline".
-
-    A partition is "being deleted" while its topic has a znode below /admin/delete_topics.
-    """
+    """One of "being deleted", "new" (no state znode), "online" (its leader runs) or "offline"."""
     if delete_topic_path(partition.topic) in state["znodes"]:
         return "being deleted"
     if partition.leader is None:

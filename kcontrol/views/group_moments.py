@@ -134,10 +134,7 @@ def _place(state: Mapping[str, Any], group_id: str) -> Place:
 
 
 def _visible(moment: Moment) -> Any:
-    """Return what the picture of a group shows for one moment, which is the group after a journal record.
-
-    Shown are coordinator, state, generation, members, and `place`, the partition of the offsets topic that stores the group.
-    """
+    """What the picture shows of a moment: moments that are equal here are one column."""
     if moment.group is None:
         # No coordinator has the group in its cache.
         return moment.coordinator, moment.place
@@ -207,10 +204,7 @@ class Lane(NamedTuple):
 
 
 def lanes(found: Sequence[Moment]) -> tuple[Lane, ...]:
-    """Return a Lane for each member id in the moments `found`, in the order in which the ids first appear.
-
-    A Lane is a row of the group strip, the picture of a group; each moment, the group after a journal record, is a column.
-    """
+    """A row of the group strip per member id, in the order of their first moments."""
     clients: dict[str, str] = {}
     for moment in found:
         for id, member in moment.members.items():

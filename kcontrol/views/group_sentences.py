@@ -27,10 +27,7 @@ CONSUMER_ACTS = {
 
 
 def consumer_act(kind: str, subject: Sequence[Any]) -> str:
-    """Return the sentence of an action on a consumer or the virtual clock, "" for any other action.
-
-    `kind` is the action's first element, `subject` the rest: "wait" and [500] give "500 ms pass.".
-    """
+    """The kind "wait" and [500] give "500 ms pass."; "" for another action."""
     if kind in CONSUMER_ACTS:
         duration = f" for {subject[1]} ms" if len(subject) > 1 and kind == "freeze_consumer" else ""
         return f"{CONSUMER_ACTS[kind].format(*subject)}{duration}."

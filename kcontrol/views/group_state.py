@@ -96,10 +96,7 @@ def _members(held: Mapping[str, Any]) -> Iterator[Member]:
 
 
 def partitions(assignment: str) -> list[str]:
-    """Return the partitions, such as "t-0", of an assignment in the format of the consumer protocol; [] for any other text.
-
-    `assignment` has the bytes of the assignment as hexadecimal text.
-    """
+    """`assignment` is hexadecimal text; [] for text that is no assignment."""
     try:
         fields = decode("assignment", bytes.fromhex(assignment))[1]
     except ValueError:

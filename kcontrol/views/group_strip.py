@@ -135,11 +135,7 @@ class GroupStrip:
         return [*self.lines_at(self.end), *(line for strip in self.beside for line in strip.lines())]
 
     def lines_at(self, now: Instant) -> list[str]:
-        """Return the picture of this group after one record as lines of text: the title, then a line for each member id.
-
-        A member's line has its condition, its partitions and its deadline. The strips drawn below this strip (`beside`) are left
-        out.
-        """
+        """Of each member its condition, partitions and deadline; without the strips in `beside`."""
         lanes = {lane.member_id: lane for lane in self.lanes}
         # Before the first column there may be members that have no lane.
         lanes |= {id: Lane(id, "\u2013", member["client_id"], ()) for id, member in now.members.items() if id not in lanes}
@@ -237,10 +233,7 @@ class GroupStrip:
         return parts
 
     def flags_at(self, now: Instant) -> list[Flag]:
-        """Return a Flag for each timer that is pending at `now`: a sign with the time until the timer fires, such as "in 10 s".
-
-        The timer that fires next comes first.
-        """
+        """A sign per pending timer, such as "in 10 s"; the one that fires next comes first."""
         times = now.times
         tops = {lane.member_id: TOP + STATE + GAP + place * (LANE + GAP) for place, lane in enumerate(self.lanes)}
         found = list[Flag]()
@@ -251,10 +244,7 @@ class GroupStrip:
         return found
 
     def _owners(self) -> dict[str, list[tuple[Lane, bool] | None]]:
-        """Return {partition: [(the owner's Lane, whether the owner may consume), ...]}; the owner is a member of the group.
-
-        A list has one entry per column of the picture (a change of the group): None if no member owns the partition then.
-        """
+        """Per partition and column: (the owner's Lane, whether it may consume), None without an owner."""
         found, by_id = dict[str, list[tuple[Lane, bool] | None]](), {lane.member_id: lane for lane in self.lanes}
         for place, moment in enumerate(self.moments):
             for id, member in moment.members.items():

@@ -73,10 +73,7 @@ class MovingStrip(GroupStrip):
 
 
 def _intervals(instants: Iterable[tuple[int, Iterable[Item]]]) -> list[tuple[int, int | None, Item]]:
-    """Return (first record, record after the last, item) for each unbroken stretch of records that have an item, such as a flag.
-
-    `instants` has (index of a record, items), valid until the next pair. The end is None for a stretch without an end.
-    """
+    """(first record, record after the last or None, item) for each unbroken stretch with an item."""
     found, begun = list[tuple[int, int | None, Item]](), dict[Item, int]()
     for at, items in instants:
         held = dict.fromkeys(items, at)
@@ -91,10 +88,7 @@ def strips(records: Sequence[Record], state: Mapping[str, Any]) -> list[dict[str
 
 
 def strips_of(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """Return the result of `strips` for a journal: one dict per consumer group, from which the viewer draws the group's history.
-
-    The state that `strips` needs is computed from `records`.
-    """
+    """As `strips`, with the state computed from `records`."""
     followed = Fold()
     for record in records:
         # Records that contradict earlier records are skipped.

@@ -146,10 +146,7 @@ class _FormMaker:
 
 
 def _as_json(form: Any) -> Any:
-    """Convert `form`, a patch or a part of a patch as nested tuples, into lists and dicts.
-
-    `("list", 1, 2)` becomes `[1, 2]`, and `("object", ("a", 1))` becomes `{"a": 1}`.
-    """
+    """`("list", 1, 2)` becomes `[1, 2]`, and `("object", ("a", 1))` becomes `{"a": 1}`."""
     if not isinstance(form, tuple):
         return form
     kind, *parts = form

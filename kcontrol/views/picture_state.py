@@ -79,10 +79,7 @@ class Seen(Changes):
         return tuple(self.state["partitions"][name]["replicas"])
 
     def _partition(self, partition: folded_state.Partition) -> None:
-        """Update this partition in the viewer's state (`partitions`): only the fields that have changed.
-
-        Add the changes to `noted`, the list of changes that the browser gets.
-        """
+        """Only fields that have changed, which go to `noted`, the changes for the browser."""
         values = {name: list(value) if isinstance(value, tuple) else value for name, value in partition._asdict().items()}
         known = self.need({}, "partitions", partition.name)
         if changed := {name: value for name, value in values.items() if name not in known or known[name] != value}:

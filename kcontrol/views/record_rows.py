@@ -88,10 +88,7 @@ def rows(records: Iterable[Record]) -> list[Row]:
 
 
 def about_run(found: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return {"brokers": [1, 2], "release": "2.8", "world": "simulated", "clock": "virtual"} from the viewer's rows of a run.
-
-    `found` has a row per journal record. Unless the first is of kind "run", the values are empty and the clock is virtual.
-    """
+    """Empty values and the virtual clock, unless the first row is of kind "run"."""
     # A damaged journal may lack the record `run`.
     first = found[0]["fields"] if found and found[0]["kind"] == "run" else {}
     world = str(first.get("world", ""))

@@ -43,10 +43,7 @@ class Evidence:
         return self._is_inferred
 
     def line(self) -> str:
-        """Return "recorded: 12 requests and 12 responses; inferred: 7 of 8 states of the group" with this recording's numbers.
-
-        A state is the group after one of its changes; it is inferred if the recording lacks this change.
-        """
+        """Such as "recorded: 12 requests and 12 responses; inferred: 7 of 8 states of the group"."""
         requests, responses = (counts.total() for counts in self.counts.values())
         inferred = sum(is_inferred for _, is_inferred in self.columns)
         said = f"recorded: {requests} requests and {responses} responses"

@@ -15,10 +15,7 @@ MARKS = {"record": "inferred", "time": "its time is inferred"}
 
 
 def begins(run: Mapping[str, Any]) -> str:
-    """Return the sentence for the first record of a journal that was made from a recording or from broker logs.
-
-    `run` has the fields of this record. Return "" for any other journal.
-    """
+    """The first sentence of a journal made from a recording or from broker logs, else ""."""
     what = f"Kafka {run['release']}"
     if run["world"] == "recorded group":
         return f"A recording of a real coordinator begins: {what}, {run['scenario']}."
@@ -30,10 +27,7 @@ def begins(run: Mapping[str, Any]) -> str:
 
 
 def entry(do: Mapping[str, Any]) -> str:
-    """Return `do`, an entry of a coordinator's recording, as text; "" if it is neither an event nor a request.
-
-    {"client": "A", "api": "JoinGroup"} gives "A sends JoinGroup", {"event": "broker stopped"} gives "broker stopped".
-    """
+    """Such as "A sends JoinGroup", "broker stopped"; "" for neither a request nor an event."""
     # The client "-" is an admin client.
     if "event" in do:
         return str(do["event"])
@@ -41,10 +35,7 @@ def entry(do: Mapping[str, Any]) -> str:
 
 
 def mark(fields: Mapping[str, Any]) -> str:
-    """Return the text in parentheses after a journal record's sentence, such as " (inferred).", or "" if there is none.
-
-    The text has the inferred values, the log line, and what contradicts earlier lines (`mismatch`).
-    """
+    """What is inferred, the log line, and what contradicts earlier lines: " (inferred)."."""
     inferred = str(fields.get("inferred", ""))
     # `inferred` is "record", "time" or the names of values.
     words = (MARKS.get(inferred, inferred and f"inferred: {inferred}"), fields.get("line"), fields.get("mismatch"))

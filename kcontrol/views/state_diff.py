@@ -18,10 +18,7 @@ TIMESTAMP = re.compile(r'"timestamp":"\d+"')
 
 
 def broker_status(state: State, broker: str) -> str:
-    """Return "controller, epoch 2" for a running broker that `/controller` names, else "alive" if it runs, else "dead".
-
-    The epoch is the controller epoch.
-    """
+    """It is "controller, epoch 2" if it runs and `/controller` names it, else "alive" or "dead"."""
     ruler = folded_state.controller(state)
     if broker not in state["nodes"]:
         return "dead"
@@ -34,10 +31,7 @@ def _brokers(pair: Sequence[State]) -> Iterator[tuple[str, list[str]]]:
 
 
 def _partitions(pair: Sequence[State]) -> Iterator[tuple[str, list[Partition | None], list[str]]]:
-    """Yield each partition of the two states `pair`: its name, its values in both states, and the fields that differ.
-
-    For a state without the partition the value is None, and all fields differ.
-    """
+    """Its name, its values in both states (None without it), and the fields that differ."""
     found = [{(p.topic, p.number): p for p in folded_state.partitions(state)} for state in pair]
     for key in sorted({*found[0], *found[1]}):
         one, other = (partitions.get(key) for partitions in found)
@@ -52,10 +46,7 @@ def _znode(state: State, path: str) -> tuple[Any, ...] | None:
 
 
 def differences(one: State, other: State) -> dict[str, Any]:
-    """Return the differences of two states: {"brokers": {"1": ["alive", "dead"]}, "partitions": {"t-0": ["isr"]}, "znodes": []}.
-
-    A broker has its status in `one` and in `other`, a partition its fields that differ; `znodes` has paths.
-    """
+    """{"brokers": {"1": ["alive", "dead"]}, "partitions": {"t-0": ["isr"]}, "znodes": [paths]}."""
     pair = (one, other)
     paths = sorted({*one["znodes"], *other["znodes"]})
     return {

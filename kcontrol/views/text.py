@@ -184,10 +184,7 @@ def _requests_by_broker(requests: Fields) -> str:
 
 
 def partitions_of(requests: Fields) -> list[str]:
-    """Return the names, such as "t-0", of all partitions in a controller's batch of requests, each once.
-
-    `requests` is the field `requests` of a `send` record of the journal.
-    """
+    """Each once; `requests` is the field of a `send` record."""
     names = [v["partition"] for v in requests.get("leader_and_isr", {}).get("values", ())]
     names += requests.get("update_metadata", {}).get("partitions", ())
     names += [tp for stopped in requests.get("stop_replica", {}).get("to", {}).values() for tp in stopped]
@@ -424,10 +421,7 @@ LABELS: dict[str, str] = {
 
 
 def action_label(action: Sequence[Any], state: dict[str, Any] | None = None) -> str:
-    """Return an action in at most 80 characters, such as "freeze broker 1".
-
-    With `state`, the state before the action, the label ends with the action's event, path or API: "...: BrokerChange".
-    """
+    """At most 80 characters; `state`, the one before the action, adds its event, path or API."""
     words = [to_json(word) for word in action]
     pattern = LABELS.get(words[0]) if words else None
     try:

@@ -187,20 +187,14 @@ class Viewer(anywidget.AnyWidget):
         return stepper.branches if isinstance(stepper, Branching) else {}
 
     def show_new_records(self, stepper: object) -> None:
-        """Show the new journal records of the cluster `stepper`, if this viewer shows its run, alone or beside another run.
-
-        For any other cluster do nothing.
-        """
+        """If this viewer shows the run of `stepper`, alone or beside another run."""
         if stepper is self._stepper:
             self.refresh()
         elif self.other_name and self._family.get(self.other_name) is stepper:
             self.refresh_branches()
 
     def refresh_branches(self) -> None:
-        """Send the names of the branches to the browser.
-
-        If a branch is shown beside this run, send the records of this branch too.
-        """
+        """The records of a branch that is shown beside this run follow."""
         family = self._family
         own = next((name for name, stepper in family.items() if stepper is self._stepper), "")
         with self.hold_sync():
@@ -219,20 +213,14 @@ class Viewer(anywidget.AnyWidget):
         self.other_name = name
 
     def click_switch(self, name: str) -> None:
-        """Show the branch `name`, a copy of the run that goes on separately, in place of the present run.
-
-        Raises UserError, which lists the branches, for an unknown name.
-        """
+        """Show a branch in place of this run. Raises UserError for an unknown name."""
         chosen = self._branch_named(name)
         self.click_compare("")
         self.title = "" if name == self.branches[0] else name
         self.show(chosen)
 
     def click_branch(self, name: str = "", at: int | None = None) -> None:
-        """Start a branch, a second run with the first records of this run, and show it in the viewer.
-
-        The last copied record is the shown record, or that at index `at`. Raises UserError for a used name.
-        """
+        """Branch at the shown record, or at index `at`, and show the branch. Raises UserError for a used name."""
         stepper = self._branching()
         here = self.at if at is None else at
         # The first free name, if none is given.
@@ -243,20 +231,14 @@ class Viewer(anywidget.AnyWidget):
         self.click_switch(chosen)
 
     def click_without(self, record: int | str | Sequence[int] | None = None) -> None:
-        """Play the run again without the user's action that caused `record`, by default the shown record; show both runs.
-
-        Raises UserError if the viewer shows a journal instead of a lab, and if no user's action caused the record.
-        """
+        """Show the run without the act that caused `record` (None: the shown one) beside this run. Raises UserError."""
         at = self.at if record is None else self._index(record)
         found = self._branching().without(at)
         self.refresh_branches()
         self.click_compare(found.names[1])
 
     def click_compare(self, name: str) -> None:
-        """Show the branch `name`, a copy of the run that goes on separately, beside this run; "" shows this run alone.
-
-        Raises UserError, which lists the branches, for an unknown name.
-        """
+        """Show a branch beside this run, "" this run alone. Raises UserError for an unknown name."""
         if name:
             self._branch_named(name)
         with self.hold_sync():
@@ -338,10 +320,7 @@ class Viewer(anywidget.AnyWidget):
         self.at = self._step_by_importance(self._important(2), 1)
 
     def why(self, record: int | str | Sequence[int] | None = None) -> list[str]:
-        """Show the chain of causes of a journal record; return it as lines, the record first, then its cause, and so on.
-
-        With None, close the chain that is shown, and return [].
-        """
+        """The chain of causes as lines, the record first; None closes the chain."""
         if record is None:
             self.asked = []
             return []
@@ -450,10 +429,7 @@ class Viewer(anywidget.AnyWidget):
         return f"{text.summary(self.state(), self.brokers)}; record {min(self.at + 1, count)} of {count}"
 
     def headline(self) -> str:
-        """Return the sentence of the journal record that is shown; "" without records.
-
-        At the end of a run without further actions, an unimportant record is replaced by the last decision, such as an election.
-        """
+        """At the end of a run the last decision stands in place of an unimportant record."""
         if not self.records:
             return ""
         shown = self.records[min(self.at, len(self.records) - 1)]

@@ -137,10 +137,7 @@ def count(records: Sequence[Record], rows: Rows, since: int = 0) -> Count:
 
 
 def _receivers(rows: Rows, state: State, sent: WatchNotification) -> set[int]:
-    """Return the brokers that would get the notification `sent` if brokers watched the paths of `rows`.
-
-    A row is (path, kind, watchers): ("/brokers/ids", "children", "every broker"). `state` is the state before the change.
-    """
+    """As if brokers watched the paths of `rows`, in `state`, the one before the change."""
     kinds = {kind for _, _, kind in _fired({"to": 0, "type": sent.type, "path": sent.path})}
     watched = sent.path in state["znodes"] or sent.path in WITHOUT_ZNODE
     matching = (who for pattern, kind, who in rows if watched and kind in kinds and _matches(pattern, sent.path))
@@ -153,10 +150,7 @@ def _matches(pattern: str, path: str) -> bool:
 
 
 def _paths(rows: Rows, state: State) -> Iterator[tuple[str, str, str]]:
-    """Yield (path, kind of watch, watchers) for each znode of `state` that matches the path pattern of a row in `rows`.
-
-    A row is (path pattern, kind of watch, watchers), such as ("/brokers/ids/<broker>", "data", "the controller").
-    """
+    """(path, kind of watch, watchers) for each znode that matches a row's pattern."""
     for pattern, kind, who in rows:
         # Brokers watch this path also without a znode.
         if pattern in WITHOUT_ZNODE:
@@ -166,10 +160,7 @@ def _paths(rows: Rows, state: State) -> Iterator[tuple[str, str, str]]:
 
 
 def _watchers(who: str, path: str, state: State) -> list[int]:
-    """Return the ids of the running brokers that `who` means for this path.
-
-    `who` is "every broker", "the controller" or, for a partition's state znode, "its replicas".
-    """
+    """`who` is "every broker", "the controller" or, for a state znode, "its replicas"."""
     living = [int(node) for node in state["nodes"]]
     if who == ALL:
         return sorted(living)

@@ -67,10 +67,7 @@ class MemoryZooKeeper:
     # ------------------------------------------------------------ the port
 
     def connect(self, session_timeout_ms: int = 18_000) -> MemoryClient:
-        """Open a session, which takes one zxid. Ids are counted, so they are equal in every run.
-
-        The timeout has no effect: a session lasts until `end`.
-        """
+        """Takes one zxid. Ids are counted, so they are equal in every run; a session lasts until `end`."""
         self._zxid += 1
         session_id = self._next_session
         self._next_session += 1
@@ -280,10 +277,7 @@ class MemoryClient:
         self.session_id = session_id
 
     def exists(self, paths: Sequence[str], watch: bool) -> list[Stat | None]:
-        """Return one Stat per path, None for a missing znode.
-
-        With `watch` set a data watch on each path, whether the znode exists or not.
-        """
+        """None for a missing znode; `watch` sets a data watch on it too."""
         found = self._find(paths)
         if watch:
             self._watch(self._zookeeper._data_watches, paths)

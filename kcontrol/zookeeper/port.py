@@ -104,10 +104,7 @@ class ZooKeeper(Protocol):
 
 
 def retry_read(read: Callable[[], T]) -> T:
-    """Return the result of `read`; call `read` a second time if it raises ConnectionLoss or SessionExpired.
-
-    An error of the second call is raised.
-    """
+    """Once, after ConnectionLoss or SessionExpired."""
     try:
         return read()
     except (ConnectionLoss, SessionExpired):

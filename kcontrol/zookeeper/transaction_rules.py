@@ -192,10 +192,7 @@ class Ephemerals:
         return copied
 
     def in_order_of_deletion(self, chroot: str, java: int) -> list[str]:
-        """Return the paths of the session's znodes in the order in which a server on Java `java`, such as 17, deletes them.
-
-        `chroot` is the prefix of these paths on the server: the order depends on it.
-        """
+        """As a server on Java `java` (17) deletes them; the order depends on the paths with `chroot`."""
         # The server copies its hash set of full paths, and deletes in the order of the copy.
         count = len(self._paths)
         wanted = -(-count * 4 // 3) if java >= 19 else int(count / 0.75 + 1)

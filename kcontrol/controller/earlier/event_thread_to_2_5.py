@@ -77,11 +77,7 @@ def changed(design: Design, rules: Rules) -> Design:
 
 
 def _each_alone(in_groups: InGroups) -> InGroups:
-    """Return a function that calls `in_groups`, and returns each replica as a group of its own.
-
-    `in_groups` returns groups of replicas, which the replica state machine moves one after the
-    other. The order of the replicas stays.
-    """
+    """The replica machine then moves one replica after the other."""
 
     def alone(
         by_broker: Mapping[int, Replicas], broker_order: Iterable[int], set_size: int

@@ -246,10 +246,7 @@ def design(rules: Rules) -> Design:
 
 
 def _event_of(rows: tuple[WatchRow, ...], notification: str, path: str) -> e.Event | None:
-    """Return the event of the first row of `rows` that fits a notification, None if no row fits.
-
-    `notification` is the type, such as "NodeCreated"; the row's pattern must match all of `path`.
-    """
+    """The first row whose pattern matches all of `path`."""
     # "NodeCreated" and "NodeDeleted" fit rows about data and rows about children; data is
     # preferred.
     kinds = ("children" if children else "data" for children in HANDLER_KINDS[notification])

@@ -211,10 +211,7 @@ def partition_reassignment_isr_change(
 def on_partition_reassignment(
     ctx: ControllerContext, tp: TopicPartition, target: Brokers
 ) -> Handler:
-    """Start the new replicas of a reassignment to the brokers `target`.
-
-    If all of `target` are in the ISR, run the last steps instead, which stop the old replicas.
-    """
+    """If all of `target` are in the ISR, only the last steps remain: the old replicas stop."""
     steps = (
         reassign_in_six_steps if ctx.rules.reassignment == "six steps" else reassign_in_twelve_steps
     )

@@ -60,10 +60,7 @@ DELETION_THREAD_TRANSITIONS = TransitionTable("deletion thread", ThreadState, SO
 
 
 def move_thread(ctx: ControllerContext, target: ThreadState) -> Handler:
-    """Move the delete-topics thread to the state `target`.
-
-    Raises ValueError if DELETION_THREAD_TRANSITIONS has no row for this transition.
-    """
+    """Raises ValueError without a row in DELETION_THREAD_TRANSITIONS."""
     row = DELETION_THREAD_TRANSITIONS.find(ThreadState(ctx.topic_deletion_thread), target)
     if row is None:
         raise ValueError(

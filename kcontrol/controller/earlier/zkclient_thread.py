@@ -72,10 +72,7 @@ _PATTERNS = tuple((to, re.compile(pattern), call) for to, pattern, call in CALLS
 
 
 def event_of(notification: str, path: str) -> e.Event | None:
-    """Return PathChanged if a notification of this type and path calls a listener, else None.
-
-    `notification` is the type, such as "NodeCreated".
-    """
+    """PathChanged if a listener waits for this type and path."""
     for to, pattern, _ in _PATTERNS:
         if (to == "children") in HANDLER_KINDS[notification] and pattern.fullmatch(path):
             return e.PathChanged(path, children=to == "children")

@@ -43,10 +43,7 @@ def differences(theirs: Step, ours: Step) -> Iterator[Difference]:
 
 
 def member_names(theirs: Step, ours: Step) -> dict[str, str]:
-    """Return a mapping from the member ids of a run (`ours`) to those of the recording (`theirs`).
-
-    Two ids correspond if they are in the two responses to one JoinGroup that has no member id.
-    """
+    """From the run's member ids to the recording's, by the responses to one JoinGroup without an id."""
     pairs = zip(theirs["exchange"], ours["exchange"], strict=False)
     joined = ((one, other) for one, other in pairs if one.get("api") == other.get("api") == "JoinGroup")
     return {
@@ -117,10 +114,7 @@ def _record(entry: Step) -> Step:
 
 
 def free_orders(theirs: Step, ours: Step) -> list[int]:
-    """Return the number `n` of each request whose two responses list equal members in different orders.
-
-    The responses are those in the recording `theirs` and in the run `ours`.
-    """
+    """The requests whose two responses list equal members in different orders."""
     names = member_names(theirs, ours)
     pairs = zip(theirs["exchange"], renamed(ours["exchange"], names), strict=False)
     orders = ((one["n"], *(list((side.get("answer") or {}).get("members", ())) for side in (one, other))) for one, other in pairs)

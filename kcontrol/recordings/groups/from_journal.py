@@ -31,10 +31,7 @@ def is_of_group(records: Sequence[Record]) -> bool:
 
 
 def of_journal(records: Sequence[Record]) -> Step:
-    """Return a journal in the format of a group's recording, so that the run can be compared with a recording.
-
-    Raises UserError for a run that has played no recording of a group.
-    """
+    """Raises UserError for a run that has played no recording of a group."""
     if not is_of_group(records):
         raise UserError("This run plays no recording of a group: make a run with Lab.play(recording).")
     plain = [record.to_json() for record in records]
@@ -74,10 +71,7 @@ def _is_request(record: Record) -> bool:
 
 
 def _release(records: list[Record], places: list[int], answer: Record) -> Step:
-    """Return which entry of the recording, such as a request, caused the response `answer`, and how many timers fired in between.
-
-    For example, {"released_by": 3, "timers": 1} names entry 3. `places` has the indexes of the `scenario` records, one per entry.
-    """
+    """{"released_by": 3, "timers": 1}: entry 3 caused the response, after one timer."""
     # There is one `scenario` record for each recorded entry that the run has repeated.
     chain = list(journal.why(records, answer.id))
     root = next(at for at, record in enumerate(records) if record.id == chain[-1].id)
@@ -143,10 +137,7 @@ def _appended(record: Record) -> Iterator[tuple[bytes, bytes | None]]:
 
 
 def log_entry(key: bytes, value: bytes | None) -> Step:
-    """Return a record of the offsets topic as {"key": {...}, "value": {...}}; the value of a tombstone is None.
-
-    Raises ValueError for bytes that are no record of the topic.
-    """
+    """Raises ValueError for bytes that are no record of the offsets topic."""
     kind = "group" if int.from_bytes(key[:2]) >= GROUP_KEY else "offset"
     version, fields = decode(f"{kind}_key", key)
     found: Step = {"key": {"kind": kind, "version": version, **fields}, "value": None}

@@ -87,10 +87,7 @@ class Memory:
             self._update("offsets", cause, remove=(self.group_id,))
 
     def move(self, target: GroupState, rule: str, cause: RecordId, *, leaves: bool = False) -> None:
-        """Move the group to the state `target`, and add a `group` record; `rule` is the reason, such as "a member leaves".
-
-        If `leaves` is True, the group is then removed from the memory.
-        """
+        """`rule` is the reason, such as "a member leaves"; with `leaves` the group is removed then."""
         assert self.group is not None
         source = self.group.state
         # A group that leaves the memory has no metadata afterwards.
@@ -137,10 +134,7 @@ class Memory:
             self.restart_session(member, cause)
 
     def stop(self, act: RecordId) -> None:
-        """Stop the broker, which loses its memory, its timers and its parked requests.
-
-        `act` is the id of the journal record `scenario` that stops the broker.
-        """
+        """Memory, timers and parked requests are lost."""
         self.journal.add(OUTSIDE, 0, "stop", act, self.now_ms, {"broker": BROKER, "exit_code": 0})
         self.group, self.offsets, self.sync_timer = None, Offsets(), None
         self.sessions.clear()

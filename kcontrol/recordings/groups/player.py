@@ -105,10 +105,7 @@ class GroupPlayer:
             self.world.step(("wait", at_ms - self.world.now_ms))
 
     def _next_due(self) -> tuple[int, tuple[Any, ...]] | None:
-        """Return (time in ms, action) of the coordinator's next timer or check for expired offsets; None without any.
-
-        The action is a World's action, such as ("fire", broker, timer's name) or ("expire_offsets", broker).
-        """
+        """(time in ms, action), ("fire", broker, timer) or ("expire_offsets", broker)."""
         process = self.world.processes.get(BROKER)
         if process is None:
             return None

@@ -156,10 +156,7 @@ def response(step: Step) -> Any:
 
 
 def errors(step: Step) -> list[str]:
-    """Return the error codes, "NONE" included, in the response to the recorded request `step`; [] without a response.
-
-    If partitions, groups or members have codes, return only these, else the code of the whole response.
-    """
+    """Of partitions, groups or members if they have codes, else of the response; [] without a response."""
     answer = step.get("answer")
     if answer is None:
         return []
@@ -191,10 +188,7 @@ BYTES = ("subscription", "assignment")  # the fields of a member that are hexade
 
 
 def record_bytes(entry: Mapping[str, Any]) -> tuple[bytes, bytes | None]:
-    """Return the key and the value of a recorded record of the offsets topic as bytes; None is a tombstone's value.
-
-    Raises ValueError for an unknown version of key or value, KeyError for a missing field.
-    """
+    """Raises ValueError for an unknown version, KeyError for a missing field."""
     key, value = entry["key"], entry["value"]
     kind = key["kind"]
     raw = encode(f"{kind}_key", key["version"], key)

@@ -22,10 +22,7 @@ from kcontrol.recordings.to_journal import NOT_KNOWN
 
 
 def handle(memory: Memory, step: Step, correlation_id: str, cause: RecordId) -> None:
-    """Change `memory`, the inferred state of the recorded coordinator, by the recorded request `step` and its response.
-
-    `correlation_id` names the request in the journal; `cause` is the record at which the request's handler begins.
-    """
+    """Change the inferred state of the coordinator by the request and its response."""
     said = step["request"]
     if memory.group_id in said.get("groups", ()) and step.get("answer", {}).get("errors", {}).get(memory.group_id) == "NONE":
         _delete(memory, cause)
@@ -102,10 +99,7 @@ def _park_join(memory: Memory, step: Step, member_id: str, correlation_id: str, 
 
 
 def _replace_id(memory: Memory, step: Step, old_id: str, member_id: str, cause: RecordId) -> None:
-    """Replace the member id `old_id` of a static member in the group of `memory` by `member_id`, the id in the JoinGroup `step`.
-
-    `cause` is the journal record that causes the change.
-    """
+    """A static member that returns gets the id of its JoinGroup `step`."""
     assert memory.group is not None
     member = _member(memory, step, member_id, memory.group.members[old_id])
     members = {member_id if id == old_id else id: member if id == old_id else m for id, m in memory.group.members.items()}
@@ -116,10 +110,7 @@ def _replace_id(memory: Memory, step: Step, old_id: str, member_id: str, cause: 
 
 
 def _join_current_generation(memory: Memory, step: Step, member_id: str, correlation_id: str, cause: RecordId) -> None:
-    """Let a member join the current generation by the recorded JoinGroup `step`, without a rebalance.
-
-    If a static member returns, replace its id by `member_id`, and append the recorded group metadata record with this id.
-    """
+    """Without a rebalance; a static member that returns also appends group metadata with its new id."""
     assert memory.group is not None
     old_id = memory.group.member_of(step["request"].get("instance"))
     if old_id is not None and old_id != member_id:
@@ -169,10 +160,7 @@ def _heartbeat(memory: Memory, step: Step, correlation_id: str, cause: RecordId)
 
 
 def _restart_session(memory: Memory, step: Step, request: Request, cause: RecordId) -> None:
-    """Restart the session of the member that has sent `step`, if a request with this response does so in the group's state.
-
-    `request` is the kind of the recorded request `step`. Its rows of GROUP_REACTIONS in this release decide.
-    """
+    """If its rows of GROUP_REACTIONS say so for this response in the group's state."""
     group = memory.group
     if group and (member := group.members.get(step["request"].get("member", ""))):
         rows = [row for row in reactions_of(memory.rules.release, group.state, request) if row.restarts_session]

@@ -81,10 +81,7 @@ def consumer_name(client: str) -> str:
 
 
 def consumers(recording: Step) -> dict[str, Consumer]:
-    """Return a Consumer for each client of a recording, by name, in the state before the client's first request.
-
-    A Consumer here has only the group and the group.instance.id; administrators' requests make no Consumer.
-    """
+    """Before the client's first request; administrators' requests make no Consumer."""
     asked = [step for step in recording["exchange"] if "api" in step and not is_admin(step["api"])]
     instances = {step["client"]: step["request"].get("instance") for step in asked if step["api"] == JOINED}
     names = dict.fromkeys(step["client"] for step in asked)
@@ -220,10 +217,7 @@ class Beginning(NamedTuple):
 
 
 def _beginnings(exchange: list[Step]) -> Iterator[tuple[int, Beginning]]:
-    """Yield (n, Beginning) for each generation of the recorded group: its time, its JoinGroups, and whether a timer began it.
-
-    The generation begins after the request with the number `n` in `exchange`, the recorded requests.
-    """
+    """(n, Beginning): the generation begins after the request with this number."""
     left = [step for step in exchange if step.get("api") == "LeaveGroup" and "NONE" in errors(step)]
     for answered in _answered_together(exchange):
         first = min(step["answered_at"] for step in answered)

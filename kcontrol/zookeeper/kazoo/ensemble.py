@@ -66,10 +66,7 @@ class KazooZooKeeper:
     # ------------------------------------------------------------ the port
 
     def connect(self, session_timeout_ms: int = 18_000) -> KazooSession:
-        """Open a session; the server may grant another timeout.
-
-        Raises UserError if the server grants no session within `patience_s` seconds.
-        """
+        """The server may grant another timeout. Raises UserError without a session in `patience_s`."""
         for ended in [session for session in self._sessions.values() if session.has_ended]:
             self._drop(ended)
         session = self._open(session_timeout_ms)
@@ -109,10 +106,7 @@ class KazooZooKeeper:
     # ------------------------------------------------------------ open and close
 
     def close(self) -> None:
-        """Close every session in an orderly way and end all threads. A second call does nothing.
-
-        All sessions together get `patience_s` seconds for this.
-        """
+        """All sessions together get `patience_s` seconds. A second call does nothing."""
         self._closed = True
         sessions = [*self._sessions.values(), self._own_session]
         for session in sessions:

@@ -61,10 +61,7 @@ class MemoryKazooClient:
         return stat and _stat(stat)
 
     def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, ZnodeStat]:
-        """Return the data and the Stat of the znode `path`; if `watch` is given, set it as the znode's watch.
-
-        Raises NoNodeError for a missing znode, and then sets no watch.
-        """
+        """Raises NoNodeError, and then sets no watch."""
         (znode,) = self._session.read([path], watch is not None)
         if znode is None:
             raise exceptions.NoNodeError
@@ -72,10 +69,7 @@ class MemoryKazooClient:
         return znode.data, _stat(znode.stat)
 
     def get_children(self, path: str, watch: Watch | None = None) -> list[str]:
-        """Return the names of the children, sorted, and set `watch` if it is given.
-
-        Raises NoNodeError for a missing znode, and then sets no watch.
-        """
+        """Sorted. Raises NoNodeError, and then sets no watch."""
         (names,) = self._session.children([path], watch is not None)
         if names is None:
             raise exceptions.NoNodeError
@@ -180,10 +174,7 @@ class MemoryKazooClient:
         self._zookeeper.end(self._session)
 
     def reconnect(self) -> None:
-        """Restore the connection in the old session or, if it has ended, in a new session without watches.
-
-        The listeners are called with "CONNECTED"; before that, if the session has ended, with "LOST".
-        """
+        """In the old session, or in a new one without watches: listeners then get "LOST" first."""
         if self._session.session_id not in self._zookeeper.sessions():
             self.watchers.clear()
             self.set_state(KazooState.LOST)

@@ -53,10 +53,7 @@ class Observer:
         raise UserError("An observed ZooKeeper is read-only: open a lab of your own, with Lab(), to write.")
 
     def tree(self) -> dict[str, Znode]:
-        """Return the znodes of ROOTS, Kafka's top paths such as `/brokers`, and all below them, sorted by path.
-
-        Each level of the tree takes two rounds of pipelined reads.
-        """
+        """Kafka's top paths and all below, sorted; two rounds of pipelined reads per level."""
         level = _found(ROOTS, self.read(ROOTS))
         found = dict(level)
         while parents := [path for path, node in level.items() if node.stat.num_children]:

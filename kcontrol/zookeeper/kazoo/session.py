@@ -151,10 +151,7 @@ class KazooSession:
         return self._send(Exists(self._chroot or "/", None))
 
     def mark_after(self, reply: Reply) -> threading.Event:
-        """Wait for the response `reply`, and return a `threading.Event` that is set when all earlier watch events are stored.
-
-        Earlier events are those that arrived before the response. After that the method `events` returns them.
-        """
+        """Set when the watch events that arrived before this response are stored for `events`."""
         self._wait(reply)
         mark = threading.Event()
         self._handler.dispatch_callback(Callback("mark", mark.set, ()))
@@ -229,10 +226,7 @@ class KazooSession:
             raise SessionExpired(f"Session {self.session_id:#x} has ended.")
 
     def _require_connection(self) -> None:
-        """Wait until a lost connection is restored.
-
-        Raises SessionExpired if the session has ended, and ConnectionLoss if the connection stays lost.
-        """
+        """Waits for a lost connection. Raises SessionExpired or ConnectionLoss."""
         self._require_open()
         if not self._connected.wait(self._patience_s):
             raise ConnectionLoss
@@ -289,10 +283,7 @@ class KazooSession:
             raise UserError(f"ZooKeeper refuses a request ({error_name(refusal)}): choose a chroot with full rights.") from None
 
     def _request_all(self, record: Callable[[str, Any], Any], paths: Sequence[str], watch: bool) -> list[Any]:
-        """Send one pipelined request of kazoo's type `record`, such as Exists, per path; return one response per path.
-
-        A response is None for a missing znode. With `watch` the requests set watches.
-        """
+        """Pipelined; a response is None for a missing znode."""
         full = [self._full(path) for path in paths]
         self._require_connection()
         watcher = self._on_event if watch else None
@@ -301,10 +292,7 @@ class KazooSession:
         return [self._wait(reply) for reply in replies]
 
     def _record_missing(self, path: str) -> Callable[[Any], None]:
-        """Return a callback that adds `path` to `_missing` if the response has no znode, and else removes `path`.
-
-        `_missing` has the watched paths without a znode; a reconnected client sends them in SetWatches.
-        """
+        """A reconnected client sends the watched paths without a znode in SetWatches."""
 
         def record(answer: Any) -> None:
             (self._missing.add if answer is None else self._missing.discard)(path)

@@ -109,10 +109,7 @@ def end_group(child: "subprocess.Popen[bytes]", grace_s: float) -> None:
 
 
 def await_end(child: "subprocess.Popen[bytes]", wakeup_fd: int, parent: int) -> None:
-    """Wait until the child or the parent has ended; `parent` is the parent's process id.
-
-    `wakeup_fd` is the descriptor of a pipe that becomes readable when the child ends.
-    """
+    """`wakeup_fd` is a pipe that becomes readable when the child ends."""
     # Standard input is a pipe from the parent, which ends with the parent. A fork of the parent may keep the pipe open, so the
     # id of the present parent is compared too.
     while child.poll() is None and os.getppid() == parent:
@@ -166,10 +163,7 @@ def watch(order: dict[str, object]) -> int:
 
 
 def remove_tree(folder: Path) -> None:
-    """Delete a folder, with retries for one second: a dying member of the process group may still write.
-
-    No error is raised if the folder still exists after that.
-    """
+    """With retries for one second: a dying member of the process group may still write. No error after that."""
     for _ in range(20):
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():
