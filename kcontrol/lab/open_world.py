@@ -19,6 +19,7 @@ from kcontrol.lab.support.output import say
 
 if TYPE_CHECKING:
     from kcontrol.zookeeper.kazoo import KazooZooKeeper
+    from kcontrol.zookeeper.server.embedded import EmbeddedZooKeeper
 
 WORLDS = ("simulated", "zookeeper")
 
@@ -35,8 +36,8 @@ class _SharedServer:
     """One ZooKeeper server for all labs of this Python process: it starts with the first of these labs and ends with the last."""
 
     def __init__(self) -> None:
-        self._users, self._server = 0, ExitStack()
-        self._hosts, self._port = "", 0
+        self._users = 0
+        self._server: EmbeddedZooKeeper | None = None
         self._roots: Counter[int] = Counter()
 
     @contextmanager
@@ -46,24 +47,28 @@ class _SharedServer:
         The chroot has the lab's `seed`: "/kcontrol-7", or "/kcontrol-7-2" for a second lab with seed 7.
         """
         from kcontrol.zookeeper.kazoo.root_protection import mark_server
-        from kcontrol.zookeeper.server.embedded import EmbeddedZooKeeper, is_serving
+        from kcontrol.zookeeper.server.embedded import EmbeddedZooKeeper
 
-        if not self._users or not is_serving(self._port):
-            # The server is closed at the end of the last `with` block.
-            self._server.close()
-            server = self._server.enter_context(EmbeddedZooKeeper())
-            self._hosts, self._port = server.hosts, server.port
-            mark_server(self._hosts, seed)
+        if self._server is None or not self._server.is_serving:
+            # The server is stopped at the end of the last `with` block.
+            self._stop()
+            self._server = EmbeddedZooKeeper().start()
+            mark_server(self._server.hosts, seed)
         self._users += 1
         self._roots[seed] += 1
         try:
             # The second lab with seed 7 gets "/kcontrol-7-2".
-            yield self._hosts, f"/kcontrol-{seed}" + (f"-{self._roots[seed]}" if self._roots[seed] > 1 else "")
+            yield self._server.hosts, f"/kcontrol-{seed}" + (f"-{self._roots[seed]}" if self._roots[seed] > 1 else "")
         finally:
             self._users -= 1
             if not self._users:
-                self._server.close()
+                self._stop()
                 self._roots.clear()
+
+    def _stop(self) -> None:
+        if self._server is not None:
+            self._server.stop()
+        self._server = None
 
 
 _own = _SharedServer()

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.infra.processes import still_running
+from tests.zookeeper.support import refused_port
 
 
 def kcontrol(*arguments: str, env: Mapping[str, str] | None = None) -> "subprocess.CompletedProcess[str]":
@@ -28,13 +29,6 @@ def busy_port() -> Iterator[int]:
         yield other.getsockname()[1]
 
 
-def refused_port() -> int:
-    """Returns a loopback port on which nobody listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def assert_one_sentence(done: "subprocess.CompletedProcess[str]", *words: str) -> None:
     """Asserts status 1 and a single line on stderr with these words."""
     assert done.returncode == 1
@@ -47,8 +41,8 @@ def assert_one_sentence(done: "subprocess.CompletedProcess[str]", *words: str) -
 
 def test_an_unreachable_zookeeper() -> None:
     """Where nobody listens, `zk get` says so and how to start one; kazoo says nothing."""
-    port = refused_port()
-    done = kcontrol("zk", "get", "-s", "/controller", "--zookeeper", f"127.0.0.1:{port}")
+    with refused_port() as port:
+        done = kcontrol("zk", "get", "-s", "/controller", "--zookeeper", f"127.0.0.1:{port}")
     assert_one_sentence(done, f"127.0.0.1:{port}", "zk start", "--zookeeper")
 
 

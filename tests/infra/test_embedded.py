@@ -14,7 +14,6 @@ from kcontrol.zookeeper.server.embedded import (
     EmbeddedZooKeeper,
     ZooKeeperProblem,
     free_port,
-    is_serving,
 )
 from kcontrol.zookeeper.server.java import JavaProblem
 from tests.infra.processes import python, still_running, wait_until_absent
@@ -33,7 +32,7 @@ def test_it_serves_and_leaves_nothing(capfd: pytest.CaptureFixture[str]) -> None
     """Inside the block the server answers, on the loopback interface alone; after it process and folder are gone."""
     with EmbeddedZooKeeper() as server:
         assert server.hosts == f"127.0.0.1:{server.port}"
-        assert is_serving(server.port)
+        assert server.is_serving
         assert read_znode(server.hosts, "/zookeeper").stat.num_children == 2
         listening = {c.laddr.ip for c in psutil.Process(server.pid).net_connections("inet") if c.status == psutil.CONN_LISTEN}
         assert {ip.removeprefix("::ffff:") for ip in listening} == {"127.0.0.1"}
@@ -65,7 +64,18 @@ def test_a_port_that_is_taken_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.setattr(embedded, "free_port", lambda: next(ports))
         with EmbeddedZooKeeper() as server:
             assert server.port != other.getsockname()[1]
-            assert is_serving(server.port)
+            assert server.is_serving
+
+
+@pytest.mark.zookeeper
+def test_two_servers_that_chose_one_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server that another one beat to its port does not take the other for itself: it gets another port."""
+    with EmbeddedZooKeeper() as first:
+        ports = iter([first.port, free_port()])
+        monkeypatch.setattr(embedded, "free_port", lambda: next(ports))
+        with EmbeddedZooKeeper() as second:
+            assert first.is_serving and second.is_serving and second.port != first.port
+        assert first.is_serving and not second.is_serving
 
 
 def test_a_port_in_use() -> None:

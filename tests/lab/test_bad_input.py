@@ -12,8 +12,9 @@ from kazoo.security import make_acl
 
 from kcontrol import Lab, journal
 from kcontrol.core.errors import UserError
-from kcontrol.zookeeper.server.embedded import EmbeddedZooKeeper, free_port
+from kcontrol.zookeeper.server.embedded import EmbeddedZooKeeper
 from tests.lab.support import refusal, says, script
+from tests.zookeeper.support import refused_port
 
 
 def children() -> set[int]:
@@ -54,7 +55,8 @@ def every_znode(client: KazooClient, path: str = "/") -> dict[str, tuple[int, in
 
 def test_no_zookeeper_there(folder: Path) -> None:
     """A script that names a port on which nobody listens ends in one sentence."""
-    done = script(f"from kcontrol import Lab\nLab(zookeeper='127.0.0.1:{free_port()}')", folder)
+    with refused_port() as port:
+        done = script(f"from kcontrol import Lab\nLab(zookeeper='127.0.0.1:{port}')", folder)
     assert "No ZooKeeper can be reached" in says(done)
 
 

@@ -1,5 +1,6 @@
 """What nbval needs to run our notebooks as JupyterLab does; loaded with `-p`, for the notebooks lie outside `tests`."""
 
+import contextlib
 import os
 import tempfile
 from pathlib import Path
@@ -7,13 +8,18 @@ from typing import Any
 
 import nbval.kernel
 import pytest
+from jupyter_client.manager import KernelManager
 
+from tests.notebooks.kernels import sockets
 from tests.notebooks.regen import RECORDINGS
 
 _start_new_kernel = nbval.kernel.start_new_kernel
+folders = contextlib.ExitStack()
+"""What the kernels listen in and run in, deleted at the end."""
 
 
-_folders: list[tempfile.TemporaryDirectory[str]] = []
+def kernel_manager(**settings: Any) -> KernelManager:
+    return KernelManager(**settings, **folders.enter_context(sockets()))
 
 
 def start_new_kernel(*arguments: Any, **settings: Any) -> Any:
@@ -22,10 +28,10 @@ def start_new_kernel(*arguments: Any, **settings: Any) -> Any:
     Its folder is new, with the recordings in it, as in `regen`: what a chapter shows must not depend on runs of other chapters.
     """
     known = os.environ.pop("PYTEST_CURRENT_TEST", None)
-    _folders.append(tempfile.TemporaryDirectory(prefix="kcontrol-notebook-"))
-    (Path(_folders[-1].name) / RECORDINGS.name).symlink_to(RECORDINGS)
+    folder = Path(folders.enter_context(tempfile.TemporaryDirectory(prefix="kcontrol-notebook-")))
+    (folder / RECORDINGS.name).symlink_to(RECORDINGS)
     try:
-        return _start_new_kernel(*arguments, **settings | {"cwd": _folders[-1].name})
+        return _start_new_kernel(*arguments, **settings | {"cwd": str(folder)})
     finally:
         if known is not None:
             os.environ["PYTEST_CURRENT_TEST"] = known
@@ -34,3 +40,5 @@ def start_new_kernel(*arguments: Any, **settings: Any) -> Any:
 def pytest_configure(config: pytest.Config) -> None:
     """Puts the kernel start above in nbval's place."""
     nbval.kernel.start_new_kernel = start_new_kernel
+    nbval.kernel.KernelManager = kernel_manager
+    config.add_cleanup(folders.close)

@@ -19,6 +19,7 @@ from nbclient import NotebookClient
 from nbformat import NotebookNode
 from traitlets.config import Config
 
+from tests.notebooks.kernels import sockets
 from tests.notebooks.sanitizing import WIDGET_VIEW, compared
 from tests.parts import ROOT
 
@@ -43,7 +44,7 @@ def execute(
     Raises SystemExit, naming the cell, where one shows an error: a widget's callback that fails does not stop the run.
     """
     fresh = copy.deepcopy(notebook)
-    with tempfile.TemporaryDirectory(prefix="kcontrol-notebook-") as folder, tempfile.TemporaryDirectory() as sockets:
+    with tempfile.TemporaryDirectory(prefix="kcontrol-notebook-") as folder, sockets() as listening:
         (Path(folder) / RECORDINGS.name).symlink_to(RECORDINGS)
         prepare(Path(folder))
         settings = {"timeout": TIMEOUT_S, "kernel_name": "python3", "store_widget_state": False, "record_timing": False}
@@ -51,8 +52,7 @@ def execute(
         # The defaults of nbclient are too short for a busy machine: a kernel has 60 seconds to start, and outputs that arrive
         # more than 4 seconds after the end of their cell are left out without an error.
         settings |= {"startup_timeout": TIMEOUT_S, "iopub_timeout": LATE_S, "raise_on_iopub_timeout": True}
-        # Another process may take a free TCP port before the kernel listens there, so the kernel listens at sockets in a folder.
-        settings["config"] = Config(AsyncKernelManager={"transport": "ipc", "connection_file": f"{sockets}/kernel.json"})
+        settings["config"] = Config(AsyncKernelManager=listening)
         NotebookClient(fresh, resources={"metadata": {"path": folder}}, **settings).execute(env=env or dict(os.environ))
     for number, cell in enumerate(fresh.cells):
         for output in cell.get("outputs", ()):

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
-from jupyter_client.manager import KernelManager, start_new_kernel
+from jupyter_client.manager import KernelManager
 
 from kcontrol.pipeline.interrupts import CANCELLED
+from tests.notebooks.kernels import sockets
 
 pytestmark = [pytest.mark.slow, pytest.mark.serial, pytest.mark.spark]
 
@@ -60,22 +61,31 @@ def executed(manager: KernelManager, client: BlockingKernelClient, source: str) 
             return Cell(printed, value, error)
 
 
+def interrupted(manager: KernelManager, client: BlockingKernelClient) -> dict[str, Cell]:
+    assert executed(manager, client, OPEN).error == []
+    found = {}
+    for call in CALLS:
+        found[call] = executed(manager, client, ENDLESS + call)
+        found["jobs after " + call] = executed(manager, client, "list(status.getActiveJobsIds())")
+        found["query after " + call] = executed(manager, client, "spark.sql('SELECT 41 + 1 AS n').toPandas().n[0].item()")
+    return found
+
+
 @pytest.fixture(scope="module")
 def cells(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Cell]:
     """The outputs of three endless queries that are interrupted, and of the cells after each of them."""
     folder: Path = tmp_path_factory.mktemp("interrupted")
-    manager, client = start_new_kernel(kernel_name="python3", cwd=str(folder))
-    try:
-        assert executed(manager, client, OPEN).error == []
-        found = {}
-        for call in CALLS:
-            found[call] = executed(manager, client, ENDLESS + call)
-            found["jobs after " + call] = executed(manager, client, "list(status.getActiveJobsIds())")
-            found["query after " + call] = executed(manager, client, "spark.sql('SELECT 41 + 1 AS n').toPandas().n[0].item()")
-        return found
-    finally:
-        client.stop_channels()
-        manager.shutdown_kernel()
+    with sockets() as listening:
+        manager = KernelManager(kernel_name="python3", **listening)
+        manager.start_kernel(cwd=str(folder))
+        client = manager.client()
+        client.start_channels()
+        try:
+            client.wait_for_ready(ANSWER_TIMEOUT_S)
+            return interrupted(manager, client)
+        finally:
+            client.stop_channels()
+            manager.shutdown_kernel()
 
 
 @pytest.mark.parametrize("call", CALLS)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import json
 import os
 import re
 from pathlib import Path
 
 import nbformat
+import nbval.kernel
 import pytest
 from nbclient.exceptions import CellTimeoutError
 from nbformat import NotebookNode
@@ -15,7 +17,7 @@ from nbformat import NotebookNode
 from kcontrol.install.workspace import shipped
 from kcontrol.lab.exercises.exercises import registry
 from kcontrol.lab.exercises.predictions import predictions
-from tests.notebooks import regen
+from tests.notebooks import plugin, regen
 from tests.notebooks.sanitizing import RULES, WIDGET_VIEW, compared, rules, sanitized
 from tests.parts import ROOT
 
@@ -325,10 +327,17 @@ def test_an_output_that_does_not_arrive_stops_the_run(monkeypatch: pytest.Monkey
         regen.execute(small(f"{silent}\n1 + 1"))
 
 
-def test_a_kernel_listens_at_no_port() -> None:
-    """A kernel listens at sockets in a folder, where no other process can take its place before the kernel has started."""
+def test_a_kernel_listens_at_no_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel of `regen` or nbval listens at sockets in a folder: before it starts another process may be given its port."""
     executed = regen.execute(small("import ipykernel\nprint(ipykernel.connect.get_connection_info())"))
     assert '"transport": "ipc"' in executed.cells[0].outputs[0].text
+    monkeypatch.setattr(nbval.kernel, "KernelManager", plugin.kernel_manager)
+    kernel = nbval.kernel.RunningKernel(nbval.kernel.CURRENT_ENV_KERNEL_NAME)
+    try:
+        assert json.loads(Path(kernel.km.connection_file).read_text())["transport"] == "ipc"
+    finally:
+        kernel.stop()
+        plugin.folders.close()
 
 
 def test_a_failing_callback_is_refused() -> None:

@@ -7,7 +7,7 @@ import itertools
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from kcontrol.core.effects import Op, Stat, Znode
@@ -65,6 +65,14 @@ def events(zookeeper: Any, client: Client) -> list[tuple[str, str]]:
     """The (type, path) of every event that has reached the client once all is settled."""
     zookeeper.settle()
     return [(event.type, event.path) for event in client.events()]
+
+
+@contextlib.contextmanager
+def refused_port() -> Iterator[int]:
+    """A loopback port that refuses connections; as long as it is held, no server of another test gets it."""
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        yield holder.getsockname()[1]
 
 
 def patiently(call: Callable[[], T]) -> T:

@@ -20,8 +20,8 @@ from kcontrol.core.errors import UserError
 from kcontrol.zookeeper.kazoo import KazooSession, KazooZooKeeper
 from kcontrol.zookeeper.kazoo.wire import close_session
 from kcontrol.zookeeper.port import ConnectionLoss
-from kcontrol.zookeeper.server.embedded import EmbeddedZooKeeper, free_port
-from tests.zookeeper.support import Trickling, Wire, create, delete, events, node, patiently, put, stat, transact
+from kcontrol.zookeeper.server.embedded import EmbeddedZooKeeper
+from tests.zookeeper.support import Trickling, Wire, create, delete, events, node, patiently, put, refused_port, stat, transact
 
 pytestmark = pytest.mark.zookeeper
 
@@ -390,11 +390,10 @@ def test_two_clients_of_one_chroot_see_the_same(server: EmbeddedZooKeeper, real:
 
 def test_an_unreachable_server_is_one_sentence() -> None:
     """If no process listens, opening fails at once with one sentence that names the address and the remedy."""
-    hosts = f"127.0.0.1:{free_port()}"
-    with pytest.raises(
-        UserError, match=rf"^No ZooKeeper can be reached at {hosts} \(Connection refused\): start one with [^.]*\.$"
-    ):
-        KazooZooKeeper(hosts)
+    with refused_port() as port:
+        words = rf"^No ZooKeeper can be reached at 127.0.0.1:{port} \(Connection refused\): start one with [^.]*\.$"
+        with pytest.raises(UserError, match=words):
+            KazooZooKeeper(f"127.0.0.1:{port}")
 
 
 def test_an_unknown_host_is_one_sentence() -> None:
@@ -430,7 +429,7 @@ def test_another_kind_of_server_is_one_sentence(answer: bytes | None) -> None:
 
 def test_the_first_server_that_answers_is_taken(server: EmbeddedZooKeeper, chroot: str) -> None:
     """Of several addresses one that answers is enough, for opening and for ending sessions."""
-    with KazooZooKeeper(f"127.0.0.1:{free_port()},{server.hosts}", chroot) as zookeeper:
+    with refused_port() as port, KazooZooKeeper(f"127.0.0.1:{port},{server.hosts}", chroot) as zookeeper:
         client = zookeeper.connect()
         create(client, "/a", ephemeral=True)
         assert zookeeper.end(client).deleted == ("/a",)
@@ -454,8 +453,8 @@ def test_no_thread_is_left(wire: Wire, chroot: str) -> None:
     wire.cut()
     zookeeper.close()
     zookeeper.close()
-    with pytest.raises(UserError):
-        KazooZooKeeper(f"127.0.0.1:{free_port()}")
+    with refused_port() as port, pytest.raises(UserError):
+        KazooZooKeeper(f"127.0.0.1:{port}")
     assert threads(wire) == before
 
 

@@ -69,17 +69,20 @@ def is_taken(port: int) -> bool:
     return False
 
 
-def is_serving(port: int) -> bool:
-    """Return whether a ZooKeeper on this loopback port serves requests; an open port alone does not prove that."""
+def is_serving(port: int, data: Path) -> bool:
+    """Return whether the ZooKeeper on this loopback port serves requests and keeps its data in the folder `data`.
+
+    The folder tells the server from another that was started at the same moment and got the same port.
+    """
     answer, deadline_s = b"", time.monotonic() + ANSWER_TIMEOUT_S
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=ANSWER_TIMEOUT_S) as link:
-            link.sendall(b"srvr")
+            link.sendall(b"conf")  # a server that starts still, or is closed, does not answer with its settings
             while (part := link.recv(4096)) and time.monotonic() < deadline_s:
                 answer += part
     except OSError:
         return False
-    return b"Mode: standalone" in answer
+    return f"dataDir={data}{os.sep}".encode() in answer
 
 
 class EmbeddedZooKeeper:
@@ -115,6 +118,11 @@ class EmbeddedZooKeeper:
         return f"127.0.0.1:{self.port}"
 
     @property
+    def is_serving(self) -> bool:
+        """Whether this server runs and serves requests."""
+        return self._process is not None and is_serving(self.port, self.log.parent / "data")
+
+    @property
     def pid(self) -> int:
         """The server's process id; 0 while it does not run."""
         return self._process.pid if self._process else 0
@@ -143,7 +151,7 @@ class EmbeddedZooKeeper:
         settings = {
             "dataDir": folder / "data", "clientPort": port, "clientPortAddress": "127.0.0.1", "tickTime": self._tick_time_ms,
             "minSessionTimeout": 2 * self._tick_time_ms, "maxSessionTimeout": self._longest_session_ms, "maxClientCnxns": 0,
-            "admin.enableServer": "false", "4lw.commands.whitelist": "srvr",
+            "admin.enableServer": "false", "4lw.commands.whitelist": "conf",
         }  # fmt: skip
         (folder / "zoo.cfg").write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         command: list[str | Path] = [
@@ -165,7 +173,7 @@ class EmbeddedZooKeeper:
     def _await_ready(self) -> None:
         assert self._process is not None
         deadline = time.monotonic() + READY_TIMEOUT_S
-        while not is_serving(self.port):
+        while not self.is_serving:
             if self._process.poll() is not None:
                 # The folder with the log is deleted by now; a taken port is the only cause that can still be recognized.
                 if is_taken(self.port):
