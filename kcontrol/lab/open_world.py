@@ -16,10 +16,10 @@ from kcontrol.cluster.world import World
 from kcontrol.core.errors import UserError
 from kcontrol.lab.support import arguments
 from kcontrol.lab.support.output import say
+from kcontrol.zookeeper.server.embedded import EmbeddedZooKeeper
 
 if TYPE_CHECKING:
     from kcontrol.zookeeper.kazoo import KazooZooKeeper
-    from kcontrol.zookeeper.server.embedded import EmbeddedZooKeeper
 
 WORLDS = ("simulated", "zookeeper")
 
@@ -36,8 +36,7 @@ class _SharedServer:
     """One ZooKeeper server for all labs of this Python process: it starts with the first of these labs and ends with the last."""
 
     def __init__(self) -> None:
-        self._users = 0
-        self._server: EmbeddedZooKeeper | None = None
+        self._users, self._server = 0, EmbeddedZooKeeper()
         self._roots: Counter[int] = Counter()
 
     @contextmanager
@@ -47,12 +46,11 @@ class _SharedServer:
         The chroot has the lab's `seed`: "/kcontrol-7", or "/kcontrol-7-2" for a second lab with seed 7.
         """
         from kcontrol.zookeeper.kazoo.root_protection import mark_server
-        from kcontrol.zookeeper.server.embedded import EmbeddedZooKeeper
 
-        if self._server is None or not self._server.is_serving:
+        if not self._users or not self._server.is_serving:
             # The server is stopped at the end of the last `with` block.
-            self._stop()
-            self._server = EmbeddedZooKeeper().start()
+            self._server.stop()
+            self._server.start()
             mark_server(self._server.hosts, seed)
         self._users += 1
         self._roots[seed] += 1
@@ -62,13 +60,8 @@ class _SharedServer:
         finally:
             self._users -= 1
             if not self._users:
-                self._stop()
+                self._server.stop()
                 self._roots.clear()
-
-    def _stop(self) -> None:
-        if self._server is not None:
-            self._server.stop()
-        self._server = None
 
 
 _own = _SharedServer()

@@ -69,22 +69,6 @@ def is_taken(port: int) -> bool:
     return False
 
 
-def is_serving(port: int, data: Path) -> bool:
-    """Return whether the ZooKeeper on this loopback port serves requests and keeps its data in the folder `data`.
-
-    The folder tells the server from another that was started at the same moment and got the same port.
-    """
-    answer, deadline_s = b"", time.monotonic() + ANSWER_TIMEOUT_S
-    try:
-        with socket.create_connection(("127.0.0.1", port), timeout=ANSWER_TIMEOUT_S) as link:
-            link.sendall(b"conf")  # a server that starts still, or is closed, does not answer with its settings
-            while (part := link.recv(4096)) and time.monotonic() < deadline_s:
-                answer += part
-    except OSError:
-        return False
-    return f"dataDir={data}{os.sep}".encode() in answer
-
-
 class EmbeddedZooKeeper:
     """A ZooKeeper 3.9 server on this machine; as a context manager it serves inside the block.
 
@@ -119,8 +103,19 @@ class EmbeddedZooKeeper:
 
     @property
     def is_serving(self) -> bool:
-        """Whether this server runs and serves requests."""
-        return self._process is not None and is_serving(self.port, self.log.parent / "data")
+        """Whether this server answers requests.
+
+        Another server that was started at the same moment may have got the same port; its data has another folder.
+        """
+        answer, deadline_s = b"", time.monotonic() + ANSWER_TIMEOUT_S
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=ANSWER_TIMEOUT_S) as link:
+                link.sendall(b"conf")  # only a server that has started answers with its settings
+                while (part := link.recv(4096)) and time.monotonic() < deadline_s:
+                    answer += part
+        except OSError:
+            return False
+        return f"dataDir={self.log.parent / 'data'}{os.sep}".encode() in answer
 
     @property
     def pid(self) -> int:
