@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from kcontrol import rules as rules
     from kcontrol.lab.lab import Lab as Lab
 
+__version__ = "0.1.0"
 __all__ = ["Lab", "exercises", "journal", "rules"]
 
 

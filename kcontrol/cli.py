@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
+from kcontrol import __version__
 from kcontrol.core.errors import UserError
 
 
@@ -38,7 +39,7 @@ app.add_typer(tasks, name="exercises")
 pipeline = typer.Typer(help="Runs, broker logs and segments as tables in Parquet files, made by Spark.", no_args_is_help=True)
 app.add_typer(pipeline, name="pipeline")
 
-Folder = Annotated[Path | None, typer.Option("--dir", help="Your own folder; without it, `work` in the project's folder.")]
+Folder = Annotated[Path | None, typer.Option("--dir", help="Your own folder.", show_default="work, or ~/kcontrol-work")]
 Server = Annotated[
     str,
     typer.Option(
@@ -61,10 +62,18 @@ LOG_PATHS = "Broker logs, or folders of logs: name the folder of each cluster as
 Exercise = Annotated[str, typer.Argument(help="Its id, as `kcontrol exercises list` shows it.", show_default=False)]
 
 
+@app.callback(invoke_without_command=True)
+def options(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    """Print what an option without a command asks for."""
+    if version:
+        typer.echo(f"kcontrol {__version__}")
+        raise typer.Exit
+
+
 def _own(folder: Path | None) -> Path:
     from kcontrol.install import workspace
 
-    return (folder or workspace.PROJECT / "work").expanduser().resolve()
+    return (folder or workspace.WORK).expanduser().resolve()
 
 
 @app.command(epilog="./run lab --light leaves out Java and Spark, which the simulated world does not need.")
@@ -74,9 +83,9 @@ def lab(
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser, or only print the address.")] = True,
 ) -> None:
     """Copy new notebooks into your folder, update those that you have not changed, and open JupyterLab there until Ctrl-C."""
-    from kcontrol.install import jupyter_server, workspace
+    from kcontrol.install import jupyter_server
 
-    jupyter_server.serve(folder or workspace.PROJECT / "work", port, browser=browser)
+    jupyter_server.serve(_own(folder), port, browser=browser)
 
 
 @app.command()

@@ -9,23 +9,21 @@ import hashlib
 import json
 import os
 import re
-import select
-import shutil
 import ssl
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+OWN_UV = ROOT / ".uv"
 # During an installation this file has only the level ("light", "lab" or "full"), so an interrupted installation is made again.
 # Afterwards it also has the project's folder and a digest of the lock files, so a copied folder is recognized.
 STAMP = VENV / "kcontrol.json"
-OWN_UV = ROOT / ".uv"
 LOCKS = {
     "light": ROOT / "requirements-light.lock",
     "lab": ROOT / "requirements-lab.lock",
@@ -33,15 +31,10 @@ LOCKS = {
 }
 """The locks by level; each includes the levels before it: the simulated world, Java and Spark, the tools of the tests."""
 GIGABYTES = {"light": "0.1", "lab": "0.6", "full": "0.7"}
-OLDEST_UV = (0, 11, 0)
 UV_NAMES = {
     "index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "find-links": "UV_FIND_LINKS",
     "cert": "SSL_CERT_FILE", "trusted-host": "UV_INSECURE_HOST", "proxy": "ALL_PROXY",
 }  # fmt: skip
-PROGRESS = re.compile(
-    r" *(?:(?P<begun>Downloading|Building)|Downloaded|Built) (?P<name>\S+)(?P<size> \(.*\))?$| [-+~] \S+==|[A-Z][a-z]+ed \d+ "
-)
-"""The lines in which uv reports downloads, builds and installations."""
 USAGE = """usage: ./run [--light] COMMAND
 
   lab [--light] [--no-browser] [--port N] [--dir DIR]   open the workbook in JupyterLab
@@ -51,9 +44,6 @@ USAGE = """usage: ./run [--light] COMMAND
   python ...                                            Python in the environment
 
 --light leaves out Java and Spark, which the simulated world does not need."""
-
-
-Command = Sequence[str | Path]
 
 
 class SetupFailed(Exception):
@@ -76,7 +66,7 @@ def read_stamp() -> dict[str, str]:
 
     Return {} if this file or Python in `.venv` is missing.
     """
-    if not os.access(VENV / "bin" / "python", os.X_OK):
+    if not os.access(PYTHON, os.X_OK):
         return {}
     try:
         found = json.loads(STAMP.read_text())
@@ -105,126 +95,38 @@ def say(text: str) -> None:
     print(f"kcontrol: {text}", file=sys.stderr, flush=True)
 
 
-def run(command: Command, env: dict[str, str], *, quiet: bool = False) -> bool:
-    """Run a command with the environment `env` and return whether it succeeded.
-
-    After a failure the command's messages are printed, unless `quiet`.
-    """
-    pipe, progress = subprocess.PIPE, Progress()
+def run(*command: str | Path, env: dict[str, str], text: str = "", quiet: bool = False) -> bool:
+    """Run a command with `text` as its input; return whether it succeeded. Its output goes to stderr or, if `quiet`, nowhere."""
+    to = subprocess.DEVNULL if quiet else 2
     # The command inherits the lock file of `alone`: the lock lasts until the command has ended, even if this process ends
     # before.
-    with subprocess.Popen(
-        command, env=env, stdin=subprocess.DEVNULL, stdout=pipe, stderr=subprocess.STDOUT, close_fds=False
-    ) as process:
-        assert process.stdout is not None
-        while True:
-            if select.select([process.stdout], [], [], 1)[0]:
-                chunk = os.read(process.stdout.fileno(), 65536)
-                if not chunk:
-                    break
-                progress.output += chunk
-            progress.show()
-    progress.clear()
-    if process.returncode and not quiet:
-        print(progress.messages(), file=sys.stderr, flush=True)
-    return process.returncode == 0
+    done = subprocess.run(command, env=env, input=text.encode(), stdout=to, stderr=to, close_fds=False, check=False)
+    return done.returncode == 0
 
 
-class Progress:
-    """The output of uv so far; `show` prints one line with the current downloads and builds, on a terminal only."""
-
-    def __init__(self) -> None:
-        self.output, self._began, self._is_shown = b"", time.monotonic(), False
-
-    def lines(self) -> list[str]:
-        """Return the lines of uv's output so far; the last line may be incomplete."""
-        return self.output.decode(errors="replace").splitlines()
-
-    def messages(self) -> str:
-        """Return the lines of uv's output so far that do not report progress, such as errors."""
-        return "\n".join(line for line in self.lines() if not PROGRESS.match(line))
-
-    def pending(self) -> list[str]:
-        """Return the packages that uv downloads or builds now, each as its name and, if uv has printed it, its size."""
-        found: dict[str, str] = {}
-        for match in filter(None, map(PROGRESS.match, self.lines())):
-            if match["begun"]:
-                found[match["name"]] = match["name"] + (match["size"] or "")
-            else:
-                found.pop(match["name"], None)
-        return list(found.values())
-
-    def show(self) -> None:
-        """Draw the line of progress again; do nothing outside a terminal or while no package is downloaded or built."""
-        pending = self.pending()
-        if pending and sys.stderr.isatty():
-            more = f" and {len(pending) - 3} more" if len(pending) > 3 else ""
-            text = f"kcontrol: {time.monotonic() - self._began:.0f} s, waiting for {', '.join(pending[:3])}{more}"
-            print(f"\r\033[K{text[: shutil.get_terminal_size().columns - 1]}", end="", file=sys.stderr, flush=True)
-            self._is_shown = True
-
-    def clear(self) -> None:
-        """Remove the line of progress if it is shown."""
-        if self._is_shown:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
-            self._is_shown = False
-
-
-def pinned_uv() -> tuple[str, str]:
-    """Return the version of uv in requirements.lock, and its requirement with all hashes in pip's format."""
-    block: list[str] = []
-    for line in LOCKS["full"].read_text().splitlines():
-        if line.startswith("uv==") or (block and block[-1].endswith("\\")):
-            block.append(line)
-    return block[0].removeprefix("uv==").split()[0], "\n".join(block) + "\n"
-
-
-def version_of(uv: Path) -> tuple[int, ...]:
-    """Return the version of a uv executable, such as (0, 13, 9); () if the executable does not run."""
-    try:
-        answer = subprocess.run([uv, "--version"], capture_output=True, text=True, check=True).stdout
-        return tuple(int(part) for part in answer.split()[1].split(".")[:3])
-    except (OSError, subprocess.CalledProcessError, ValueError, IndexError):
-        return ()
+def pinned_uv() -> str:
+    """Return the requirement of uv in requirements.lock, with all hashes, in pip's format."""
+    found = re.search(r"^uv==(.*\\\n)+.*\n", LOCKS["full"].read_text(), re.MULTILINE)
+    assert found is not None
+    return found[0]
 
 
 def find_uv(env: dict[str, str]) -> Path:
-    """Return a uv of at least version 0.11.0 (OLDEST_UV): the uv on PATH, or else a uv that pip installs into `.uv`.
-
-    `env` has the environment variables of pip.
-
-    Raises:
-        SetupFailed: Python cannot make environments, or the package index cannot be reached.
-    """
-    on_path = shutil.which("uv")
-    if on_path and version_of(Path(on_path)) >= OLDEST_UV:
-        return Path(on_path)
-    version, requirement = pinned_uv()
-    uv = OWN_UV / "bin" / "uv"
-    if version_of(uv) == tuple(int(part) for part in version.split(".")):
-        return uv
-    shutil.rmtree(OWN_UV, ignore_errors=True)
-    if not run((sys.executable, "-m", "venv", OWN_UV), env):
-        raise SetupFailed(
-            f"{sys.executable} cannot make environments: install its venv module (Debian's and Ubuntu's python3-venv)."
-        )
-    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
-        file.write(requirement)
-        file.flush()
-        pip: list[str | Path] = [
-            OWN_UV / "bin" / "python",
-            "-m",
-            "pip",
-            "--disable-pip-version-check",
-            "install",
-            "--quiet",
-            "--only-binary=:all:",
-        ]
-        if not run([*pip, "--require-hashes", "--requirement", file.name], env):
+    """Return the uv of requirements.lock, which pip has installed into `.uv`. Raises SetupFailed if venv or pip fails."""
+    requirement, installed = pinned_uv(), OWN_UV / "installed.txt"
+    if not installed.exists() or installed.read_text() != requirement:
+        if not run(sys.executable, "-m", "venv", "--clear", OWN_UV, env=env):
+            raise SetupFailed(
+                f"{sys.executable} cannot make environments: install its venv module (Debian's and Ubuntu's python3-venv)."
+            )
+        pip = (OWN_UV / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "install", "--quiet")
+        hashed = ("--only-binary=:all:", "--require-hashes", "--requirement", "/dev/stdin")
+        if not run(*pip, *hashed, env=env, text=requirement):
             raise SetupFailed(
                 "pip could not install uv: see its message above, check the network or pip's settings, then run this again."
             )
-    return uv
+        installed.write_text(requirement)
+    return OWN_UV / "bin" / "uv"
 
 
 def pip_settings(env: dict[str, str]) -> dict[str, str]:
@@ -238,36 +140,27 @@ def pip_settings(env: dict[str, str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for line in listed.splitlines():
         key, _, value = line.partition("=")
-        name = UV_NAMES.get(key.rpartition(".")[2])
-        if name:
+        if name := UV_NAMES.get(key.rpartition(".")[2]):
             found[name] = ("," if name == "UV_FIND_LINKS" else " ").join(str(ast.literal_eval(value)).split())
-    if has_system_certificates():
+    certificates = ssl.get_default_verify_paths()
+    # Without CA certificates in OpenSSL's default places uv uses those that it contains.
+    if certificates.cafile or (certificates.capath and any(Path(certificates.capath).iterdir())):
         found["UV_SYSTEM_CERTS"] = "1"
     return {name: value for name, value in found.items() if name not in env}
 
 
-def has_system_certificates() -> bool:
-    """Return whether OpenSSL's default places have CA certificates; if not, uv uses the certificates that it contains."""
-    paths = ssl.get_default_verify_paths()
-    return bool(paths.cafile or (paths.capath and any(Path(paths.capath).iterdir())))
-
-
 def install(uv: Path, level: str, env: dict[str, str]) -> None:
-    """Install the packages in the lock file of `level` (light, lab or full), and after them kcontrol; check the packages' hashes.
+    """Install the packages in the lock file of `level`, and after them kcontrol; check the packages' hashes.
 
-    `env` has the environment variables of the uv processes.
+    The packages come from uv's cache alone if that is complete. On a terminal uv shows its progress.
 
     Raises:
         SetupFailed: a package is neither in uv's cache nor in the package index.
     """
-    into: list[str | Path] = [uv, "pip", "install", "--python", VENV / "bin" / "python", "--build-constraints", LOCKS["full"]]
-    steps: list[list[str | Path]] = [
-        [*into, "--require-hashes", "--no-deps", "--requirement", LOCKS[level]],
-        [*into, "--no-deps", "--editable", ROOT],
-    ]
-    for step in steps:
-        offline = [*step, "--offline", "--quiet"]
-        if not (run(offline, env, quiet=True) or run(step, env)):
+    into = (uv, "pip", "install", "--python", PYTHON, "--build-constraints", LOCKS["full"], "--no-deps")
+    shown = () if sys.stderr.isatty() else ("--quiet",)
+    for what in (("--require-hashes", "--requirement", LOCKS[level]), ("--editable", ROOT)):
+        if not (run(*into, *what, "--offline", env=env, quiet=True) or run(*into, *what, *shown, env=env)):
             raise SetupFailed(
                 "The packages could not be installed: see the message above, check the network, then run this again."
             )
@@ -309,13 +202,11 @@ def make(level: str) -> None:
         env = {key: value for key, value in os.environ.items() if key not in {"PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV"}}
         uv = find_uv(env)
         env |= pip_settings(env)
-        if is_new:
-            shutil.rmtree(VENV, ignore_errors=True)
-            if not run((uv, "venv", "--quiet", "--clear", "--no-python-downloads", "--python", sys.executable, VENV), env):
-                raise SetupFailed(f"The environment could not be made in {VENV}: see the message above.")
-        STAMP.write_text(
-            json.dumps({"level": level})
-        )  # without a root: an interrupted installation is made again, for this level
+        python = ("--no-python-downloads", "--python", sys.executable)
+        if is_new and not run(uv, "venv", "--quiet", "--clear", *python, VENV, env=env):
+            raise SetupFailed(f"The environment could not be made in {VENV}: see the message above.")
+        # Without a root: an interrupted installation is made again, for this level.
+        STAMP.write_text(json.dumps({"level": level}))
         install(uv, level, env)
         STAMP.write_text(json.dumps(stamp_for(level)))
         say(f"the environment is ready, after {time.monotonic() - began:.0f} s")
@@ -349,7 +240,6 @@ def exec_command(command: str, rest: list[str]) -> None:
 
     The process id stays, so that signals reach the command.
     """
-    python = str(VENV / "bin" / "python")
     env = {key: value for key, value in os.environ.items() if key != "PYTHONHOME"}
     env |= {"VIRTUAL_ENV": str(VENV), "PATH": f"{VENV / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
     if command == "test":
@@ -359,7 +249,7 @@ def exec_command(command: str, rest: list[str]) -> None:
         arguments = rest
     else:
         arguments = ["-P", "-m", "kcontrol", *([] if command == "kcontrol" else [command]), *rest]
-    os.execve(python, [python, *arguments], env)
+    os.execve(PYTHON, [str(PYTHON), *arguments], env)
 
 
 def main(arguments: list[str]) -> int:

@@ -16,9 +16,9 @@ from rich.console import Console
 
 from kcontrol.core.errors import UserError
 from kcontrol.install.jupyter_server import FIRST_PORT
-from kcontrol.install.workspace import PROJECT
+from kcontrol.install.workspace import SHIPPED
 from kcontrol.zookeeper.server.embedded import class_path, is_taken
-from kcontrol.zookeeper.server.java import find_java
+from kcontrol.zookeeper.server.java import ADD_SPARK, find_java
 
 NEEDED = ("anywidget", "cloudpickle", "graphviz", "ipython", "jupyterlab", "kazoo", "msgspec", "pandas", "pygraphviz")
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -64,7 +64,12 @@ def packages() -> Finding:
         except PackageNotFoundError:
             absent.append(name)
     if absent:
-        return Finding("Packages", "missing", f"without {', '.join(absent)}", f"Delete {PROJECT / '.venv'} and run ./run lab.")
+        return Finding(
+            "Packages",
+            "missing",
+            f"without {', '.join(absent)}",
+            "Delete .venv and run ./run lab, or pip install kcontrol again.",
+        )
     return Finding("Packages", "ok", ", ".join(found))
 
 
@@ -96,7 +101,7 @@ def zookeeper() -> Finding:
 def spark() -> Finding:
     """Return the finding about Spark, which `kcontrol pipeline` needs: "note" if it is not installed, else "ok"."""
     if importlib.util.find_spec("pyspark") is None:
-        return Finding("Spark", "note", "none; the simulated world works without", "Run ./run lab without --light.")
+        return Finding("Spark", "note", "none; the simulated world works without", f"{ADD_SPARK[0].upper()}{ADD_SPARK[1:]}.")
     return Finding("Spark", "ok", f"{version('pyspark')} with pyarrow {version('pyarrow')}")
 
 
@@ -104,7 +109,12 @@ def dot() -> Finding:
     """Return the finding about the program `dot`, which draws the diagrams: "missing" if it is not on PATH."""
     path = shutil.which("dot")
     if path is None:
-        return Finding("dot", "missing", "none on PATH", "Start through ./run, which puts ours on PATH.")
+        return Finding(
+            "dot",
+            "missing",
+            "none on PATH",
+            "Start through ./run, or activate the environment.",
+        )
     answer = subprocess.run([path, "-V"], capture_output=True, text=True, check=False)
     return Finding("dot", "ok", f"{(answer.stderr or answer.stdout).strip()} at {path}")
 
@@ -142,10 +152,10 @@ def memory() -> Finding:
 
 def disk() -> Finding:
     """Return the finding about the free disk space for journals and Spark: "note" below 1 GiB (DISK_MB), else "ok"."""
-    free = shutil.disk_usage(PROJECT).free // 2**20
+    free = shutil.disk_usage(SHIPPED).free // 2**20
     if free < DISK_MB:
-        return Finding("Disk", "note", f"{free} MB free at {PROJECT}", f"Free some space: runs and Spark need {DISK_MB} MB.")
-    return Finding("Disk", "ok", f"{free} MB free at {PROJECT}")
+        return Finding("Disk", "note", f"{free} MB free at {SHIPPED}", f"Free some space: runs and Spark need {DISK_MB} MB.")
+    return Finding("Disk", "ok", f"{free} MB free at {SHIPPED}")
 
 
 CHECKS: tuple[Callable[[], Finding], ...] = (python, packages, java, zookeeper, spark, dot, chromium, ports, memory, disk)

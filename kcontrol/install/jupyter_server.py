@@ -60,7 +60,7 @@ def trust(folder: Path, source: Path) -> None:
 
 def first_chapter() -> str:
     """Return the name of the notebook that opens first, the first by name; "" if no notebook is shipped."""
-    notebooks = (name for name in sorted(workspace.shipped(workspace.PROJECT / "notebooks")) if name.endswith(".ipynb"))
+    notebooks = (name for name in sorted(workspace.shipped(workspace.NOTEBOOKS)) if name.endswith(".ipynb"))
     return next(notebooks, "")
 
 
@@ -160,11 +160,10 @@ def serve(folder: Path, port: int | None = None, *, browser: bool = True) -> Non
     """
     if port is not None and is_taken(port):
         raise LabProblem(f"Port {port} is in use: choose another one with --port, or none to get a free one.")
-    folder = folder.expanduser().resolve()
     console = Console(stderr=True)
     report(workspace.prepare(folder), folder, console)
     clear_old_runs(folder / run_cleanup.NAME, console)
-    trust(folder, workspace.PROJECT / "notebooks")
+    trust(folder, workspace.NOTEBOOKS)
     mark, runtime = secrets.token_hex(16), private_folder()
     guard = process_cleanup.start(mark, runtime)
     prepare_environment(folder, runtime, mark)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from kcontrol.install import progress
-from kcontrol.install.workspace import PROJECT
+from kcontrol.install.workspace import SHIPPED, WORK
 
 NAME = "runs"
 INDEX = ".automatic"
@@ -41,7 +41,7 @@ def folder() -> Path:
     """
     current = Path.cwd()
     # In the project itself `work/runs`, anywhere else `runs` in the working directory.
-    default = PROJECT / "work" if current.is_relative_to(PROJECT) else current
+    default = WORK if current.is_relative_to(SHIPPED) else current
     return (progress.folder() or default) / NAME
 
 

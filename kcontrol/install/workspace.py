@@ -11,7 +11,12 @@ from pathlib import Path
 
 from kcontrol.core.errors import UserError
 
-PROJECT = Path(__file__).resolve().parent.parent.parent
+PACKAGE = Path(__file__).resolve().parent.parent
+# The folder that has `notebooks` and `exercises`: the project's, or the one that a wheel has inside the package.
+SHIPPED = PACKAGE / "shipped" if (PACKAGE / "shipped").is_dir() else PACKAGE.parent
+NOTEBOOKS = SHIPPED / "notebooks"
+# The learner's folder if no other is named.
+WORK = Path("~/kcontrol-work") if SHIPPED.is_relative_to(PACKAGE) else SHIPPED / "work"
 STATE = Path(".kcontrol") / "shipped.json"
 EXERCISES = "exercises"
 RENAMED = (
@@ -114,8 +119,8 @@ def unwritable(folder: Path, problem: OSError) -> WorkspaceProblem:
     return WorkspaceProblem(f"The folder {folder} cannot be written ({problem.strerror}): choose another one with --dir.")
 
 
-def prepare(folder: Path, source: Path = PROJECT / "notebooks") -> Changes:
-    """Copy the shipped files, by default the folder `notebooks` of the project, into the learner's folder `folder`.
+def prepare(folder: Path, source: Path = NOTEBOOKS) -> Changes:
+    """Copy the shipped files, by default the chapters, into the learner's folder `folder`.
 
     Return the paths of new, updated and kept files; a file that the learner has changed is kept.
 
@@ -152,7 +157,7 @@ def _rename_chapters(folder: Path, state: dict[str, str]) -> None:
             state[present] = state.pop(former, "")
 
 
-def chapter_file(chapter: str, source: Path = PROJECT / "notebooks") -> str:
+def chapter_file(chapter: str, source: Path = NOTEBOOKS) -> str:
     """Return the file name of a chapter's notebook in `source`; `chapter` is `0`, `00`, `A1` or the file name.
 
     Raises:
@@ -169,7 +174,7 @@ def chapter_file(chapter: str, source: Path = PROJECT / "notebooks") -> str:
     raise WorkspaceProblem(f"There is no chapter {chapter!r}: choose one of {', '.join(sorted(numbers))}.")
 
 
-def reset(folder: Path, chapter: str, source: Path = PROJECT / "notebooks") -> tuple[Path, Path | None]:
+def reset(folder: Path, chapter: str, source: Path = NOTEBOOKS) -> tuple[Path, Path | None]:
     """Copy a chapter to the learner's `folder` again; return (its path, the path of the learner's changed version or None).
 
     A changed version gets a name such as `<chapter>.kept-1.ipynb`. `chapter` is such as `0` or `A1`.
@@ -180,7 +185,7 @@ def reset(folder: Path, chapter: str, source: Path = PROJECT / "notebooks") -> t
     return restore(folder, chapter_file(chapter, source), source)
 
 
-def restore(folder: Path, name: str, source: Path = PROJECT / "notebooks") -> tuple[Path, Path | None]:
+def restore(folder: Path, name: str, source: Path = NOTEBOOKS) -> tuple[Path, Path | None]:
     """Copy the shipped file `name` to the learner's `folder` again; return (its path, the path of the changed version or None).
 
     A changed version gets another name, such as `<name>.kept-1.ipynb`.

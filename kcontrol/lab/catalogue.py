@@ -9,13 +9,13 @@ from typing import Any
 
 from kcontrol.core.errors import UserError
 from kcontrol.install import progress
-from kcontrol.install.workspace import PROJECT
+from kcontrol.install.workspace import NOTEBOOKS
 from kcontrol.lab.exercises import exercises, predictions
 from kcontrol.lab.support.late import frames, pd
 from kcontrol.lab.tables import journal_tables
 from kcontrol.views import text
 
-SHIPPED = PROJECT / "notebooks" / "recordings"
+SHIPPED = NOTEBOOKS / "recordings"
 SUFFIX = ".json"
 RECORDED_GROUP = re.compile(r"[\d.]+/group/[\w-]+")  # the form of the name of a group's recording
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from kcontrol.pipeline.cluster import LOOPBACK, STANDALONE, SparkProblem, await_executor, check_master, is_on_loopback, ship_code
 from kcontrol.pipeline.interrupts import cancel_jobs_on_interrupt
-from kcontrol.zookeeper.server.java import Java, find_java
+from kcontrol.zookeeper.server.java import ADD_SPARK, Java, find_java
 from kcontrol.zookeeper.server.watcher import GuardedProcess
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Gateway:
     def __init__(self, *, on_loopback: bool = True) -> None:
         spec = importlib.util.find_spec("pyspark")
         if spec is None or spec.origin is None:
-            raise SparkProblem("Spark is not installed: run ./run lab without --light.")
+            raise SparkProblem(f"Spark is not installed: {ADD_SPARK}.")
         self.heap, java = heap_size(), find_java()
         self.folder = Path(tempfile.mkdtemp(prefix="kcontrol-spark-"))
         self.log = self.folder / "spark.log"
@@ -124,7 +124,7 @@ class Gateway:
         while not path.exists():
             if self._process.poll() is not None:
                 raise SparkProblem(
-                    "Spark's Java ended while it started: run ./run doctor to see whether Java and memory are in order."
+                    "Spark's Java ended while it started: kcontrol doctor shows whether Java and memory are in order."
                 )
             if time.monotonic() > deadline:
                 raise SparkProblem(f"Spark did not start within {READY_TIMEOUT_S:.0f} s: close other programs and try again.")
@@ -259,7 +259,7 @@ def spark_session(master: str = LOCAL, **settings: str) -> "SparkSession":
     """
     global _gateway
     if importlib.util.find_spec("pyspark") is None:
-        raise SparkProblem("Spark is not installed: run ./run lab without --light.")
+        raise SparkProblem(f"Spark is not installed: {ADD_SPARK}.")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     is_cluster, on_loopback = master.startswith(STANDALONE), is_on_loopback(master)
     if is_cluster:

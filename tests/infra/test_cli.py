@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from kcontrol import __version__
 from tests.infra.processes import still_running
 from tests.zookeeper.support import refused_port
 
@@ -82,6 +83,21 @@ def test_an_unknown_command() -> None:
     assert done.returncode == 2
     assert "No such command 'frobnicate'" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_version() -> None:
+    """`--version` prints the version of the package."""
+    assert kcontrol("--version").stdout == f"kcontrol {__version__}\n"
+
+
+def test_a_broken_environment() -> None:
+    """Where a package is missing, any command is one sentence that names the package, the version and the remedy."""
+    code = "import sys; sys.modules['typer'] = None; from kcontrol.__main__ import main; sys.exit(main())"
+    done = subprocess.run([sys.executable, "-c", code, "--version"], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"kcontrol {__version__}: The package typer is missing: delete .venv and run ./run lab, or pip install kcontrol again.\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ def test_a_server_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """A Java that ends at once is told in one sentence, and nothing is left."""
     monkeypatch.setattr(embedded, "JVM_FLAGS", ("-XX:NoSuchFlag",))
     server = EmbeddedZooKeeper()
-    with pytest.raises(ZooKeeperProblem, match=r"^ZooKeeper ended while it started: run \./run doctor"):
+    with pytest.raises(ZooKeeperProblem, match=r"^ZooKeeper ended while it started: kcontrol doctor shows whether"):
         server.start()
     assert server.pid == 0
     assert not server.log.parent.exists()

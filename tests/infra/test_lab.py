@@ -104,9 +104,9 @@ def at_home(home: Path) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def start(folder: Path, *options: str) -> Iterator[Lab]:
+def start(folder: Path, *options: str, python: Path = Path(sys.executable)) -> Iterator[Lab]:
     """A lab on this folder, killed at the end."""
-    command = [sys.executable, "-P", "-m", "kcontrol", "lab", "--no-browser", "--dir", str(folder), *options]
+    command = [str(python), "-P", "-m", "kcontrol", "lab", "--no-browser", "--dir", str(folder), *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=at_home(folder.parent / "home")) as process:
         try:
             assert process.stdout is not None

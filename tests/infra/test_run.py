@@ -89,6 +89,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     python.symlink_to(sys.executable)
     monkeypatch.setattr(bootstrap, "ROOT", root)
     monkeypatch.setattr(bootstrap, "VENV", root / ".venv")
+    monkeypatch.setattr(bootstrap, "PYTHON", python)
     monkeypatch.setattr(bootstrap, "OWN_UV", root / ".uv")
     monkeypatch.setattr(bootstrap, "STAMP", root / ".venv" / "kcontrol.json")
     monkeypatch.setattr(bootstrap, "LOCKS", {level: root / path.name for level, path in bootstrap.LOCKS.items()})
@@ -110,7 +111,7 @@ def installed(project: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The levels for which the environment has been installed, in order; nothing is really installed."""
     levels: list[str] = []
     monkeypatch.setattr(bootstrap, "find_uv", lambda env: Path("uv"))
-    monkeypatch.setattr(bootstrap, "run", lambda command, env: (project / ".venv" / "bin").mkdir(parents=True) or True)
+    monkeypatch.setattr(bootstrap, "run", lambda *command, env: True)
     monkeypatch.setattr(bootstrap, "install", lambda uv, level, env: levels.append(level))
     return levels
 
@@ -156,44 +157,52 @@ def test_only_the_tests_need_the_tools_of_the_tests(command: str, level: str) ->
     assert bootstrap.split([command])[1] == level
 
 
-UV_SAYS = """Using Python 3.11.2 environment at: .venv
-Resolved 3 packages in 375ms
-Downloading babel (9.7MiB)
-Downloading debugpy (2.9MiB)
-   Building pyspark==4.3.0
- Downloaded debugpy
-"""
-REST = " Downloaded babel\n      Built pyspark==4.3.0\nPrepared 3 packages in 9s\nInstalled 3 packages in 1s\n + babel==2.18.0\n"
+ERROR = "import sys; print('Resolved', flush=True); sys.stderr.write('error: Failed to fetch'); sys.exit(2)"
 
 
-def test_what_is_being_fetched_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """On a terminal the packages that are fetched or built now are on one line, which is gone at the end."""
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    progress = bootstrap.Progress()
-    progress.output += UV_SAYS.encode()
-    progress.show()
-    shown = capsys.readouterr().err
-    assert shown.endswith("waiting for babel (9.7MiB), pyspark==4.3.0") and "\n" not in shown
-    progress.output += REST.encode()
-    assert progress.pending() == []
-    progress.clear()
-    assert capsys.readouterr().err == "\r\033[K"
+def test_what_goes_wrong_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    """All output of a command goes to stderr; if the command is quiet, it goes nowhere."""
+    assert not bootstrap.run(sys.executable, "-c", ERROR, env=dict(os.environ))
+    assert capfd.readouterr() == ("", "Resolved\nerror: Failed to fetch")
+    assert not bootstrap.run(sys.executable, "-c", ERROR, env=dict(os.environ), quiet=True)
+    assert capfd.readouterr() == ("", "")
 
 
-def test_progress_is_no_line_of_a_log(capsys: pytest.CaptureFixture[str]) -> None:
-    """Where stderr is no terminal, nothing is printed of what is fetched, built and installed."""
-    program = f"import sys; sys.stderr.write({UV_SAYS + REST!r})"
-    assert bootstrap.run((sys.executable, "-c", program), dict(os.environ))
-    assert capsys.readouterr() == ("", "")
+def test_packages_come_from_the_cache_alone_if_that_is_complete(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The network is used only after the cache was not enough, and without a terminal no progress is shown."""
+    asked: list[tuple[object, ...]] = []
+
+    def run(*command: object, **_: object) -> bool:
+        asked.append(command)
+        return "--offline" not in command or "--editable" in command
+
+    monkeypatch.setattr(bootstrap, "run", run)
+    bootstrap.install(Path("uv"), "light", {})
+    assert [("--offline" in command, "--quiet" in command, "--require-hashes" in command) for command in asked] == [
+        (True, False, True), (False, True, True), (True, False, False)
+    ]  # fmt: skip
 
 
-def test_what_goes_wrong_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    """Where a command fails, its messages are printed without its progress; where it is quiet, nothing is."""
-    program = f"import sys; sys.stderr.write({UV_SAYS + 'error: Failed to fetch'!r}); sys.exit(2)"
-    assert not bootstrap.run((sys.executable, "-c", program), dict(os.environ))
-    assert capsys.readouterr().err.splitlines()[-1:] == ["error: Failed to fetch"]
-    assert not bootstrap.run((sys.executable, "-c", program), dict(os.environ), quiet=True)
-    assert capsys.readouterr().err == ""
+@pytest.mark.parametrize(("fails", "sentence"), [
+    ("venv", "cannot make environments: install its venv module"),
+    ("pip", "pip could not install uv: see its message above"),
+    ("uv venv", "The environment could not be made in "),
+    ("uv pip", "The packages could not be installed: see the message above"),
+])  # fmt: skip
+def test_what_cannot_be_made_is_one_sentence(
+    fails: str, sentence: str, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where Python's venv, pip or uv fails, the status is 1, and the last line says which of them, and what to do."""
+    bootstrap.STAMP.write_text("{}")
+    bootstrap.OWN_UV.mkdir()
+
+    def run(*command: object, **_: object) -> bool:
+        return fails != (command[2] if command[1] == "-m" else f"uv {command[1]}")
+
+    monkeypatch.setattr(bootstrap, "run", run)
+    assert bootstrap.main(["lab"]) == 1
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 2 and sentence in said[1] and said[1].endswith(".")
 
 
 @pytest.mark.parametrize("harm", ["no stamp", "half a stamp", "no python", "dead python", "moved", "new lock", "new project"])
@@ -240,9 +249,8 @@ def test_pips_settings_reach_uv(project: Path) -> None:
 
 def test_the_pinned_uv_has_its_hashes(project: Path) -> None:
     """The requirement for uv is the lock's own, with every hash, so that pip checks it."""
-    version, requirement = bootstrap.pinned_uv()
-    lines = requirement.splitlines()
-    assert lines[0].startswith(f"uv=={version} ")
+    lines = bootstrap.pinned_uv().splitlines()
+    assert lines[0].startswith("uv==")
     assert len(lines) > 5
     assert all(line.strip().startswith("--hash=sha256:") for line in lines[1:])
     assert not lines[-1].endswith("\\")

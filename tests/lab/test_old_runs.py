@@ -9,7 +9,8 @@ import pytest
 
 from kcontrol import Lab
 from kcontrol.install import run_cleanup
-from kcontrol.install.workspace import PROJECT, STATE
+from kcontrol.install.workspace import STATE, WORK
+from tests.parts import ROOT
 
 ENDED = 2**22 + 1
 """The id of a process that Linux and macOS never give."""
@@ -136,8 +137,8 @@ def test_a_learners_runs_are_in_one_folder(below: str, tmp_path: Path, monkeypat
 @pytest.mark.parametrize("below", ["", "notebooks", "tests/lab"])
 def test_the_projects_runs_are_beside_the_learners(below: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What runs in the project's folder keeps its runs in `work/runs`, which git ignores, and makes no second folder."""
-    monkeypatch.chdir(PROJECT / below)
-    assert run_cleanup.folder() == PROJECT / "work" / "runs"
+    monkeypatch.chdir(ROOT / below)
+    assert run_cleanup.folder() == WORK / "runs"
 
 
 def test_a_folder_that_was_named_is_never_cleared(tmp_path: Path) -> None:

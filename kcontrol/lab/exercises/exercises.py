@@ -18,10 +18,10 @@ from kcontrol.lab.support.output import Shown
 if TYPE_CHECKING:
     from kcontrol.lab.run import Run
 
-FOLDER = workspace.PROJECT / "exercises"
+FOLDER = workspace.SHIPPED / "exercises"
 HERE = object()  # the working folder of this process
 OPEN, SOLVED = "open", "solved"
-NOT_COUNTED = "This is not counted: progress is kept in a learner's folder, such as the one that ./run lab opens."
+NOT_COUNTED = "This is not counted: progress is kept in a learner's folder, such as the one that `kcontrol lab` opens."
 
 
 @cache

