@@ -25,7 +25,7 @@ from kcontrol.cluster.run_settings import Settings
 from kcontrol.cluster.world import World
 from kcontrol.core.controller_rules import Rules
 
-LEADERS_ONLY = ("begin", "advance", "deliver", "expire", "renew", "reconnect")
+LEADERS_ONLY = ("begin", "advance", "deliver", "expire_session", "renew", "reconnect")
 SHARED = (Rules, BrokerConfig, type, FunctionType, MethodType, ModuleType)
 
 
@@ -82,7 +82,7 @@ def story(partitions: int, replication: int, brokers: int, topic_of: int) -> dic
         world.run()
 
     def end(broker: int) -> None:
-        for kind in ("kill", "expire"):
+        for kind in ("kill", "expire_session"):
             world.step((kind, broker))
         world.run()
 

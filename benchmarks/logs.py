@@ -46,7 +46,16 @@ stop_spark()
 def run_of(release: str) -> Lab:
     topics = {f"t{n}": [[1 + (n + p) % 8, 1 + (n + p + 1) % 8, 1 + (n + p + 2) % 8] for p in range(12)] for n in range(40)}
     lab = Lab(brokers=8, release=release, topics=topics, runs=None).run()
-    for action in [("kill", 2), ("kill", 4), ("start", 2), ("start", 4), ("term", 3), ("kill", 1), ("start", 3), ("start", 1)]:
+    for action in [
+        ("kill", 2),
+        ("kill", 4),
+        ("start", 2),
+        ("start", 4),
+        ("terminate", 3),
+        ("kill", 1),
+        ("start", 3),
+        ("start", 1),
+    ]:
         lab.step(action).run()
     return lab
 

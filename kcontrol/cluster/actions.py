@@ -176,17 +176,17 @@ ACTIONS: dict[str, Kind] = {
     "exit":         Kind(_wants_to_exit,       lifecycle.exit_process,        "broker"),
     "fetch":        Kind(_can_fetch,           _fetch,                    "follower, partition"),
     "checkpoint":   Kind(data_plane.needs_checkpoint, data_plane.checkpoint,           "broker"),
-    "expire":       Kind(_has_session,         lifecycle.expire,              "broker", refusals.expire),
+    "expire_session":       Kind(_has_session,         lifecycle.expire_session,              "broker", refusals.expire_session),
     "outage":       Kind(_sessions_exist,      lifecycle.outage,              "brokers"),
     "reopen":       Kind(lifecycle.is_admin_clients, lifecycle.reopen,              "client"),
     "fire":         Kind(_is_armed,            delivery.fire,             "broker, timer", refusals.fire),
     "time_out":     Kind(request_timeouts.can_time_out, request_timeouts.time_out,        "sender, receiver"),
     "start":        Kind(_is_down,             lifecycle.start,               "broker", refusals.start),
     "kill":         Kind(_is_up,               lifecycle.kill,                "broker", refusals.unreachable),
-    "term":         Kind(_is_reachable,        lifecycle.term,                "broker", refusals.unreachable),
+    "terminate":         Kind(_is_reachable,        lifecycle.terminate,                "broker", refusals.unreachable),
     "freeze":       Kind(_is_reachable,        lifecycle.freeze,              "broker", refusals.unreachable),
     "thaw":         Kind(_is_frozen,           lifecycle.thaw,                "broker", refusals.unreachable),
-    "shrink": Kind(_can_shrink_isr, delivery.shrink_isr, "leader, partition, follower", refusals.shrink),
+    "shrink_isr": Kind(_can_shrink_isr, delivery.shrink_isr, "leader, partition, follower", refusals.shrink_isr),
     "fetch_timeout": Kind(delayed_responses.can_time_out, delayed_responses.time_out, "broker", refusals.unreachable),
     "lose":         Kind(_can_break,           delivery.drop_request,     "sender, receiver", refusals.break_channel),
     "duplicate": Kind(_can_break, delivery.duplicate_request, "sender, receiver", refusals.break_channel),
@@ -201,8 +201,10 @@ ACTIONS: dict[str, Kind] = {
         consumer_clients.can_find, consumer_clients.find_coordinator, "consumer, broker", refusals.find_coordinator),
     "freeze_consumer": Kind(
         consumer_process.can_freeze, consumer_process.freeze, "consumer[, ms]", refusals.freeze_consumer),
-    "resume_consumer": Kind(
-        consumer_process.can_resume, consumer_process.resume, "consumer", refusals.resume_consumer),
+    "thaw_consumer": Kind(
+        consumer_process.can_thaw, consumer_process.thaw, "consumer", refusals.thaw_consumer),
+    "start_polling": Kind(
+        consumer_process.can_start_polling, consumer_process.start_polling, "consumer", refusals.start_polling),
     "stop_polling": Kind(
         consumer_process.can_stop_polling, consumer_process.stop_polling, "consumer", refusals.stop_polling),
     "wait":         Kind(consumer_life.can_wait,       consumer_life.wait,        "ms", refusals.wait),
@@ -309,7 +311,7 @@ def routine_actions(world: World) -> Iterator[Action]:
         if data_plane.needs_checkpoint(world, n):
             yield ("checkpoint", n)
     for n in sorted(world.orphaned_sessions):
-        yield ("expire", n)
+        yield ("expire_session", n)
     for n, p in living:
         yield from (("fire", n, name) for name in sorted(name for name, timer in p.driver.timers.items() if timer.is_routine))
     for n, _ in living:
@@ -325,10 +327,14 @@ def fault_actions(world: World) -> Iterator[Action]:
     for n, p in sorted(world.processes.items()):
         yield from (("fire", n, name) for name, timer in sorted(p.driver.timers.items()) if not timer.is_routine and not p.frozen)
         yield from (("kill", n),) if "kill" in offered else ()
-        yield from (("expire", n),) if "expire" in offered and p.session is OPEN and n not in world.orphaned_sessions else ()
-        yield from ((kind, n) for kind in (("thaw",) if p.frozen else ("term", "freeze")) if kind in offered)
-        for tp, held in sorted(p.driver.broker.hosted.items()) if "shrink" in offered else ():
-            yield from (("shrink", n, str(tp), b) for b in held.leadership.isr if _can_shrink_isr(world, n, str(tp), b))
+        yield from (
+            (("expire_session", n),)
+            if "expire_session" in offered and p.session is OPEN and n not in world.orphaned_sessions
+            else ()
+        )
+        yield from ((kind, n) for kind in (("thaw",) if p.frozen else ("terminate", "freeze")) if kind in offered)
+        for tp, held in sorted(p.driver.broker.hosted.items()) if "shrink_isr" in offered else ():
+            yield from (("shrink_isr", n, str(tp), b) for b in held.leadership.isr if _can_shrink_isr(world, n, str(tp), b))
         if world.settings.data and "produce" in offered and not p.frozen:
             yield from data_plane.produce_actions(world, n, p.driver.broker)
     yield from (("start", n) for n in world.settings.brokers if n not in world.processes and "start" in offered)

@@ -99,8 +99,8 @@ def next_action(world: World, end_ms: int | None = None) -> Action | None:
 
 def _requests(world: World) -> Iterator[Due]:
     for name, consumer in world.consumers.items():
-        if consumer.condition == FROZEN and consumer.resumes_at_ms is not None:
-            yield Due(consumer.resumes_at_ms, ("resume_consumer", name))
+        if consumer.condition == FROZEN and consumer.thaws_at_ms is not None:
+            yield Due(consumer.thaws_at_ms, ("thaw_consumer", name))
         elif _is_active(world, name, consumer):
             yield from _of_stuck(world, name, consumer) if consumer.condition == STUCK else (_of_polling(world, name, consumer),)
         elif consumer.condition == POLLING and consumer.asked is None and consumer.error not in FATAL:

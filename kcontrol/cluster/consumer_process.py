@@ -1,4 +1,4 @@
-"""Faults of a consumer's process: the process is frozen, resumes with its member id, or does not poll any more."""
+"""Faults of a consumer's process: the process is frozen and thaws with its member id, or it stops polling and starts again."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kcontrol.broker.broker_configs import LARGEST_INT
 from kcontrol.cluster.consumer_clients import is_consumer, is_number, note
-from kcontrol.cluster.consumer_state import FROZEN, POLLING, STUCK
+from kcontrol.cluster.consumer_state import CLOSED, FROZEN, POLLING, STUCK
 
 if TYPE_CHECKING:
     from kcontrol.cluster.world import World
@@ -23,18 +23,28 @@ def freeze(world: World, name: str, for_ms: int | None = None) -> None:
     ends = None if for_ms is None else world.clock() + for_ms
     words = [] if for_ms is None else [for_ms]
     cause = world.log("act", None, action=["freeze_consumer", name, *words])
-    note(world, name, world.consumers[name]._replace(condition=FROZEN, resumes_at_ms=ends), cause)
+    note(world, name, world.consumers[name]._replace(condition=FROZEN, thaws_at_ms=ends), cause)
 
 
-def can_resume(world: World, name: str) -> bool:
-    """Return whether a consumer's process is frozen, has been closed (it has left its group), or does not poll."""
-    return is_consumer(world, name) and world.consumers[name].condition != POLLING
+def can_thaw(world: World, name: str) -> bool:
+    return is_consumer(world, name) and world.consumers[name].condition == FROZEN
 
 
-def resume(world: World, name: str) -> None:
-    """With its old member id and generation; a closed consumer joins as a new member."""
-    cause = world.log("act", None, action=["resume_consumer", name])
-    note(world, name, world.consumers[name]._replace(condition=POLLING, resumes_at_ms=None), cause)
+def thaw(world: World, name: str) -> None:
+    """Let a frozen consumer continue, as SIGCONT does, with the member id and the generation in its state."""
+    cause = world.log("act", None, action=["thaw_consumer", name])
+    note(world, name, world.consumers[name]._replace(condition=POLLING, thaws_at_ms=None), cause)
+
+
+def can_start_polling(world: World, name: str) -> bool:
+    """Whether a consumer has stopped polling, or has left its group by LeaveGroup (closed)."""
+    return is_consumer(world, name) and world.consumers[name].condition in (STUCK, CLOSED)
+
+
+def start_polling(world: World, name: str) -> None:
+    """Let a consumer poll again. A closed one has no member id any more: it joins as a new member."""
+    cause = world.log("act", None, action=["start_polling", name])
+    note(world, name, world.consumers[name]._replace(condition=POLLING), cause)
 
 
 def can_stop_polling(world: World, name: str) -> bool:

@@ -70,8 +70,8 @@ class Consumer(NamedTuple):
     active_at_ms: int = 0
     # The time of the last poll of a consumer in the condition STUCK.
     polled_at_ms: int = 0
-    # The time at which a frozen process resumes by itself; None without such a time.
-    resumes_at_ms: int | None = None
+    # The time at which a frozen process thaws by itself; None without such a time.
+    thaws_at_ms: int | None = None
 
     def without_membership(self) -> Consumer:
         return Consumer(self.group, requests=self.requests, instance_id=self.instance_id)
@@ -94,8 +94,8 @@ class Consumer(NamedTuple):
 
     def without_times(self) -> Consumer:
         """Return the consumer with all times 0, for a fingerprint (`fingerprint.py`): times do not affect later steps."""
-        resumes = None if self.resumes_at_ms is None else 0
-        return self._replace(active_at_ms=0, polled_at_ms=0, resumes_at_ms=resumes)
+        thaws = None if self.thaws_at_ms is None else 0
+        return self._replace(active_at_ms=0, polled_at_ms=0, thaws_at_ms=thaws)
 
 
 def after_response(consumer: Consumer, body: Any, has_lost_partitions: bool) -> Consumer:

@@ -47,9 +47,7 @@ def why_not(world: World, broker: int | None, api: str, arguments: Sequence[str]
         return f"Kafka {world.settings.release} has no {api}, which came in {SINCE[api]}"
     # The caller has found no coordinator of the group, or for ListGroups no broker at all.
     if broker is None:
-        return (
-            no_coordinator(world, arguments[0]) if arguments else "No broker can be reached: start or resume one, then ask again"
-        )
+        return no_coordinator(world, arguments[0]) if arguments else "No broker can be reached: start or thaw one, then ask again"
     living = listed((n for n in sorted(world.processes) if is_reachable(world, n)), 30)
     return f"Broker {broker!r} cannot be reached; {f'those that can: {living}' if living else 'no broker can'}"
 

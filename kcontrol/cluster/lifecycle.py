@@ -105,10 +105,10 @@ def fail_log_dir(world: World, n: int, partition: str) -> None:
         kill(world, n)
 
 
-def term(world: World, n: int) -> None:
+def terminate(world: World, n: int) -> None:
     """Send SIGTERM to the process of broker `n`: its controlled shutdown begins."""
     driver = world.processes[n].driver
-    driver.enqueue(Shutdown(), world.log("act", None, action=["term", n]), "requests")
+    driver.enqueue(Shutdown(), world.log("act", None, action=["terminate", n]), "requests")
 
 
 def freeze(world: World, n: int) -> None:
@@ -123,7 +123,7 @@ def thaw(world: World, n: int) -> None:
     world.processes[n].frozen = False
 
 
-def expire(world: World, n: int) -> None:
+def expire_session(world: World, n: int) -> None:
     """End the oldest session left by an ended process of broker `n`.
 
     If there is no such session, end the session of the running process.
@@ -161,7 +161,7 @@ def _end(world: World, n: int, client: Client) -> ClosedSession:
 def outage(world: World, brokers: Sequence[int]) -> None:
     """End the sessions of these brokers in one step: their heartbeats were missing for longer than the session timeout."""
     for n in brokers:
-        expire(world, n)
+        expire_session(world, n)
 
 
 def overdue(world: World) -> tuple[str, tuple[int, ...]] | None:

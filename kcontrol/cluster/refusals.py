@@ -47,7 +47,7 @@ def unreachable(world: World, n: Any, *_: object) -> str:
     """Empty if the broker runs and is not frozen."""
     if not is_id(n) or n not in world.processes:
         return f"Broker {n!r} is not running; {_running(world)}"
-    return "" if delivery.is_reachable(world, n) else f"Broker {n} is frozen: resume it first with ('thaw', {n})"
+    return "" if delivery.is_reachable(world, n) else f"Broker {n} is frozen: thaw it first, with ('thaw', {n})"
 
 
 def fire(world: World, n: Any, timer: object) -> str:
@@ -57,7 +57,7 @@ def fire(world: World, n: Any, timer: object) -> str:
     )
 
 
-def expire(world: World, n: object) -> str:
+def expire_session(world: World, n: object) -> str:
     open_sessions = {n for n, p in world.processes.items() if p.session is OPEN} | set(world.orphaned_sessions)
     return f"Broker {n!r} has no open session that can expire; brokers with an open session: {_names(sorted(open_sessions))}"
 
@@ -70,7 +70,7 @@ def break_channel(world: World, sender: object, receiver: object) -> str:
     return f"No request is on its way from {sender} to {receiver}; requests are on their way from {_names(waiting)}"
 
 
-def shrink(world: World, leader: Any, partition: str, follower: object) -> str:
+def shrink_isr(world: World, leader: Any, partition: str, follower: object) -> str:
     """Return why a leader cannot remove a follower from the ISR; to be called only if it cannot."""
     hosted = world.processes[leader].driver.broker.hosted if delivery.is_reachable(world, leader) else {}
     held = hosted.get(TopicPartition.parse(partition))
@@ -137,7 +137,7 @@ def ask(world: World, name: str, *request: object) -> str:
     if consumer_clients.POLL_TIMEOUT in request and not consumer.member_id:
         return f"Consumer {name} is not a member of group {consumer.group}, so no poll can time out: let it join first"
     if consumer.condition == FROZEN:
-        return f"Consumer {name} is frozen and sends nothing: resume it first with ('resume_consumer', {name!r})"
+        return f"Consumer {name} is frozen and sends nothing: thaw it first, with ('thaw_consumer', {name!r})"
     if consumer.asked is not None:
         return f"Consumer {name} waits for the response to its last request: run the cluster first"
     if len(request) == 2 and request[0] in consumer_clients.REQUESTED:
@@ -156,7 +156,7 @@ def no_coordinator(world: World, group: str) -> str:
     if world.processes and own not in known:
         reason = f"no broker knows a partition {own}; the brokers count with offsets.topic.num.partitions {many}"
         return f"Group {group} has no coordinator, because {reason}: create {OFFSETS_TOPIC} with {many} partitions"
-    return f"Group {group} has no coordinator that can be reached: start or resume a broker, then run the cluster"
+    return f"Group {group} has no coordinator that can be reached: start or thaw a broker, then run the cluster"
 
 
 def _consumer(world: World, name: object) -> str:
@@ -174,17 +174,31 @@ def find_coordinator(world: World, name: str, broker: int) -> str:
 def freeze_consumer(world: World, name: str, *ms: object) -> str:
     if ms and ms[0] is not None and not consumer_clients.is_number(ms[0], 1, LARGEST_INT):
         return f"A consumer can be frozen for a whole number of milliseconds from 1 on, at most {LARGEST_INT}, not for {ms[0]!r}"
-    return _consumer(world, name) or f"Consumer {name} is frozen already: resume it with ('resume_consumer', {name!r})"
+    return _consumer(world, name) or f"Consumer {name} is frozen already: thaw it with ('thaw_consumer', {name!r})"
 
 
-def resume_consumer(world: World, name: str) -> str:
-    return _consumer(world, name) or f"Consumer {name} runs and polls, so there is nothing to resume: freeze it first"
+def thaw_consumer(world: World, name: str) -> str:
+    return _consumer(world, name) or f"Consumer {name} is not frozen ({world.consumers[name].condition}): freeze it first"
+
+
+def start_polling(world: World, name: str) -> str:
+    """Return why a consumer cannot start polling; to be called only if it cannot."""
+    if missing := _consumer(world, name):
+        return missing
+    if world.consumers[name].condition == FROZEN:
+        return f"Consumer {name} is frozen: thaw it with ('thaw_consumer', {name!r})"
+    return f"Consumer {name} polls already; ('stop_polling', {name!r}) stops it"
 
 
 def stop_polling(world: World, name: str) -> str:
-    """Why a consumer that does not poll now, or is unknown, cannot stop polling."""
-    missing = _consumer(world, name)
-    return missing or f"Consumer {name} does not poll now ({world.consumers[name].condition}): resume it first"
+    """Return why a consumer cannot stop polling; to be called only if it cannot."""
+    if missing := _consumer(world, name):
+        return missing
+    condition = world.consumers[name].condition
+    remedy = (
+        f"thaw it first, with ('thaw_consumer', {name!r})" if condition == FROZEN else f"('start_polling', {name!r}) lets it poll"
+    )
+    return f"Consumer {name} does not poll now ({condition}): {remedy}"
 
 
 def wait(world: World, ms: object) -> str:

@@ -55,7 +55,7 @@ class Lab(Operations, opened_as="Lab"):
     Each command below returns the lab and lets no time go on; run() does.
 
     Time      run(until, alive)  step(action)  actions()  run_event(broker)
-    Brokers   start  kill  terminate  freeze  resume  expire_session
+    Brokers   start  kill  terminate  freeze  thaw  expire_session
     Topics    create_topic  alter_topic  delete_topic  reassign  elect_preferred
     Clients   produce  commit
     Replicas  shrink_isr

@@ -192,9 +192,10 @@ class Group(Namespace[LabT], owner="lab.group"):
       lab.group.find_coordinator(consumer, broker)  FindCoordinator: which broker coordinates the group?
 
     Faults of a consumer's process
-      lab.group.freeze(consumer, for_ms)        the process stops and sends nothing, also no heartbeat
+      lab.group.freeze_consumer(consumer, for_ms)  the process stops and sends nothing, also no heartbeat
+      lab.group.thaw_consumer(consumer)         the process continues, with its member id
       lab.group.stop_polling(consumer)          heartbeats go on, but the consumer joins no more
-      lab.group.resume(consumer)                the process continues, with its member id
+      lab.group.start_polling(consumer)         it polls again, also after it has left its group
       lab.group.restart(consumer)               the process ends without LeaveGroup, and starts again
       lab.group.expire_poll_interval(consumer)  the consumer polls later than max.poll.interval.ms
 
@@ -237,19 +238,16 @@ class Group(Namespace[LabT], owner="lab.group"):
         # `offsets.topic.replication.factor` replicas.
         return self._lab._act("find_coordinator", consumer, broker)
 
-    def freeze(self, consumer: str, for_ms: int | None = None) -> LabT:
-        """Stop the process of a consumer, as SIGSTOP does: it sends nothing, also no heartbeat, until `resume`.
+    def freeze_consumer(self, consumer: str, for_ms: int | None = None) -> LabT:
+        """Stop the process of a consumer, as SIGSTOP does: it sends nothing, also no heartbeat, until `thaw_consumer`.
 
-        With `for_ms`, `lab.run(alive=True)` resumes the process after this time in ms of virtual time.
+        With `for_ms`, `lab.run(alive=True)` thaws the process after this time in ms of virtual time.
         """
         return self._lab._act("freeze_consumer", consumer, *(() if for_ms is None else (for_ms,)))
 
-    def resume(self, consumer: str) -> LabT:
-        """Resume a consumer that is frozen, has left its group by LeaveGroup, or does not poll.
-
-        The consumer keeps its member id and its generation; after LeaveGroup it has no member id.
-        """
-        return self._lab._act("resume_consumer", consumer)
+    def thaw_consumer(self, consumer: str) -> LabT:
+        """Let a frozen consumer continue, as SIGCONT does, with its member id and its generation."""
+        return self._lab._act("thaw_consumer", consumer)
 
     def stop_polling(self, consumer: str) -> LabT:
         """Let a consumer send heartbeats but take part in no rebalance, as if its application processed one batch for ever.
@@ -257,6 +255,10 @@ class Group(Namespace[LabT], owner="lab.group"):
         After max.poll.interval.ms `lab.run(alive=True)` lets the consumer leave the group (since 0.10.1).
         """
         return self._lab._act("stop_polling", consumer)
+
+    def start_polling(self, consumer: str) -> LabT:
+        """Let a consumer poll again that has stopped polling, or that has left its group; after LeaveGroup it is a new member."""
+        return self._lab._act("start_polling", consumer)
 
     def restart(self, consumer: str) -> LabT:
         """End the process of a consumer, as SIGKILL does, and start it again without a member id.

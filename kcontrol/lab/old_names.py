@@ -8,7 +8,7 @@ from kcontrol.core.errors import UserError
 
 # fmt: off
 OLD_NAMES = {
-    "term": "lab.terminate", "thaw": "lab.resume", "expire": "lab.expire_session", "prefer": "lab.elect_preferred",
+    "term": "lab.terminate", "expire": "lab.expire_session", "prefer": "lab.elect_preferred",
     "shrink": "lab.shrink_isr", "fork": "lab.branch",
     "get": "lab.zk.get", "set": "lab.zk.set", "create": "lab.zk.create", "delete": "lab.zk.delete",
     "zookeeper": "lab.zk.address",

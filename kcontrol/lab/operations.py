@@ -59,24 +59,24 @@ class Operations(Run, owner="lab"):
 
         A partition whose ISR has no other broker keeps its leader until the process ends.
         """
-        return self._act("term", broker)
+        return self._act("terminate", broker)
 
     def freeze(self, broker: int) -> Self:
-        """Stop a broker's process, as SIGSTOP does, until `resume`; its session stays open unless `expire_session` ends it."""
+        """Stop a broker's process, as SIGSTOP does, until `thaw`; its session stays open unless `expire_session` ends it."""
         return self._act("freeze", broker)
 
-    def resume(self, broker: int) -> Self:
+    def thaw(self, broker: int) -> Self:
         """Let a frozen broker continue, as SIGCONT does."""
         return self._act("thaw", broker)
 
     def expire_session(self, broker: int) -> Self:
         """End the ZooKeeper session of a dead or a running broker, so that its ephemeral znodes are deleted."""
-        return self._act("expire", broker)
+        return self._act("expire_session", broker)
 
     # ---------------------------------------------------------------- searches
 
     def search(
-        self, promise: object, budget: Any = None, faults: Sequence[str] = ("kill", "expire"), spark: Any = None
+        self, promise: object, budget: Any = None, faults: Sequence[str] = ("kill", "expire_session"), spark: Any = None
     ) -> Found | NotFound:
         """Search all runs from this state, the shortest first, for a run that breaks a promise; this run does not change.
 
@@ -93,7 +93,7 @@ class Operations(Run, owner="lab"):
 
     def shrink_isr(self, partition: str, follower: int) -> Self:
         """Let the leader of a partition remove a follower from the ISR, as if it had lagged for replica.lag.time.max.ms."""
-        return self._act("shrink", self._partition(partition).leader, partition, follower)
+        return self._act("shrink_isr", self._partition(partition).leader, partition, follower)
 
     # ---------------------------------------------------------------- records
 

@@ -116,11 +116,11 @@ class Player:
     def _settle(self, but: str = "", writes: int | None = None) -> None:
         """Perform the cluster's own actions until none is left, or until brokers have made `writes` more znode writes.
 
-        `writes` None means no limit. Actions of the kind `but`, such as "expire", are left out.
+        `writes` None means no limit. Actions of the kind `but`, such as "expire_session", are left out.
         """
         end = None if writes is None else self.written + writes
         # The sessions in `kept` stay open until all actions of the step are performed.
-        while routine := [a for a in self._routine() if a[0] != but and not (a[0] == "expire" and a[1] in self.kept)]:
+        while routine := [a for a in self._routine() if a[0] != but and not (a[0] == "expire_session" and a[1] in self.kept)]:
             if end is not None and self.written >= end:
                 return
             action = self._next(routine)
@@ -135,14 +135,14 @@ class Player:
 
     def _rest(self) -> None:
         """For a recorded scenario sessions do not expire here: the player ends them where the recording does."""
-        self._settle(but="expire" if self.recorded.is_recorded else "")
+        self._settle(but="expire_session" if self.recorded.is_recorded else "")
 
     def _end_sessions(self, first_writes: int | None = None) -> None:
         """Those of dead and frozen brokers that end within the first `first_writes` writes (None: all)."""
         for broker in self.recorded.closes(first_writes):
             if self._has_orphaned_session(broker):
                 self._shrink(self.recorded.end_of(broker))
-                self.world.step(("expire", broker))
+                self.world.step(("expire_session", broker))
                 # Brokers have reacted to this end before the next session ended.
                 if self.recorded.anything_follows_the_end_of(broker):
                     self._rest()
@@ -165,8 +165,8 @@ class Player:
             held = decode_state(znode.data)
             if (held.leader, held.leader_epoch) != (leader, lag.earlier["leader_epoch"]) or lag.follower not in held.isr:
                 continue
-            if actions.ACTIONS["shrink"].possible(self.world, leader, str(tp), lag.follower):
-                self.world.step(("shrink", leader, str(tp), lag.follower))
+            if actions.ACTIONS["shrink_isr"].possible(self.world, leader, str(tp), lag.follower):
+                self.world.step(("shrink_isr", leader, str(tp), lag.follower))
                 self._rest()
                 self.followed.append(
                     f"step {self.number}: leader {leader} removes lagging broker {lag.follower} from the ISR of {tp}"
@@ -282,10 +282,10 @@ class Player:
         ended = [broker for broker in self.recorded.closes() if broker in killed]
         for broker in [*dict.fromkeys(ended), *(b for b in killed if b not in ended)]:
             if broker in self.world.orphaned_sessions:
-                self.world.step(("expire", broker))
+                self.world.step(("expire_session", broker))
             # Brokers have reacted to this end before the next session ended.
             if self.recorded.anything_follows_the_end_of(broker):
-                self._settle(but="expire")
+                self._settle(but="expire_session")
 
     def pause(self, brokers: Any) -> None:
         """Freeze a broker or a list of brokers, and end their ZooKeeper sessions."""
@@ -294,7 +294,7 @@ class Player:
                 self.world.step(("freeze", broker))
             # Among several actions of a step the sessions stay open.
             if self.waits:
-                self.world.step(("expire", broker))
+                self.world.step(("expire_session", broker))
 
     def freeze(self, brokers: Any) -> None:
         for broker in _list(brokers):
@@ -322,7 +322,7 @@ class Player:
     def _catch_up(self, word: str, argument: Any) -> None:
         """The writes, and the ends of sessions, that come before this action in the recording."""
         if writes := self.recorded.writes_before(word, argument):
-            self._settle(but="expire", writes=writes)
+            self._settle(but="expire_session", writes=writes)
         self._end_sessions(self.recorded.at)
 
     def await_(self, what: dict[str, str]) -> None:
@@ -338,14 +338,14 @@ class Player:
             # The znode of a dead or frozen broker goes with its session.
             owner = self.world.owners.get(stat.ephemeral_owner) if stat is not None and how == "gone" else None
             if owner is not None and self._has_orphaned_session(owner):
-                self.world.step(("expire", owner))
+                self.world.step(("expire_session", owner))
 
     def _before_expiry(self) -> list[Any]:
-        return [action for action in self._routine() if action[0] != "expire"]
+        return [action for action in self._routine() if action[0] != "expire_session"]
 
     def sleep(self, seconds: float) -> None:
         """Until the cluster rests, whatever `seconds`; no session expires."""
-        self._settle(but="expire")
+        self._settle(but="expire_session")
 
     def expand(self, topics: dict[str, Any]) -> None:
         version = self.world.settings.rules().topic_znode
@@ -365,7 +365,7 @@ class Player:
             if self.slow is not None:
                 again = " and ".join(tp for _, follower, tp in self.joins if follower == broker)
                 self.followed.append(f"step {self.number}: broker {broker} fetches once more for {again} before it stops")
-            self.world.step(("term", broker))
+            self.world.step(("terminate", broker))
             if not self.recorded.at_once:
                 self._wait()
         self.slow = self.rejoining = None
@@ -400,7 +400,7 @@ class Player:
     def delete_topic(self, topics: Any) -> None:
         for earlier, topic in zip([None, *_list(topics)], _list(topics), strict=False):
             if writes := self.recorded.writes_between_deletions(earlier, topic):
-                self._settle(but="expire", writes=writes)
+                self._settle(but="expire_session", writes=writes)
             elif self.recorded.deleted_apart:
                 self._rest()
             self.world.step(("delete_topic", topic))

@@ -93,7 +93,7 @@ def _creation(fault: str) -> Callable[[Mapping[str, Any]], World]:
 
 def _restart(rule_changes: Mapping[str, Any]) -> World:
     """Broker 2 of two, the leader of t-0, was killed, and will soon register again."""
-    world = _after(_quiet(rule_changes, ("expire",)), ("create_topic", "t", ((2, 1),)))
+    world = _after(_quiet(rule_changes, ("expire_session",)), ("create_topic", "t", ((2, 1),)))
     for action in (("kill", 2), ("start", 2), ("begin", 2, "main"), *[("advance", 2, "main")] * 13):
         world.step(action)
     return world
@@ -117,7 +117,7 @@ MUSEUM: tuple[Exhibit, ...] = (
             "KafkaZkClient.retryRequestsUntilConnected with an expected epoch version (2.1)"),
     Exhibit("KAFKA-3083", "handlers_outlive_session", True, "only the named controller writes",
             "A handler goes on in the session that replaces an expired one, and writes although its broker has lost /controller.",
-            _creation("expire"), Budget(20, 1, 100_000, 60),
+            _creation("expire_session"), Budget(20, 1, 100_000, 60),
             "KafkaController.startup: beforeInitializingSession waits until Expire is handled (1.1, KAFKA-5642)"),
     Exhibit("KAFKA-7235", "broker_epochs", False, "leaders know",
             "A broker restarts between two reads of /brokers/ids; the controller does not notice, and sends it no LeaderAndIsr.",

@@ -19,8 +19,9 @@ PROCESSES = {
 
 CONSUMER_ACTS = {
     "freeze_consumer": "The process of consumer {0} is frozen",
-    "resume_consumer": "The process of consumer {0} runs and polls again",
+    "thaw_consumer": "The process of consumer {0} thaws and polls again",
     "stop_polling": "Consumer {0} stops polling; its heartbeats go on",
+    "start_polling": "Consumer {0} polls again",
     "find_coordinator": "Consumer {0} sends FindCoordinator to broker {1}",
     "wait": "{0} ms pass",
 }

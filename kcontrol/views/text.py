@@ -254,7 +254,7 @@ def _act(who: str, f: Fields) -> str:
     kind, *subject = f["action"]
     if said := group_sentences.consumer_act(kind, subject):
         return said
-    if kind == "term":
+    if kind == "terminate":
         return f"Broker {subject[0]} receives SIGTERM."
     said = action_label(f["action"])
     return f"{said[:1].upper()}{said[1:]}." if kind in FAILURES else f"{A_CLIENT} acts: {said}."
@@ -307,9 +307,7 @@ SENTENCES: dict[str, Callable[[str, Fields], str]] = {
     "drop": lambda who, f: f"{who} drops the notification of {f['path']}: no handler of this path is registered.",
     "receive": lambda who, f: f"{who} receives {f['api']} from broker {f['sender']}.",
     "respond": _respond,
-    "response_delayed": lambda who, f: (
-        f"Broker {f['broker']} cannot respond yet: its fetch from {listed(f['leaders'])} has not ended."
-    ),
+    "response_delayed": lambda _, f: f"Broker {f['broker']} cannot respond yet: its fetch from {listed(f['leaders'])} goes on.",
     "delayed_response": lambda who, f: (
         f"The fetch of broker {f['broker']} has {'timed out' if f.get('timed_out') else 'ended'}; the broker sends its response."
     ),
@@ -380,17 +378,17 @@ LABELS: dict[str, str] = {
     "exit": "broker {0} exits",
     "fetch": "broker {0} catches up with {1}",
     "checkpoint": "broker {0} writes high watermarks to disk",
-    "expire": "the session of broker {0} expires",
+    "expire_session": "the session of broker {0} expires",
     "outage": "ZooKeeper ends sessions without heartbeats: {0}",
     "reopen": "the {0} outside the brokers open a new session",
     "fire": "the timer {1} of broker {0} fires",
     "time_out": "broker {0} ends its connection to frozen broker {1}",
     "start": "start broker {0}",
     "kill": "kill broker {0}",
-    "term": "stop broker {0} by SIGTERM",
+    "terminate": "stop broker {0} by SIGTERM",
     "freeze": "freeze broker {0}",
     "thaw": "thaw broker {0}",
-    "shrink": "broker {2} falls behind in {1}",
+    "shrink_isr": "broker {2} falls behind in {1}",
     "fetch_timeout": "the fetch of broker {0} from a frozen leader times out",
     "lose": "lose a request from {0} to {1}",
     "duplicate": "repeat a request from {0} to {1}",
@@ -399,8 +397,9 @@ LABELS: dict[str, str] = {
     "commit": "consumer {0} commits offset {2} of {1}",
     "find_coordinator": "consumer {0}: FindCoordinator to broker {1}",
     "freeze_consumer": "freeze consumer {0}",
-    "resume_consumer": "resume consumer {0}",
+    "thaw_consumer": "thaw consumer {0}",
     "stop_polling": "consumer {0} stops polling",
+    "start_polling": "consumer {0} polls again",
     "wait": "{0} ms pass",
     "coordinator_request": "client {0} sends {1}",
     "expire_offsets": "broker {0} looks for expired offsets",

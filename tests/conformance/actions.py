@@ -51,7 +51,7 @@ def broker_down(stage: Stage, broker: int) -> None:
     stage.driver(broker)
     stage.step(("kill", broker))
     if broker in stage.world.orphaned_sessions:
-        stage.step(("expire", broker))
+        stage.step(("expire_session", broker))
     stage.cut_off.discard(broker)
     stage.unstarted.discard(broker)
 
@@ -92,7 +92,7 @@ def _registration(stage: Stage, broker: int) -> bytes:
 def session_expired(stage: Stage, broker: int) -> None:
     """The session ends; until its callbacks this broker hears and does nothing."""
     stage.driver(broker)
-    stage.step(("expire", broker))
+    stage.step(("expire_session", broker))
     stage.cut_off.add(broker)
 
 

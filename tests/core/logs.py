@@ -60,7 +60,7 @@ def without(world: World, *kinds: str) -> None:
 def kill_the_only_replica_in_sync(world: World) -> None:
     """Let the frozen followers 2 and 3 of t-0 leave the ISR, kill the leader 1, and thaw the followers."""
     for follower in (2, 3):
-        world.step(("shrink", 1, "t-0", follower))
+        world.step(("shrink_isr", 1, "t-0", follower))
         world.run()
     world.step(("kill", 1))
     for follower in (2, 3):
@@ -105,7 +105,7 @@ def ways(world: World, rng: random.Random, slow: Collection[int]) -> list[Action
     by_itself = [
         a
         for a in actions.routine_actions(world)
-        if (a[0] != "fetch" or a[1] not in slow) and (a[0] != "expire" or a[1] in world.orphaned_sessions)
+        if (a[0] != "fetch" or a[1] not in slow) and (a[0] != "expire_session" or a[1] in world.orphaned_sessions)
     ]
     faults = [a for a in actions.fault_actions(world) if a[0] != "fire"]
     faults += [("thaw" if p.frozen else "freeze", n) for n, p in world.processes.items()]

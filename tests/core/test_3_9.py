@@ -148,7 +148,7 @@ def test_a_leader_that_shuts_down_cannot_expand_its_isr(release: str, leader: in
     world = cluster({"t": ((2, 3),)}, release=release)
     world.step(("kill", 3))
     world.run()
-    world.step(("term", 2))
+    world.step(("terminate", 2))
     until(world, lambda w: 2 in w.processes[1].driver.controller.shutting_down_broker_ids)
     world.step(("start", 3))
     before = len(world.journal.records)

@@ -48,7 +48,7 @@ IMPOSSIBLE: list[Any] = [
     ("fetch", 2, "t-0"),
     ("fetch", 2, "nonsense"),
     ("fetch", 2, 5),
-    ("expire", 7),
+    ("expire_session", 7),
     ("fire", 1, "no-such-timer"),
     ("time_out", 1, 2),
     ("start", 1),
@@ -57,13 +57,13 @@ IMPOSSIBLE: list[Any] = [
     ("kill",),
     ("kill", 7),
     ("kill", 1, 2),
-    ("term", 7),
+    ("terminate", 7),
     ("freeze", 7),
     ("thaw", 1),
-    ("shrink", 1),
-    ("shrink", 1, "t-0", 1),
-    ("shrink", 1, "t-1", 2),
-    ("shrink", 1, "nonsense", 2),
+    ("shrink_isr", 1),
+    ("shrink_isr", 1, "t-0", 1),
+    ("shrink_isr", 1, "t-1", 2),
+    ("shrink_isr", 1, "nonsense", 2),
     ("lose", 1, 2),
     ("duplicate", 1, 2),
     ("create_topic", "t", ((1, 2),)),
@@ -175,9 +175,9 @@ def test_a_frozen_broker_does_nothing(frozen: int) -> None:
     world.step(("freeze", frozen))
     since = len(world.journal.records)
     world.step(("kill", 2))
-    world.step(("expire", 2))
+    world.step(("expire_session", 2))
     world.run()
-    assert {action[0] for action in world.actions() if action[1] == frozen} == {"kill", "expire", "thaw"}
+    assert {action[0] for action in world.actions() if action[1] == frozen} == {"kill", "expire_session", "thaw"}
     assert [r.kind for r in world.journal.records[since:] if r.id.node == frozen] == []
     world.step(("thaw", frozen))
     world.run()
@@ -186,8 +186,8 @@ def test_a_frozen_broker_does_nothing(frozen: int) -> None:
 
 def test_an_answer_waits_for_a_frozen_broker() -> None:
     """The controller's answer to a leader that has been stopped meanwhile stays in its queue until it is thawed."""
-    world = cluster({"t": ((2, 3),)}, faults=("shrink",))
-    world.step(("shrink", 2, "t-0", 3))
+    world = cluster({"t": ((2, 3),)}, faults=("shrink_isr",))
+    world.step(("shrink_isr", 2, "t-0", 3))
     world.step(("ask", 2))
     world.step(("freeze", 2))
     world.run()
@@ -201,7 +201,7 @@ def test_an_answer_waits_for_a_frozen_broker() -> None:
 
 def test_faults_are_offered_only_if_the_settings_say_so() -> None:
     """`actions()` of a cluster at rest offers the faults of its settings and no other, none of which goes on by itself."""
-    for fault in ("kill", "expire", "term", "freeze", "shrink"):
+    for fault in ("kill", "expire_session", "terminate", "freeze", "shrink_isr"):
         offered = cluster(faults=(fault,)).actions()
         assert {action[0] for action in offered} - {"fire"} == {fault} and not any(action.routine for action in offered)
     assert ("thaw", 2) not in cluster(faults=("freeze", "thaw")).actions()
@@ -229,8 +229,8 @@ def test_two_sessions_that_were_left_behind_end_in_their_order() -> None:
         world.step(("start", 1))
         world.step(("kill", 1))
     opened = [r.fields["session"] for r in of_kind(world, "open")]
-    world.step(("expire", 1))
-    world.step(("expire", 1))
+    world.step(("expire_session", 1))
+    world.step(("expire_session", 1))
     assert [r.fields["session"] for r in of_kind(world, "close")] == opened
     assert [r.cause for r in of_kind(world, "close")] == [r.id for r in of_kind(world, "stop")]
 

@@ -21,7 +21,7 @@ def test_a_partition_without_another_replica_keeps_no_broker(release: str) -> No
     1.0); doControlledShutdown (2.8).
     """
     world = cluster({"t": ((3,),)}, release=release)
-    world.step(("term", 3))
+    world.step(("terminate", 3))
     world.run()
     [answer] = [r.fields["body"] for r in of_kind(world, "respond") if r.fields["correlation_id"].endswith("ControlledShutdown")]
     assert answer == {"error": "NONE", "partitions": {}}
@@ -40,7 +40,7 @@ def test_a_shutdown_leaves_out_topics_that_are_being_deleted_since_2_1(release: 
         world.step(act)
         world.run()
     before = len(world.journal.records)
-    world.step(("term", 2))
+    world.step(("terminate", 2))
     until(world, lambda w: 2 not in w.processes)
     refused = [r.fields["subject"] for r in of_kind(world, "failed_change", before) if r.fields["target"] == ReplicaState.OFFLINE]
     assert refused[:1] == ([PartitionReplica(T0, 2)] if tried else [])
@@ -56,7 +56,7 @@ def test_a_broker_asks_again_while_no_controller_is_registered(release: str) -> 
     world.step(("delete", broker_path(1)))
     world.run()
     before = len(world.journal.records)
-    world.step(("term", 3))
+    world.step(("terminate", 3))
     until(world, lambda w: bool(of_kind(w, "set_timer", before)))
     [armed] = [r for r in of_kind(world, "set_timer", before) if r.fields["timer"] == RETRY_TIMER]
     assert armed.fields["fires_at_ms"] - armed.at_ms == world.settings.config.controlled_shutdown_retry_backoff_ms
@@ -69,7 +69,7 @@ def test_a_broker_stops_after_its_last_attempt(release: str) -> None:
     world.step(("delete", broker_path(1)))
     world.run()
     before = len(world.journal.records)
-    world.step(("term", 3))
+    world.step(("terminate", 3))
     while 3 in world.processes:
         world.run()
         if 3 in world.processes:
@@ -87,7 +87,7 @@ def test_a_broker_reads_a_bare_controller_id_up_to_1_0(release: str) -> None:
     world = cluster(release=release)
     world.step(("set", CONTROLLER, "1"))
     before = len(world.journal.records)
-    world.step(("term", 3))
+    world.step(("terminate", 3))
     until(world, lambda w: bool(of_kind(w, "to_controller", before)) or 3 not in w.processes)
     is_old = release in RELEASES[: RELEASES.index("1.1")]
     assert bool(of_kind(world, "to_controller", before)) is is_old
@@ -101,7 +101,7 @@ def test_a_broker_without_a_controller_znode_stops_at_once_up_to_1_0(release: st
     Source: ZkUtils.getController (0.8.0 to 1.0), KafkaZkClient.getControllerId (1.1, 2.8).
     """
     world = cluster({}, release=release)
-    world.step(("term", 3))
+    world.step(("terminate", 3))
     world.step(("begin", 3, "requests"))
     world.step(("delete", CONTROLLER))
     world.step(("advance", 3, "requests"))
@@ -116,7 +116,7 @@ def test_a_broker_asks_the_next_controller_when_the_controller_dies_before_its_a
     Source: KafkaServer.controlledShutdown, `case ioe: IOException` (0.8.1, 2.8); more/0.8.1.1/winners, more/0.10.2.2/winners.
     """
     world = cluster({"t": ((1, 2, 3),)}, release=release)
-    world.step(("term", 3))
+    world.step(("terminate", 3))
     until(world, lambda w: any(q.receiver == 1 for q in w.network.to_controller.get(3, ())))
     world.step(("kill", 1))
     [told] = [r for r in of_kind(world, "controller_response") if "error" in r.fields]
@@ -134,6 +134,6 @@ def test_a_broker_that_cannot_connect_to_the_controller_stops_at_once_up_to_0_8_
     """
     world = cluster(release=release)
     world.step(("kill", 1))
-    world.step(("term", 3))
+    world.step(("terminate", 3))
     alone(world, 3, lambda w: w.processes[3].driver.exit_code == 0 or RETRY_TIMER in w.processes[3].driver.timers)
     assert (RETRY_TIMER in world.processes[3].driver.timers) is (release not in ("0.8.0", "0.8.1"))

@@ -31,7 +31,7 @@ STUCK = ("0.8.1", "0.8.2", "0.9", "0.10.2")  # where a deletion may be begun too
 def failover(world: World) -> int:
     """The controller is gone; broker 2 will be the next."""
     world.step(("kill", 1))
-    world.step(("expire", 1))
+    world.step(("expire_session", 1))
     world.step(("deliver", 2))
     return 2
 
@@ -39,13 +39,13 @@ def failover(world: World) -> int:
 def broker_failure(world: World) -> int:
     """Broker 3 is gone, and broker 1 sees to its partitions."""
     world.step(("kill", 3))
-    world.step(("expire", 3))
+    world.step(("expire_session", 3))
     return 1
 
 
 def controlled_shutdown(world: World) -> int:
     """Broker 3 sends ControlledShutdown to broker 1."""
-    world.step(("term", 3))
+    world.step(("terminate", 3))
     return 1
 
 

@@ -93,7 +93,7 @@ def test_a_follower_that_catches_up_learns_the_high_watermark_with_the_records()
     world.step(("freeze", 2))
     produce(world, "a", "b")
     world.run()
-    world.step(("shrink", 1, "t-0", 2))
+    world.step(("shrink_isr", 1, "t-0", 2))
     world.run()
     world.step(("thaw", 2))
     fetch(world, 2)
@@ -155,7 +155,7 @@ def test_a_waiting_producer_gets_an_error_when_its_broker_resigns() -> None:
     world.step(("freeze", 3))
     produce(world, "a")
     world.step(("freeze", 1))
-    for action in (("thaw", 2), ("thaw", 3), ("expire", 1)):
+    for action in (("thaw", 2), ("thaw", 3), ("expire_session", 1)):
         world.step(action)
     world.run()
     world.step(("thaw", 1))
@@ -197,12 +197,12 @@ def test_only_who_is_behind_can_be_left_out() -> None:
     produce(world, "a")
     world.run()
     with pytest.raises(UserError, match="Broker 2 has all records of t-0"):
-        world.step(("shrink", 1, "t-0", 2))
+        world.step(("shrink_isr", 1, "t-0", 2))
     world.step(("freeze", 2))
     produce(world, "b")
     world.run()
     assert acknowledged(world) == ["a"]
-    world.step(("shrink", 1, "t-0", 2))
+    world.step(("shrink_isr", 1, "t-0", 2))
     world.run()
     assert (stored(world)["t-0"], acknowledged(world)) == ((1, (1, 3)), ["a", "b"])
 
@@ -217,7 +217,7 @@ def test_a_leader_of_0_8_1_writes_its_isr_itself() -> None:
     produce(world, "a")
     world.step(("fetch", 3, "t-0"))
     world.step(("fetch", 3, "t-0"))
-    world.step(("shrink", 1, "t-0", 2))
+    world.step(("shrink_isr", 1, "t-0", 2))
     assert acknowledged(world) == []
     world.step(("advance", 1, "requests"))
     assert (stored(world)["t-0"], acknowledged(world), of_kind(world, "to_controller")) == ((1, (1, 3)), ["a"], [])
@@ -235,7 +235,7 @@ def test_a_shrink_that_is_not_written_yet_commits_nothing() -> None:
     world.step(("freeze", 2))
     produce(world, "a")
     without(world, "ask")
-    world.step(("shrink", 1, "t-0", 2))
+    world.step(("shrink_isr", 1, "t-0", 2))
     without(world, "ask")
     assert (log(world, 1).high_watermark, acknowledged(world)) == (0, [])
     world.run()
@@ -248,7 +248,7 @@ def out_of_sync() -> World:
     world.step(("freeze", 2))
     produce(world, "a")
     world.run()
-    world.step(("shrink", 1, "t-0", 2))
+    world.step(("shrink_isr", 1, "t-0", 2))
     world.run()
     world.step(("thaw", 2))
     return world
@@ -386,7 +386,7 @@ def test_replicas_diverge_after_hard_failures(rule: str) -> None:
     world = with_logs((1, 2), rule_changes={"truncate_to": rule})
     produce(world, "a", "b")
     world.run()
-    for action in (("freeze", 4), ("kill", 2), ("expire", 2), ("kill", 1), ("expire", 1), ("thaw", 4)):
+    for action in (("freeze", 4), ("kill", 2), ("expire_session", 2), ("kill", 1), ("expire_session", 1), ("thaw", 4)):
         world.step(action)
     world.run()
     survivor, other = (1, 2) if stored(world)["t-0"][1] == (1,) else (2, 1)
@@ -413,7 +413,7 @@ def test_a_fast_series_of_leaders_needs_the_common_epoch() -> None:
         world.run()
         world.step(("freeze", 2))
         produce(world, "b1", acks="1")
-        world.step(("shrink", 1, "t-0", 2))
+        world.step(("shrink_isr", 1, "t-0", 2))
         world.run()
         world.step(("kill", 1))
         world.step(("thaw", 2))
@@ -456,7 +456,7 @@ def test_a_broker_that_stops_in_order_writes_its_high_watermark() -> None:
     world = with_logs()
     produce(world, "a")
     without(world, "checkpoint")
-    world.step(("term", 2))
+    world.step(("terminate", 2))
     without(world, "checkpoint")
     assert 2 not in world.processes
     assert log(world, 2).checkpoint == log(world, 2).high_watermark == 1

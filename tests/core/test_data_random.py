@@ -17,7 +17,7 @@ from kcontrol.search.search import search
 from tests.core.logs import UNCLEAN, committed_and_not_heard_of, fetch, lost_by_unclean_election, produce, walk, with_logs
 from tests.core.support import check_folds, journal_bytes, scenario
 
-FAULTS = ("kill", "start", "shrink", "produce", "lose", "duplicate", "expire")
+FAULTS = ("kill", "start", "shrink_isr", "produce", "lose", "duplicate", "expire_session")
 STEPS = 400
 
 
@@ -131,7 +131,7 @@ def test_the_shortest_run_that_loses_a_commit(rule: str) -> None:
     if rule == "high_watermark":
         assert found.violation == "t-0: broker 3 leads without record 1 (b), acknowledged by 1"
         assert (found.actions[:2], {action[0] for action in found.actions[2:]}) == (
-            (("kill", 2), ("expire", 2)),
+            (("kill", 2), ("expire_session", 2)),
             {"deliver", "begin", "advance"},
         )
     else:

@@ -61,7 +61,7 @@ def test_the_registration_does_not_wait_for_the_event_thread() -> None:
     Source: KafkaHealthcheck.SessionExpireListener.handleNewSession (1.0).
     """
     world = cluster(**QUEUE)
-    world.step(("expire", 2))
+    world.step(("expire_session", 2))
     world.step(("renew", 2))
     hear(world, 2)
     assert "/brokers/ids/2" in world.zk.tree()
@@ -77,7 +77,7 @@ def test_a_failover_whose_epoch_another_has_written_goes_on(release: str, rules:
     """
     world = cluster(release=release)
     world.step(("kill", 1))
-    world.step(("expire", 1))
+    world.step(("expire_session", 1))
 
     def is_about_to_write(w: World) -> bool:
         thread = w.processes[2].driver.threads["controller"]
@@ -101,7 +101,7 @@ def test_a_dead_broker_is_removed_before_a_started_broker_gets_metadata(release:
     world = cluster(release=release)
     world.step(("kill", 3))
     world.run()
-    for act in (("start", 3), ("kill", 2), ("expire", 2)):
+    for act in (("start", 3), ("kill", 2), ("expire_session", 2)):
         alone(world, 3, lambda w: "/brokers/ids/3" in w.zk.tree()) if act[0] == "kill" else None
         world.step(act)
     before = len(world.journal.records)

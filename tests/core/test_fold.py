@@ -78,8 +78,21 @@ def test_the_walks_go_through_everything_that_can_happen() -> None:
     for seed in range(25):
         taken |= {action[0] for action in from_a_quiet_cluster(seed).done}
     assert {
-        *("advance", "begin", "deliver", "renew", "reconnect", "request", "ask", "fetch", "expire", "fire", "start", "kill"),
-        *("freeze", "thaw", "shrink", "lose", "duplicate", "create_topic", "delete"),
+        *(
+            "advance",
+            "begin",
+            "deliver",
+            "renew",
+            "reconnect",
+            "request",
+            "ask",
+            "fetch",
+            "expire_session",
+            "fire",
+            "start",
+            "kill",
+        ),
+        *("freeze", "thaw", "shrink_isr", "lose", "duplicate", "create_topic", "delete"),
     } <= taken
 
 

@@ -110,7 +110,7 @@ def test_a_fork_keeps_what_a_suspended_handler_has_gathered() -> None:
 def test_a_fork_shares_nothing_that_travels_or_waits() -> None:
     """Requests, questions, watch events, queues, ghosts and timers of the original stay while its fork runs until quiet."""
     world = cluster()
-    for action in (("kill", 3), ("expire", 3), ("start", 3), ("kill", 2)):
+    for action in (("kill", 3), ("expire_session", 3), ("start", 3), ("kill", 2)):
         world.step(action)
     until(world, lambda w: bool(w.network.channels))
     before = (world.fingerprint(), world.snapshot(), journal_bytes(world.journal.records))
@@ -200,7 +200,7 @@ def test_absolute_zxids_do_not_matter_and_their_order_does() -> None:
 def nothing_yet(world: World) -> World:
     """The middle of an election: znodes, watches, queues, channels and a suspended handler are all in use."""
     world.step(("kill", 3))
-    world.step(("expire", 3))
+    world.step(("expire_session", 3))
     world.step(("deliver", 1))
     until(world, lambda w: bool(w.network.channels) and waits_for(w, 1, Read))
     return world

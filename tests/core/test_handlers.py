@@ -142,7 +142,7 @@ def test_a_watch_event_of_a_path_without_a_handler_is_dropped() -> None:
     world.run()
     before = len(world.journal.records)
     world.step(("kill", 3))
-    world.step(("expire", 3))
+    world.step(("expire_session", 3))
     while world.processes[1].notifications:
         world.step(("deliver", 1))
     mine = [(r.kind, r.fields["path"]) for r in world.journal.records[before:] if r.id.node == 1]
@@ -276,7 +276,7 @@ def test_a_new_controller_deletes_isr_notes_before_it_reads_the_states() -> None
     world.step(("freeze", 1))
     world.step(("create", f"{ISR_CHANGE_NOTIFICATION}/isr_change_7", "{}"))
     before = len(world.journal.records)
-    world.step(("expire", 1))
+    world.step(("expire_session", 1))
     world.run()
     order = []
     for record in world.journal.records[before:]:
@@ -298,7 +298,7 @@ def test_a_broker_that_dies_during_failover_is_not_missed() -> None:
     winner = world.last_step[0].id.node
     victim = 3 if winner == 1 else 1
     world.step(("kill", victim))
-    world.step(("expire", victim))
+    world.step(("expire_session", victim))
     while world.processes[winner].notifications:
         world.step(("deliver", winner))
     world.run()

@@ -23,7 +23,7 @@ def frozen_leader(release: str) -> World:
     """Return a cluster whose brokers 1 and 2 have LeaderAndIsr without their leader 3, which is frozen."""
     world = cluster({"t": ((3, 2, 1),)}, release=release)
     world.step(("freeze", 3))
-    world.step(("expire", 3))
+    world.step(("expire_session", 3))
     world.run()
     return world
 

@@ -89,7 +89,7 @@ def test_a_write_under_way_goes_on_under_the_next_session() -> None:
     world = old_cluster()
     world.step(("kill", 3))
     until(world, lambda w: waits_for(w, 1, Commit, EVENTS))
-    world.step(("expire", 1))
+    world.step(("expire_session", 1))
     assert ("advance", 1, EVENTS) not in world.actions()
     alone(world, 2, lambda w: w.processes[2].driver.controller.is_active)
     before = len(world.journal.records)
@@ -254,7 +254,7 @@ def test_others_come_in_between_the_partitions_of_a_controlled_shutdown() -> Non
     Source: KafkaController.shutdownBroker (0.8.1).
     """
     world = old_cluster({"t": ((3, 1), (3, 2))})
-    world.step(("term", 3))
+    world.step(("terminate", 3))
     until(world, lambda w: stored(w)["t-0"][0] == 1 and not w.processes[1].driver.locks)
     assert stored(world)["t-1"][0] == 3
     world.step(("set", CONTROLLER_EPOCH, "1"))
@@ -271,9 +271,9 @@ def test_a_leader_writes_its_isr_itself() -> None:
 
     Source: Partition.updateIsr (0.8.1).
     """
-    world = old_cluster({"t": ((2, 3),)}, faults=("shrink",))
+    world = old_cluster({"t": ((2, 3),)}, faults=("shrink_isr",))
     before = len(world.journal.records)
-    world.step(("shrink", 2, "t-0", 3))
+    world.step(("shrink_isr", 2, "t-0", 3))
     until(world, lambda w: stored(w)["t-0"] == (2, (2,)))
     world.run()
     assert stored(world)["t-0"] == (2, (2, 3))
@@ -283,12 +283,12 @@ def test_a_leader_writes_its_isr_itself() -> None:
 
 def test_a_leader_that_has_lost_the_race_keeps_its_isr() -> None:
     """Over a version that is no longer there nothing is written, until a newer LeaderAndIsr brings the version."""
-    world = old_cluster({"t": ((2, 3),)}, faults=("shrink",))
+    world = old_cluster({"t": ((2, 3),)}, faults=("shrink_isr",))
     value = dict(states(world))[T0]
     world.step(("set", state_path(T0), encode_state(value).decode()))
     world.step(("freeze", 3))
     before = len(world.journal.records)
-    world.step(("shrink", 2, "t-0", 3))
+    world.step(("shrink_isr", 2, "t-0", 3))
     world.run()
     assert [r.fields["error"] for r in of_kind(world, "write", before)] == ["BadVersion"]
     assert of_kind(world, "handler_error", before) == []
@@ -309,7 +309,7 @@ def test_who_leaves_a_frozen_leader_does_so_and_answers_late() -> None:
     """
     world = old_cluster({"t": ((3, 2),)})
     world.step(("freeze", 3))
-    world.step(("expire", 3))
+    world.step(("expire_session", 3))
     world.run()
     assert world.processes[2].driver.broker.hosted[T0].leadership.leader == 2
     assert ([held.broker for held in world.network.delayed_responses.values()], (1, 2) in world.network.channels) == ([2], True)
@@ -338,7 +338,7 @@ def test_a_thread_that_fetches_something_else_is_not_waited_for(others: tuple[tu
 def test_a_broker_that_ends_takes_its_answer_along() -> None:
     """An answer that is held back is gone with its broker, and goes out when the leader dies."""
     world = old_cluster({"t": ((3, 2),)})
-    for kind in ("freeze", "expire"):
+    for kind in ("freeze", "expire_session"):
         world.step((kind, 3))
     world.run()
     other = world.fork()
@@ -350,7 +350,7 @@ def test_a_broker_that_ends_takes_its_answer_along() -> None:
     assert not other.network.delayed_responses
 
 
-@pytest.mark.parametrize("happens", [("delete", CONTROLLER), ("kill", 1), ("kill", 3), ("expire", 1)])
+@pytest.mark.parametrize("happens", [("delete", CONTROLLER), ("kill", 1), ("kill", 3), ("expire_session", 1)])
 def test_a_fork_in_the_middle_of_a_listener(happens: tuple[Any, ...]) -> None:
     """A handler that holds the lock is copied as any other: the fork does what the original does, and not with it."""
     world = old_cluster().fork(keep_replay_logs=True)

@@ -55,7 +55,7 @@ def test_a_failover_that_fails_keeps_the_office() -> None:
         world.step(("set", topic_path("t"), '{"version":1,"partitions":7}'))
         world.run()
         world.step(("kill", 1))
-        world.step(("expire", 1))
+        world.step(("expire_session", 1))
         alone(world, 2, lambda w: w.processes[2].driver.controller.active_controller_id == 2)
         alone(world, 2, lambda w: w.processes[2].driver.threads[EVENTS].handler is None)
         assert (CONTROLLER in world.zk.tree()) is kept
@@ -68,7 +68,7 @@ def test_a_request_for_an_unknown_partition_ends_a_failover() -> None:
         world = at_rest(release, {"t": ((2, 3),)})
         world.step(("kill", 1))
         move(world, {U0: (2, 3)})
-        world.step(("expire", 1))
+        world.step(("expire_session", 1))
         alone(world, 2, lambda w: w.processes[2].driver.controller.machines_started)
         before = len(world.journal.records)
         alone(world, 2, lambda w: w.processes[2].driver.threads[EVENTS].handler is None)

@@ -85,7 +85,7 @@ def test_a_new_session_of_a_broker_that_never_ruled_fails(release: str, balances
     """
     world = at_rest(release, auto_leader_rebalance_enable=balances)
     before = len(world.journal.records)
-    world.step(("expire", 2))
+    world.step(("expire_session", 2))
     world.run()
     assert failures(world, before) == failed
     assert "/brokers/ids/2" in world.zk.tree()
@@ -130,7 +130,7 @@ def test_controlled_shutdown_skips_a_partition_without_another_replica() -> None
     for release, refused in (("0.8.1", ["t-0"]), ("0.8.2", [])):
         world = at_rest(release, {"t": ((3,),)})
         before = len(world.journal.records)
-        world.step(("term", 3))
+        world.step(("terminate", 3))
         world.run()
         tried = [
             str(r.fields["subject"])
@@ -186,7 +186,7 @@ def test_a_registration_of_this_very_session_is_kept() -> None:
     """
     world = at_rest("0.9")
     for _ in range(2):
-        world.step(("expire", 2))
+        world.step(("expire_session", 2))
         world.step(("renew", 2))
     before = len(world.journal.records)
     world.run()
@@ -284,7 +284,7 @@ def test_an_expiry_during_the_startup_may_leave_no_controller() -> None:
     """
     world = World(Settings("0.10.2", (1,)))
     world.step(("start", 1))
-    world.step(("expire", 1))
+    world.step(("expire_session", 1))
     world.step(("renew", 1))
     driver = world.processes[1].driver
     world.step(("begin", 1, EVENTS))

@@ -44,7 +44,7 @@ def listens(release: str) -> set[tuple[str, bool]]:
 def replace_controller(world: World) -> None:
     """Freeze broker 1, the controller, and end its session: another broker becomes controller."""
     world.step(("freeze", 1))
-    world.step(("expire", 1))
+    world.step(("expire_session", 1))
     world.run()
 
 

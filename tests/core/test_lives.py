@@ -50,7 +50,7 @@ def test_a_broker_that_comes_back_too_early_exits() -> None:
     assert [(r.fields["event"], r.fields["error"]) for r in of_kind(world, "handler_error")] == [("BrokerStartup", "WriteFailed")]
     assert [r.fields["exit_code"] for r in of_kind(world, "stop")] == [None, 1]
     assert "/brokers/ids/3" in world.zk.tree()
-    world.step(("expire", 3))
+    world.step(("expire_session", 3))
     world.step(("start", 3))
     world.run()
     assert stored(world)["u-0"] == (1, (1, 3))
@@ -59,7 +59,7 @@ def test_a_broker_that_comes_back_too_early_exits() -> None:
 def test_a_broker_that_exits_closes_its_session() -> None:
     """A process that gives up by itself leaves no session behind, unlike one that was killed."""
     world = cluster()
-    world.step(("term", 3))
+    world.step(("terminate", 3))
     until(world, lambda w: 3 not in w.processes)
     assert "/brokers/ids/3" not in world.zk.tree()
     assert world.orphaned_sessions == {}
@@ -75,7 +75,7 @@ def test_a_killed_broker_is_there_until_its_session_ends() -> None:
     world.step(("kill", 2))
     assert [r.kind for r in world.journal.records[before:]] == ["stop"]
     assert "/brokers/ids/2" in world.zk.tree()
-    world.step(("expire", 2))
+    world.step(("expire_session", 2))
     assert "/brokers/ids/2" not in world.zk.tree()
     assert [(r.fields["to"], r.fields["path"]) for r in of_kind(world, "notify", before)] == [
         (1, "/brokers/ids/2"),
@@ -90,10 +90,10 @@ def test_expire_comes_first_in_the_queue_of_a_controller() -> None:
     """
     world = cluster()
     world.step(("kill", 3))
-    world.step(("expire", 3))
+    world.step(("expire_session", 3))
     while world.processes[1].notifications:
         world.step(("deliver", 1))
-    world.step(("expire", 1))
+    world.step(("expire_session", 1))
     world.step(("renew", 1))
     waiting = [item.event.name for item in world.processes[1].driver.threads["controller"].queue.waiting]
     assert ([r.fields["event"].name for r in of_kind(world, "preempt")], waiting) == (["BrokerChange"], ["Expire"])
@@ -111,7 +111,7 @@ def test_a_leader_under_a_new_session_may_ask_for_an_isr() -> None:
     Source: KafkaController.processRegisterBrokerAndReelect (2.8); recording absent-creation of 2.8.2.
     """
     world = cluster({"t": ((3, 2),)})
-    world.step(("expire", 3))
+    world.step(("expire_session", 3))
     world.run()
     for kind in ("kill", "start"):
         world.step((kind, 2))
@@ -128,7 +128,7 @@ def test_who_stops_follows_no_new_leader(release: str) -> None:
     world = cluster({"t": ((2, 3), (2, 4))}, brokers=(1, 2, 3, 4), release=release)
     world.step(("kill", 4))
     world.run()
-    world.step(("term", 2))
+    world.step(("terminate", 2))
     while not world.processes[2].driver.timers.get("controlled-shutdown-retry"):
         world.step(next(actions.routine_actions(world)))
     while following := next((act for act in actions.routine_actions(world) if act[0] != "fire"), None):
@@ -141,7 +141,7 @@ def test_a_broker_under_a_new_session_has_a_later_epoch() -> None:
     """After an expiry a broker registers again: the controller finds a bounced broker and sends it all partitions again."""
     world = cluster()
     before = len(world.journal.records)
-    world.step(("expire", 3))
+    world.step(("expire_session", 3))
     world.run()
     epochs = world.processes[1].driver.controller.live_broker_epochs
     assert epochs[3] == world.zk.tree()["/brokers/ids/3"].stat.czxid
@@ -154,7 +154,7 @@ def test_a_frozen_controller_comes_back_deposed() -> None:
     """Stopped until its session has ended and another one rules, a controller resigns when it goes on."""
     world = cluster()
     world.step(("freeze", 1))
-    world.step(("expire", 1))
+    world.step(("expire_session", 1))
     world.run()
     [winner] = [n for n in active(world) if n != 1]
     assert sorted(active(world)) == sorted([1, winner])

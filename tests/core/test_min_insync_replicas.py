@@ -33,7 +33,7 @@ def isr_of_one(world: World) -> None:
         world.step(("freeze", follower))
     produce(world, "seen by nobody else", acks="1")
     for follower in (2, 3):
-        world.step(("shrink", 1, "t-0", follower))
+        world.step(("shrink_isr", 1, "t-0", follower))
         world.run()
 
 
@@ -63,7 +63,7 @@ def isr_shrinks_below_the_setting(release: str) -> World:
         world.step(("freeze", follower))
     produce(world, "waits")
     for follower in (2, 3):
-        world.step(("shrink", 1, "t-0", follower))
+        world.step(("shrink_isr", 1, "t-0", follower))
         world.run()
     return world
 
@@ -117,7 +117,7 @@ def test_an_isr_as_large_as_the_setting_is_enough() -> None:
     world.step(("freeze", 3))
     produce(world, "waits")
     fetch(world, 2, 2)
-    world.step(("shrink", 1, "t-0", 3))
+    world.step(("shrink_isr", 1, "t-0", 3))
     world.run()
     produce(world, "accepted")
     world.run()
@@ -194,7 +194,7 @@ def test_a_session_that_has_ended_does_not_lose_the_setting() -> None:
     world.step(("create_topic", "t", ((1, 2, 3),), TWO))
     while "t-0" not in map(str, world.processes[1].driver.broker.logs):
         world.step(world.actions()[0])
-    world.step(("expire", 1))
+    world.step(("expire_session", 1))
     world.run()
     assert not of_kind(world, "handler_error")
     assert [log(world, n).min_insync_replicas for n in (1, 2, 3)] == [2, 2, 2]
@@ -206,7 +206,7 @@ def test_with_two_in_sync_no_single_loss_of_a_disk_loses_a_record(seed: int) -> 
 
     Logs agree and survive as in every run with clean elections.
     """
-    world = with_setting(TWO, faults=("kill", "start", "expire", "freeze", "thaw", "shrink", "produce"))
+    world = with_setting(TWO, faults=("kill", "start", "expire_session", "freeze", "thaw", "shrink_isr", "produce"))
     for _ in walk(world, seed, 150):
         for record in world.last_step:
             if record.kind == "acknowledged" and record.fields["acks"] == "all":
@@ -220,7 +220,7 @@ def test_the_random_runs_are_refused_now_and_then() -> None:
     """The runs above meet the setting: some producers are refused, and some are not."""
     seen = set[str]()
     for seed in range(4):
-        world = with_setting(TWO, faults=("kill", "start", "expire", "freeze", "thaw", "shrink", "produce"))
+        world = with_setting(TWO, faults=("kill", "start", "expire_session", "freeze", "thaw", "shrink_isr", "produce"))
         for _ in walk(world, seed, 150):
             pass
         seen |= set(answers(world))

@@ -23,7 +23,7 @@ def asked(release: str) -> tuple[World, int]:
     world.run()
     world.step(("create_topic", "v", ((3,),)))
     world.run()
-    for act in ("term", "start"):
+    for act in ("terminate", "start"):
         world.step((act, 2))
         world.run()
     before = len(world.journal.records)

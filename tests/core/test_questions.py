@@ -21,10 +21,10 @@ def wish(release: str, *, frozen: bool = True, **rules: Any) -> World:
     """
     world = cluster({"t": ((3, 4),)}, brokers=(1, 2, 3, 4), release=release, rule_changes=rules)
     world.step(("freeze", 4))
-    world.step(("shrink", 3, "t-0", 4))
+    world.step(("shrink_isr", 3, "t-0", 4))
     world.run()
     assert stored(world) == {"t-0": (3, (3,))}
-    for action in (("freeze", 1), ("expire", 1)) if frozen else (("delete", CONTROLLER),):
+    for action in (("freeze", 1), ("expire_session", 1)) if frozen else (("delete", CONTROLLER),):
         world.step(action)
     alone(world, 2, lambda w: w.processes[2].driver.controller.is_active)
     world.run()
@@ -60,7 +60,7 @@ def test_a_leader_asks_a_living_former_controller_first() -> None:
     refused = of_kind(world, "request_refused", before)
     assert [(r.id.node, r.fields["error"]) for r in refused] == [(3, "NOT_CONTROLLER")]
     assert stored(world) == {"t-0": (3, (3, 4))}
-    world.step(("shrink", 3, "t-0", 4))
+    world.step(("shrink_isr", 3, "t-0", 4))
     world.run()
     assert of_kind(world, "request_refused", before) == refused
 

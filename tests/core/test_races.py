@@ -259,7 +259,7 @@ def test_an_expired_broker_goes_on_under_a_new_session() -> None:
     """The event that meets the end of the session fails; the broker registers anew with a later broker epoch."""
     world = failing()
     broker_epoch = world.zk.tree()["/brokers/ids/2"].stat.czxid
-    world.step(("expire", 2))
+    world.step(("expire_session", 2))
     world.run()
     assert ("BrokerChange", "SessionExpired") in [(r.fields["event"], r.fields["error"]) for r in of_kind(world, "handler_error")]
     assert world.zk.tree()["/brokers/ids/2"].stat.czxid > broker_epoch

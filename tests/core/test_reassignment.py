@@ -75,7 +75,7 @@ def memory(world: World, broker: int = 1) -> Any:
 def deposed(world: World) -> int:
     """Broker 1 is away until its session has ended, and comes back; returns who rules then."""
     world.step(("freeze", 1))
-    world.step(("expire", 1))
+    world.step(("expire_session", 1))
     world.run()
     world.step(("thaw", 1))
     world.run()
@@ -170,9 +170,9 @@ def test_a_failed_election_stops_nothing() -> None:
     (2.8), which elects then, and handleStateChanges, which only logs what fails.
     """
     world = four(followers=False)
-    world.step(("shrink", 2, "t-1", 1))
+    world.step(("shrink_isr", 2, "t-1", 1))
     world.run()
-    world.step(("term", 2))
+    world.step(("terminate", 2))
     until(world, lambda w: 2 in memory(w).shutting_down_broker_ids and w.is_quiet)
     before = len(world.journal.records)
     world.step(("reassign", 1, {"t-1": [2]}))
@@ -361,7 +361,7 @@ def test_a_request_for_another_result_stays() -> None:
     """What the znode names is taken out by a reassignment that ends with just these replicas, and by no other."""
     world = four()
     world.step(("freeze", 1))
-    world.step(("expire", 1))
+    world.step(("expire_session", 1))
     world.run()
     ruler = next(n for n, p in world.processes.items() if p.driver.controller.is_active and not p.frozen)
     write_request(world, {T1: (2, 4), T0: (2, 3)})
@@ -444,7 +444,7 @@ def test_the_next_controller_begins_each_once(by_znode: bool) -> None:
         ask(world, {"t-0": [2, 4]})
         world.run()
     world.step(("kill", 1))
-    world.step(("expire", 1))
+    world.step(("expire_session", 1))
     world.run()
     ruler = next(n for n, p in world.processes.items() if p.driver.controller.is_active and not p.frozen)
     leader = dict(states(world))[T0].leader
@@ -475,7 +475,7 @@ def _next_write(world: World) -> str:
 def test_no_preferred_election_during_a_reassignment() -> None:
     """The automatic rebalance elects nothing, of any topic, as long as a partition is being reassigned."""
     world = four()
-    world.step(("shrink", 2, "t-1", 1))
+    world.step(("shrink_isr", 2, "t-1", 1))
     world.step(("kill", 2))
     world.run()
     world.step(("start", 2))
@@ -799,7 +799,7 @@ def test_the_next_controller_drops_what_is_done() -> None:
     world.step(("freeze", 4))
     world.step(("kill", 1))
     write_request(world, {T0: (1, 2), TopicPartition("gone", 0): (1,), T1: (2, 4)})
-    world.step(("expire", 1))
+    world.step(("expire_session", 1))
     world.run()
     assert (request(world), of_kind(world, "handler_error")) == ({T1: (2, 4)}, [])
     world.step(("thaw", 4))

@@ -228,7 +228,7 @@ def test_requests_for_a_broker_that_bounced_are_thrown_away() -> None:
     world.run()
     waiting = [str(parcel.record) for parcel in world.network.channels[1, 3]]
     world.step(("kill", 3))
-    world.step(("expire", 3))
+    world.step(("expire_session", 3))
     world.step(("start", 3))
     world.run()
     handled = [str(r.cause) for r in of_kind(world, "receive") if r.id.node == 3]

@@ -49,7 +49,7 @@ def test_a_second_term_begins_with_the_assignments_of_zookeeper(release: str) ->
     Up to 0.10.2 a resignation forgets no assignment. Source: KafkaController.initializeControllerContext (0.8.1, 0.10.2).
     """
     world = cluster({"t": ((1, 2),), "u": ((2, 1),)}, release=release, brokers=(1, 2))
-    world.step(("expire", 1))
+    world.step(("expire_session", 1))
     alone(world, 2, lambda w: w.processes[2].driver.controller.is_active)
     world.run()
     for path in [path for path in reversed(world.zk.tree()) if path.startswith("/brokers/topics/u")]:

@@ -51,7 +51,7 @@ def test_a_broker_takes_its_session_through_the_rows(release: str, passed: list[
 
     monkeypatch.setattr(sessions, "move", noted)
     world = cluster({}, brokers=(1, 2), release=release)
-    world.step(("expire", 2))
+    world.step(("expire_session", 2))
     world.run()
     assert seen == passed
 

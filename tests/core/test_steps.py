@@ -38,12 +38,12 @@ def test_an_advance_is_one_round_trip_and_nothing_else_is_any(seed: int) -> None
 
 def test_a_handler_that_is_suspended_lets_everything_else_happen() -> None:
     """Between the controller's read and its write `actions` still offers the other brokers' threads and every fault."""
-    world = cluster(faults=("kill", "expire", "delete_controller"))
+    world = cluster(faults=("kill", "expire_session", "delete_controller"))
     world.step(("kill", 3))
     until(world, lambda w: waits_for(w, 1, Read))
     world.step(("start", 3))
     kinds = {(action[0], action[1]) for action in world.actions()}
-    assert {("advance", 1), ("begin", 3), ("kill", 1), ("kill", 2), ("expire", 2), ("delete", CONTROLLER)} <= kinds
+    assert {("advance", 1), ("begin", 3), ("kill", 1), ("kill", 2), ("expire_session", 2), ("delete", CONTROLLER)} <= kinds
 
 
 def test_run_event_goes_to_the_end_of_one_handler() -> None:

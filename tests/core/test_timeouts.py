@@ -72,7 +72,7 @@ def test_the_removal_of_a_frozen_broker_waits_for_its_request(release: str, wait
     Source: KafkaController.processBrokerChange (1.1); the recordings removal-frozen-broker of 1.1.1 and 2.8.2.
     """
     world = with_a_request_out(release, {"t": ((3, 1),)}, (1, 2, 3))
-    world.step(("expire", 3))
+    world.step(("expire_session", 3))
     rest(world)
     assert stored(world)["t-0"][0] == (3 if waits else 1)
     world.run()
@@ -86,7 +86,7 @@ def test_a_frozen_broker_reads_what_was_left_in_its_socket(release: str, reads: 
     Source: Selector.close (0.9.0.1, 0.10.2.2); the recordings resign-frozen-broker of 1.1.1 and 2.8.2.
     """
     world = with_a_request_out(release, {"t": ((3, 1),)}, (1, 2, 3))
-    world.step(("expire", 3))
+    world.step(("expire_session", 3))
     world.run()
     assert ((1, 3) in world.network.channels) is reads
     assert without_defaults(fold(world.journal.records)) == without_defaults(world.snapshot())

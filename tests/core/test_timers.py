@@ -49,6 +49,6 @@ def test_a_leader_announces_its_isr_five_seconds_later(release: str) -> None:
     Source: ReplicaManager.IsrChangePropagationBlackOut (0.9.0 to 2.4).
     """
     world = cluster(release=release)
-    world.step(("shrink", 1, "t-0", 3))
+    world.step(("shrink_isr", 1, "t-0", 3))
     until(world, lambda _: bool(delays_ms(world, PROPAGATION_TIMER)))
     assert delays_ms(world, PROPAGATION_TIMER) == [5_000]

@@ -54,7 +54,7 @@ from tests.core.support import T0, T1, TOPICS, U0, alone, choose, cluster, diffe
 REQUEST = f"{DELETE_TOPICS}/t"
 BOTH = pytest.mark.parametrize("release", PLAYABLE_RELEASES[1:])  # all but 0.8.0, which deletes no topics
 TWO = {"t": ((2, 3), (3, 2)), "u": ((3, 2),)}
-FAULTS = ("kill", "start", "expire", "term", "freeze", "thaw", "create_topic", "delete_topic")
+FAULTS = ("kill", "start", "expire_session", "terminate", "freeze", "thaw", "create_topic", "delete_topic")
 
 
 def deleting(release: str, topics: Any = TWO, **settings: Any) -> World:
@@ -84,7 +84,7 @@ def delete(world: World, *topics: str) -> None:
 
 def die(world: World, broker: int) -> None:
     world.step(("kill", broker))
-    world.step(("expire", broker))
+    world.step(("expire_session", broker))
 
 
 def paths(world: World, kind: str) -> list[str]:
@@ -422,7 +422,7 @@ def test_what_is_queued_does_not_count_for_the_balance(release: str) -> None:
 def test_a_leader_that_asks_for_an_isr_meanwhile_is_refused(late: bool, answer: str) -> None:
     """The deletion raises the leader epoch, and in the end the partition is unknown. Source: processAlterIsr (2.8)."""
     world = deleting("2.8")
-    world.step(("shrink", 2, "t-0", 3))
+    world.step(("shrink_isr", 2, "t-0", 3))
     world.step(("delete_topic", "t"))
     if late:
         while others := [action for action in actions.routine_actions(world) if action[0] != "ask"]:

@@ -45,7 +45,9 @@ def test_what_can_happen_is_what_the_exercise_allows() -> None:
     """An act that cannot happen now is told the acts that can, and of these only those that the exercise allows."""
     verdict = said(exercise("lose-one-record"), [("kill", 1), ("kill", 1)])
     assert "Act 2, ('kill', 1), is not possible now" in verdict.text and is_one_sentence(verdict.text)
-    assert "('start', 1)" in verdict.text and not any(kind in verdict.text for kind in ("'expire'", "'term'", "'freeze'"))
+    assert "('start', 1)" in verdict.text and not any(
+        kind in verdict.text for kind in ("'expire_session'", "'terminate'", "'freeze'")
+    )
 
 
 def test_the_right_order_as_a_string_is_told_that_a_list_is_expected() -> None:

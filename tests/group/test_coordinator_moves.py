@@ -135,7 +135,7 @@ def test_a_frozen_coordinator_refuses_after_the_thaw() -> None:
     lab = dora_joins("2.8")
     lab.freeze(2).expire_session(2).run()
     assert owners(lab) == {2: ["billing"], 3: ["billing"]}
-    lab.resume(2).run()
+    lab.thaw(2).run()
     assert error(lab, "dora") == "NOT_COORDINATOR" and owners(lab) == {3: ["billing"]}
 
 

@@ -132,7 +132,7 @@ def test_a_coordinator_that_was_succeeded_cannot_write() -> None:
     """A broker that was frozen during the election of its successor appends a commit that only its own log gets, and cuts it."""
     world = stable()
     world.step(("freeze", 1))
-    world.step(("expire", 1))
+    world.step(("expire_session", 1))
     world.run()
     world.step(("thaw", 1))
     before = world.processes[2].driver.broker.logs[T].records

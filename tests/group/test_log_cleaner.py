@@ -386,7 +386,7 @@ def test_a_load_between_two_fetches_is_cut_off() -> None:
     world = loading_broker_2()
     load, group = ("advance", 2, "group-metadata-manager"), world.processes[2].driver.group
     assert group is not None
-    world.step(("term", 2))
+    world.step(("terminate", 2))
     while world.processes[2].driver.broker.is_leader(T):
         world.step(next(action for action in world.actions() if action.routine and action != load))
     while group.loading:

@@ -130,7 +130,7 @@ def test_too_few_registered_brokers(release: str) -> None:
     Source: AdminUtils.assignReplicasToBrokers (0.10.2, 2.8), which gets the brokers of ZooKeeper.
     """
     world = started(3, release)
-    world.step(("expire", 3))
+    world.step(("expire_session", 3))
     assert len(world.processes[1].driver.broker.live_brokers) == 3 and writes_nothing(world)
     world.run()
     assert not writes_nothing(world) and replicas(world) == [3] * len(replicas(world)) != []
@@ -139,7 +139,7 @@ def test_too_few_registered_brokers(release: str) -> None:
 def test_a_broker_without_a_session_creates_nothing() -> None:
     """A broker whose session has expired writes nothing until it has registered again, though three brokers are registered."""
     world = started(4)
-    world.step(("expire", 1))
+    world.step(("expire_session", 1))
     assert (world.processes[1].session, writes_nothing(world)) == (SessionState.EXPIRED, True)
     world.step(("renew", 1))
     assert (world.processes[1].session, writes_nothing(world)) == (SessionState.EXPIRING, True)

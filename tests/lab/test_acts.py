@@ -25,11 +25,11 @@ BY_ITSELF = {
 
 
 COMMANDS = {
-    "term": "terminate", "thaw": "resume", "expire": "expire_session", "shrink": "shrink_isr", "fire": "timers.fire",
+    "fire": "timers.fire",
     "lose": "network.drop", "duplicate": "network.duplicate", "fetch_timeout": "network.fetch_timeout",
     "lose_tail": "disks.lose_tail", "fail_log_dir": "disks.fail_log_dir", "clean_log": "disks.clean", "consumer": "group.join",
-    "group_request": "group.describe", "find_coordinator": "group.find_coordinator", "freeze_consumer": "group.freeze",
-    "resume_consumer": "group.resume", "stop_polling": "group.stop_polling",
+    "group_request": "group.describe", "find_coordinator": "group.find_coordinator", "freeze_consumer": "group.freeze_consumer",
+    "thaw_consumer": "group.thaw_consumer", "stop_polling": "group.stop_polling", "start_polling": "group.start_polling",
     "create": "zk.create", "set": "zk.set", "delete": "zk.delete",
 }  # fmt: skip
 
@@ -56,11 +56,11 @@ def test_every_fault_and_act_has_a_method() -> None:
 ACTS: list[tuple[str, Callable[[Lab], Lab], tuple[Any, ...]]] = [
     ("start", lambda lab: lab.start(4), ("start", 4)),
     ("kill", lambda lab: lab.kill(3), ("kill", 3)),
-    ("term", lambda lab: lab.terminate(3), ("term", 3)),
+    ("terminate", lambda lab: lab.terminate(3), ("terminate", 3)),
     ("freeze", lambda lab: lab.freeze(3), ("freeze", 3)),
-    ("thaw", lambda lab: lab.freeze(3).resume(3), ("thaw", 3)),
-    ("expire", lambda lab: lab.expire_session(3), ("expire", 3)),
-    ("shrink", lambda lab: lab.shrink_isr("t-1", 3), ("shrink", 1, "t-1", 3)),
+    ("thaw", lambda lab: lab.freeze(3).thaw(3), ("thaw", 3)),
+    ("expire_session", lambda lab: lab.expire_session(3), ("expire_session", 3)),
+    ("shrink_isr", lambda lab: lab.shrink_isr("t-1", 3), ("shrink_isr", 1, "t-1", 3)),
     ("create_topic", lambda lab: lab.create_topic("u", [[1]]), ("create_topic", "u", [[1]])),
     ("delete_topic", lambda lab: lab.delete_topic("t"), ("delete_topic", "t")),
     ("create", lambda lab: lab.zk.create("/mine", "x"), ("create", "/mine", "x")),
@@ -119,7 +119,7 @@ REFUSED: list[tuple[Callable[[Lab], object], str]] = [
     (lambda lab: lab.start(2), "running already"),
     (lambda lab: lab.start(-1), "from 0 on"),
     (lambda lab: lab.start("x"), "from 0 on"),
-    (lambda lab: lab.resume(2), "possible actions"),
+    (lambda lab: lab.thaw(2), "possible actions"),
     (lambda lab: lab.freeze(2).freeze(2), "thaw"),
     (lambda lab: lab.expire_session(9), "brokers with an open session: 1, 2 and 3"),
     (lambda lab: lab.timers.fire(1, "boo"), "auto-leader-rebalance"),
@@ -282,12 +282,12 @@ def test_a_lab_is_a_context_manager(folder: object) -> None:
 @pytest.mark.parametrize("znode", [True, False])
 def test_what_moves_is_in_a_table(lab: Lab, znode: bool) -> None:
     """While a new replica is frozen the table says where the partition is to be and whom it waits for; then it is empty."""
-    lab.freeze(1).resume(1).freeze(3).reassign({"t-0": [1, 2]}, znode=znode).run()
+    lab.freeze(1).thaw(1).freeze(3).reassign({"t-0": [1, 2]}, znode=znode).run()
     assert lab.tables.reassignments().empty and lab.partitions().replicas["t-0"] == [1, 2]
     lab.reassign({"t-0": [3, 2]}, znode=znode).run()
     row = lab.tables.reassignments().loc["t-0"]
     assert (row.target, row.adding, row.removing, row.missing, row.in_znode) == ([3, 2], [3], [1], [3], znode)
-    assert lab.resume(3).run().tables.reassignments().empty
+    assert lab.thaw(3).run().tables.reassignments().empty
     assert lab.partitions().replicas["t-0"] == [3, 2]
 
 

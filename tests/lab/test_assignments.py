@@ -27,7 +27,7 @@ def joined(opened: Opened, assignor: str, late: str = "dora", release: str = "2.
     """Return a lab in which one more member has joined a group of anna, bert and cleo that was Stable."""
     settings = {"group.id": "billing", STRATEGY: assignor}
     lab = opened(release=release, consumers=dict.fromkeys(("anna", "bert", "cleo", late), settings), topics=SIX)
-    return lab.group.freeze(late).run(alive=True).group.resume(late).run(alive=True)
+    return lab.group.freeze_consumer(late).run(alive=True).group.thaw_consumer(late).run(alive=True)
 
 
 def held(lab: Lab) -> dict[str, list[str]]:

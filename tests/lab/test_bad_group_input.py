@@ -23,7 +23,7 @@ ASKED: dict[str, Ask] = {
     "sync":            lambda lab, value: lab.group.sync(value),
     "heartbeat":       lambda lab, value: lab.group.heartbeat(value),
     "leave":           lambda lab, value: lab.group.leave(value),
-    "freeze":          lambda lab, value: lab.group.freeze(value),
+    "freeze":          lambda lab, value: lab.group.freeze_consumer(value),
     "restart":         lambda lab, value: lab.group.restart(value),
     "expire":          lambda lab, value: lab.group.expire_poll_interval(value),
     "find":            lambda lab, value: lab.group.find_coordinator(value, 1),

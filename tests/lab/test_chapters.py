@@ -105,7 +105,7 @@ def test_a_returned_broker_is_told_before_it_is_elected(opened: Opened) -> None:
 def test_a_bounced_broker_fails_and_starts_in_one_event(opened: Opened) -> None:
     """Chapter 8: its replicas go Offline and then Online, although the ids are the same."""
     lab = opened([4, 1, 2, 3], topics={"t": [[1, 2, 3]]})
-    lab.freeze(4).kill(2).expire_session(2).start(2).run().resume(4).run()
+    lab.freeze(4).kill(2).expire_session(2).start(2).run().thaw(4).run()
     moves = [said for said in lab.tables.handler_steps("BrokerChange", 4).what if "t-0 on broker 2" in said]
     assert ["to Offline" in move for move in moves] == [True, False] and "to Online" in moves[1]
 
@@ -136,7 +136,7 @@ def test_a_zombie_whose_session_is_over_resigns(opened: Opened) -> None:
     lab.freeze(1).expire_session(1).run()
     assert lab.brokers().believes_so.tolist() == [True, True, False]
     thawed = len(lab.records)
-    lab.resume(1).run()
+    lab.thaw(1).run()
     mine = [record for record in lab.records[thawed:] if record.id.node == 1 and record.kind in ("begin", "write")]
     assert mine[0].kind == "begin" and mine[0].to_json().fields["event"] == "Expire"
     assert lab.brokers().believes_so.tolist() == [False, True, False]
@@ -146,7 +146,7 @@ def test_a_zombie_whose_session_is_over_resigns(opened: Opened) -> None:
 def test_the_fence_and_its_absence(opened: Opened, release: str, epochs: list[int]) -> None:
     """Chapter 9: under 2.8 a replaced controller writes nothing any more; under 0.8.1 it still writes what nobody has touched."""
     lab = opened(3, release=release, topics=ZOMBIE).kill(3).run(until="BrokerChange")
-    lab.step().step().step().freeze(1).zk.delete("/controller").run().resume(1).run()
+    lab.step().step().step().freeze(1).zk.delete("/controller").run().thaw(1).run()
     assert lab.partitions().controller_epoch.tolist() == epochs
     assert any(record.kind == "exception" for record in lab.records) is (release == "2.8")
 
@@ -154,7 +154,7 @@ def test_the_fence_and_its_absence(opened: Opened, release: str, epochs: list[in
 def test_a_request_of_a_replaced_controller_is_refused(opened: Opened) -> None:
     """Chapter 9: brokers refuse what bears a controller epoch smaller than the largest they have seen."""
     lab = opened(3, topics=ZOMBIE).kill(3).run(until="BrokerChange").step().step().step().step()
-    lab.freeze(1).zk.delete("/controller").run().resume(1).step(("request", 1, 2))
+    lab.freeze(1).zk.delete("/controller").run().thaw(1).step(("request", 1, 2))
     refused = lab.tables.requests().query("sender == 1 and outcome == 'STALE_CONTROLLER_EPOCH'")
     assert list(refused.receiver) == [2]
 
@@ -333,7 +333,7 @@ def test_a_reassignment_halts_in_0_8_1_alone(opened: Opened, release: str, halts
     found = lab.reassign({"t-0": [2, 4]}).run().delete_topic("t").run().tables.deletions()
     assert found.ineligible.all() == halts
     assert ("ReplicaDeletionSuccessful" in set(found.state)) != halts
-    assert len(lab.resume(4).run().tables.deletions()) == 0
+    assert len(lab.thaw(4).run().tables.deletions()) == 0
 
 
 def test_what_is_forgotten_by_hand_comes_back(opened: Opened) -> None:
@@ -369,7 +369,7 @@ def test_the_rule_of_the_exercise_is_that_of_the_controller(opened: Opened, halt
         ([1, 2, 3], (("kill", 2),), ("kill", 3)),
         ([3, 2], (("kill", 2),), ("kill", 3)),
         ([3], (), ("kill", 3)),
-        ([1, 2, 3], (("kill", 3), ("start", 3)), ("term", 3)),
+        ([1, 2, 3], (("kill", 3), ("start", 3)), ("terminate", 3)),
     ],
 )
 def test_the_exercise_retires_as_the_controller_does(
@@ -447,7 +447,7 @@ def test_an_order_that_is_heard_twice(opened: Opened) -> None:
 
 def test_an_order_of_a_controller_that_was_replaced(opened: Opened) -> None:
     """Chapter 6: refused as a whole, once the receiver has heard of the next controller epoch."""
-    lab = opened([4, 1, 2, 3], topics=TWO).kill(2).run(until=ORDER).freeze(4).expire_session(4).run().resume(4).run()
+    lab = opened([4, 1, 2, 3], topics=TWO).kill(2).run(until=ORDER).freeze(4).expire_session(4).run().thaw(4).run()
     assert told_3(lab) == ["STALE_CONTROLLER_EPOCH", "STALE_CONTROLLER_EPOCH"]
 
 

@@ -332,7 +332,7 @@ def test_groups_are_listed_and_described() -> None:
         ("2.8 join", lambda lab: lab.group.join(7), "anna, bert and cleo"),
         ("2.8 join", lambda lab: lab.group.heartbeat("anna", "1"), "running brokers: 1, 2 and 3"),
         ("2.8 join", lambda lab: lab.group.find_coordinator("anna", True), "running brokers: 1, 2 and 3"),
-        ("2.8 join", lambda lab: lab.group.freeze("anna", for_ms=0), "from 1 on"),
+        ("2.8 join", lambda lab: lab.group.freeze_consumer("anna", for_ms=0), "from 1 on"),
         ("2.8 join", lambda lab: lab.commit("anna", "t-0", "7"), "whole number"),
         ("2.8 join", lambda lab: lab.commit("anna", "t-0", -1), "from 0 to 9223372036854775807"),
         ("2.8 join", lambda lab: lab.commit("anna", "t-0", 2**63), "from 0 to 9223372036854775807"),

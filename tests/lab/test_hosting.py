@@ -46,7 +46,7 @@ def test_a_new_replica_is_told_whom_to_follow(opened: Opened) -> None:
     """Chapter 7: while a move waits for it a replica is New, hosted, and not in sync. Source: NewReplica (2.8)."""
     lab = opened(BROKERS, topics=TOPIC).freeze(1).reassign({"t-0": [1, 2, 4]}).run()
     assert lab.tables.replicas().loc["t-0@4", ["state", "in_sync", "role"]].tolist() == ["NewReplica", False, "follows 1"]
-    assert lab.resume(1).run().tables.replicas().state["t-0@4"] == "OnlineReplica"
+    assert lab.thaw(1).run().tables.replicas().state["t-0@4"] == "OnlineReplica"
 
 
 def test_a_recording_says_nothing_of_orders() -> None:

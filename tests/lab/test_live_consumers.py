@@ -78,18 +78,18 @@ def test_a_silent_member_is_removed_within_one_call(opened: Opened) -> None:
     """12 s after bert's process has stopped, its session of 10 s has ended; exactly 12 s have passed, and the others go on."""
     lab = opened(consumers=THREE, topics=TOPICS).run(alive=True)
     begun_ms = lab._world.now_ms
-    lab.group.freeze("bert").run("12 s", alive=True)
+    lab.group.freeze_consumer("bert").run("12 s", alive=True)
     assert lab._world.now_ms == begun_ms + 12_000 + 1  # the freeze is a step of 1 ms
     assert list(group_of(lab)) == ["anna", "cleo"]
     assert group_of(lab.run(alive=True)) == {"anna": ["t-0", "t-1", "t-2"], "cleo": ["t-3", "t-4", "t-5"]}
     agrees(lab)
 
 
-def test_a_consumer_that_resumes_has_its_old_id(opened: Opened) -> None:
+def test_a_consumer_that_thaws_has_its_old_id(opened: Opened) -> None:
     """Bert is removed while frozen; its next heartbeat has the old member id and gets UNKNOWN_MEMBER_ID, then it rejoins."""
     lab = opened(consumers=THREE, topics=TOPICS).run(alive=True)
     old = lab.state["consumers"]["bert"]["member_id"]
-    lab.group.freeze("bert").run(alive=True).group.resume("bert")
+    lab.group.freeze_consumer("bert").run(alive=True).group.thaw_consumer("bert")
     assert lab.state["consumers"]["bert"]["member_id"] == old
     assert lab.group.heartbeat("bert").run().state["consumers"]["bert"]["error"] == "UNKNOWN_MEMBER_ID"
     lab.run(alive=True)
@@ -99,7 +99,9 @@ def test_a_consumer_that_resumes_has_its_old_id(opened: Opened) -> None:
 def test_a_pause_that_is_too_long(opened: Opened) -> None:
     """A pause of 6 s keeps a member with a session of 10 s and a heartbeat at the end of the pause; a pause of 14 s does not."""
     for pause_ms, generation in ((6_000, 1), (14_000, 3)):
-        lab = opened(consumers=THREE, topics=TOPICS).run(alive=True).group.freeze("bert", pause_ms).run("30 s", alive=True)
+        lab = (
+            opened(consumers=THREE, topics=TOPICS).run(alive=True).group.freeze_consumer("bert", pause_ms).run("30 s", alive=True)
+        )
         assert set(lab.tables.members().generation) == {generation} and set(group_of(lab)) == set(THREE)
 
 
@@ -108,8 +110,8 @@ def test_heartbeats_without_join_in_0_9(opened: Opened) -> None:
 
     Source: reference of handleHeartbeat of GroupCoordinator.scala (0.9): the row of GROUP_REACTIONS until 0.10.1.
     """
-    lab = opened(release="0.9", consumers=THREE, topics=TOPICS).group.freeze("bert").run(alive=True)
-    lab.group.stop_polling("cleo").group.resume("bert").run("45 s", alive=True)
+    lab = opened(release="0.9", consumers=THREE, topics=TOPICS).group.freeze_consumer("bert").run(alive=True)
+    lab.group.stop_polling("cleo").group.thaw_consumer("bert").run("45 s", alive=True)
     assert set(group_of(lab)) == {"anna", "bert"}
     assert "poll timeout" not in [r.fields["action"][-1] for r in lab.records if r.kind == "act"]
 
@@ -139,7 +141,7 @@ def test_random_lives_are_in_the_journal(opened: Opened, release: str, seed: int
     strategies = ["range", "roundrobin"] if release == "0.9" else ["cooperative-sticky"]
     consumers = {name: {"group.id": "billing", "partition.assignment.strategy": strategies} for name in THREE}
     lab = opened(release=release, consumers=consumers, topics=TOPICS)
-    kinds = ("freeze_consumer", "resume_consumer", "stop_polling", "restart", "leave", "wait")
+    kinds = ("freeze_consumer", "thaw_consumer", "stop_polling", "start_polling", "restart", "leave", "wait")
     for _ in range(25):
         kind, name = chance.choice(kinds), chance.choice(sorted(THREE))
         action = ("consumer", name, kind) if kind in ("restart", "leave") else (kind, name)
@@ -310,7 +312,7 @@ NOT_POSSIBLE: list[tuple[tuple[Any, ...], str]] = [
     (("find_coordinator", "dora", 1), "anna, bert and cleo"),
     (("freeze_consumer", "dora"), "anna, bert and cleo"),
     (("freeze_consumer", "anna", 0), "from 1 on"),
-    (("resume_consumer", "anna"), "freeze it first"),
+    (("thaw_consumer", "anna"), "freeze it first"),
     (("freeze_consumer", "anna", 2**31), "at most 2147483647"),
     (("wait", -1), "milliseconds from 1 on, at most 2147483647, not -1"),
     (("wait", 2**31), "milliseconds from 1 on, at most 2147483647"),
@@ -331,13 +333,13 @@ def test_what_a_consumer_cannot_do(opened: Opened, action: tuple[Any, ...], says
 
 
 def test_a_frozen_consumer_sends_nothing(opened: Opened) -> None:
-    """A frozen consumer can neither send a request nor be frozen again nor stop polling; the sentence says to resume it."""
-    lab = opened(consumers=THREE, topics=TOPICS).group.freeze("anna")
+    """A frozen consumer can neither send a request nor be frozen again nor stop polling; the sentence says to thaw it."""
+    lab = opened(consumers=THREE, topics=TOPICS).group.freeze_consumer("anna")
     before = len(lab.records)
-    for command in (lab.group.join, lab.group.freeze, lab.group.stop_polling):
+    for command in (lab.group.join, lab.group.freeze_consumer, lab.group.stop_polling):
         with pytest.raises(UserError) as problem:
             command("anna")
-        assert "resume" in refusal(problem) and len(lab.records) == before
+        assert "thaw" in refusal(problem) and len(lab.records) == before
 
 
 def test_the_offsets_topic_is_named_where_it_is_missing(opened: Opened) -> None:
@@ -390,10 +392,10 @@ def test_a_group_whose_records_are_too_large_ends_the_run(opened: Opened) -> Non
 
 
 def test_a_long_pause_is_waited_for(opened: Opened) -> None:
-    """A run without a duration goes on until a consumer resumes, also after the time in which a group must come to rest."""
+    """A run without a duration goes on until a consumer thaws, also after the time in which a group must come to rest."""
     times = {"session.timeout.ms": 6_000, "max.poll.interval.ms": 10_000}
     lab = opened(consumers={name: {"group.id": "g"} | times for name in THREE}, topics=TOPICS).run(alive=True)
-    lab.group.freeze("bert", 60_000).run(alive=True)
+    lab.group.freeze_consumer("bert", 60_000).run(alive=True)
     assert lab._world.now_ms > 60_000 and lab.state["consumers"]["bert"]["condition"] == "polling"
 
 

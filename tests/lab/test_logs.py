@@ -47,7 +47,7 @@ def test_a_consumer_reads_up_to_the_high_watermark(kept: Lab) -> None:
     kept.produce("t-0", "a").run()
     kept.freeze(3).produce("t-0", "b", acks=1).run()
     assert kept.tables.consumer_records("t-0").value.to_dict() == {0: "a"}
-    assert kept.resume(3).run().tables.consumer_records("t-0").value.to_dict() == {0: "a", 1: "b"}
+    assert kept.thaw(3).run().tables.consumer_records("t-0").value.to_dict() == {0: "a", 1: "b"}
 
 
 def test_an_empty_log_is_a_table_too(kept: Lab) -> None:
@@ -66,7 +66,7 @@ def test_an_unclean_election_loses_a_record(kept: Lab) -> None:
     kept.freeze(2).freeze(3).produce("t-0", 7).run()
     kept.shrink_isr("t-0", 2).run().shrink_isr("t-0", 3).run()
     assert kept.tables.consumer_records("t-0").value.to_list() == ["0", "1", "2", "3", "4", "5", "6", "7"]
-    kept.kill(1).resume(2).resume(3).run().start(1).run()
+    kept.kill(1).thaw(2).thaw(3).run().start(1).run()
     assert rows(kept.tables.replica_log("t-0")) == {n: ["0", "1", "2", "3", "4", "5", "6"] for n in (1, 2, 3)}
     lost = kept.journal("record_lost").iloc[-1]
     assert (lost.partition, lost.offset, lost.value, lost.acks, lost.leader) == ("t-0", 7, "7", "all", 1)

@@ -155,7 +155,7 @@ def test_pending_ids_are_asked_about(played: Played) -> None:
 
     lab = played("billing", until="three members", strategies={"group.try_complete_join": noted})
     lab.group.leave("cleo").run()
-    lab.group.resume("dora").group.join("dora").run()
+    lab.group.thaw_consumer("dora").group.join("dora").run()
     lab.group.join("anna").run()
     pending = [member for member in asked[-1] if member.is_pending]
     assert [member.member_id.split("-")[0] for member in pending] == ["dora"] and pending[0].parked is None
@@ -200,7 +200,7 @@ def test_a_rule_of_ones_own_keeps_members(played: Played) -> None:
         return True
 
     lab = played("billing", until="three members", strategies={"group.keep_alive": keeps})
-    lab.group.freeze("bert").run("12 s", alive=True)
+    lab.group.freeze_consumer("bert").run("12 s", alive=True)
     assert {(0, 10_000, 10_000, False)} <= set(asked) <= {(0, 10_000, 10_000, False), (0, 10_000, 10_000, True)}
     assert lab.tables.members().shape[0] == 3
 

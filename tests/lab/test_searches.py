@@ -108,7 +108,7 @@ def test_a_shorter_run_with_more_faults_is_left_out(opened: Opened) -> None:
     """A run that is found with one fault is longer than a run with two faults, which the text names as left out."""
     lab = opened(2)
     promise = rules.never(lambda state: not state.alive or state.controller_epoch > 1)
-    one, two = (lab.search(promise, {"steps": 20, "faults": faults}, ["kill", "expire"]) for faults in (1, 2))
+    one, two = (lab.search(promise, {"steps": 20, "faults": faults}, ["kill", "expire_session"]) for faults in (1, 2))
     assert isinstance(one, Found) and isinstance(two, Found) and len(two.actions) < len(one.actions)
     assert "runs with more faults or faults of other kinds" in one.left_out
 
@@ -137,8 +137,8 @@ def test_a_search_runs_under_the_learners_election(opened: Opened) -> None:
     lab = opened(3, strategies={"offline": first}, topics={"t": [[2, 3]]})
     lab.shrink_isr("t-0", 3).run()
     promise = rules.always(lambda state: all(p.leader < 0 or p.leader == 2 for p in state.partitions.values()))
-    result = lab.search(promise, {"steps": 20, "faults": 2}, ["kill", "expire"])
-    assert isinstance(result, Found) and ("expire", 2) in result.actions
+    result = lab.search(promise, {"steps": 20, "faults": 2}, ["kill", "expire_session"])
+    assert isinstance(result, Found) and ("expire_session", 2) in result.actions
 
 
 def test_a_lab_with_consumers_is_searched_by_the_plain_engine(opened: Opened) -> None:

@@ -66,7 +66,7 @@ def test_what_is_refused_has_no_row(opened: Callable[..., Lab]) -> None:
     """A replaced controller wants to write an assignment and is refused: the table is as before."""
     lab = opened(3, topics={"t": [[2]]}).reassign({"t-0": [2, 3]}).run(until="ApiPartitionReassignment").step()
     before = len(lab.tables.partition_history("t-0"))
-    lab.freeze(1).zk.delete("/controller").run().resume(1).run()
+    lab.freeze(1).zk.delete("/controller").run().thaw(1).run()
     (refused,) = (r for r in lab.records if r.kind == "write" and r.id.node == 1 and r.fields["error"] == "BadVersion")
     assert refused.to_json().fields["ops"][0][1] == TOPIC and len(lab.tables.partition_history("t-0")) == before
 

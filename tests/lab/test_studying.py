@@ -83,7 +83,7 @@ def test_a_frozen_leader_is_no_leader(four: Lab) -> None:
     """Whoever is frozen answers nobody, and leads again once it is thawed."""
     four.freeze(1)
     assert len(four.tables.outages()) == 1 and four.tables.outages().until_ms.isna().all()
-    four.resume(1).run()
+    four.thaw(1).run()
     assert list(four.tables.outages().leads) == [1]
 
 
@@ -91,7 +91,7 @@ def test_who_starts_again_leads_only_once_it_is_named_again(four: Lab) -> None:
     """A leader that died and is back before its death was seen leads nothing until the controller names a leader anew."""
     four.freeze(4).kill(1).expire_session(1).start(1).run()
     assert four.partitions().leader["t-0"] == 1 and four.tables.outages().until_ms.isna().all()
-    four.resume(4).run()
+    four.thaw(4).run()
     assert list(four.tables.outages().leads) == [2]
 
 
@@ -101,7 +101,7 @@ def test_an_outage_ends_where_a_broker_that_is_back_is_told_to_lead(opened: Call
     The row ends when the broker takes the request over, although no state znode is written.
     """
     lab = opened([4, 1, 2, 3], topics={"t": [[1, 2, 3]]}, release="1.1")
-    lab.freeze(4).kill(1).expire_session(1).start(1).run().resume(4).run()
+    lab.freeze(4).kill(1).expire_session(1).start(1).run().thaw(4).run()
     assert lab.tables.outages().until_ms.isna().all()
     before = len(lab.records)
     lab.zk.delete("/controller").run()

@@ -69,7 +69,7 @@ def test_brokers(lab: Lab) -> None:
     assert list(found.index) == [1, 2, 3, 7]
     assert found.alive.to_dict() == {1: False, 2: True, 3: True, 7: True}
     assert found.frozen.to_dict() == {1: False, 2: False, 3: True, 7: False}
-    assert not lab.resume(3).brokers().frozen.any()
+    assert not lab.thaw(3).brokers().frozen.any()
     assert found.registered.to_dict() == {1: False, 2: True, 3: True, 7: False}
     assert found.controller.to_dict() == {1: False, 2: True, 3: False, 7: False}
     assert found.controller_epoch.loc[[2, 3]].tolist() == [2, 2]

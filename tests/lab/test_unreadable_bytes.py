@@ -74,9 +74,9 @@ def test_a_cooperative_member_keeps_its_partitions() -> None:
     mine = {"group.id": GROUP, "partition.assignment.strategy": "cooperative-sticky"}
     lab = opened("2.8", {"bert": mine, "anna": mine | {"protocol.assignment": b"\0"}, "cleo": mine})
     for name in ("anna", "cleo"):
-        lab.group.freeze(name)
+        lab.group.freeze_consumer(name)
     for name in ("anna", "cleo"):  # so bert leads, and anna after it
-        lab.run(alive=True).group.resume(name)
+        lab.run(alive=True).group.thaw_consumer(name)
     owned = lab.run(alive=True).state["consumers"]["cleo"]["assignment"]
     assert owned and owned == lab.state["consumers"]["cleo"]["last_assignment"]
     cleo = lab.group.leave("bert").run("9 s", alive=True).state["consumers"]["cleo"]

@@ -23,7 +23,7 @@ ACTS: list[Callable[[Lab], Lab]] = [
     lambda lab: lab.expire_session(2),
     lambda lab: lab.freeze(3),
     lambda lab: lab.expire_session(3),
-    lambda lab: lab.resume(3),
+    lambda lab: lab.thaw(3),
     lambda lab: lab.zk.delete("/controller"),
     lambda lab: lab.terminate(1),
     lambda lab: lab.zk.set("/controller", '{"version":1,"brokerid":3,"timestamp":"0"}'),
@@ -46,7 +46,12 @@ def test_what_stands_is_what_zookeeper_has(opened: Callable[..., Lab]) -> None:
         for _ in range(1_000):
             held = [watch for watch in watch_counts.open_watches(lab.records) if str(watch.broker) in lab.state["nodes"]]
             assert held == at_zookeeper(lab)
-            if (following := next(iter(lab.actions()), None)) is None or following[0] in ("kill", "expire", "fire", "start"):
+            if (following := next(iter(lab.actions()), None)) is None or following[0] in (
+                "kill",
+                "expire_session",
+                "fire",
+                "start",
+            ):
                 break
             lab.step(following)
         lab.run()

@@ -33,7 +33,7 @@ def random_run(seed: int) -> Lab:
 def _possible(lab: Lab, choose: random.Random, number: int) -> Iterator[tuple[Any, ...]]:
     """Yield one action of each sort that the cluster can be asked for."""
     broker = choose.randint(1, 4)
-    yield from ((kind, broker) for kind in ("kill", "start", "start", "term", "freeze", "thaw", "thaw", "expire"))
+    yield from ((kind, broker) for kind in ("kill", "start", "start", "terminate", "freeze", "thaw", "thaw", "expire_session"))
     yield ("create_topic", f"n{number}", ((1, 2), (broker,)))
     yield ("delete_topic", choose.choice(["t", f"n{number - 3}"]))
     targets = tuple(choose.sample(range(1, 5), 2))

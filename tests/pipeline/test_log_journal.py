@@ -32,7 +32,7 @@ def eventful(release: str) -> Lab:
     config = {} if release == "0.8.1" else {"unclean.leader.election.enable": False}  # 0.8.1 has no such setting
     topics = {"t": [[2, 3], [3, 1, 2], [4]], "gone": [[5, 6], [6, 7]], "u": [[7, 8]]}
     lab = Lab(brokers=8, release=release, topics=topics, runs=None, config=config).run()
-    for action in [("kill", 2), ("kill", 4), ("start", 2), ("start", 4), ("term", 3), ("kill", 1)]:
+    for action in [("kill", 2), ("kill", 4), ("start", 2), ("start", 4), ("terminate", 3), ("kill", 1)]:
         lab.step(action).run()
     lab.delete_topic("gone").run()
     for action in [("kill", 7), ("kill", 8), ("start", 7), ("start", 8), ("start", 3), ("start", 1)]:

@@ -53,7 +53,7 @@ def varied(release: str) -> Lab:
     config = DELETES if release in RELEASES[1:6] else {}
     unclean = {"unclean.leader.election.enable": True} if release in RELEASES[5:] else {}  # the default up to 0.10
     lab = Lab(brokers=BROKERS, release=release, topics=topics, runs=None, config=config | unclean).run()
-    for action in [("kill", 10), ("kill", 7), ("start", 10), ("start", 7), ("term", 1001), ("kill", 0)]:
+    for action in [("kill", 10), ("kill", 7), ("start", 10), ("start", 7), ("terminate", 1001), ("kill", 0)]:
         lab.step(action).run()
     if release != "0.8.0":  # which cannot delete a topic
         lab.delete_topic("gone.t").run()

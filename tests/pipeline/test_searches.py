@@ -63,7 +63,7 @@ def test_a_promise_and_an_election_of_a_notebook_travel(spark: Any) -> None:
     lab = quiet().kill(2).run()
     assert lab.partitions().leader["t-0"] == 1
     promise = rules.always(learners("few"))
-    found, expected = (lab.search(promise, {"steps": 12}, ["expire"], spark=each) for each in (spark, None))
+    found, expected = (lab.search(promise, {"steps": 12}, ["expire_session"], spark=each) for each in (spark, None))
     assert isinstance(found, Found) and isinstance(expected, Found)
     assert (found.actions, found.states, found.violation) == (expected.actions, expected.states, expected.violation)
     assert (found.engine, expected.engine) == ("quick engine on Spark", "quick engine")

@@ -35,7 +35,7 @@ def broken_by(changes: Changes) -> World:
     """A cluster in which a learner's own election has just chosen the next leader after a death."""
     world = cluster({"t": ((3, 2, 1),)}, changes=changes)
     world.step(("kill", 3))
-    world.step(("expire", 3))
+    world.step(("expire_session", 3))
     while not any(r.kind == "change" and r.fields["write"] for r in world.last_step):
         world.step(world.actions()[0])
     return world
@@ -75,7 +75,7 @@ def told_from_the_future() -> World:
     world = cluster({"t": ((1, 2),)}, brokers=(1, 2, 3))
     apply_update(world.processes[1].driver.controller, UpdateContext("controller_epoch", 9))
     world.step(("kill", 2))
-    world.step(("expire", 2))
+    world.step(("expire_session", 2))
     return until_sent(world)
 
 
@@ -99,7 +99,7 @@ def two_under_one_epoch() -> World:
     """The second controller of a run writes under the epoch of the first."""
     world = cluster({"t": ((1, 2, 3),)}, changes=Changes({OFFLINE_TO_ONLINE: decides(controller_epoch=1)}))
     world.step(("kill", 1))
-    world.step(("expire", 1))
+    world.step(("expire_session", 1))
     while ROW["one writer per epoch"](world) is None:
         world.step(world.actions()[0])
     return world
@@ -332,6 +332,6 @@ def test_a_step_that_touches_nothing_is_not_looked_at() -> None:
     assert violation(world, rows) is None and asked == []
     while not any(r.kind == "send" for r in world.last_step):
         asked.clear()
-        world.step(world.actions()[0] if world.actions() else ("expire", 3))
+        world.step(world.actions()[0] if world.actions() else ("expire_session", 3))
         violation(world, rows)
     assert "no request before its write" in asked

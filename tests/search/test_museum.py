@@ -29,9 +29,9 @@ def notified(broker: int) -> list[Action]:
 B = "b-27e01c30b8738c96ea9f44179c9fcf50"
 SHORTEST: dict[str, list[Action]] = {
     "fenced_writes": [*notified(1), *on(1, 4), ("delete", "/controller"), *notified(2), *on(2, 5), *on(1, 1)],
-    "handlers_outlive_session": [*notified(1), *on(1, 4), ("expire", 1), ("renew", 1), ("reconnect", 1), *on(1, 1)],
+    "handlers_outlive_session": [*notified(1), *on(1, 4), ("expire_session", 1), ("renew", 1), ("reconnect", 1), *on(1, 1)],
     "broker_epochs": [
-        *on(2, 2, "main"), ("expire", 2), *on(2, 3, "main"), ("begin", 2, "controller"), *on(2, 2),
+        *on(2, 2, "main"), ("expire_session", 2), *on(2, 3, "main"), ("begin", 2, "controller"), *on(2, 2),
         ("deliver", 1), *notified(1), *on(1, 2),
     ],
     "ends_removed_sessions": [

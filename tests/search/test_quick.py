@@ -97,7 +97,7 @@ def test_a_quick_world_can_start_from_nothing() -> None:
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_two_quick_worlds_are_one_state_when_the_worlds_are(settings: str) -> None:
     """Of all states that can be reached in three steps, quick fingerprints are equal just where the worlds' own are."""
-    origin = cluster(faults=("kill", "expire", "delete_controller"), **SETTINGS[settings])
+    origin = cluster(faults=("kill", "expire_session", "delete_controller"), **SETTINGS[settings])
     frontier: list[tuple[World, World]] = [(fork_for_search(origin), origin.fork(keep_replay_logs=True))]
     prints = set()
     for _ in range(3):

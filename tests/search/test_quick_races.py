@@ -171,7 +171,7 @@ def controller_is_gone() -> World:
 def registration_is_lost() -> World:
     """Broker 2 has a new session and is about to register; the response will be lost, and the broker reads again."""
     world = cluster({}, brokers=(1, 2, 3)).fork(keep_replay_logs=True)  # so that forks are copies, with what will be lost
-    world.step(("expire", 2))
+    world.step(("expire_session", 2))
     until(world, lambda w: about(w, Transaction, OWN))
     assert isinstance(world.zk, MemoryZooKeeper)
     world.zk.lose_next(world.processes[2].driver.client, before=False)

@@ -68,13 +68,13 @@ def created_by_the_next() -> World:
 
 def creation_begun_in_a_session() -> World:
     """Controller 1 has begun to create a topic, and its session may expire."""
-    world = small({}, {"t": ((1, 2),)}, "expire")
+    world = small({}, {"t": ((1, 2),)}, "expire_session")
     return after(world, ("create_topic", "t", ((1, 2),)), *hears(1))
 
 
 def restarted() -> World:
     """Broker 2, the leader of t-0, has ended and started again before controller 1 has read which brokers there are."""
-    begun = (("kill", 2), ("expire", 2), ("start", 2), ("begin", 2, "main"), *[("advance", 2, "main")] * 14)
+    begun = (("kill", 2), ("expire_session", 2), ("start", 2), ("begin", 2, "main"), *[("advance", 2, "main")] * 14)
     return after(small({"t": ((2, 1),)}, {}), *begun)
 
 
@@ -88,10 +88,11 @@ class Pin(NamedTuple):
 
 
 PINS = (
-    Pin("ISR never empty", last_member, 1, [("kill", 2), ("expire", 2), *hears(1), *on(1, 6)]),
+    Pin("ISR never empty", last_member, 1, [("kill", 2), ("expire_session", 2), *hears(1), *on(1, 6)]),
     Pin("a deposed controller writes nothing", creation_begun, 1, [*on(1, 9), DELETE, *hears(2), *on(2, 4), *on(1, 1)]),
     Pin("one writer per epoch", second_election, 0, [*hears(1), *on(1, 4), *on(2, 21)]),
-    Pin("only the named controller writes", creation_begun_in_a_session, 1, [*on(1, 9), ("expire", 1), ("renew", 1), *on(1, 1)]),
+    Pin("only the named controller writes", creation_begun_in_a_session, 1,
+        [*on(1, 9), ("expire_session", 1), ("renew", 1), *on(1, 1)]),
     Pin("leaders know", restarted, 0, [*hears(1), *on(1, 4)]),
     Pin("no epoch from the future", created_by_the_next, 0, on(1, 2)),
     Pin("one controller", lambda: small({}, {}, "delete_controller"), 1,

@@ -77,7 +77,7 @@ def _from_outside(world: World) -> Iterator[tuple[Any, ...]]:
     for n, process in sorted(world.processes.items()):
         yield ("thaw" if process.frozen else "freeze", n)
         if not process.frozen:
-            yield ("term", n)
+            yield ("terminate", n)
     if "/controller" in world.zk.tree():
         yield from (("set", "/controller", text) for text in ("nonsense", "7", '{"brokerid":2}'))
     if len(world.processes) < len(world.settings.brokers):

@@ -246,7 +246,7 @@ def test_what_is_in_flight(ask: Ask, seed: int) -> None:
         hurried = [
             action for action in possible if action[0] in ("begin", "advance", "deliver", "request") and action[-1] != "requests"
         ]
-        shrinks = [action for action in possible if action[0] == "shrink"]
+        shrinks = [action for action in possible if action[0] == "shrink_isr"]
         world.step(choose.choice((choose.random() < 0.9 and hurried) or (choose.random() < 0.5 and shrinks) or possible))
         at.append(len(world.journal.records) - 1)
         flying.append(sorted({f"{sender}>{receiver}" for sender, receiver in world.network.in_flight.values()}))

@@ -178,9 +178,9 @@ def test_registrations_and_processes_have_their_lines(release: str, who: str, bo
     Source: KafkaServer; BrokerChangeListener (0.8.1), processBrokerChange (2.8).
     """
     world = World(Settings(release))
-    for action in [("start", 1), ("start", 2), ("kill", 2), ("expire", 2), ("start", 2), ("term", 2)]:
+    for action in [("start", 1), ("start", 2), ("kill", 2), ("expire_session", 2), ("start", 2), ("terminate", 2)]:
         world.step(action)
-        if action[0] in ("start", "term"):
+        if action[0] in ("start", "terminate"):
             world.run()
     messages = [line.message for _, line in said(world.journal.records)]
     changed = [message for message in messages if "Newly added" in message and "all live brokers: 1" in message]

@@ -174,7 +174,7 @@ def test_summaries() -> None:
     world.step(("kill", 1))
     said = text.summary(fold(world.journal.records), (1, 2, 3))
     assert said == "2 of 3 brokers, broker 1 is controller (epoch 1), 2 partitions online, 1 offline"
-    world.step(("expire", 1))
+    world.step(("expire_session", 1))
     assert text.summary(fold(world.journal.records), (1, 2, 3)).startswith("2 of 3 brokers, no controller, ")
     assert text.summary(fold([])) == "0 brokers, no controller, no partitions"
 

@@ -96,25 +96,25 @@ def test_another_world(viewer: Viewer) -> None:
 def test_what_can_happen_next(viewer: Viewer) -> None:
     """A session that a dead process has left behind ends by itself; that of a living broker is a fault."""
     sorts = {tuple(action): sort for action, _, sort in viewer.actions}
-    assert sorts["expire", 1] == sorts["kill", 1] == "fault"
+    assert sorts["expire_session", 1] == sorts["kill", 1] == "fault"
     viewer.click_step(("kill", 1))
     sorts = {tuple(action): sort for action, _, sort in viewer.actions}
-    assert (sorts["expire", 1], sorts["expire", 2]) == ("routine", "fault")
+    assert (sorts["expire_session", 1], sorts["expire_session", 2]) == ("routine", "fault")
     viewer.click_run()
     viewer.click_step(("start", 1))
-    assert {tuple(action): sort for action, _, sort in viewer.actions}["expire", 1] == "fault"
+    assert {tuple(action): sort for action, _, sort in viewer.actions}["expire_session", 1] == "fault"
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_what_goes_on_by_itself(seed: int) -> None:
     """In random runs the viewer calls routine what the world itself goes on with, no more and no less, in its order."""
     world = cluster(seed=seed, followers=False)
-    world.step(("shrink", 1, "orders-0", 2))
+    world.step(("shrink_isr", 1, "orders-0", 2))
     world.run()
-    world.step(("shrink", 1, "orders-0", 3))
+    world.step(("shrink_isr", 1, "orders-0", 3))
     world.run()
     viewer, choose = Viewer(OfWorld(world)), random.Random(seed)
-    viewer.click_step(("term", 1))  # nobody can lead orders-0 in its place, so it asks again after a while
+    viewer.click_step(("terminate", 1))  # nobody can lead orders-0 in its place, so it asks again after a while
     timers = set()
     for _ in range(120):
         mine = [action for action, _, sort in viewer.actions if sort == "routine"]

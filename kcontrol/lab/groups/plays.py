@@ -32,7 +32,7 @@ TOPICS = {
 class Play(NamedTuple):
     """A prepared run of a chapter: its release, the arguments of `Lab`, and its named steps, each with its actions.
 
-    An action is a key of WORDS and arguments for its function: ("freeze", "dora").
+    An action is a key of WORDS and arguments for its function: ("freeze_consumer", "dora").
     """
 
     release: str
@@ -53,10 +53,10 @@ PLAYS: Mapping[str, Play] = {
     # One incident in group billing, which chapters 12 to 16 continue.
     # The consumers run by themselves; dora's process stands still until it is started, and cleo does not poll for a minute.
     "billing": Play("2.8", _billing(), {
-        "three members": (("freeze", "dora"), ("alive",)),
-        "dora joins": (("stop polling", "cleo"), ("resume", "dora"), ("alive", "1 s")),
+        "three members": (("freeze_consumer", "dora"), ("alive",)),
+        "dora joins": (("stop_polling", "cleo"), ("thaw_consumer", "dora"), ("alive", "1 s")),
         "cleo is late": (("alive", "60 s"),),
-        "four members": (("resume", "cleo"), ("alive",)),
+        "four members": (("start_polling", "cleo"), ("alive",)),
     }),
     # The leader of the group dies between its JoinGroup and its SyncGroup.
     "leader dies": Play("0.9", _billing(**SESSION), {
@@ -86,13 +86,13 @@ PLAYS: Mapping[str, Play] = {
     }),
     # Each night a fourth consumer joins while cleo is busy: cleo sends heartbeats, and does not join again.
     "nightly": Play("0.9", _billing(**SESSION) | {"purgatory": True}, {
-        "three members": (("freeze", "dora"), ("alive",)),
-        "dora joins": (("stop polling", "cleo"), ("resume", "dora"), ("alive", "1 s")),
+        "three members": (("freeze_consumer", "dora"), ("alive",)),
+        "dora joins": (("stop_polling", "cleo"), ("thaw_consumer", "dora"), ("alive", "1 s")),
         "cleo is removed": (("alive", "15 s"),),
     }),
     # Nothing is committed for longer than the retention time, which is one minute here instead of a day.
     "quiet weekend": Play("0.9", _billing(**SESSION) | {"config": MINUTE}, {
-        "three members": (("freeze", "dora"), ("alive",)),
+        "three members": (("freeze_consumer", "dora"), ("alive",)),
         "Friday": (
             ("commit", "anna", "t-0", "4200"), ("run",), ("commit", "bert", "t-2", "3900"), ("run",),
             ("commit", "cleo", "t-4", "4100"), ("run",)
@@ -183,9 +183,10 @@ WORDS: Mapping[str, Callable[..., Any]] = {
     "sync": lambda lab, *names: _send(lab, "sync", *names),
     "heartbeat": lambda lab, *names: _send(lab, "heartbeat", *names),
     "leave": lambda lab, *names: _send(lab, "leave", *names),
-    "freeze": lambda lab, name: lab.group.freeze(name),
-    "resume": lambda lab, name: lab.group.resume(name),
-    "stop polling": lambda lab, name: lab.group.stop_polling(name),
+    "freeze_consumer": lambda lab, name: lab.group.freeze_consumer(name),
+    "thaw_consumer": lambda lab, name: lab.group.thaw_consumer(name),
+    "stop_polling": lambda lab, name: lab.group.stop_polling(name),
+    "start_polling": lambda lab, name: lab.group.start_polling(name),
     "alive": lambda lab, *until: lab.run(*until, alive=True),
     "id": _member_id,
     "poll late": lambda lab, name: lab.group.expire_poll_interval(name).run(),

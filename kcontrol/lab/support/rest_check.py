@@ -29,7 +29,7 @@ class RestCheck:
 
     def __init__(self, world: World) -> None:
         self._world, self._begun_ms = world, world.now_ms
-        self._ends_ms = max([world.now_ms, *_resumes(world)]) + TIMES * _longest_ms(world)
+        self._ends_ms = max([world.now_ms, *_thaws(world)]) + TIMES * _longest_ms(world)
         self._most = REBALANCES + PER_CONSUMER * len(world.consumers)
         self._rebalances: Counter[str] = Counter()
 
@@ -64,5 +64,5 @@ def _longest_ms(world: World) -> int:
     return max([coordinators.initial_delay_ms, coordinators.commit_timeout_ms, *of_consumers])
 
 
-def _resumes(world: World) -> list[int]:
-    return [found.resumes_at_ms for found in world.consumers.values() if found.resumes_at_ms is not None]
+def _thaws(world: World) -> list[int]:
+    return [found.thaws_at_ms for found in world.consumers.values() if found.thaws_at_ms is not None]

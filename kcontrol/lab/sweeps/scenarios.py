@@ -45,7 +45,7 @@ def rolling_restart(chance: random.Random) -> Iterator[Event]:
     """
     at_ms = chance.randint(5_000, 10_000)
     for broker in BROKERS:
-        yield Event(at_ms, ("term", broker))
+        yield Event(at_ms, ("terminate", broker))
         yield Event(at_ms + chance.randint(2_000, 20_000), ("start", broker))
         at_ms += chance.randint(5_000, 25_000)
 
@@ -76,7 +76,7 @@ def coming_and_going(chance: random.Random) -> Iterator[Event]:
         else:
             yield Event(at_ms, ("consumer", name, kind))
         if kind == "leave":
-            yield Event(at_ms + away_ms, ("resume_consumer", name))
+            yield Event(at_ms + away_ms, ("start_polling", name))
 
 
 TWO, FOUR = ("anna", "bert"), ("anna", "bert", "cleo", "dora")

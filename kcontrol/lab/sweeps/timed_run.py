@@ -242,7 +242,7 @@ class TimedRun:
 
         For a timer it is the time at which the timer fires, for the session of a dead broker the session's end, else 0.
         """
-        if action[0] == "expire":
+        if action[0] == "expire_session":
             return self._session_end_ms(self._world.orphaned_sessions[action[1]][0].client)
         if action[0] == "fire":
             return int(self._world.processes[action[1]].driver.timers[action[2]].at_ms)

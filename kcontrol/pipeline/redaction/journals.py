@@ -34,7 +34,8 @@ NAMED = {
 """The fields of records whose texts are names, each with the kind of the names."""
 ACTIONS = {
     "create_topic": "topic", "alter_topic": "topic", "delete_topic": "topic", "consumer": "client", "commit": "client",
-    "find_coordinator": "client", "freeze_consumer": "client", "resume_consumer": "client", "stop_polling": "client",
+    "find_coordinator": "client", "freeze_consumer": "client", "thaw_consumer": "client", "stop_polling": "client",
+    "start_polling": "client",
 }  # fmt: skip
 """The actions whose first argument is a name, with its kind."""
 COMMITTED = 3

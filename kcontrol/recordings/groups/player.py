@@ -86,7 +86,7 @@ class GroupPlayer:
             self.ids[name] = made[0]
 
     def _restart(self, step: Step) -> None:
-        self.world.step(("term" if step["event"] == STOPPED else "start", BROKER))
+        self.world.step(("terminate" if step["event"] == STOPPED else "start", BROKER))
         self.world.run()
         self._wait_until(self.begin_ms + step["done_at"])
 

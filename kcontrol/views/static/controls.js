@@ -138,7 +138,7 @@ export function branchBar(go) {
 // ---------------------------------------------------------------- the next actions
 
 const SHOWN = 5; // routine actions in sight before the rest goes into a menu
-const GROUPS = ["kill", "start", "term", "freeze", "thaw", "expire", "delete", "create_topic", "delete_topic", "lose", "duplicate", "shrink", "fire"];
+const GROUPS = ["kill", "start", "terminate", "freeze", "thaw", "expire_session", "delete", "create_topic", "delete_topic", "lose", "duplicate", "shrink_isr", "fire"];
 
 function menu(className, heading) {
   const count = el("span", "kc-number"), list = el("div", "kc-menu-list");
