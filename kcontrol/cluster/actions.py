@@ -1,11 +1,27 @@
-"""ACTIONS: the kinds of actions, such as "kill": when an action is possible, and the function that performs it.
+"""ACTIONS: everything that can happen next in a cluster, one row for each kind of action.
 
-`routine_actions` yields the actions that a healthy cluster performs by itself, such as deliveries; `fault_actions` yields
-faults.
+A run is a list of actions: tuples such as ("kill", 1), a word of the table and arguments. `World.step` performs one, and between
+two actions nothing happens. What a cluster does by itself (a delivery, the next round trip of a handler, a timer) is an action
+like what an operator or a fault does to it: so a run can be played again, branched at each action, and searched.
+
+Such a word is the same everywhere: the action ("freeze", 3), the method `lab.freeze(3)`, the step {"freeze": 3} of a scenario. A
+kind of journal record has it too where the record says exactly this act; other kinds say what came of it: `kill` and `exit` both
+end in a record `stop`.
+
+What the table does not say:
+
+* Which action comes next: `routine_actions` for the cluster's own, in the order in which `World.run` takes them, and
+  `fault_actions` for those of `settings.faults`; every other action comes from outside, by `World.step`.
+* The arguments: they are the parameters of the performing function (`form`).
+* When time passes: `consumer_life.py`, and the action `wait`.
+
+Read next: `lifecycle.py` (processes and sessions), `delivery.py` (what travels), `consumer_clients.py`.
 """
 
 from __future__ import annotations
 
+import difflib
+import inspect
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,12 +38,12 @@ from kcontrol.cluster import (
     delivery,
     group_admin,
     lifecycle,
-    refusals,
     request_timeouts,
 )
+from kcontrol.cluster import refusals as why
 from kcontrol.cluster.sessions import EXPIRED, EXPIRING, OPEN, SessionState
 from kcontrol.core import znodes
-from kcontrol.core.errors import ActionNotPossible, UserError
+from kcontrol.core.errors import ActionNotPossible, UserError, listed
 from kcontrol.core.model import TopicPartition
 
 if TYPE_CHECKING:
@@ -35,19 +51,12 @@ if TYPE_CHECKING:
 
 
 class Kind(NamedTuple):
-    """One kind of action, such as "kill": functions that check and perform the action, and the names of its arguments.
+    """A row of ACTIONS; each of its functions gets the World and the action's arguments."""
 
-    Each function gets the simulated cluster (a World) and the action's arguments.
-    """
-
-    # Returns whether the action is possible now.
     possible: Callable[..., bool]
     # Performs the action without another check.
     perform: Callable[..., None]
-    # The names of the arguments, optional ones in brackets: "topic, assignment[, config]".
-    form: str
-    # Returns the reason why an action is not possible. It is called only for an error message: a search calls `possible` very
-    # often.
+    # The reason why it is not possible, "" for no particular one. Apart from `possible`, because a search asks that very often.
     why_not: Callable[..., str] = lambda world, *words: ""
 
 
@@ -69,11 +78,11 @@ class RoutineAction(PossibleAction):
 
 
 def _is_up(world: World, n: int) -> bool:
-    return refusals.is_id(n) and n in world.processes
+    return why.is_id(n) and n in world.processes
 
 
 def _is_down(world: World, n: int) -> bool:
-    return refusals.is_id(n) and n not in world.processes
+    return why.is_id(n) and n not in world.processes
 
 
 def _is_frozen(world: World, n: int) -> bool:
@@ -81,7 +90,7 @@ def _is_frozen(world: World, n: int) -> bool:
 
 
 def _is_reachable(world: World, n: int) -> bool:
-    return refusals.is_id(n) and delivery.is_reachable(world, n)
+    return why.is_id(n) and delivery.is_reachable(world, n)
 
 
 def _can(name: str) -> Callable[..., bool]:
@@ -162,75 +171,77 @@ def _can_shrink_isr(world: World, leader: int, partition: str, follower: int) ->
 
 
 # fmt: off
-LONGEST = 300  # characters of an action, or of one of its texts, in an error
 ACTIONS: dict[str, Kind] = {
-    # kind          possible               perform                    form      why_not
-    "advance":      Kind(_can("can_advance"),  delivery.advance,          "broker, thread", refusals.unreachable),
-    "begin":        Kind(_can("can_begin"),    delivery.begin,            "broker, thread", refusals.unreachable),
-    "deliver":      Kind(_has_notifications,   delivery.deliver,          "broker"),
-    "renew":        Kind(_session(EXPIRED),    lifecycle.renew_session,       "broker"),
-    "reconnect":    Kind(_session(EXPIRING),   lifecycle.reconnect,           "broker"),
-    "request":      Kind(_in_transit,          delivery.deliver_request,  "sender, receiver"),
-    "give":         Kind(delayed_responses.has_deliverable, delayed_responses.deliver_response, "broker"),
-    "ask":          Kind(_can_send_to_controller, broker_to_controller.send_requests,   "broker"),
-    "exit":         Kind(_wants_to_exit,       lifecycle.exit_process,        "broker"),
-    "fetch":        Kind(_can_fetch,           _fetch,                    "follower, partition"),
-    "checkpoint":   Kind(data_plane.needs_checkpoint, data_plane.checkpoint,           "broker"),
-    "expire_session":       Kind(_has_session,         lifecycle.expire_session,              "broker", refusals.expire_session),
-    "outage":       Kind(_sessions_exist,      lifecycle.outage,              "brokers"),
-    "reopen":       Kind(lifecycle.is_admin_clients, lifecycle.reopen,              "client"),
-    "fire":         Kind(_is_armed,            delivery.fire,             "broker, timer", refusals.fire),
-    "time_out":     Kind(request_timeouts.can_time_out, request_timeouts.time_out,        "sender, receiver"),
-    "start":        Kind(_is_down,             lifecycle.start,               "broker", refusals.start),
-    "kill":         Kind(_is_up,               lifecycle.kill,                "broker", refusals.unreachable),
-    "terminate":         Kind(_is_reachable,        lifecycle.terminate,                "broker", refusals.unreachable),
-    "freeze":       Kind(_is_reachable,        lifecycle.freeze,              "broker", refusals.unreachable),
-    "thaw":         Kind(_is_frozen,           lifecycle.thaw,                "broker", refusals.unreachable),
-    "shrink_isr": Kind(_can_shrink_isr, delivery.shrink_isr, "leader, partition, follower", refusals.shrink_isr),
-    "fetch_timeout": Kind(delayed_responses.can_time_out, delayed_responses.time_out, "broker", refusals.unreachable),
-    "lose":         Kind(_can_break,           delivery.drop_request,     "sender, receiver", refusals.break_channel),
-    "duplicate": Kind(_can_break, delivery.duplicate_request, "sender, receiver", refusals.break_channel),
-    "produce": Kind(data_plane.can_produce, data_plane.produce, "leader, partition, value, acks", refusals.produce),
-    "consumer": Kind(
-        consumer_clients.can_ask, consumer_clients.send_request,
-        "consumer, join | sync | heartbeat | leave | restart | poll timeout[, broker]", refusals.ask),
-    "commit": Kind(
-        consumer_clients.can_commit, consumer_clients.commit, "consumer, partition, offset[, metadata]",
-        refusals.ask),
-    "find_coordinator": Kind(
-        consumer_clients.can_find, consumer_clients.find_coordinator, "consumer, broker", refusals.find_coordinator),
-    "freeze_consumer": Kind(
-        consumer_process.can_freeze, consumer_process.freeze, "consumer[, ms]", refusals.freeze_consumer),
-    "thaw_consumer": Kind(
-        consumer_process.can_thaw, consumer_process.thaw, "consumer", refusals.thaw_consumer),
-    "start_polling": Kind(
-        consumer_process.can_start_polling, consumer_process.start_polling, "consumer", refusals.start_polling),
-    "stop_polling": Kind(
-        consumer_process.can_stop_polling, consumer_process.stop_polling, "consumer", refusals.stop_polling),
-    "wait":         Kind(consumer_life.can_wait,       consumer_life.wait,        "ms", refusals.wait),
-    "coordinator_request": Kind(coordinator_requests.can_ask, coordinator_requests.ask, "client, request, version, fields"),
-    "expire_offsets": Kind(coordinator_requests.can_expire_offsets, coordinator_requests.expire_offsets, "broker",
-                           refusals.unreachable),
-    "group_request": Kind(group_admin.can_ask, group_admin.ask, "broker, request, about", group_admin.why_not),
-    "clean_log": Kind(data_plane.can_clean, data_plane.clean, "broker, partition", refusals.clean_log),
-    "lose_tail": Kind(data_plane.has_tail, data_plane.lose_tail, "broker, partition, offset", refusals.lose_tail),
-    "fail_log_dir": Kind(lifecycle.has_replica, lifecycle.fail_log_dir, "broker, partition", refusals.fail_log_dir),
-    "create_topic": Kind(admin_actions.can_create_topic, admin_actions.create_topic,      "topic, assignment[, config]"),
-    "alter_topic":  Kind(admin_actions.can_alter_topic, admin_actions.alter_topic, "topic, config", refusals.alter_topic),
-    "delete_topic": Kind(admin_actions.can_delete_topic, admin_actions.delete_topic, "topic", refusals.delete_topic),
-    "delete":       Kind(admin_actions.can_write,      admin_actions.delete,              "path"),
-    "set":          Kind(admin_actions.can_write,      admin_actions.set_data,            "path, text"),
-    "create":       Kind(admin_actions.can_write,      admin_actions.create,              "path, text"),
-    "reassign": Kind(admin_actions.can_reassign, admin_actions.reassign, "broker, targets", refusals.unreachable),
-    "list_reassignments": Kind(admin_actions.can_list, admin_actions.list_reassignments,  "broker", refusals.unreachable),
-    "scenario":     Kind(admin_actions.is_step,        admin_actions.note_step,           "step, do"),
+    # action                    is possible if                      is performed by                       why it is not possible
+    # the cluster by itself
+    "advance":             Kind(_can("can_advance"),                delivery.advance,                     why.unreachable),
+    "begin":               Kind(_can("can_begin"),                  delivery.begin,                       why.unreachable),
+    "deliver":             Kind(_has_notifications,                 delivery.deliver),
+    "request":             Kind(_in_transit,                        delivery.deliver_request),
+    "give":                Kind(delayed_responses.has_deliverable,  delayed_responses.deliver_response),
+    "ask":                 Kind(_can_send_to_controller,            broker_to_controller.send_requests),
+    "fetch":               Kind(_can_fetch,                         _fetch),
+    "checkpoint":          Kind(data_plane.needs_checkpoint,        data_plane.checkpoint),
+    "fire":                Kind(_is_armed,                          delivery.fire,                        why.fire),
+    "time_out":            Kind(request_timeouts.can_time_out,      request_timeouts.time_out),
+    "exit":                Kind(_wants_to_exit,                     lifecycle.exit_process),
+    # processes of brokers
+    "start":               Kind(_is_down,                           lifecycle.start,                      why.start),
+    "kill":                Kind(_is_up,                             lifecycle.kill,                       why.unreachable),
+    "terminate":           Kind(_is_reachable,                      lifecycle.terminate,                  why.unreachable),
+    "freeze":              Kind(_is_reachable,                      lifecycle.freeze,                     why.unreachable),
+    "thaw":                Kind(_is_frozen,                         lifecycle.thaw,                       why.unreachable),
+    # sessions with ZooKeeper
+    "expire_session":      Kind(_has_session,                       lifecycle.expire_session,             why.expire_session),
+    "outage":              Kind(_sessions_exist,                    lifecycle.outage),
+    "renew":               Kind(_session(EXPIRED),                  lifecycle.renew_session),
+    "reconnect":           Kind(_session(EXPIRING),                 lifecycle.reconnect),
+    "reopen":              Kind(lifecycle.is_admin_clients,         lifecycle.reopen),
+    # replicas and their logs, and what travels
+    "shrink_isr":          Kind(_can_shrink_isr,                    delivery.shrink_isr,                  why.shrink_isr),
+    "fetch_timeout":       Kind(delayed_responses.can_time_out,     delayed_responses.time_out,           why.unreachable),
+    "lose":                Kind(_can_break,                         delivery.drop_request,                why.break_channel),
+    "duplicate":           Kind(_can_break,                         delivery.duplicate_request,           why.break_channel),
+    "produce":             Kind(data_plane.can_produce,             data_plane.produce,                   why.produce),
+    "clean_log":           Kind(data_plane.can_clean,               data_plane.clean,                     why.clean_log),
+    "lose_tail":           Kind(data_plane.has_tail,                data_plane.lose_tail,                 why.lose_tail),
+    "fail_log_dir":        Kind(lifecycle.has_replica,              lifecycle.fail_log_dir,               why.fail_log_dir),
+    # consumers and their groups, and the clock
+    "consumer":            Kind(consumer_clients.can_ask,           consumer_clients.send_request,        why.ask),
+    "commit":              Kind(consumer_clients.can_commit,        consumer_clients.commit,              why.ask),
+    "find_coordinator":    Kind(consumer_clients.can_find,          consumer_clients.find_coordinator,    why.find_coordinator),
+    "freeze_consumer":     Kind(consumer_process.can_freeze,        consumer_process.freeze,              why.freeze_consumer),
+    "thaw_consumer":       Kind(consumer_process.can_thaw,          consumer_process.thaw,                why.process),
+    "stop_polling":        Kind(consumer_process.can_stop_polling,  consumer_process.stop_polling,        why.process),
+    "start_polling":       Kind(consumer_process.can_start_polling, consumer_process.start_polling,       why.process),
+    "coordinator_request": Kind(coordinator_requests.can_ask,       coordinator_requests.ask),
+    "expire_offsets":      Kind(coordinator_requests.can_expire,    coordinator_requests.expire_offsets,  why.unreachable),
+    "wait":                Kind(consumer_life.can_wait,             consumer_life.wait,                   why.wait),
+    # administrators
+    "create_topic":        Kind(admin_actions.can_create_topic,     admin_actions.create_topic),
+    "alter_topic":         Kind(admin_actions.can_alter_topic,      admin_actions.alter_topic,            why.alter_topic),
+    "delete_topic":        Kind(admin_actions.can_delete_topic,     admin_actions.delete_topic,           why.delete_topic),
+    "reassign":            Kind(admin_actions.can_reassign,         admin_actions.reassign,               why.unreachable),
+    "list_reassignments":  Kind(admin_actions.can_list,             admin_actions.list_reassignments,     why.unreachable),
+    "group_request":       Kind(group_admin.can_ask,                group_admin.ask,                      group_admin.why_not),
+    "create":              Kind(admin_actions.can_write,            admin_actions.create),
+    "set":                 Kind(admin_actions.can_write,            admin_actions.set_data),
+    "delete":              Kind(admin_actions.can_delete,           admin_actions.delete),
+    "scenario":            Kind(admin_actions.is_step,              admin_actions.note_step),
 }
 # fmt: on
 
 
+LONGEST = 300  # characters of an action, or of one of its texts, in an error
+SHOWN = {"n": "broker", "name": "consumer"}
+"""What errors call a parameter, where its name in the code is another one."""
+
+
 def form(kind: str) -> str:
-    """Return how actions of this kind are written, such as "('kill', broker)", for an error text."""
-    return f"('{kind}', {ACTIONS[kind].form})"
+    """How actions of this kind are written, optional arguments in brackets: "('freeze_consumer', consumer[, for_ms])"."""
+    _, *given = inspect.signature(ACTIONS[kind].perform).parameters.values()
+    named = ((SHOWN.get(one.name, one.name), one.default is one.empty) for one in given)
+    return f"('{kind}'{''.join(f', {name}' if needed else f'[, {name}]' for name, needed in named)})"
 
 
 def find_action(world: World, action: Action) -> Callable[..., None]:
@@ -240,11 +251,11 @@ def find_action(world: World, action: Action) -> Callable[..., None]:
     """
     kind = ACTIONS.get(action[0]) if action and isinstance(action[0], str) else None
     if kind is None:
-        raise UserError(f"There is no action {_cut(repr(action[:1]))}; the actions are {', '.join(map(form, ACTIONS))}.")
+        close = difflib.get_close_matches(str(action[0]), ACTIONS) if action else []
+        similar = f" similar ones are {listed(map(form, close))};" if close else ""
+        where = "lab.actions() has those that are possible now, kcontrol/cluster/actions.py all"
+        raise UserError(f"There is no action {_cut(repr(action[:1]))};{similar} {where}.")
     try:
-        required = kind.form.partition("[")[0]
-        if not 2 + required.count(",") <= len(action) <= 2 + kind.form.count(","):
-            raise ValueError
         possible = kind.possible(world, *action[1:])
     except (AttributeError, TypeError, ValueError) as error:
         reason = f": {_cut(str(error))}" if isinstance(error, ValueError) and str(error) else ""

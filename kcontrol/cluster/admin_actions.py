@@ -155,7 +155,11 @@ def delete_topic(world: World, topic: str) -> None:
     world.write([(Op("create", znodes.delete_topic_path(topic)),)], ["delete_topic", topic])
 
 
-def can_write(world: World, path: str, text: str = "") -> bool:
+def can_delete(world: World, path: str) -> bool:
+    return can_write(world, path, "")
+
+
+def can_write(world: World, path: str, text: str) -> bool:
     """Raises ValueError for a path without a leading slash, or a text that UTF-8 cannot encode."""
     # ZooKeeper checks everything else, such as whether the znode exists, when the write is performed.
     text.encode()

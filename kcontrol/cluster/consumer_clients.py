@@ -110,7 +110,7 @@ def can_ask(world: World, name: Any, request: object, broker: object = None) -> 
     """
     # The actions on a process, such as a restart, have no receiver.
     if request not in (*REQUESTED, RESTART, POLL_TIMEOUT) or (broker is not None and request not in REQUESTED):
-        raise ValueError
+        raise ValueError(f"a request is {' | '.join((*REQUESTED, RESTART, POLL_TIMEOUT))}")
     consumer = world.consumers.get(name) if isinstance(name, str) else None
     if consumer is None or request == RESTART:
         return consumer is not None

@@ -225,7 +225,7 @@ def _group(request: Mapping[str, Any]) -> str:
     return str(request.get("group") or next(iter(request.get("groups", ())), ""))
 
 
-def can_expire_offsets(world: World, broker: int) -> bool:
+def can_expire(world: World, broker: int) -> bool:
     """Return whether a broker can look for expired offsets: it runs, and the world has consumers."""
     return bool(world.settings.consumers) and is_reachable(world, broker)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kcontrol.broker.broker_configs import LARGEST_INT
 from kcontrol.cluster import admin_actions, consumer_clients, data_plane, delivery
-from kcontrol.cluster.consumer_state import FROZEN
+from kcontrol.cluster.consumer_state import CLOSED, FROZEN, POLLING, STUCK
 from kcontrol.cluster.sessions import OPEN
 from kcontrol.core.errors import listed
 from kcontrol.core.model import TopicPartition
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from kcontrol.cluster.world import World
 
 LISTED = 30  # the most legal values in one sentence
+REMEDIES = {POLLING: "freeze it, or stop its polling, first", FROZEN: "thaw it first, with ('thaw_consumer', {})"}
+REMEDIES |= dict.fromkeys((STUCK, CLOSED), "let it poll first, with ('start_polling', {})")
 
 
 def _names(names: Iterable[Any]) -> str:
@@ -137,7 +139,7 @@ def ask(world: World, name: str, *request: object) -> str:
     if consumer_clients.POLL_TIMEOUT in request and not consumer.member_id:
         return f"Consumer {name} is not a member of group {consumer.group}, so no poll can time out: let it join first"
     if consumer.condition == FROZEN:
-        return f"Consumer {name} is frozen and sends nothing: thaw it first, with ('thaw_consumer', {name!r})"
+        return process(world, name)
     if consumer.asked is not None:
         return f"Consumer {name} waits for the response to its last request: run the cluster first"
     if len(request) == 2 and request[0] in consumer_clients.REQUESTED:
@@ -174,31 +176,15 @@ def find_coordinator(world: World, name: str, broker: int) -> str:
 def freeze_consumer(world: World, name: str, *ms: object) -> str:
     if ms and ms[0] is not None and not consumer_clients.is_number(ms[0], 1, LARGEST_INT):
         return f"A consumer can be frozen for a whole number of milliseconds from 1 on, at most {LARGEST_INT}, not for {ms[0]!r}"
-    return _consumer(world, name) or f"Consumer {name} is frozen already: thaw it with ('thaw_consumer', {name!r})"
+    return process(world, name)
 
 
-def thaw_consumer(world: World, name: str) -> str:
-    return _consumer(world, name) or f"Consumer {name} is not frozen ({world.consumers[name].condition}): freeze it first"
-
-
-def start_polling(world: World, name: str) -> str:
-    """Return why a consumer cannot start polling; to be called only if it cannot."""
-    if missing := _consumer(world, name):
-        return missing
-    if world.consumers[name].condition == FROZEN:
-        return f"Consumer {name} is frozen: thaw it with ('thaw_consumer', {name!r})"
-    return f"Consumer {name} polls already; ('stop_polling', {name!r}) stops it"
-
-
-def stop_polling(world: World, name: str) -> str:
-    """Return why a consumer cannot stop polling; to be called only if it cannot."""
+def process(world: World, name: str) -> str:
+    """Why the process of a consumer cannot be frozen or thawed, or stop or start polling, in its present condition."""
     if missing := _consumer(world, name):
         return missing
     condition = world.consumers[name].condition
-    remedy = (
-        f"thaw it first, with ('thaw_consumer', {name!r})" if condition == FROZEN else f"('start_polling', {name!r}) lets it poll"
-    )
-    return f"Consumer {name} does not poll now ({condition}): {remedy}"
+    return f"Consumer {name} is {condition}: {REMEDIES[condition].format(repr(name))}"
 
 
 def wait(world: World, ms: object) -> str:

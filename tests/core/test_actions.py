@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kcontrol.cluster.actions import ACTIONS, form
+from kcontrol.cluster.actions import form
 from kcontrol.cluster.run_settings import Settings
 from kcontrol.cluster.world import World
 from kcontrol.core.errors import UserError
@@ -118,11 +118,19 @@ def test_what_cannot_happen_is_refused_and_changes_nothing(action: Any) -> None:
     assert str(problem.value).endswith(".")
 
 
-def test_the_error_of_an_unknown_action_lists_the_kinds() -> None:
-    """The error of an unknown action lists the form of every kind."""
+@pytest.mark.parametrize(
+    ("unknown", "similar"), [("thow", "thaw"), ("expire", "expire_session"), ("consumer_freeze", "freeze_consumer")]
+)
+def test_the_error_of_an_unknown_action_has_the_similar_ones(unknown: str, similar: str) -> None:
+    """The error of an unknown action has the form of similar ones, and says where all are."""
     with pytest.raises(UserError) as problem:
+        World().step((unknown, 1))
+    assert form(similar) in str(problem.value) and "lab.actions() has those that are possible now" in str(problem.value)
+
+
+def test_the_error_of_an_action_like_no_other_says_where_all_are() -> None:
+    with pytest.raises(UserError, match=r"There is no action \('dance',\); lab.actions\(\) has"):
         World().step(("dance", 1))
-    assert [kind for kind in ACTIONS if form(kind) not in str(problem.value)] == []
 
 
 def test_the_error_of_an_impossible_action_lists_the_possible_actions() -> None:

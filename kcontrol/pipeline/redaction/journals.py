@@ -33,9 +33,8 @@ NAMED = {
 }  # fmt: skip
 """The fields of records whose texts are names, each with the kind of the names."""
 ACTIONS = {
-    "create_topic": "topic", "alter_topic": "topic", "delete_topic": "topic", "consumer": "client", "commit": "client",
-    "find_coordinator": "client", "freeze_consumer": "client", "thaw_consumer": "client", "stop_polling": "client",
-    "start_polling": "client",
+    **dict.fromkeys(("create_topic", "alter_topic", "delete_topic"), "topic"), **dict.fromkeys(("consumer", "commit",
+    "find_coordinator", "freeze_consumer", "thaw_consumer", "stop_polling", "start_polling"), "client"),
 }  # fmt: skip
 """The actions whose first argument is a name, with its kind."""
 COMMITTED = 3
