@@ -497,7 +497,7 @@ def ran() -> set[str]:
     for _ in range(2):
         watched.step(("consumer", "a", "join"))
         watched.run()
-    watched.step(("fire", 1, "join g"))
+    watched.step(("fire_timer", 1, "join g"))
     watched.run()
     worlds += [world, lost, deleted, held, asking, late, compacted, watched]
     return {record.kind for one in worlds for record in one.journal.records}

@@ -3,5 +3,5 @@
 acts = [
     ("consumer", "anna", "join"),
     ("consumer", "cleo", "heartbeat"),
-    ("fire", 2, "session billing cleo-7f4fa49f457d07351e6bc3fb29cb096c"),
+    ("fire_timer", 2, "session billing cleo-7f4fa49f457d07351e6bc3fb29cb096c"),
 ]

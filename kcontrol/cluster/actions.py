@@ -182,7 +182,7 @@ ACTIONS: dict[str, Kind] = {
     "ask":                 Kind(_can_send_to_controller,            broker_to_controller.send_requests),
     "fetch":               Kind(_can_fetch,                         _fetch),
     "checkpoint":          Kind(data_plane.needs_checkpoint,        data_plane.checkpoint),
-    "fire":                Kind(_is_armed,                          delivery.fire,                        why.fire),
+    "fire_timer":          Kind(_is_armed,                          delivery.fire_timer,                  why.fire_timer),
     "time_out":            Kind(request_timeouts.can_time_out,      request_timeouts.time_out),
     "exit":                Kind(_wants_to_exit,                     lifecycle.exit_process),
     # processes of brokers
@@ -324,7 +324,7 @@ def routine_actions(world: World) -> Iterator[Action]:
     for n in sorted(world.orphaned_sessions):
         yield ("expire_session", n)
     for n, p in living:
-        yield from (("fire", n, name) for name in sorted(name for name, timer in p.driver.timers.items() if timer.is_routine))
+        yield from (("fire_timer", n, name) for name, timer in sorted(p.driver.timers.items()) if timer.is_routine)
     for n, _ in living:
         yield from (("time_out", n, receiver) for receiver in request_timeouts.brokers_to_time_out(world, n) if frozen)
 
@@ -332,11 +332,12 @@ def routine_actions(world: World) -> Iterator[Action]:
 def fault_actions(world: World) -> Iterator[Action]:
     """Yield the possible faults of the kinds in `settings.faults`, and the timers that `World.run` does not fire.
 
-    Examples are ("kill", 1) and, for a timer, ("fire", broker, name of the timer).
+    Examples are ("kill", 1) and, for a timer, ("fire_timer", broker, name of the timer).
     """
     offered = world.settings.faults
     for n, p in sorted(world.processes.items()):
-        yield from (("fire", n, name) for name, timer in sorted(p.driver.timers.items()) if not timer.is_routine and not p.frozen)
+        timers = sorted(p.driver.timers.items()) if not p.frozen else ()
+        yield from (("fire_timer", n, name) for name, timer in timers if not timer.is_routine)
         yield from (("kill", n),) if "kill" in offered else ()
         yield from (
             (("expire_session", n),)

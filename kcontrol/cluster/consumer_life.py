@@ -60,7 +60,7 @@ class Due(NamedTuple):
     """
 
     at_ms: int
-    # Such as ("consumer", "anna", "heartbeat"), or ("fire", broker, timer).
+    # Such as ("consumer", "anna", "heartbeat"), or ("fire_timer", broker, timer).
     action: Action
     # True: the action leaves all groups unchanged as long as consumers send heartbeats, so a run can end before the action. Such
     # actions are a heartbeat and the session timeout of a member that sends heartbeats.
@@ -80,7 +80,7 @@ def wait(world: World, ms: int) -> None:
 
 
 def next_action(world: World, end_ms: int | None = None) -> Action | None:
-    """Return the next action: that of a consumer, ("wait", ms) until this is due, or ("fire", broker, timer) of a coordinator.
+    """Return the next action: that of a consumer, ("wait", ms) until this is due, or ("fire_timer", broker, timer).
 
     Return None at the time `end_ms`. If `end_ms` is None, return None once only endless actions, such as heartbeats, are left.
     """
@@ -92,7 +92,7 @@ def next_action(world: World, end_ms: int | None = None) -> Action | None:
     first = due[0] if due else None
     if first is None or (end_ms is not None and max(first.at_ms, now_ms) >= end_ms):
         return ("wait", end_ms - now_ms) if end_ms is not None and end_ms > now_ms else None
-    if first.at_ms > now_ms and first.action[0] != "fire":
+    if first.at_ms > now_ms and first.action[0] != "fire_timer":
         return ("wait", first.at_ms - now_ms)
     return first.action
 
@@ -148,9 +148,9 @@ def _deadlines(world: World) -> Iterator[Due]:
     for n, p in sorted(world.processes.items()):
         for name, timer in sorted(p.driver.timers.items()) if not p.frozen else ():
             if name == EXPIRY_TIMER:
-                yield Due(timer.at_ms, ("fire", n, name), keeps=True)
+                yield Due(timer.at_ms, ("fire_timer", n, name), keeps=True)
             elif timer.thread == REQUESTS and not timer.periodic:
-                yield Due(timer.at_ms, ("fire", n, name), keeps=_is_renewed(world, timer.event))
+                yield Due(timer.at_ms, ("fire_timer", n, name), keeps=_is_renewed(world, timer.event))
 
 
 def _is_renewed(world: World, event: Any) -> bool:

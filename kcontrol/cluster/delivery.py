@@ -153,7 +153,7 @@ def shrink_isr(world: World, leader: int, partition: str, follower: int) -> None
     begin_if_idle(world, leader)
 
 
-def fire(world: World, n: int, timer: str) -> None:
+def fire_timer(world: World, n: int, timer: str) -> None:
     driver = world.processes[n].driver
     if world.is_simulated:
         world.now_ms = max(world.now_ms, driver.timers[timer].at_ms)

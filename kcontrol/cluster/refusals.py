@@ -52,7 +52,7 @@ def unreachable(world: World, n: Any, *_: object) -> str:
     return "" if delivery.is_reachable(world, n) else f"Broker {n} is frozen: thaw it first, with ('thaw', {n})"
 
 
-def fire(world: World, n: Any, timer: object) -> str:
+def fire_timer(world: World, n: Any, timer: object) -> str:
     return (
         unreachable(world, n)
         or f"Broker {n} has no timer {timer!r}; its timers are {_names(sorted(world.processes[n].driver.timers))}"

@@ -226,6 +226,6 @@ class Driver:
     def fire(self, timer: str) -> None:
         """Queue the timer's event or, without one, end the sleep of a thread. Raises KeyError for a timer that is not set."""
         due = self.timers.pop(timer)
-        record = self.log("timer_fired", due.record, timer=timer)
+        record = self.log("fire_timer", due.record, timer=timer)
         if due.event:
             self.enqueue(due.event, record, due.thread)

@@ -366,7 +366,7 @@ CHANGES: dict[str, Callable[[Fold, Record], None]] = {
     "controller_response": Fold._controller_response,
     "set_timer": Fold._set_timer,
     "cancel_timer": Fold._cancel_timer,
-    "timer_fired": Fold._cancel_timer,
+    "fire_timer": Fold._cancel_timer,
     "park": Fold._park,
     "respond": Fold._respond,
     "log_append": Fold._log,

@@ -244,7 +244,7 @@ KINDS_3 = {
     "release": "yield_lock",
     "arm": "set_timer",
     "cancel": "cancel_timer",
-    "fire": "timer_fired",
+    "fire_timer": "fire_timer",
     "answered": "response",
 }
 """The kinds of version 2 that have other names in version 3."""

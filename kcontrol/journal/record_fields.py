@@ -221,7 +221,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "exception": OF_THREAD | {"error": str},
     "set_timer": OF_THREAD | {"timer": str, "fires_at_ms": Int64, "event": Event | None},
     "cancel_timer": {"timer": str},
-    "timer_fired": {"timer": str},
+    "fire_timer": {"timer": str},
     # ZooKeeper and the contexts
     "read": {"how": Literal["exists", "read", "children"], "paths": Names, "seen": list[Any], "watch": bool},
     "write": {"ops": list[Op], "zxid": Int64 | None, "error": str | None, "epoch_zk_version": Int64,

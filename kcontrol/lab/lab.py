@@ -21,7 +21,7 @@ from kcontrol.lab.comparison import divergence
 from kcontrol.lab.exercises import predictions
 from kcontrol.lab.groups import plays, responses
 from kcontrol.lab.history.kept_runs import Runs
-from kcontrol.lab.namespaces import Disks, Group, Network, Timers, Zk
+from kcontrol.lab.namespaces import Disks, Group, Network, Zk
 from kcontrol.lab.operations import Operations
 from kcontrol.lab.run import Run, open_journal
 from kcontrol.lab.run_files import RunFile
@@ -59,6 +59,7 @@ class Lab(Operations, opened_as="Lab"):
     Topics    create_topic  alter_topic  delete_topic  reassign  elect_preferred
     Clients   produce  commit
     Replicas  shrink_isr
+    Timers    fire_timer
     Look      partitions()  brokers()  journal(kind)  records  state  summary()
     Explain   why(what)  diagram(machine)  viewer  purgatory(name)
               search(promise, budget, faults)
@@ -77,7 +78,6 @@ class Lab(Operations, opened_as="Lab"):
     lab.zk       znodes: get  set  create  delete  address
     lab.network  requests: drop  duplicate  fetch_timeout
     lab.disks    logs: lose_tail  fail_log_dir
-    lab.timers   fire
     lab.group    consumers and their groups: join  sync  heartbeat  leave ...
 
     Without a cluster: from kcontrol import exercises, journal, rules
@@ -200,7 +200,7 @@ class Lab(Operations, opened_as="Lab"):
                begins to handle, such as "BrokerChange", or a function of the lab
         alive  whether consumers join, send heartbeats and poll by themselves in virtual time, and deadlines fire;
                `until` can be a duration then, such as "12 s", and "quiet" means that only heartbeats are left; the
-               controller's check of preferred leaders fires by lab.timers.fire alone
+               controller's check of preferred leaders fires by lab.fire_timer alone
 
         Raises UserError if no action is left before the condition is true, and if a group does not come to rest.
         """
@@ -262,11 +262,6 @@ class Lab(Operations, opened_as="Lab"):
     def disks(self) -> Disks[Self]:
         """The namespace of commands that damage the brokers' disks, on which the logs of partitions are."""
         return Disks(self)
-
-    @property
-    def timers(self) -> Timers[Self]:
-        """The namespace of the command `fire`, which lets a timer of a broker fire."""
-        return Timers(self)
 
     @property
     def group(self) -> Group[Self]:

@@ -1,4 +1,4 @@
-"""The namespaces of a lab's commands: `lab.zk`, `lab.network`, `lab.disks`, `lab.timers` and `lab.group`.
+"""The namespaces of a lab's commands: `lab.zk`, `lab.network`, `lab.disks` and `lab.group`.
 
 Each command but `zk.get` returns the lab, and raises UserError for an action that is not possible. No time passes in a command.
 """
@@ -161,22 +161,6 @@ class Disks(Namespace[LabT], owner="lab.disks"):
         # The cleaner cleans a log if the topic has the setting `segment.bytes`, and more than half of the bytes in the closed
         # segments are new since the last cleaning.
         return self._lab._act("clean_log", broker, arguments.words(partition, "A partition", "__consumer_offsets-0"))
-
-
-class Timers(Namespace[LabT], owner="lab.timers"):
-    """Timers that brokers have set.
-
-    lab.timers.fire(broker, timer)  let a timer end now
-
-    The timers that can fire now are in lab.actions(), as ("fire", broker, timer).
-    """
-
-    def fire(self, broker: int, timer: str) -> LabT:
-        """Let a timer of `broker` fire now: the timer's event enters the queue of a thread of this broker.
-
-        `timer` is the name in lab.tables.timers(), such as "join billing".
-        """
-        return self._lab._act("fire", broker, timer)
 
 
 class Group(Namespace[LabT], owner="lab.group"):

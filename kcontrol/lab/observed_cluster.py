@@ -27,7 +27,7 @@ Tree = Mapping[str, Znode]
 _T = TypeVar("_T")
 
 
-COMMANDS = ("step", "run", "run_event", "actions", "network", "disks", "timers", "group")
+COMMANDS = ("step", "run", "run_event", "actions", "network", "disks", "group")
 
 
 class NotHere(UserError, AttributeError):

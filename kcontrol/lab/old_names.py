@@ -13,7 +13,7 @@ OLD_NAMES = {
     "get": "lab.zk.get", "set": "lab.zk.set", "create": "lab.zk.create", "delete": "lab.zk.delete",
     "zookeeper": "lab.zk.address",
     "lose": "lab.network.drop", "duplicate": "lab.network.duplicate", "fetch_timeout": "lab.network.fetch_timeout",
-    "lose_tail": "lab.disks.lose_tail", "fail_log_dir": "lab.disks.fail_log_dir", "fire": "lab.timers.fire",
+    "lose_tail": "lab.disks.lose_tail", "fail_log_dir": "lab.disks.fail_log_dir",
     "consumer": "lab.group.join(consumer), lab.group.sync, lab.group.heartbeat or lab.group.leave",
     "list_reassignments": 'lab.step(("list_reassignments", broker))',
     "replicas": "lab.tables.replicas", "reassignments": "lab.tables.reassignments", "deletions": "lab.tables.deletions",

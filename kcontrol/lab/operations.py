@@ -95,6 +95,15 @@ class Operations(Run, owner="lab"):
         """Let the leader of a partition remove a follower from the ISR, as if it had lagged for replica.lag.time.max.ms."""
         return self._act("shrink_isr", self._partition(partition).leader, partition, follower)
 
+    # ---------------------------------------------------------------- timers
+
+    def fire_timer(self, broker: int, timer: str) -> Self:
+        """Let a timer of `broker` fire now: the timer's event enters the queue of a thread of this broker.
+
+        `timer` is a name in lab.tables.timers(), such as "join billing"; lab.actions() has those that can fire now.
+        """
+        return self._act("fire_timer", broker, timer)
+
     # ---------------------------------------------------------------- records
 
     def produce(self, partition: str, value: object, acks: object = "all", broker: int | None = None) -> Self:

@@ -229,7 +229,7 @@ class Player:
             return self.moved[action[1]] < self.recorded.transitions_by(action[1])
         # While a broker that stops has still to join an ISR again, its end, requests to it and all timers wait.
         late = action == ("exit", self.slow) or (action[0], action[-1]) == ("request", self.slow)
-        return self.slow is not None and (late or action[0] == "fire" or self._is_unrecorded(action))
+        return self.slow is not None and (late or action[0] == "fire_timer" or self._is_unrecorded(action))
 
     def _is_unrecorded(self, action: Any) -> bool:
         """Return whether `action` is a fetch by which a stopping broker joins an ISR again, and the recording lacks this join."""

@@ -398,7 +398,7 @@ class MemoDriver:
         self._call(("advance", name), lambda d: d.advance(name))
 
     def fire(self, timer: str) -> None:
-        self._call(("fire", timer), lambda d: d.fire(timer))
+        self._call(("fire_timer", timer), lambda d: d.fire(timer))
 
     # ---------------------------------------------------------------- memoized calls
 

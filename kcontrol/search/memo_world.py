@@ -34,7 +34,7 @@ from kcontrol.zookeeper.port import Client
 
 Fired = tuple[tuple[int, WatchEvent], ...]
 
-OWN_STEPS = ("advance", "begin", "deliver", "fire")
+OWN_STEPS = ("advance", "begin", "deliver", "fire_timer")
 """The kinds of actions that depend on one process and ZooKeeper alone."""
 ADMIN_ACTIONS = ("create_topic", "delete_topic", "delete", "set", "create")
 """The kinds of actions of clients outside the brokers that change nothing but ZooKeeper."""

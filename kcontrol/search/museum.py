@@ -104,7 +104,7 @@ def _stable_group(rule_changes: Mapping[str, Any]) -> World:
     members = {"consumers": {"a": "g", "b": "g"}, "group_config": {"initial_delay_ms": 0}}
     topics: list[Action] = [("create_topic", topic, ((1,),)) for topic in ("t", OFFSETS_TOPIC)]
     world = _after(_quiet(rule_changes, ("consumer",), (1,), **members), *topics)
-    a_alone = (*[("consumer", "a", "join")] * 2, ("fire", 1, "join g"), ("consumer", "a", "sync"))
+    a_alone = (*[("consumer", "a", "join")] * 2, ("fire_timer", 1, "join g"), ("consumer", "a", "sync"))
     both = (*[("consumer", "b", "join")] * 2, ("consumer", "a", "join"), ("consumer", "a", "sync"), ("consumer", "b", "sync"))
     return _after(world, *a_alone, *both)
 

@@ -134,7 +134,7 @@ class Purgatory:
         self._place(found, self.wheel_timer.add(task, found.deadline_ms), r.at_ms)
 
     def fire(self, r: Record) -> None:
-        """Complete the operation whose timer the `timer_fired` record names; the operation stays on its watch list."""
+        """Complete the operation whose timer the `fire_timer` record names; the operation stays on its watch list."""
         self._complete(r.fields["timer"], "its timer", r.at_ms)
 
     def advance(self, now_ms: int) -> None:
@@ -173,7 +173,7 @@ class Purgatory:
 
 
 STEPS = {"try_complete": Purgatory.try_complete, "watch_operation": Purgatory.watch, "check_and_complete": Purgatory.check}
-TIMERS = {"set_timer": Purgatory.start_timer, "timer_fired": Purgatory.fire}
+TIMERS = {"set_timer": Purgatory.start_timer, "fire_timer": Purgatory.fire}
 
 
 def purgatories(records: Iterable[Record]) -> list[tuple[int, Purgatory]]:

@@ -22,9 +22,9 @@ from kcontrol.journal.journal import Record
 from kcontrol.journal.journal_file import WRONG
 from kcontrol.views import folded_state
 
-KINDS = ("run", "start", "stop", "group", "set_timer", "cancel_timer", "timer_fired")
+KINDS = ("run", "start", "stop", "group", "set_timer", "cancel_timer", "fire_timer")
 """The kinds of records that always change the nodes of a cluster, their groups or timers."""
-FIRED, OFFSETS_ZNODES = "timer_fired", topic_path(OFFSETS_TOPIC)
+FIRED, OFFSETS_ZNODES = "fire_timer", topic_path(OFFSETS_TOPIC)
 
 
 class Deadline(NamedTuple):

@@ -73,7 +73,7 @@ class GroupWords:
             self.partitions = r.fields.get("config", {}).get("offsets.topic.num.partitions", 0)
         elif r.kind in ("enqueue", "set_timer") and r.fields["event"]:
             self.events[r.id] = r.fields["event"]
-        elif r.kind in ("begin", "timer_fired") and r.cause in self.events:
+        elif r.kind in ("begin", "fire_timer") and r.cause in self.events:
             self.events[r.id] = self.events[r.cause]
         elif r.kind == "read_log":
             self.events[r.id] = {"event": LOADED}

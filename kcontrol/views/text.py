@@ -12,7 +12,7 @@ from kcontrol.views import folded_state, group_sentences, recorded_text
 LONGEST, SHORTEST = 180, 60  # of a sentence with its mark, and of a sentence before a mark
 Fields = dict[str, Any]
 
-ACTS = frozenset({"start", "stop", "freeze", "thaw", "act", "scenario", "session_lost", "lose", "duplicate", "timer_fired"})
+ACTS = frozenset({"start", "stop", "freeze", "thaw", "act", "scenario", "session_lost", "lose", "duplicate", "fire_timer"})
 FAILURES = frozenset({"fail_log_dir", "lose_tail", "clean_log"})  # actions that no client does
 A_CLIENT = "A client"
 """The subject of sentences about records of an admin client, a producer, a consumer, or ZooKeeper's shell."""
@@ -330,7 +330,7 @@ SENTENCES: dict[str, Callable[[str, Fields], str]] = {
     "thaw": lambda who, f: f"Broker {f['broker']} thaws and continues.",
     "set_timer": lambda who, f: f"{who} sets the timer {f['timer']}.",
     "cancel_timer": lambda who, f: f"{who} cancels the timer {f['timer']}.",
-    "timer_fired": lambda who, f: f"The timer {f['timer']} of {who.lower()} fires.",
+    "fire_timer": lambda who, f: f"The timer {f['timer']} of {who.lower()} fires.",
     "park": lambda who, f: f"{who} parks a request until {f['key']}.",
     "try_complete": lambda who, f: f"{who} {_completes(f)} {f['operation']} of {f['key']}.",
     "watch_operation": lambda who, f: f"{who} puts {f['operation']} on the watch list of {f['key']}.",
@@ -381,7 +381,7 @@ LABELS: dict[str, str] = {
     "expire_session": "the session of broker {0} expires",
     "outage": "ZooKeeper ends sessions without heartbeats: {0}",
     "reopen": "the {0} outside the brokers open a new session",
-    "fire": "the timer {1} of broker {0} fires",
+    "fire_timer": "the timer {1} of broker {0} fires",
     "time_out": "broker {0} ends its connection to frozen broker {1}",
     "start": "start broker {0}",
     "kill": "kill broker {0}",

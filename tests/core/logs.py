@@ -107,7 +107,7 @@ def ways(world: World, rng: random.Random, slow: Collection[int]) -> list[Action
         for a in actions.routine_actions(world)
         if (a[0] != "fetch" or a[1] not in slow) and (a[0] != "expire_session" or a[1] in world.orphaned_sessions)
     ]
-    faults = [a for a in actions.fault_actions(world) if a[0] != "fire"]
+    faults = [a for a in actions.fault_actions(world) if a[0] != "fire_timer"]
     faults += [("thaw" if p.frozen else "freeze", n) for n, p in world.processes.items()]
     if by_itself and rng.random() > 0.1:
         return by_itself[:3]

@@ -132,7 +132,7 @@ def choose(world: World, rng: random.Random, faulty: float = 0.15) -> Action:
     faults: dict[str, list[Action]] = {}
     for action in world.actions():
         kind = action[0]
-        (by_kind if action.routine or kind == "fire" else faults).setdefault(kind, []).append(action)
+        (by_kind if action.routine or kind == "fire_timer" else faults).setdefault(kind, []).append(action)
     frozen = [n for n, p in world.processes.items() if p.frozen]
     faults["thaw"] = [("thaw", n) for n in frozen]
     faults["freeze"] = [("freeze", n) for n in world.processes if n not in frozen]

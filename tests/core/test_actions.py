@@ -49,7 +49,7 @@ IMPOSSIBLE: list[Any] = [
     ("fetch", 2, "nonsense"),
     ("fetch", 2, 5),
     ("expire_session", 7),
-    ("fire", 1, "no-such-timer"),
+    ("fire_timer", 1, "no-such-timer"),
     ("time_out", 1, 2),
     ("start", 1),
     ("start", "one"),
@@ -211,10 +211,10 @@ def test_faults_are_offered_only_if_the_settings_say_so() -> None:
     """`actions()` of a cluster at rest offers the faults of its settings and no other, none of which goes on by itself."""
     for fault in ("kill", "expire_session", "terminate", "freeze", "shrink_isr"):
         offered = cluster(faults=(fault,)).actions()
-        assert {action[0] for action in offered} - {"fire"} == {fault} and not any(action.routine for action in offered)
+        assert {action[0] for action in offered} - {"fire_timer"} == {fault} and not any(action.routine for action in offered)
     assert ("thaw", 2) not in cluster(faults=("freeze", "thaw")).actions()
     world = cluster(faults=("start", "create_topic", "delete_controller"))
-    assert {action[0] for action in world.actions()} - {"fire"} == {"delete"}
+    assert {action[0] for action in world.actions()} - {"fire_timer"} == {"delete"}
     world.step(("kill", 2))
     assert ("start", 2) in world.actions()
 

@@ -73,7 +73,7 @@ def test_a_broker_stops_after_its_last_attempt(release: str) -> None:
     while 3 in world.processes:
         world.run()
         if 3 in world.processes:
-            world.step(("fire", 3, RETRY_TIMER))
+            world.step(("fire_timer", 3, RETRY_TIMER))
     asked = [r for r in of_kind(world, "update", before) if r.fields["field"] == "shutdown_attempts"]
     assert len(asked) == world.settings.config.controlled_shutdown_max_retries
 

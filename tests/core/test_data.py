@@ -180,7 +180,7 @@ def test_without_data_there_is_nothing_to_produce_to() -> None:
     world = cluster({"t": ((1, 2),)}, brokers=(1, 2), faults=("produce", "kill"))
     with pytest.raises(UserError, match="with data=True"):
         world.step(("produce", 1, "t-0", "a", "1"))
-    assert {action[0] for action in world.actions()} == {"fire", "kill"}
+    assert {action[0] for action in world.actions()} == {"fire_timer", "kill"}
     assert "data" not in world.journal.records[0].fields
     assert "logs" not in world.snapshot()
 

@@ -88,7 +88,7 @@ def test_the_walks_go_through_everything_that_can_happen() -> None:
             "ask",
             "fetch",
             "expire_session",
-            "fire",
+            "fire_timer",
             "start",
             "kill",
         ),

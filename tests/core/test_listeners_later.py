@@ -118,7 +118,7 @@ def test_the_scheduler_goes_on() -> None:
         world = at_rest(release, auto_leader_rebalance_enable=True)
         for _ in range(2):
             assert "auto-leader-rebalance" in world.processes[1].driver.timers
-            world.step(("fire", 1, "auto-leader-rebalance"))
+            world.step(("fire_timer", 1, "auto-leader-rebalance"))
             world.run()
         world.step(("delete", CONTROLLER))
         alone(world, 1, lambda w: not w.processes[1].driver.controller.is_active)

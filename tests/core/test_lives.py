@@ -131,7 +131,7 @@ def test_who_stops_follows_no_new_leader(release: str) -> None:
     world.step(("terminate", 2))
     while not world.processes[2].driver.timers.get("controlled-shutdown-retry"):
         world.step(next(actions.routine_actions(world)))
-    while following := next((act for act in actions.routine_actions(world) if act[0] != "fire"), None):
+    while following := next((act for act in actions.routine_actions(world) if act[0] != "fire_timer"), None):
         world.step(following)
     assert world.processes[2].driver.broker.shutdown_attempts == 1
     assert stored(world)["t-0"] == (3, (3,))

@@ -483,11 +483,11 @@ def test_no_preferred_election_during_a_reassignment() -> None:
     assert stored(world)["t-1"][0] == 1
     world.step(("freeze", 4))
     ask(world, {"t-0": [1, 4]})
-    world.step(("fire", 1, "auto-leader-rebalance"))
+    world.step(("fire_timer", 1, "auto-leader-rebalance"))
     world.run()
     assert stored(world)["t-1"][0] == 1
     ask(world, {"t-0": None})
-    world.step(("fire", 1, "auto-leader-rebalance"))
+    world.step(("fire_timer", 1, "auto-leader-rebalance"))
     world.run()
     assert stored(world)["t-1"][0] == 2
 
@@ -523,7 +523,7 @@ def test_the_journal_has_it_all(release: str) -> None:
     world = four(release)
     write_request(world, {T0: (3, 4)})
     steps = 0
-    while routine := [a for a in world.actions() if a[0] not in ("fire",)]:
+    while routine := [a for a in world.actions() if a[0] not in ("fire_timer",)]:
         world.step(routine[0])
         steps += 1
         assert without_defaults(fold(world.journal.records)) == without_defaults(world.snapshot())

@@ -193,7 +193,7 @@ def test_a_timer_queues_its_event_when_it_fires() -> None:
     assert [item.event for item in bench.driver.threads["controller"].queue.waiting] == [Tell("asks")]
     assert agrees(bench)
     kinds = [record.kind for record in bench.journal.why(bench.records("enqueue")[-1].id)]
-    assert kinds[:3] == ["enqueue", "timer_fired", "set_timer"]
+    assert kinds[:3] == ["enqueue", "fire_timer", "set_timer"]
 
 
 def test_arming_again_replaces_and_cancelling_stops() -> None:

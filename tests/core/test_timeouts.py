@@ -19,7 +19,7 @@ def with_a_request_out(release: str, topics: dict[str, tuple[tuple[int, ...], ..
     world = cluster(topics, brokers=brokers, release=release)
     world.step(("freeze", brokers[-1]))
     world.step(("create_topic", "u", ((1,),)))
-    while action := next((a for a in actions.routine_actions(world) if a[0] not in ("time_out", "fire")), None):
+    while action := next((a for a in actions.routine_actions(world) if a[0] not in ("time_out", "fire_timer")), None):
         world.step(action)
     assert world.network.channels[1, brokers[-1]][0].api == "UpdateMetadata"
     return world

@@ -37,7 +37,7 @@ def test_the_next_check_comes_after_the_interval(release: str, interval_s: int) 
     """
     config = BrokerConfig(auto_leader_rebalance_enable=True, leader_imbalance_check_interval_seconds=interval_s)
     world = cluster(release=release, config=config)
-    world.step(("fire", 1, TIMER))
+    world.step(("fire_timer", 1, TIMER))
     until(world, lambda _: len(delays_ms(world)) > 1)
     assert delays_ms(world)[1:] == [1_000 * interval_s]
 

@@ -50,7 +50,7 @@ def all_do(world: World, request: str, names: str = "ab") -> None:
 def fire(world: World, timer: str) -> None:
     """The coordinator's timer fires."""
     broker = next(n for n, p in world.processes.items() if timer in p.driver.timers)
-    world.step(("fire", broker, timer))
+    world.step(("fire_timer", broker, timer))
     world.run()
 
 
@@ -170,7 +170,7 @@ def test_a_lab_shows_groups() -> None:
     """Members with what they were assigned, offsets, and the machine with the number of groups in each state."""
     with Lab(brokers=2, consumers={"a": "g"}, topics={"t": [[1], [2]], OFFSETS_TOPIC: [[1, 2]]}, runs=None) as lab:
         lab.group.join("a").run().group.join("a").run()
-        lab.timers.fire(1, "join g").run()
+        lab.fire_timer(1, "join g").run()
         lab.group.sync("a").run().commit("a", "t-1", 3).run()
         (member,) = lab.tables.members().to_dict("records")
         assert (member["state"], member["leads"], member["partitions"]) == ("Stable", True, ["t-0", "t-1"])

@@ -152,7 +152,7 @@ def test_the_expiry_has_a_timer_of_its_own() -> None:
     assert group is not None
     times = [world.processes[1].driver.timers[EXPIRY_TIMER].at_ms]
     while group.offsets:
-        world.step(("fire", 1, EXPIRY_TIMER))
+        world.step(("fire_timer", 1, EXPIRY_TIMER))
         world.run()
         times.append(world.processes[1].driver.timers[EXPIRY_TIMER].at_ms)
     assert len(times) > 140 and all(600_000 <= after - before < 601_000 for before, after in pairwise(times))

@@ -130,7 +130,7 @@ def test_tombstones_are_compressed_too() -> None:
     world = commit(cluster("1.1", compression_codec=GZIP, retention_ms=1), 7)
     world.step(("commit", "a", "t-1", 8))
     world.run()
-    world.step(("fire", 1, EXPIRY_TIMER))
+    world.step(("fire_timer", 1, EXPIRY_TIMER))
     world.run()
     assert [(r.codec, r.base_offset) for r in records(world, 1) if r.data is None] == [(GZIP, 2)] * 2
     agrees(world)

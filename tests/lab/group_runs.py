@@ -20,8 +20,8 @@ def opened(release: str, consumers: Mapping[str, Any], **settings: Any) -> Lab:
 
 def fire(lab: Lab, timer: str) -> Lab:
     """Let the first timer fire whose name begins with these words."""
-    (broker, name) = next((a[1], a[2]) for a in lab.actions() if a[0] == "fire" and a[2].startswith(timer))
-    return lab.timers.fire(broker, name).run()
+    (broker, name) = next((a[1], a[2]) for a in lab.actions() if a[0] == "fire_timer" and a[2].startswith(timer))
+    return lab.fire_timer(broker, name).run()
 
 
 def ask(lab: Lab, request: str, *consumers: str) -> Lab:

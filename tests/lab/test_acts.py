@@ -25,7 +25,6 @@ BY_ITSELF = {
 
 
 COMMANDS = {
-    "fire": "timers.fire",
     "lose": "network.drop", "duplicate": "network.duplicate", "fetch_timeout": "network.fetch_timeout",
     "lose_tail": "disks.lose_tail", "fail_log_dir": "disks.fail_log_dir", "clean_log": "disks.clean", "consumer": "group.join",
     "group_request": "group.describe", "find_coordinator": "group.find_coordinator", "freeze_consumer": "group.freeze_consumer",
@@ -89,8 +88,8 @@ def test_lose_and_duplicate(lab: Lab) -> None:
 def test_a_timer_fires(lab: Lab) -> None:
     """An armed timer can be made to fire; its event is handled."""
     timer = next(iter(lab.state["nodes"]["1"]["timers"]))
-    lab.timers.fire(1, timer)
-    assert lab.journal("timer_fired").timer.iloc[-1] == timer
+    lab.fire_timer(1, timer)
+    assert lab.journal("fire_timer").timer.iloc[-1] == timer
 
 
 def test_shrink_and_return(lab: Lab) -> None:
@@ -122,7 +121,7 @@ REFUSED: list[tuple[Callable[[Lab], object], str]] = [
     (lambda lab: lab.thaw(2), "possible actions"),
     (lambda lab: lab.freeze(2).freeze(2), "thaw"),
     (lambda lab: lab.expire_session(9), "brokers with an open session: 1, 2 and 3"),
-    (lambda lab: lab.timers.fire(1, "boo"), "auto-leader-rebalance"),
+    (lambda lab: lab.fire_timer(1, "boo"), "auto-leader-rebalance"),
     (lambda lab: lab.shrink_isr("x-0", 1), "t-0 and t-1"),
     (lambda lab: lab.shrink_isr("t-0", 2), "leader 2 can remove these brokers: 3"),
     (lambda lab: lab.network.drop(1, 2), "none"),
@@ -344,7 +343,7 @@ def test_a_row_of_the_group_machine_can_be_swapped(opened: Callable[..., Lab]) -
 
     def generation(**changed: Any) -> int:
         lab = opened(**consumers, **changed).group.join("a").run().group.join("a").run()
-        lab.step(("fire", 1, "join g")).run()
+        lab.step(("fire_timer", 1, "join g")).run()
         return int(lab.tables.members().generation["g"])
 
     assert generation() == 1

@@ -71,7 +71,7 @@ def test_a_lab_with_consumers(opened: Callable[..., Lab]) -> None:
     """A lab shows a group as soon as it is Stable, draws the picture, and branches and compares."""
     lab = opened(consumers={"anna": "billing", "bert": "billing"}, topics={"t": [[1, 2]], "__consumer_offsets": [[1, 2, 3]]})
     before = lab.branch("before")
-    lab.group.join("anna").run().group.join("anna").run().timers.fire(1, "join billing").run()
+    lab.group.join("anna").run().group.join("anna").run().fire_timer(1, "join billing").run()
     lab.group.sync("anna").run()
     assert lab.tables.members()["state"].tolist() == ["Stable"]
     assert len(lab.journal()) == len(lab.records)
@@ -84,7 +84,7 @@ def test_what_is_at_rest_for_the_lab_is_at_rest_for_the_viewer(opened: Callable[
     lab = opened(brokers=1, topics={"__consumer_offsets": [[1]]}, consumers={"a": "g"})
     lab.group.join("a").run()
     viewer, before = lab.viewer, len(lab.records)
-    assert [sort for action, _, sort in viewer.actions if action[0] == "fire"] == ["fault"] * 3
+    assert [sort for action, _, sort in viewer.actions if action[0] == "fire_timer"] == ["fault"] * 3
     for step in (lab.step, viewer.click_step):
         with pytest.raises(UserError, match="The cluster is quiet"):
             step()

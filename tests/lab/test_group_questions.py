@@ -128,7 +128,7 @@ def test_timers() -> None:
     assert found["client"].tolist() == ["bert", "anna"] and found["fires_ms"].is_monotonic_increasing
     assert set(found["event"]) == {"SessionTimedOut"} and (found["in_ms"] <= 10_000).all()
     first = found.iloc[0]
-    lab.timers.fire(int(first["broker"]), str(first["timer"])).run()
+    lab.fire_timer(int(first["broker"]), str(first["timer"])).run()
     assert lab.tables.members()["client"].tolist() == ["anna"]
 
 
@@ -296,7 +296,7 @@ def test_an_empty_group_without_offsets_stays() -> None:
     """OffsetDelete without a partition to delete leaves an Empty group: cleanupGroupMetadata is not called (2.8)."""
     lab = ask(opened("2.8", {"anna": GROUP}), "join", "anna")
     while lab.state["consumers"]["anna"]["asked"]:
-        lab.timers.fire(1, "join billing").run()
+        lab.fire_timer(1, "join billing").run()
     ask(lab, "leave", "anna").group.delete_offsets(GROUP, "x-1").run()
     assert lab.tables.offsets().empty and "Empty 1" in lab.diagram("group").outline()
 

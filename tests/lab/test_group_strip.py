@@ -39,8 +39,8 @@ def ask(lab: Lab, request: str, *consumers: str) -> None:
 
 def fire(lab: Lab, words: str) -> None:
     """Fire the first timer whose name begins with these words."""
-    broker, timer = next(action[1:] for action in lab.actions() if action[0] == "fire" and str(action[2]).startswith(words))
-    lab.timers.fire(broker, timer).run()
+    broker, timer = next(action[1:] for action in lab.actions() if action[0] == "fire_timer" and str(action[2]).startswith(words))
+    lab.fire_timer(broker, timer).run()
 
 
 def stable(opened: Opened, release: str = "2.8") -> Lab:

@@ -514,7 +514,7 @@ def test_the_timer_that_no_run_fires_stands_last(opened: Opened) -> None:
     found = lab.tables.timers()
     assert (found.in_ms.dropna() >= 0).all() and found.in_ms.dropna().is_monotonic_increasing
     assert found.timer.iloc[-1] == "auto-leader-rebalance" and found.in_ms.isna().tolist() == [False] * (len(found) - 1) + [True]
-    assert "auto-leader-rebalance" in lab.timers.fire(1, "auto-leader-rebalance").run().tables.timers().timer.tolist()
+    assert "auto-leader-rebalance" in lab.fire_timer(1, "auto-leader-rebalance").run().tables.timers().timer.tolist()
 
 
 def test_a_command_that_is_none_is_one_sentence(opened: Opened) -> None:

@@ -242,7 +242,7 @@ def test_a_tombstone_that_fails() -> None:
     Source: cleanupGroupMetadata of GroupMetadataManager.scala (1.1), which logs the error.
     """
     lab = Lab.play("quiet weekend", "1.1", until="Friday").run("100 s", alive=True)
-    lab.timers.fire(2, "delete-expired-group-metadata").disks.fail_log_dir(2, "__consumer_offsets-0")
+    lab.fire_timer(2, "delete-expired-group-metadata").disks.fail_log_dir(2, "__consumer_offsets-0")
     lab.step(("begin", 2, "group-metadata-manager"))
     cache, load = rows(lab)
     assert (cache, list(load), lab.offsets_topic().broker) == ({}, KEYS, 2)

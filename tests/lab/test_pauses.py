@@ -189,7 +189,7 @@ def test_a_jump_of_the_wall_clock(
     lab.run().kill(2).run()
     assert lab.partitions().leader.to_dict() == {"t-0": 3, "t-1": 1, "v-0": 1}
     after = lab.records[lab.records.index(before) + 1 :]
-    assert not {"session_lost", "reopen", "timer_fired"} & {record.kind for record in after}
+    assert not {"session_lost", "reopen", "fire_timer"} & {record.kind for record in after}
     assert {round((record.at_ms - before.at_ms) / jump_ms) for record in after} == {1}
     require_truth(lab)
     assert lab.tables.watch_events(1).took_ms.notna().any() and not lab.tables.metrics().empty

@@ -215,7 +215,7 @@ def test_a_rule_decides_when_a_timer_is_set(own: bool) -> None:
     lab = opened("0.9", dict.fromkeys(("anna", "bert"), "billing"), strategies=rule if own else {})
     ask(ask(lab, "join", "anna", "bert", "anna"), "sync", "bert")
     assert lab.state["consumers"]["bert"]["asked"]
-    timers = [action[2] for action in lab.actions() if action[0] == "fire" and action[2].startswith("session billing bert")]
+    timers = [action[2] for action in lab.actions() if action[0] == "fire_timer" and action[2].startswith("session billing bert")]
     assert len(timers) == own
 
 
@@ -225,5 +225,5 @@ def test_a_rule_of_ones_own_expires_offsets(played: Played, release: str) -> Non
     lab = played("billing", release, until="three members", strategies={"group.expired": lambda offset, group, now: True})
     lab.commit("anna", "t-0", 7).run()
     assert list(lab.tables.offsets().offset) == [7]
-    lab.timers.fire(2, "delete-expired-group-metadata").run()
+    lab.fire_timer(2, "delete-expired-group-metadata").run()
     assert lab.tables.offsets().empty

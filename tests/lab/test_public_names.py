@@ -21,7 +21,7 @@ from tests.parts import ROOT
 Opened = Callable[..., Lab]
 NAMESPACES = {
     "tables": run_tables.LabTables, "zk": namespaces.Zk, "network": namespaces.Network, "disks": namespaces.Disks,
-    "timers": namespaces.Timers, "group": namespaces.Group,
+    "group": namespaces.Group,
 }  # fmt: skip
 # Commands and tables about groups that no chapter shows yet.
 GROUPS = {
@@ -61,7 +61,7 @@ def test_every_public_name_stands_in_a_chapter() -> None:
 def test_completion_shows_public_names_alone(opened: Opened) -> None:
     """What `dir` lists of a lab, of a run that is only read, and of a namespace are the public names of its class."""
     lab = opened(1)
-    for owner in (lab, lab.rewind(-1), lab.tables, lab.zk, lab.network, lab.disks, lab.timers, lab.group):
+    for owner in (lab, lab.rewind(-1), lab.tables, lab.zk, lab.network, lab.disks, lab.group):
         assert [name for name in dir(owner) if name.startswith("_")] == []
         assert set(dir(owner)) >= set(public(type(owner)))
     assert set(dir(lab)) == {*public(Lab), "name"}

@@ -51,7 +51,7 @@ def at_random(lab: Lab, seed: int, steps: int = 50) -> Lab:
         due = min(timers, key=lambda name: (timers[name]["at_ms"], name), default=None)
         idle = [name for name, consumer in lab.state["consumers"].items() if consumer["asked"] is None]
         if due and (not idle or chance.random() < 0.2):
-            lab.timers.fire(1, due).run()
+            lab.fire_timer(1, due).run()
         else:
             getattr(lab.group, chance.choice(["join", "join", "sync", "heartbeat", "leave"]))(chance.choice(idle)).run()
     return lab
@@ -136,7 +136,7 @@ def played(records: list[Record]) -> dict[str, tuple[int, int]]:
             purgatory, made, key = waiting[f["timer"]]
             ready |= {made.name} if f["is_complete"] else set()
             assert purgatory.check_and_complete(key) == f["is_complete"]
-        elif r.kind == "timer_fired" and f["timer"] in waiting:
+        elif r.kind == "fire_timer" and f["timer"] in waiting:
             assert waiting[f["timer"]][0].force_complete(waiting[f["timer"]][1])
     return {name: (purgatory.watched, len(purgatory.timer)) for name, purgatory in built.items()}
 
@@ -201,7 +201,7 @@ def test_completed_entries_are_purged() -> None:
             ("try_complete", at := number * 20, named | {"attempt": 1, "is_complete": False}),
             ("watch_operation", at, named),
             ("set_timer", at, {"timer": timer, "fires_at_ms": at + 10, "event": None}),
-            ("timer_fired", at + 10, {"timer": timer}),
+            ("fire_timer", at + 10, {"timer": timer}),
             ("end", at + 11, {"thread": "coordinator"}),
         ]
         if number >= 999:
@@ -255,7 +255,7 @@ def test_hostile_names_are_escaped(opened: Opened) -> None:
 def test_the_table_has_a_row_for_each_operation(opened: Opened) -> None:
     """`delayed_operations` has the steps, rings, deadline and completion of each operation, in the order of the journal."""
     lab = join(group(opened, "0.9"), "a")
-    lab.timers.fire(1, next(name for name in lab.state["nodes"]["1"]["timers"] if name.startswith("session"))).run()
+    lab.fire_timer(1, next(name for name in lab.state["nodes"]["1"]["timers"] if name.startswith("session"))).run()
     found = lab.tables.delayed_operations()
     assert list(found.operation) == ["DelayedJoin", "DelayedHeartbeat", "DelayedJoin"]
     assert list(found.steps) == ["try", "try, watch, try again, timer", "try"]

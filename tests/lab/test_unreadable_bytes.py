@@ -30,7 +30,7 @@ def subscription(release: str, data: bytes) -> Lab:
     if release == "0.9":
         ask(lab, "join", "anna")
     while lab.state["consumers"]["anna"]["asked"]:
-        lab.timers.fire(*next(a[1:] for a in lab.actions() if a[0] == "fire" and a[2].startswith(f"join {GROUP}"))).run()
+        lab.fire_timer(*next(a[1:] for a in lab.actions() if a[0] == "fire_timer" and a[2].startswith(f"join {GROUP}"))).run()
     return lab
 
 

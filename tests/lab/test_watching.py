@@ -49,7 +49,7 @@ def test_what_stands_is_what_zookeeper_has(opened: Callable[..., Lab]) -> None:
             if (following := next(iter(lab.actions()), None)) is None or following[0] in (
                 "kill",
                 "expire_session",
-                "fire",
+                "fire_timer",
                 "start",
             ):
                 break

@@ -14,7 +14,7 @@ from kcontrol.lab.support.calls import checked
 
 Opened = Callable[..., Lab]
 TOPICS = {"__consumer_offsets": [[1, 2, 3]], "t": [[1, 2, 3]] * 2}
-OWNERS = ("lab", "lab.group", "lab.zk", "lab.network", "lab.disks", "lab.timers", "lab.tables", "exercises", "rules")
+OWNERS = ("lab", "lab.group", "lab.zk", "lab.network", "lab.disks", "lab.tables", "exercises", "rules")
 
 
 def cluster(opened: Opened, release: str = "2.8") -> Lab:

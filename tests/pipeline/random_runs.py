@@ -48,5 +48,5 @@ def _possible(lab: Lab, choose: random.Random, number: int) -> Iterator[tuple[An
     consumer = choose.choice(["anna", "bert"])
     yield from (("consumer", consumer, request) for request in ("JoinGroup", "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup"))
     yield ("commit", consumer, "t-0", number)
-    fires = [tuple(action) for action in lab.actions() if action[0] == "fire"]
+    fires = [tuple(action) for action in lab.actions() if action[0] == "fire_timer"]
     yield from choose.sample(fires, min(2, len(fires)))

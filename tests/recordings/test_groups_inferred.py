@@ -138,8 +138,8 @@ def causes(records: Sequence[Record]) -> list[str]:
     found = []
     for record in (r for r in records if r.kind == "group"):
         chain = (by_id[each.id] for each in journal.why(records, record.id))
-        nearest = next((each for each in chain if each.kind in ("timer_fired", "scenario")), record)
-        timer = nearest.fields["timer"].split()[0] if nearest.kind == "timer_fired" else ""
+        nearest = next((each for each in chain if each.kind in ("fire_timer", "scenario")), record)
+        timer = nearest.fields["timer"].split()[0] if nearest.kind == "fire_timer" else ""
         found.append(timer if timer in ("session", "sync") else "")
     return found
 

@@ -66,7 +66,7 @@ def following(world: World) -> Iterator[Action]:
     for name, timer in sorted(world.processes[1].driver.timers.items()):
         ends = isinstance(timer.event, SessionTimedOut | PendingMemberTimedOut) and UUID.sub("", timer.event.member_id) in silent
         if ends or isinstance(timer.event, InitialJoinTimedOut):
-            yield ("fire", 1, name)
+            yield ("fire_timer", 1, name)
 
 
 def mark(world: World) -> str:

@@ -82,7 +82,7 @@ def came_to_rest(world: World) -> bool:
     """
     naps, before = 0, len(world.done)
     while (following := next(actions.routine_actions(world), None)) and naps < NAPS:
-        naps += following[0] == "fire" and following[2].startswith("sleep-")
+        naps += following[0] == "fire_timer" and following[2].startswith("sleep-")
         world.step(following)
         if len(world.done) - before > FOR_EVER:
             raise AssertionError(report(world, f"goes on for more than {FOR_EVER} steps"))

@@ -202,7 +202,7 @@ KINDS: dict[str, dict[str, Callable[[Record], Lines]]] = {
                  "cancel_timer": lambda r: iter([f"{r.id.node}  cancels {_named(r.fields['timer'])}"])},
     "times":    {"set_timer": lambda r: iter([f"{r.id.node}  arms {_named(r.fields['timer'])} until {r.fields['fires_at_ms']}"]),
                  "cancel_timer": lambda r: iter([f"{r.id.node}  cancels {_named(r.fields['timer'])}"]),
-                 "timer_fired": lambda r: iter([f"{r.id.node}  fires {_named(r.fields['timer'])} at {r.at_ms}"])},
+                 "fire_timer": lambda r: iter([f"{r.id.node}  fires {_named(r.fields['timer'])} at {r.at_ms}"])},
     "cache":    {"update": _cache,
                  "handler_error": lambda r: iter([f"{r.id.node}  {r.fields['event']} fails: {r.fields['message']}"]),
                  "read_log": lambda r: iter([f"{r.id.node}  reads {r.fields['partition']} from offset {r.fields['offset']}"])},

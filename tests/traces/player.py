@@ -220,7 +220,7 @@ class Player:
     def timer(self, broker: str, *words: str) -> None:
         """Let the first timer of a broker fire whose name begins with these words: `timer 2 session billing anna`."""
         timers = self.world.processes[int(broker)].driver.timers
-        self.world.step(("fire", int(broker), next(name for name in timers if name.startswith(" ".join(words)))))
+        self.world.step(("fire_timer", int(broker), next(name for name in timers if name.startswith(" ".join(words)))))
 
     def clock(self) -> None:
         """From now on the time is 0, and only the command `at` changes it."""
@@ -231,7 +231,7 @@ class Player:
         """Let time pass until so many ms after `clock`: each timer of a coordinator that is due fires at its time."""
         while due := min(self._due(int(ms)), default=None):
             self.now_ms, broker, name = due
-            self.world.step(("fire", broker, name))
+            self.world.step(("fire_timer", broker, name))
             self.world.run()
         self.now_ms = int(ms)
 

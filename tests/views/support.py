@@ -119,7 +119,7 @@ def group_story(release: str) -> World:
     world = with_consumers(release)
     _request(world, "anna", "join")
     if "join billing" in world.processes[1].driver.timers:
-        world.step(("fire", 1, "join billing"))
+        world.step(("fire_timer", 1, "join billing"))
         world.run()
     _request(world, "bert", "join")
     if world.consumers["bert"].asked:

@@ -207,7 +207,7 @@ def test_kinds_that_this_world_never_records(ask: Ask) -> None:
         ("set_timer", 1, {"timer": "x", "thread": "controller", "fires_at_ms": 9, "event": {"event": "E"}}),
         ("set_timer", 1, {"timer": "y", "thread": "controller", "fires_at_ms": 9, "event": {"event": "E"}}),
         ("cancel_timer", 1, {"timer": "x"}),
-        ("timer_fired", 1, {"timer": "y"}),
+        ("fire_timer", 1, {"timer": "y"}),
         ("park", 1, {"correlation_id": "c", "key": "k"}),
         ("park", 1, {"correlation_id": "d", "key": "k"}),
         ("respond", 1, {"correlation_id": "c", "body": {}}),

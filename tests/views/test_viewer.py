@@ -119,7 +119,7 @@ def test_what_goes_on_by_itself(seed: int) -> None:
     for _ in range(120):
         mine = [action for action, _, sort in viewer.actions if sort == "routine"]
         assert mine == [to_json(action) for action in routine_actions(world)]
-        timers |= {(action[2], sort) for action, _, sort in viewer.actions if action[0] == "fire"}
+        timers |= {(action[2], sort) for action, _, sort in viewer.actions if action[0] == "fire_timer"}
         viewer.click_step(choose.choice(mine) if mine and choose.random() < 0.9 else choose.choice(world.actions()))
     assert {sort for _, sort in timers} == {"routine", "fault"}
 

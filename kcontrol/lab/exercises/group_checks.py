@@ -139,13 +139,13 @@ def _run(world: World, chance: random.Random, schedule: Mapping[str, Any], place
         if schedule.get("expires") and chance.random() < EXPIRES:
             place["when"] = "the coordinator searches for expired offsets"
             world.step(("wait", chance.choice(HOURS) * 3_600_000))
-            world.step(("fire", 1, EXPIRY_TIMER))
+            world.step(("fire_timer", 1, EXPIRY_TIMER))
         elif schedule.get("expires") and not me.asked and chance.random() < COMMITS:
             world.step(("commit", name, OFFSET, world.now_ms))
         elif timers and (me.asked or drawn < TIMERS):
             timer = chance.choice(timers)
             place["when"] = f"the timer {_shown((timer,))} fires"
-            world.step(("fire", 1, timer))
+            world.step(("fire_timer", 1, timer))
         elif not me.asked:
             usual = plays.next_request(me._asdict())
             request = chance.choice(consumer_clients.REQUESTED) if drawn > 1 - OTHER_REQUESTS else usual

@@ -63,7 +63,7 @@ PLAYS: Mapping[str, Play] = {
         "one member": (("settle", "anna"),),
         "bert joins": (("join", "bert"), ("heartbeat", "anna"), ("join", "anna")),
         "bert waits": (("sync", "bert"),),
-        "anna is removed": (("fire", "session billing anna"),),
+        "anna is removed": (("fire_timer", "session billing anna"),),
         "one member again": (("join", "bert"), ("sync", "bert")),
     }),
     # A member joins while the assignment is being written: the write of another group's commit delays the leader's SyncGroup.
@@ -126,8 +126,8 @@ def _fire(lab: Lab, timer: str) -> None:
 
     Then run the cluster until it performs no further action by itself.
     """
-    _, broker, name = next(a for a in lab.actions() if a[0] == "fire" and a[2].startswith(timer))
-    lab.timers.fire(broker, name).run()
+    _, broker, name = next(a for a in lab.actions() if a[0] == "fire_timer" and a[2].startswith(timer))
+    lab.fire_timer(broker, name).run()
 
 
 def _settle(lab: Lab, *names: str) -> None:
@@ -192,7 +192,7 @@ WORDS: Mapping[str, Callable[..., Any]] = {
     "poll late": lambda lab, name: lab.group.expire_poll_interval(name).run(),
     "restart": lambda lab, name: lab.group.restart(name).run(),
     "settle": _settle,
-    "fire": _fire,
+    "fire_timer": _fire,
     "commit": lambda lab, name, partition="t-0", offset="7": lab.commit(name, partition, int(offset)),
     "ask": lambda lab, request, name: getattr(lab.group, request)(name),
     "step": lambda lab: lab.step(),

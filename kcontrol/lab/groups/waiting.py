@@ -30,7 +30,7 @@ REQUESTS = {"join": "JoinGroup", "sync": "SyncGroup", "append": "OffsetCommit"}
 def timers(records: Sequence[Record], state: State) -> pd.DataFrame:
     """Return one row per timer that a broker has set and that has not fired, in the order of firing.
 
-    `in_ms` is the time until the timer fires. The preferred-leader check is last, with <NA>: only `lab.timers.fire` fires it.
+    `in_ms` is the time until the timer fires. The preferred-leader check is last, with <NA>: only `lab.fire_timer` fires it.
     """
     now_ms, armed = records[-1].at_ms, []
     for broker, node in state["nodes"].items():

@@ -58,7 +58,7 @@ class FailureCheck:
             self._seen[record.kind] += record.kind in PATIENCE
             if record.kind == "handler_error":
                 self._note(record)
-            if record.kind == "timer_fired" and record.fields["timer"].startswith("sleep-"):
+            if record.kind == "fire_timer" and record.fields["timer"].startswith("sleep-"):
                 self._note_sleep(record.id.node)
         if self._seen["connection_loss"] == PATIENCE["connection_loss"]:
             raise UserError(ZOOKEEPER_IS_GONE)

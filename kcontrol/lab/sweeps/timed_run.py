@@ -244,7 +244,7 @@ class TimedRun:
         """
         if action[0] == "expire_session":
             return self._session_end_ms(self._world.orphaned_sessions[action[1]][0].client)
-        if action[0] == "fire":
+        if action[0] == "fire_timer":
             return int(self._world.processes[action[1]].driver.timers[action[2]].at_ms)
         return 0
 

@@ -141,7 +141,7 @@ ORIGIN_TEXTS: Mapping[str, Callable[[Record], str]] = {
     "open": lambda r: "a new session is open",
     "start": lambda r: "the broker's start",
     "begin": lambda r: f"the handler of {r.to_json().fields['event']}",
-    "timer_fired": lambda r: f"the timer {r.fields['timer']}",
+    "fire_timer": lambda r: f"the timer {r.fields['timer']}",
     "respond": lambda r: f"a response of broker {r.id.node}",
     "to_controller": lambda r: f"a request of broker {r.id.node}",
     "act": lambda r: "a request of an admin client",

@@ -76,7 +76,7 @@ def _release(records: list[Record], places: list[int], answer: Record) -> Step:
     chain = list(journal.why(records, answer.id))
     root = next(at for at, record in enumerate(records) if record.id == chain[-1].id)
     entry = records[places[max(0, bisect_right(places, root) - 1)]]
-    return {"released_by": entry.fields["step"], "timers": sum(record.kind == "timer_fired" for record in chain)}
+    return {"released_by": entry.fields["step"], "timers": sum(record.kind == "fire_timer" for record in chain)}
 
 
 def _join(body: Body) -> Body:

@@ -193,7 +193,7 @@ class Memory:
         timer = join_timer(self.group_id)
         event = e.JoinTimedOut(self.group_id, self.group.generation if self.group else 0)
         armed = self.note("set_timer", None, timer=timer, thread=REQUESTS, fires_at_ms=self.now_ms, event=event)
-        self.complete_join(answers, self.note("timer_fired", armed, timer=timer))
+        self.complete_join(answers, self.note("fire_timer", armed, timer=timer))
 
     def complete_join(self, answers: list[Step], cause: RecordId) -> None:
         """Begin the next generation, with the members in the recorded JoinGroup response to the group leader.
@@ -309,7 +309,7 @@ class Memory:
             self._expire_offsets(ends_ms)
             self.now_ms = max(self.now_ms, ends_ms)
             timer = session_timer(self.group_id, member_id) if member_id else sync_timer(self.group_id)
-            fired = self.note("timer_fired", armed, timer=timer)
+            fired = self.note("fire_timer", armed, timer=timer)
             asked = (member_id,) if member_id else self.group.pending_sync if self.group else ()
             if member_id:
                 del self.sessions[member_id]

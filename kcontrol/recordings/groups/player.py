@@ -105,11 +105,11 @@ class GroupPlayer:
             self.world.step(("wait", at_ms - self.world.now_ms))
 
     def _next_due(self) -> tuple[int, tuple[Any, ...]] | None:
-        """(time in ms, action), ("fire", broker, timer) or ("expire_offsets", broker)."""
+        """(time in ms, action), ("fire_timer", broker, timer) or ("expire_offsets", broker)."""
         process = self.world.processes.get(BROKER)
         if process is None:
             return None
-        timers = ((t.at_ms, ("fire", BROKER, name)) for name, t in process.driver.timers.items() if t.thread == REQUESTS)
+        timers = ((t.at_ms, ("fire_timer", BROKER, name)) for name, t in process.driver.timers.items() if t.thread == REQUESTS)
         checks = [(self.checked_ms + self.every_ms, ("expire_offsets", BROKER))] if self.every_ms else []
         return min([*timers, *checks], default=None)
 

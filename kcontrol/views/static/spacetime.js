@@ -18,7 +18,7 @@ const SHAPES = {
 
 const LOOKS = { // kind: shape, colour
   start: ["up", "green"], thaw: ["up", "green"], stop: ["cross", "red"], freeze: ["pause", "red"], session_lost: ["cross", "red"],
-  act: ["diamond", "pink"], lose: ["diamond", "pink"], duplicate: ["diamond", "pink"], timer_fired: ["diamond", "amber"],
+  act: ["diamond", "pink"], lose: ["diamond", "pink"], duplicate: ["diamond", "pink"], fire_timer: ["diamond", "amber"],
   close: ["cross", "red"], write: ["dot", "blue"], change: ["square", "amber"], send: ["dot", "sky"], receive: ["dot", "sky"],
   to_controller: ["dot", "sky"], notify: ["ring", "ink"], enqueue: ["ring", "ink"], begin: ["ring", "ink"], drop: ["cross", "pink"],
   log_append: ["ring", "sky"], log_truncate: ["cross", "red"], record_lost: ["cross", "red"], tail_lost: ["cross", "red"],

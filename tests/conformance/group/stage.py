@@ -91,7 +91,7 @@ class Stage:
     def respond(self, driver: Driver, correlation_id: str, body: Any, record: RecordId) -> None:
         if correlation_id in self.answers:
             raise Broken(f"{correlation_id} is answered twice")
-        timers = sum(cause.kind == "timer_fired" for cause in self.journal.why(record))
+        timers = sum(cause.kind == "fire_timer" for cause in self.journal.why(record))
         self.answers[correlation_id] = Answer(body, self.now, timers)
 
     def append(self, driver: Driver, effect: Append, record: RecordId) -> None:
