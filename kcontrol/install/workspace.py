@@ -19,11 +19,6 @@ NOTEBOOKS = SHIPPED / "notebooks"
 WORK = Path("~/kcontrol-work") if SHIPPED.is_relative_to(PACKAGE) else SHIPPED / "work"
 STATE = Path(".kcontrol") / "shipped.json"
 EXERCISES = "exercises"
-RENAMED = (
-    ("03-what-does-the-controller-hear", "03-which-changes-does-the-controller-see"),
-    ("08-what-happens-when-a-broker-comes-goes-or-says-goodbye", "08-what-happens-when-a-broker-starts-fails-or-shuts-down"),
-)
-"""The former and the present file name of each renamed chapter, without `.ipynb`."""
 
 
 class WorkspaceProblem(UserError):
@@ -129,7 +124,6 @@ def prepare(folder: Path, source: Path = NOTEBOOKS) -> Changes:
     """
     changes, state = Changes(), read_state(folder)
     try:
-        _rename_chapters(folder, state)
         for name, content in shipped(source).items():
             path, new = folder / name, digest(content)
             old = digest(path.read_bytes()) if path.exists() else None
@@ -143,18 +137,6 @@ def prepare(folder: Path, source: Path = NOTEBOOKS) -> Changes:
     except OSError as problem:
         raise unwritable(folder, problem) from problem
     return changes
-
-
-def _rename_chapters(folder: Path, state: dict[str, str]) -> None:
-    """Rename each chapter in the learner's folder whose file name a later version of the project has changed.
-
-    In `state`, the hash of each file by name, the new name replaces the old name.
-    """
-    for former, present in ((f"{old}.ipynb", f"{new}.ipynb") for old, new in RENAMED):
-        if (folder / former).exists() and not (folder / present).exists():
-            (folder / former).rename(folder / present)
-            # The hash of the file at its last copy.
-            state[present] = state.pop(former, "")
 
 
 def chapter_file(chapter: str, source: Path = NOTEBOOKS) -> str:

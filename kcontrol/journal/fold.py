@@ -18,6 +18,7 @@ from typing import Any
 from kcontrol.core.model import LeaderAndIsr, TopicPartition
 from kcontrol.core.znodes import encode_state, state_path
 from kcontrol.journal.journal import Record
+from kcontrol.journal.record_fields import PROMISE
 from kcontrol.journal.state_changes import Changes
 
 GONE = ("NonExistentPartition", "NonExistentReplica")
@@ -60,6 +61,10 @@ def end_offset(log: Mapping[str, Any]) -> int:
     return max(records[-1]["offset"] + 1 if records else 0, int(log["empty_until"]))
 
 
+def _promise(r: Record) -> dict[str, Any]:
+    return {name: r.fields[name] for name in PROMISE if name != "partition"}
+
+
 class Fold(Changes):
     """The state of a cluster after the journal records that were added; `noted` lists the changes of the last record.
 
@@ -74,8 +79,8 @@ class Fold(Changes):
     * `to_controller`: broker id to this broker's requests to the controller that have no response.
     * If the run has brokers that store records (`data`), `logs`: broker id to partition to log, an object as EMPTY_LOG, including
       dead brokers; and `acknowledged`: partition to acknowledged records.
-    * If there are consumers, `consumers`: name to the consumer's state. Journals of versions up to 3 may have `offsets_logs`:
-      partition of the offsets topic to its log, one log for all replicas of the partition.
+    * If there are consumers, `consumers`: name to the consumer's state. A recorded group also has `offsets_logs`: partition of
+      the offsets topic to its log, one log for all replicas.
     """
 
     def __init__(self) -> None:
@@ -104,6 +109,7 @@ class Fold(Changes):
 
     def _log(self, r: Record) -> None:
         f, path = r.fields, ("logs", str(r.fields.get("broker", r.id.node)), r.fields["partition"])
+        self.need({}, "logs")
         self.need({}, *path[:2])
         self.need(EMPTY_LOG.copy(), *path)
         if r.kind == "log_append":
@@ -123,13 +129,13 @@ class Fold(Changes):
         self._unless_empty("logs", broker)
 
     def _acknowledged(self, r: Record) -> None:
-        promise = {name: value for name, value in r.fields.items() if name != "partition"}
+        self.need({}, "acknowledged")
         self.need([], "acknowledged", r.fields["partition"])
-        self.push(promise, "acknowledged", r.fields["partition"])
+        self.push(_promise(r), "acknowledged", r.fields["partition"])
 
     def _record_lost(self, r: Record) -> None:
         tp = r.fields["partition"]
-        kept = [p for p in self.state["acknowledged"][tp] if p | {"partition": tp} != r.fields]
+        kept = [p for p in self.state["acknowledged"][tp] if p != _promise(r)]
         self._put_or_drop(kept, "acknowledged", tp)
 
     # ---------------------------------------------------------------- processes
@@ -264,6 +270,7 @@ class Fold(Changes):
             self.drop(*context, "groups", f["group_id"])
 
     def _consumer(self, r: Record) -> None:
+        self.need({}, "consumers")
         self.put(r.fields["now"], "consumers", r.fields["name"])
 
     def _offsets_append(self, r: Record) -> None:

@@ -16,7 +16,7 @@ import msgspec
 from kcontrol.core.events import Event
 from kcontrol.core.model import PartitionReplica, TopicPartition
 
-JOURNAL_VERSION = 3
+JOURNAL_VERSION = 1
 
 OUTSIDE = -1
 """The node of a record that a client, ZooKeeper or the world makes. No broker has a negative id.

@@ -1,12 +1,12 @@
 """Writes journals to files, one journal record in JSON per line, and reads them with a check of each record.
 
-Since version 2 the last line has the number of records, so that a reader knows a journal whose end is missing.
+The last line has the number of records, so that a reader knows a journal whose end is missing.
 """
 
 from __future__ import annotations
 
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, NamedTuple
 
@@ -22,19 +22,14 @@ LONGEST_BYTES = 64 * 2**20
 """The limit of a line, and of a recording; the largest `send` record of 10,000 partitions has about 5 MB."""
 
 END = b'{"records":'
-ENDED_SINCE = 2
 
 WRONG = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, AssertionError)
 """The errors that reading and folding raise for records that contradict each other."""
 
 
 class JournalFile(NamedTuple):
-    """The records of a journal file; `is_whole` is False if the last line, with the number of records, is missing.
-
-    For a file of version 1, which has no such line, `is_whole` is True.
-    """
-
     records: list[Record]
+    # Whether the file has its last line, the number of records.
     is_whole: bool
 
 
@@ -70,18 +65,17 @@ def opened(path: str | Path) -> BinaryIO:
 
 
 def read(path: str | Path) -> list[Record]:
-    """Return the records of a journal file.
+    """Return the records of a journal file, with or without its last line, which the journal of a killed run lacks.
 
-    Raises UserError if the file cannot be read, has a later journal version, or has a damaged line.
+    Raises UserError as `load` does.
     """
-    # A journal without its end line, as a killed run leaves it, is no error.
     return load(path).records
 
 
 def load(path: str | Path) -> JournalFile:
-    """Read a journal file of this or an earlier format version; its records get the fields of this version.
+    """Read a journal file.
 
-    Raises UserError, with the number of the line, if the file cannot be read or a line is damaged.
+    Raises UserError if the file cannot be read or has another journal version, and, with the line's number, for a damaged line.
     """
     reader = _Reader(path)
     try:
@@ -121,7 +115,7 @@ class _Reader:
     """Reads a journal file: `take` adds the record of the next line, `done` returns the JournalFile with all records."""
 
     def __init__(self, path: str | Path) -> None:
-        self._path, self._number, self._version = path, 0, 0
+        self._path, self._number = path, 0
         self._records: list[Record] = []
         self._checks, self._ended = _Checks(), False
         self._decoder, self._end = msgspec.json.Decoder(_Line), msgspec.json.Decoder(_End)
@@ -145,9 +139,9 @@ class _Reader:
         record = Record(
             RecordId(*found.id), found.kind, RecordId(*found.cause) if found.cause else None, found.at_ms, found.fields
         )
-        if not self._records:
-            self._version = _version(self._path, record)
-        return upgraded(record, self._version)
+        if not self._records and (problem := refusal(self._path, record.kind, record.fields)):
+            raise UserError(problem)
+        return record
 
     def _finish(self, count: int) -> None:
         if count != len(self._records):
@@ -162,17 +156,21 @@ class _Reader:
 
     def done(self) -> JournalFile:
         if not self._records:
-            raise UserError(f"{self._path} is not a journal of kcontrol: its first line should be a record of kind run.")
-        return JournalFile(self._records, self._ended or self._version < ENDED_SINCE)
+            raise UserError(NO_JOURNAL.format(self._path))
+        return JournalFile(self._records, self._ended)
 
 
-def _version(path: str | Path, first: Record) -> int:
-    if first.kind != "run":
-        raise UserError(f"{path} is not a journal of kcontrol: its first line should be a record of kind run.")
-    version = first.fields.get("journal_version")
-    if type(version) is not int or not 1 <= version <= JOURNAL_VERSION:
-        raise UserError(f"{path} has journal version {version}; this kcontrol reads versions 1 to {JOURNAL_VERSION}.")
-    return version
+NO_JOURNAL = "{} is not a journal of kcontrol: its first line should be a record of kind run."
+
+
+def refusal(path: str | Path, kind: str, fields: Mapping[str, Any]) -> str | None:
+    """Why the file is not read, from the kind and the fields of its first line; None for a journal of JOURNAL_VERSION."""
+    version = fields.get("journal_version")
+    if kind != "run" or type(version) is not int or version < 1:
+        return NO_JOURNAL.format(path)
+    if version > JOURNAL_VERSION:
+        return f"{path} was written by a later kcontrol; this one reads version {JOURNAL_VERSION}: update kcontrol."
+    return None
 
 
 class _Checks:
@@ -201,101 +199,3 @@ class _Checks:
         self._fold.add(record)
         self._last[node, incarnation] = seq
         return record
-
-
-# ---------------------------------------------------------------- older versions
-
-
-def upgraded(record: Record, version: int) -> Record:
-    """Return a record of a journal of version `version` as a record of JOURNAL_VERSION, the present version."""
-    for step in range(version, JOURNAL_VERSION):
-        record = UPGRADES[step](record)
-    return record if record.kind != "run" else record._replace(fields=record.fields | {"journal_version": JOURNAL_VERSION})
-
-
-def _to_version_2(record: Record) -> Record:
-    """Return a record of journal version 1 as a record of version 2.
-
-    In the id of a record that no broker made, the field `node` is 0 in version 1, and -1 (OUTSIDE) in version 2.
-    """
-    return record._replace(id=_outside(record.id), cause=record.cause and _outside(record.cause))
-
-
-OUTSIDE_IN_VERSION_1 = (0, 0)
-"""Node and incarnation; the incarnations of brokers begin with 1."""
-
-
-def _outside(id: RecordId) -> RecordId:
-    return id._replace(node=OUTSIDE) if id[:2] == OUTSIDE_IN_VERSION_1 else id
-
-
-KINDS_3 = {
-    "told": "controller_response",
-    "lost": "conflict",
-    "thrown": "exception",
-    "hold": "response_delayed",
-    "give": "delayed_response",
-    "learn": "update",
-    "adopt": "apply_request",
-    "ask": "to_controller",
-    "refused": "request_refused",
-    "refuse": "failed_change",
-    "fail": "handler_error",
-    "release": "yield_lock",
-    "arm": "set_timer",
-    "cancel": "cancel_timer",
-    "fire_timer": "fire_timer",
-    "answered": "response",
-}
-"""The kinds of version 2 that have other names in version 3."""
-
-FIELDS_3 = {
-    ("enqueue", "noticed"): "is_notification",
-    ("stop", "unread"): "unread_by",
-    ("stop", "left"): "orphaned_by",
-    ("close_channels", "unread"): "unread_by",
-    ("told", "settled"): "requests",
-    ("learn", "of"): "container",
-    ("write", "fence"): "epoch_zk_version",
-    ("change", "fence"): "epoch_zk_version",
-    ("change", "value"): "leadership",
-    ("group", "group"): "group_id",
-    ("group", "value"): "group_metadata",
-    ("append", "then"): "completion_event",
-}
-"""By a kind of version 2 and its field: the name of the field in version 3."""
-
-CONTEXT_FIELDS_3 = {
-    "deletion_thread": "topic_deletion_thread",
-    "unfetched": "unfetched_partitions",
-    "refused": "ineligible_replicas",
-    "scheduler_runs": "scheduler_is_running",
-}
-"""The fields of a broker's contexts, as `learn` records of version 2 name them, that have other names in version 3."""
-
-
-RULES_3 = {"nobody leads it": "it has no leadership"}
-"""The rules of records of version 2 that have other names in version 3."""
-
-
-def _to_version_3(record: Record) -> Record:
-    """Return a record of journal version 2 with version 3's names of its kind, its fields and its rule.
-
-    KINDS_3, FIELDS_3, CONTEXT_FIELDS_3 and RULES_3 map old names to new names; all other names stay.
-    """
-    fields = {FIELDS_3.get((record.kind, name), name): value for name, value in record.fields.items()}
-    if "rule" in fields:
-        fields["rule"] = RULES_3.get(str(fields["rule"]), fields["rule"])
-    if record.kind == "learn":
-        fields["field"] = CONTEXT_FIELDS_3.get(name := fields["field"], name)
-        if name == "hosted":
-            fields["put"] = fields["put"] and {tp: _hosted_of_version_3(entry) for tp, entry in fields["put"].items()}
-    return record._replace(kind=KINDS_3.get(record.kind, record.kind), fields=fields)
-
-
-def _hosted_of_version_3(entry: dict[str, Any]) -> dict[str, Any]:
-    return {"leadership" if name == "value" else name: value for name, value in entry.items()}
-
-
-UPGRADES: dict[int, Callable[[Record], Record]] = {1: _to_version_2, 2: _to_version_3}
-"""By older version, the function that turns one of its records into a record of the next version."""

@@ -1,6 +1,7 @@
 """FIELDS: the fields of each kind of journal record, in types of JSON; `check` compares a record with them.
 
-A field whose type admits `Absent` is optional.
+A field that the table lacks is ignored. A field whose type admits `Absent` may be missing, and readers take it as None: a release
+that adds a field to a kind declares it so.
 """
 
 from __future__ import annotations

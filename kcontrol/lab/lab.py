@@ -116,7 +116,6 @@ class Lab(Operations, opened_as="Lab"):
         seed: int = 7,
         world: str = "simulated",
         zookeeper: str | None = None,
-        replace: object = None,
         *,
         rows: Mapping[Any, Callable[..., Any]] | None = None,
         strategies: Mapping[str, Callable[..., Any]] | None = None,
@@ -130,7 +129,6 @@ class Lab(Operations, opened_as="Lab"):
         otherwise: str | None = None,
         runs: str | Path | None = "runs",
     ) -> None:
-        replacements.refuse_old_argument(replace)
         changed = requested_settings.Changed(rows, strategies, rules)
         assigned = arguments.mapping(topics, "Topics", '{"t": [[1, 2, 3]]}')
         runs = None if runs is None else arguments.path(runs, "runs")
@@ -421,7 +419,6 @@ class Lab(Operations, opened_as="Lab"):
         scenario: Run | Mapping[str, Any] | str | Path,
         release: str | None = None,
         seed: int = 7,
-        replace: object = None,
         *,
         rows: Mapping[Any, Callable[..., Any]] | None = None,
         strategies: Mapping[str, Callable[..., Any]] | None = None,
@@ -436,10 +433,9 @@ class Lab(Operations, opened_as="Lab"):
         release   by default that of the recording
         until     the last step to play of a chapter's run, such as "dora joins"
 
-        The other arguments are those of Lab(...); `replace` must be None. Raises UserError for a value that is not a scenario,
+        The other arguments are those of Lab(...). Raises UserError for a value that is not a scenario,
         and for a step that is impossible or unknown.
         """
-        replacements.refuse_old_argument(replace)
         if found := plays.find(scenario, until):
             chosen_release, given = release or found.release, found.arguments
             begun = cls(release=chosen_release, seed=seed, rows=rows, strategies=strategies, rules=rules, runs=runs, **given)

@@ -12,7 +12,6 @@ from kcontrol.cluster.delivery import is_reachable
 from kcontrol.core.errors import UserError
 from kcontrol.core.znodes import parent
 from kcontrol.lab.groups import responses
-from kcontrol.lab.old_names import NoSuchCommand
 from kcontrol.lab.support import arguments
 from kcontrol.lab.support.calls import Commands
 from kcontrol.lab.support.output import Shown
@@ -31,19 +30,10 @@ class Namespace(Commands, Generic[LabT]):
     def __init__(self, lab: LabT) -> None:
         self._lab = lab
 
-    if not TYPE_CHECKING:  # with it mypy would accept every name as an attribute
-
-        def __getattr__(self, name: str) -> Any:
-            # Python, IPython and copy test for names with an underscore to find the abilities of an object.
-            if name.startswith("_"):
-                raise AttributeError(name)
-            raise NoSuchCommand(f"{self._owner} has no command {arguments.shown(name)}; it has {text.listed(dir(self), ALL)}.")
+    if not TYPE_CHECKING:  # with it mypy would accept each call
 
         def __call__(self, *given: Any, **named: Any) -> Any:
             raise UserError(f"{self._owner} is no command; it has the commands {text.listed(dir(self), ALL)}.")
-
-    def __dir__(self) -> list[str]:
-        return [name for name in super().__dir__() if not name.startswith("_")]
 
     def __repr__(self) -> str:
         return type(self).__doc__ or ""

@@ -13,7 +13,6 @@ from kcontrol.core.effects import SessionExpired, Stat, Znode
 from kcontrol.core.errors import UserError
 from kcontrol.core.znodes import BROKER_IDS, parent
 from kcontrol.journal.journal import JOURNAL_VERSION, OUTSIDE, Journal
-from kcontrol.lab.old_names import absent
 from kcontrol.lab.run import Run
 from kcontrol.lab.support.calls import Commands
 from kcontrol.lab.support.output import Shown
@@ -104,7 +103,7 @@ class Observed(Run, owner="observed"):
                 raise NotHere(
                     f"An observed cluster is only read, so it has no {name}: open a lab of your own to change a cluster."
                 )
-            raise absent(type(self).__name__, name)
+            return super().__getattr__(name)
 
     # ---------------------------------------------------------------- records from observations
 

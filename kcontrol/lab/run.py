@@ -17,7 +17,6 @@ from kcontrol.lab import catalogue, record_lookup
 from kcontrol.lab.comparison import divergence
 from kcontrol.lab.groups import offsets_topic, waiting
 from kcontrol.lab.groups import recording_diff as group_recording_diff
-from kcontrol.lab.old_names import Named, absent
 from kcontrol.lab.support import arguments, replacements
 from kcontrol.lab.support.calls import Commands
 from kcontrol.lab.support.late import pd
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from kcontrol.views.viewer import Viewer
 
 
-class Run(Commands, owner="run", metaclass=Named):
+class Run(Commands, owner="run"):
     """A run that is only read: `records` are a journal from its first record to its last; `name` is the run's label."""
 
     # `state` is the state after the last record, None if it is to be computed from the records.
@@ -79,14 +78,6 @@ class Run(Commands, owner="run", metaclass=Named):
         # A journal does not have the setting of the brokers.
         return self._rules().unclean_default
 
-    if not TYPE_CHECKING:  # with it mypy would accept every name as an attribute
-
-        def __getattr__(self, name: str) -> Any:
-            raise absent(type(self).__name__, name)
-
-    def __dir__(self) -> list[str]:
-        return [name for name in super().__dir__() if not name.startswith("_")]
-
     # ---------------------------------------------------------------- tables
 
     @property
@@ -118,8 +109,6 @@ class Run(Commands, owner="run", metaclass=Named):
             raise UserError(f"words cannot be {words!r}: it is 'kafka', for the lines of Kafka's log files, or None.")
         kinds = list(dict.fromkeys(record.kind for record in self.records))
         if kind is not None and kind not in kinds:
-            if present := journal_file.KINDS_3.get(str(kind)):
-                raise UserError(f"Records of kind {kind!r} have another name now: use journal({present!r}).")
             raise UserError(f"The journal has no record of kind {kind!r}; its kinds are {', '.join(sorted(kinds))}.")
         found = journal_tables.journal(self.records, text.sentence, kind)
         return found if words is None else found.assign(log=journal_tables.logged(self.records, kind).set_axis(found.index))

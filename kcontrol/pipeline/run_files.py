@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from kcontrol.core.errors import UserError
-from kcontrol.journal.journal import JOURNAL_VERSION
+from kcontrol.journal import journal_file
 from kcontrol.journal.journal_file import END, LONGEST_BYTES
 from kcontrol.pipeline import zip_files
 from kcontrol.pipeline.closed_paths import check_open
@@ -27,11 +27,9 @@ CHUNK_BYTES = 2**20
 
 
 class JournalOfRun(NamedTuple):
-    """A run's journal file, with the run's name, the version of the journal's format, and the run's clock."""
-
     path: Path
+    # The run's name.
     run: str
-    version: int
     # "virtual" (simulated time), "wall", or "none" (a recording of brokers).
     clock: clock.Clock
     # The time in the file's name, in the zone of the machine that wrote the file; else the time of the first record of a "wall"
@@ -103,14 +101,11 @@ def _opened(path: Path, run: str) -> JournalOfRun | Refused:
     except (msgspec.MsgspecError, UnicodeDecodeError):
         if zip_files.begins_as_zip(path):
             return Refused(path, f"{path} is a ZIP file: unpack it first.")
-        return Refused(path, f"{path} is not a journal of kcontrol: its first line should be a record of kind run.")
-    version = first.fields.get("journal_version")
-    if first.kind != "run" or type(version) is not int:
-        return Refused(path, f"{path} is not a journal of kcontrol: its first line should be a record of kind run.")
-    if not 1 <= version <= JOURNAL_VERSION:
-        return Refused(path, f"{path} has journal version {version}; this kcontrol reads versions 1 to {JOURNAL_VERSION}.")
+        return Refused(path, journal_file.NO_JOURNAL.format(path))
+    if reason := journal_file.refusal(path, first.kind, first.fields):
+        return Refused(path, reason)
     measured = clock.of_world(str(first.fields.get("world", "simulated")))
-    return JournalOfRun(path, run, version, measured, _began(path, measured, first.at_ms))
+    return JournalOfRun(path, run, measured, _began(path, measured, first.at_ms))
 
 
 def _began(path: Path, measured: clock.Clock, at_ms: int) -> datetime | None:

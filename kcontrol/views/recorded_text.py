@@ -21,7 +21,7 @@ def begins(run: Mapping[str, Any]) -> str:
         return f"A recording of a real coordinator begins: {what}, {run['scenario']}."
     if run["world"] == "recorded":
         return f"A recording of real brokers begins: {what}, brokers {listed(run['brokers'], 9)}, {run['scenario']}."
-    if run["world"] == "logs":
+    if run["world"] == "broker logs":
         return f"Broker logs begin: {what}, brokers {listed(run['brokers'], 9)}, times {run['zone']}."
     return ""
 

@@ -74,7 +74,7 @@ def lines(records: Iterable[Record]) -> list[str]:
 def _run(who: str, f: Fields) -> str:
     if recorded := recorded_text.begins(f):
         return recorded
-    return f"A run begins: Kafka {f['release']}, brokers {listed(f['brokers'], 9)}, {f['world']} world, seed {f['seed']}."
+    return f"A run begins: Kafka {f['release']}, brokers {listed(f['brokers'], 9)}, {f['world']} world, seed {f.get('seed')}."
 
 
 def _start(who: str, f: Fields) -> str:

@@ -377,7 +377,9 @@ def test_a_recorded_coordinator_has_no_panel_of_zookeeper(open_page: Open) -> No
 
 def test_a_parent_that_no_record_names_is_not_gone(open_page: Open) -> None:
     """Where only the state of a partition was written, as in a run of broker logs, no other znode has the sign of a deletion."""
-    begin = Record(RecordId(OUTSIDE, 0, 0), "run", None, 0, {"release": "2.8", "brokers": [1], "world": "logs", "zone": "UTC"})
+    begin = Record(
+        RecordId(OUTSIDE, 0, 0), "run", None, 0, {"release": "2.8", "brokers": [1], "world": "broker logs", "zone": "UTC"}
+    )
     ops = [["create", "/brokers/topics/t/partitions/0/state", '{"leader":1,"leader_epoch":0,"isr":[1]}', -1, False]]
     fields = {"ops": ops, "error": None, "zxid": 1, "epoch_zk_version": -1}
     page = open_page([begin, Record(RecordId(OUTSIDE, 0, 1), "write", None, 0, fields)])

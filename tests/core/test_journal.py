@@ -292,7 +292,7 @@ BAD = {
     "another first record": (b'{"id":[0,0,1],"kind":"start","cause":null,"at_ms":0,"fields":{}}\n', "first line should be"),
     "a later schema": (
         b'{"id":[0,0,1],"kind":"run","cause":null,"at_ms":0,"fields":{"journal_version":99}}\n',
-        "has journal version 99",
+        "was written by a later kcontrol; this one reads version 1",
     ),
 }
 

@@ -207,7 +207,10 @@ def test_open_writes_a_page_of_two_runs(tmp_path: Path) -> None:
         ("hello", "is not a journal"),
         ('{"release": "2.8.2", "scenario": "x"', "broken JSON"),
         ('{"release": "2.8.2", "scenario": "x"}', "is not a recording of brokers"),
-        ('{"id":[0,0,1],"kind":"run","cause":null,"at_ms":0,"fields":{"journal_version":9}}', "journal version 9"),
+        (
+            '{"id":[0,0,1],"kind":"run","cause":null,"at_ms":0,"fields":{"journal_version":9}}',
+            "written by a later kcontrol; this one reads version 1",
+        ),
         (None, "cannot be read"),
     ],
 )

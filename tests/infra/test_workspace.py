@@ -2,13 +2,12 @@
 
 import hashlib
 import json
-import shutil
 from pathlib import Path
 
 import nbformat
 import pytest
 
-from kcontrol.install.workspace import RENAMED, Changes, WorkspaceProblem, chapter_file, prepare, reset
+from kcontrol.install.workspace import Changes, WorkspaceProblem, chapter_file, prepare, reset
 
 FIRST, SECOND, ANNEX = "00-first.ipynb", "01-second.ipynb", "A1-annex.ipynb"
 
@@ -109,21 +108,6 @@ def test_an_update_replaces_what_was_not_touched(folder: Path, source: Path) -> 
     assert ((folder / FIRST).read_text(), (folder / SECOND).read_text()) == ("mine", "release 2")
     assert prepare(folder, source) == Changes()
     assert (folder / FIRST).read_text() == "mine"
-
-
-@pytest.mark.parametrize(("former", "present"), [(f"{old}.ipynb", f"{new}.ipynb") for old, new in RENAMED])
-def test_a_renamed_chapter_keeps_the_learners_changes(former: str, present: str, folder: Path, source: Path) -> None:
-    """A chapter with its former name gets the present name; a change of the learner stays, an unchanged copy is updated."""
-    (source / former).write_text("release 1")
-    prepare(folder, source)
-    (source / former).rename(source / present)
-    (source / present).write_text("release 2")
-    changed = folder.parent / "changed"
-    shutil.copytree(folder, changed)
-    (changed / former).write_text("mine")
-    assert (prepare(folder, source), prepare(changed, source)) == (Changes(updated=[present]), Changes(kept=[present]))
-    assert [(place / present).read_text() for place in (folder, changed)] == ["release 2", "mine"]
-    assert not any((place / former).exists() for place in (folder, changed))
 
 
 def test_a_file_of_the_learners_own_name_is_kept(tmp_path: Path, source: Path) -> None:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from kcontrol import Lab
-from kcontrol.journal import journal
 from kcontrol.journal.journal import OUTSIDE
-from kcontrol.lab.run import Run
 from kcontrol.views import still_picture, text
 
 OTHER = 7814  # in every order of the replica machine it comes where broker 0 comes, beside the two that both runs have
@@ -99,15 +96,3 @@ def test_no_broker_has_made_what_a_client_does() -> None:
     assert found.index[0] == f"{OUTSIDE}.0.1"
     created = lab.tables.partition_history("t-0").iloc[0]
     assert lab.why(created.name) and found.loc[created.name, "what"] == "A client creates /brokers/topics/t."
-
-
-VERSION_1 = Path(__file__).parents[1] / "core" / "journals" / "version-1.jsonl"
-
-
-def test_a_journal_of_version_1() -> None:
-    """A journal in which the outside still had node 0 is read as today's run of the same steps, broker 0 told from clients."""
-    again = Lab(brokers=[0, 1], runs=None, topics={"t": [[0, 1]]}).kill(0).run()
-    kept = Lab.open(VERSION_1)
-    assert kept.compare(Run(again.records)).at == len(kept.records) == len(again.records)
-    assert kept.journal()["what"].tolist() == again.journal()["what"].tolist()
-    assert kept.records[0].fields["journal_version"] == journal.JOURNAL_VERSION

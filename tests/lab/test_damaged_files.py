@@ -1,23 +1,25 @@
-"""Damaged journals and recordings: one sentence that names the line, never a traceback."""
+"""Damaged journals and recordings, and journals with other fields: what is read, and one sentence for what is refused."""
 
 from __future__ import annotations
 
 import json
 import os
 import random
-import shutil
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from kcontrol import Lab
 from kcontrol.core.errors import UserError
+from kcontrol.journal.record_fields import FIELDS, Absent
 from kcontrol.lab import text_report
+from kcontrol.lab.history import history_tables
 from kcontrol.lab.run import Run
-from kcontrol.views import still_picture
+from kcontrol.lab.tables import journal_tables
+from kcontrol.views import still_picture, text
 from tests.lab.support import refusal
 from tests.recordings.support import in_project
 
@@ -28,15 +30,13 @@ SEEDS = int(os.environ.get("KCONTROL_DAMAGED_FILES", "25"))  # of each kind of d
 
 @cache
 def whole(name: str, folder: Path) -> list[bytes]:
-    """Return the lines of a journal: of a run with broker 0 and logs, with groups, or of version 1 of the schema."""
+    """Return the lines of a journal: of a run with broker 0 and logs, or with groups."""
     path = folder / f"{name}.jsonl"
     if name == "logs":
         lab = Lab(brokers=[0, 1, 2], runs=None, data=True, topics={"t": [[0, 1, 2]]})
         lab.produce("t-0", "a").run().kill(0).run().start(0).run().save(path)
-    elif name == "groups":
-        Lab(brokers=2, runs=None, consumers={"a": "g"}, topics={"t": [[1, 2]]}).run().save(path)
     else:
-        shutil.copy(Path(__file__).parents[1] / "core" / "journals" / "version-1.jsonl", path)
+        Lab(brokers=2, runs=None, consumers={"a": "g"}, topics={"t": [[1, 2]]}).run().save(path)
     return path.read_bytes().splitlines(keepends=True)
 
 
@@ -142,7 +142,7 @@ def look(path: Path) -> bool:
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
-@pytest.mark.parametrize("name", ["logs", "groups", "version-1"])
+@pytest.mark.parametrize("name", ["logs", "groups"])
 def test_a_damaged_journal_is_read_or_refused_in_a_sentence(
     name: str, damage: Callable[[list[bytes], random.Random], bytes], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -242,3 +242,62 @@ def test_a_recording_with_a_wrong_value(change: Callable[[Any], None], words: st
     with pytest.raises(UserError) as problem:
         Lab.open(tmp_path / "recording.json")
     assert words in refusal(problem)
+
+
+# ---------------------------------------------------------------- fields of other releases
+
+OPTIONAL = [(kind, name) for kind, fields in FIELDS.items() for name, type_ in fields.items() if Absent in get_args(type_)]
+
+
+def shown(run: Run) -> dict[str, str]:
+    """Return, each as text, the state, the sentences, Kafka's log lines, the tables and the picture of a run."""
+    tables = {name: history_tables.table(run.records, "run", name) for name in history_tables.TABLES if name != "journal"}
+    tables |= {name: getattr(run.tables if hasattr(run.tables, name) else run, name)() for name in TABLES}
+    return {name: repr(found.to_dict("split")) for name, found in tables.items()} | {
+        "state": repr(run.state),
+        "sentences": repr([text.sentence(record) for record in run.records]),
+        "log lines": repr(journal_tables.logged(run.records, None).tolist()),
+        "picture": still_picture.svg(run.state, run.records[0].fields["brokers"]),
+    }
+
+
+def with_fields(lines: list[bytes], change: Callable[[str, dict[str, Any]], None]) -> bytes:
+    """Return a journal after `change`, a function of the kind and the fields of each record."""
+    records = [json.loads(line) for line in lines[:-1]]
+    for record in records:
+        change(record["kind"], record["fields"])
+    return b"".join([*(json.dumps(record).encode() + b"\n" for record in records), lines[-1]])
+
+
+@pytest.mark.parametrize("name", ["logs", "groups"])
+def test_an_unknown_field_is_ignored(name: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A field that no kind has changes no state, sentence, log line, table or picture."""
+    lines = whole(name, tmp_path_factory.getbasetemp())
+    (tmp_path / "run.jsonl").write_bytes(b"".join(lines))
+    expected = shown(Lab.open(tmp_path / "run.jsonl"))
+    (tmp_path / "run.jsonl").write_bytes(with_fields(lines, lambda _, fields: fields.update(later={"a": [1, None]})))
+    found = Lab.open(tmp_path / "run.jsonl")
+    assert all(record.fields["later"] == {"a": [1, None]} for record in found.records)
+    assert [what for what, said in shown(found).items() if said != expected[what]] == []
+
+
+@pytest.mark.parametrize("name", ["logs", "groups"])
+def test_a_missing_field_is_none(name: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Without one of the fields that may be missing, a journal is read, and every state, sentence, table and picture is made."""
+    lines = whole(name, tmp_path_factory.getbasetemp())
+    held = {(record["kind"], field) for record in map(json.loads, lines[:-1]) for field in record["fields"]}
+    assert len(held & {*OPTIONAL}) >= 4
+    for kind, field in sorted(held & {*OPTIONAL}):
+        without = with_fields(lines, lambda of, fields, kind=kind, field=field: of == kind and fields.pop(field, None))
+        (tmp_path / "run.jsonl").write_bytes(without)
+        shown(Lab.open(tmp_path / "run.jsonl"))
+
+
+def test_a_field_that_a_kind_needs_is_named(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Without a field that every record of its kind has, a journal is refused with the line and the field."""
+    lines = whole("logs", tmp_path_factory.getbasetemp())
+    at = next(n for n, line in enumerate(lines, 1) if json.loads(line)["kind"] == "write")
+    (tmp_path / "run.jsonl").write_bytes(with_fields(lines, lambda kind, fields: kind == "write" and fields.pop("ops")))
+    with pytest.raises(UserError) as problem:
+        Lab.open(tmp_path / "run.jsonl")
+    assert f"damaged in line {at}: " in refusal(problem) and "`ops`" in refusal(problem)

@@ -1,19 +1,19 @@
-"""The public names: what `help`, completion and the chapters show, and what an old name says."""
+"""The public names: what `help`, completion and the chapters show, and what an unknown name says."""
 
 from __future__ import annotations
 
+import operator
 import pydoc
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import nbformat
 import pytest
 
 from kcontrol import Lab, exercises, rules
+from kcontrol.core.errors import UserError
 from kcontrol.lab import namespaces
 from kcontrol.lab.history.kept_runs import Runs
-from kcontrol.lab.old_names import OLD_NAMES
 from kcontrol.lab.run import Run
 from kcontrol.lab.tables import run_tables
 from tests.parts import ROOT
@@ -103,28 +103,22 @@ def test_a_run_that_is_read_has_the_reading_names_alone(opened: Opened) -> None:
         assert not hasattr(moment, name)
 
 
-@pytest.mark.parametrize("old", OLD_NAMES)
-def test_an_old_name_says_the_new_one(opened: Opened, old: str) -> None:
-    """An old name is no attribute, of a lab or of the class; asked for, it says in one sentence the name that it has now."""
+@pytest.mark.parametrize(
+    ("name", "ending"),
+    [
+        ("kil", "it has kill"),
+        ("znodes", "it has tables.znodes"),
+        ("metric", "it has tables.metrics"),
+        ("boo", "help(lab) lists its names"),
+        ("disks.boo", "it has clean, fail_log_dir and lose_tail"),
+        ("tables.watch", "it has watches"),
+    ],
+)
+def test_an_unknown_name_leads_to_a_close_one(opened: Opened, name: str, ending: str) -> None:
+    """One sentence has the names that are close, in the namespaces too; without a close name it has all, or where they are."""
     lab = opened(1)
-    for owner in (lab, Lab):
-        assert not hasattr(owner, old)
-        with pytest.raises(AttributeError) as raised:
-            getattr(owner, old)
-        said: Any = raised.value
-        assert OLD_NAMES[old] in str(said) and str(said).count(". ") == 0
-        assert said._render_traceback_() == [str(said)]
-
-
-@pytest.mark.parametrize("old", OLD_NAMES)
-def test_the_new_name_is_there(opened: Opened, old: str) -> None:
-    """What the sentence names exists."""
-    value: Any = {"lab": opened(1), "exercises": exercises, "rules": rules}[OLD_NAMES[old].partition(".")[0]]
-    for name in re.sub(r"\(.*", "", OLD_NAMES[old]).split(".")[1:]:
-        value = getattr(value, name)
-
-
-def test_another_name_is_no_attribute(opened: Opened) -> None:
-    """A name that never was says so in Python's words."""
-    with pytest.raises(AttributeError, match="has no attribute 'boo'"):
-        _ = opened(1).boo  # type: ignore[attr-defined]
+    with pytest.raises(UserError) as raised:
+        operator.attrgetter(name)(lab)
+    assert raised.value._render_traceback_() == [str(raised.value)] == [f"There is no lab.{name}; {ending}."]
+    with pytest.raises(AttributeError):
+        operator.attrgetter(name)(lab)

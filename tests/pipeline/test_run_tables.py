@@ -35,25 +35,20 @@ def records_lost() -> Run:
 
 
 def every_run() -> Iterator[tuple[str, Run]]:
-    """Yield 50 random runs, all recordings, twelve runs of groups, a run that loses a record, and journals of older versions."""
+    """Yield 50 random runs, all recordings, twelve runs of groups, and a run that loses a record."""
     yield from ((f"random {seed}", random_run(seed)) for seed in range(50))
     yield from ((" ".join(path.with_suffix("").parts[-3:]), Lab.open(path)) for path in RECORDINGS)
     yield from ((f"group {name}", played(name)) for name in RUNS)
     yield "lost", records_lost()
-    yield from ((path.stem, Lab.open(path)) for path in sorted((ROOT / "tests" / "core" / "journals").glob("*.jsonl")))
 
 
 @pytest.fixture(scope="module")
 def in_both(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[Rows, Rows]]]:
-    """The rows of each table, as Spark and as pandas have them, of all runs; journals of older versions as they are kept."""
+    """The rows of each table, as Spark and as pandas have them, of all runs."""
     folder = tmp_path_factory.mktemp("every run")
     ours: dict[str, Rows] = {name: [] for name in TABLES}
     for name, run in every_run():
-        kept = ROOT / "tests" / "core" / "journals" / f"{name}.jsonl"
-        if kept.exists():
-            (folder / kept.name).write_bytes(kept.read_bytes())
-        else:
-            run.save(folder / f"{name}.jsonl")
+        run.save(folder / f"{name}.jsonl")
         for made in TABLES:
             ours[made] += rows_of_pandas(table(run.records, name, made))
     journals, refused = journals_of([folder])

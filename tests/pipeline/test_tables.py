@@ -13,6 +13,7 @@ import pytest
 from kcontrol import Lab, journal
 from kcontrol.core.errors import UserError
 from kcontrol.journal.journal import Record
+from kcontrol.pipeline import spark_views
 from kcontrol.pipeline.run_files import journal_files
 from kcontrol.pipeline.spark_views import journal_table, leadership_table, register
 from kcontrol.views.decisions import leadership
@@ -74,10 +75,10 @@ def test_a_run_has_the_times_that_its_clock_has_measured(spark: Any, runs: Path,
 
 
 @pytest.mark.spark
-def test_a_journal_of_version_1_has_the_ids_of_today(spark: Any) -> None:
-    """In a journal of version 1, ids, nodes and causes in Spark are those of `Lab.open`: broker 0 is no client."""
-    kept = Path(__file__).parents[1] / "core" / "journals" / "version-1.jsonl"
-    mine, theirs = rows(journal_table(spark, kept).toPandas()), rows(Lab.open(kept).journal().reset_index())
+def test_a_client_is_no_broker_0(spark: Any, tmp_path: Path) -> None:
+    """Nodes and causes in Spark are those of `Lab.open`, also in a run with broker 0."""
+    Lab([0, 1], topics={"t": [[0, 1]]}, runs=None).kill(0).run().save(path := tmp_path / "run.jsonl")
+    mine, theirs = rows(journal_table(spark, path).toPandas()), rows(Lab.open(path).journal().reset_index())
     assert set(mine["node"].dropna()) == {0, 1} and mine["node"].isna().any()
     for column in ("node", "cause"):
         assert mine[column].astype("object").where(mine[column].notna(), None).to_dict() == {
@@ -86,14 +87,24 @@ def test_a_journal_of_version_1_has_the_ids_of_today(spark: Any) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("name", ["version-2-0.8.1", "version-2-2.8", "version-2-groups"])
-def test_a_journal_of_version_2_has_the_kinds_of_today(spark: Any, name: str) -> None:
-    """In a journal of version 2, kinds and leaderships in Spark are those of `Lab.open`."""
-    kept = Path(__file__).parents[1] / "core" / "journals" / f"{name}.jsonl"
-    table = journal_table(spark, kept)
-    assert rows(table.toPandas())["kind"].to_dict() == Lab.open(kept).journal()["kind"].to_dict()
-    found = sorted((row.partition, row.leader, row.leader_epoch, row.zxid) for row in leadership_table(spark, kept).collect())
-    assert found == leaders(journal.read(kept)) != []
+def test_an_unknown_field_changes_no_table(spark: Any, runs: Path, tmp_path: Path) -> None:
+    """With a field that no kind has in each record, every table but `journal` has the same rows; a missing field is NULL there."""
+    path, tables = min(runs.iterdir()), [name for name in spark_views.TABLES if name != "journal"]
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for record in lines[:-1]:
+        record["fields"]["later"] = {"a": [1, None]}
+    (tmp_path / path.name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = []
+    for each in (path, tmp_path / path.name):
+        register(spark, each)
+        found.append({name: sorted(map(str, spark.table(name).collect())) for name in tables})
+    assert found[0] == found[1] and found[0]["leaderships"]
+    for record in (record for record in lines[:-1] if record["kind"] == "change"):
+        record["fields"].pop("zxid", None)
+    (tmp_path / path.name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    register(spark, tmp_path / path.name, last="transitions")
+    assert None in {row["zxid"] for row in spark.table("leaderships").collect()}
+    assert sorted(map(str, spark.table("transitions").collect())) == found[0]["transitions"]
 
 
 @pytest.mark.spark

@@ -122,6 +122,6 @@ class StoredState(NamedTuple):
     controller_epoch: int | None
 
     @property
-    def zxid(self) -> int:
+    def zxid(self) -> int | None:
         """The zxid of the write of the state znode."""
-        return int(self.entry.r.fields["zxid"])
+        return self.entry.r.fields.get("zxid")

@@ -52,9 +52,6 @@ class Runs(Commands, owner="runs"):
         if folder is None and len(_files(self._folder)) < FEW:
             self._examples = example_runs.write(self._folder / example_runs.FOLDER)
 
-    def __dir__(self) -> list[str]:
-        return [name for name in super().__dir__() if not name.startswith("_")]
-
     # ---------------------------------------------------------------- the files
 
     def _journals(self) -> list[JournalOfRun]:

@@ -1,4 +1,4 @@
-"""Gives a call with missing, unknown or too many arguments an error of one sentence, which shows the right call.
+"""Gives a call of an unknown name, or with missing, unknown or too many arguments, an error of one sentence with the right one.
 
 Python checks the arguments before the first line of a function, so such a call changes nothing. It raises TypeError, whose text
 has the name of a class and no remedy. Each command of a lab, of its namespaces and of the modules `exercises` and `rules` raises
@@ -7,11 +7,12 @@ UserError in its place.
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from kcontrol.core.errors import UserError
 from kcontrol.views import folded_state, group_moments, text
@@ -28,6 +29,16 @@ CHOICES: Mapping[str, Callable[[Mapping[str, Any]], Iterable[object]]] = {
 """For the name of an argument, its values in a state of the cluster."""
 
 
+OWNERS: dict[str, type] = {}
+"""By the name of an object with commands, such as "lab.zk": its class."""
+LISTED = 30
+"""The most names that the error for an unknown name lists; objects with more names are listed by `help`."""
+
+
+class NoSuchName(UserError, AttributeError):
+    """The error for a name that an object with commands does not have."""
+
+
 class Commands:
     """The base class of objects whose public methods are commands: a call with wrong arguments raises UserError.
 
@@ -40,6 +51,7 @@ class Commands:
     def __init_subclass__(cls, owner: str = "", opened_as: str = "", **options: Any) -> None:
         super().__init_subclass__(**options)
         cls._owner = owner or cls._owner
+        OWNERS[cls._owner] = cls
         if opened_as:
             setattr(cls, "__init__", checked(cls.__init__, opened_as))  # noqa: B010 - mypy allows no assignment to a method
         for name, member in [*vars(cls).items()]:
@@ -47,6 +59,31 @@ class Commands:
                 setattr(cls, name, checked(member))
             elif isinstance(member, classmethod | staticmethod):
                 setattr(cls, name, type(member)(checked(member.__func__, f"{cls.__name__}.{name}")))
+
+    if not TYPE_CHECKING:  # with it mypy would accept every name as an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            # Python, IPython and copy test for names with an underscore to find the abilities of an object.
+            if name.startswith("_"):
+                raise AttributeError(name)
+            raise NoSuchName(f"There is no {self._owner}.{text.clean(name, LONGEST)}; {_names_like(self, name)}.")
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if not name.startswith("_")]
+
+
+def _names_like(owner: Commands, name: str) -> str:
+    """Such as "it has tables.znodes" for `lab.znodes`; without a close name all names, or where `help` lists them."""
+    within = f"{owner._owner}."
+    known = dir(owner) + [
+        f"{space.removeprefix(within)}.{inner}"
+        for space, kind in OWNERS.items() if space.startswith(within)
+        for inner in dir(kind) if not inner.startswith("_")
+    ]  # fmt: skip
+    alike = difflib.get_close_matches(name, {full.rpartition(".")[2] for full in known}, 3, 0.75)
+    if close := [full for full in known if full.rpartition(".")[2] in alike]:
+        return f"it has {text.listed(close, MOST)}"
+    return f"it has {text.listed(dir(owner), LISTED)}" if len(dir(owner)) <= LISTED else f"help({owner._owner}) lists its names"
 
 
 def check_all(module: MutableMapping[str, Any], names: Iterable[str]) -> None:

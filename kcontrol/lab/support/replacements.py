@@ -26,11 +26,6 @@ NextLeader = Callable[[list[int], list[int], list[int]], int | None]
 
 MACHINES = {table.name: table for table in (PARTITION_TRANSITIONS, REPLICA_TRANSITIONS, GROUP_TRANSITIONS)}
 
-OLD_ARGUMENT = (
-    "Lab has no argument `replace`: pass rows in `rows`, elections in `strategies` and rules in `rules`, "
-    'as in Lab(strategies={"offline": mine}).'
-)
-
 
 class WrongAnswer(TypeError):
     """The error for a learner's election function that has returned neither a broker of the partition's assignment nor None."""
@@ -38,15 +33,6 @@ class WrongAnswer(TypeError):
 
 class RuleFailed(Exception):
     """An error of a learner's function; the text has the name of the function and the original error."""
-
-
-def refuse_old_argument(replace: object) -> None:
-    """Raise UserError if `Lab` is called with `replace`, an argument that it does not have any more.
-
-    The error names the present arguments, `rows` and `strategies`.
-    """
-    if replace is not None:
-        raise UserError(OLD_ARGUMENT)
 
 
 def table(machine: str, release: str, changes: Changes = NO_CHANGES) -> TransitionTable:

@@ -99,9 +99,6 @@ class Tables(Commands, owner="lab.tables"):
     def __init__(self, run: Run) -> None:
         self._run = run
 
-    def __dir__(self) -> list[str]:
-        return [name for name in super().__dir__() if not name.startswith("_")]
-
     def __repr__(self) -> str:
         return type(self).__doc__ or ""
 

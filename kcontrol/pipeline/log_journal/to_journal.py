@@ -20,7 +20,7 @@ from kcontrol.pipeline.log_journal.processes import Processes
 from kcontrol.pipeline.log_journal.reassignment_lines import ReassignmentLines
 from kcontrol.pipeline.log_journal.request_lines import HANDLED, SENT, RequestLines
 
-WORLD = "logs"
+WORLD = "broker logs"
 """The field `world` of the first record of a journal that was made from broker logs; its times are those of a wall clock."""
 PART_LINES = 100_000
 """The number of lines that are in memory at a time; a line is explained by later lines of the same part alone."""
