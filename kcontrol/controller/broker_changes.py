@@ -8,7 +8,7 @@ onReplicasBecomeOffline, processBrokerModification, processLeaderAndIsrResponseR
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 from kcontrol.controller import failover_steps, partition_machine, replica_machine
 from kcontrol.controller import topic_deletion as deletion
@@ -17,7 +17,7 @@ from kcontrol.controller.request_batch import send_update_metadata_request
 from kcontrol.core import events
 from kcontrol.core import znodes as zk
 from kcontrol.core.effects import Handler, Read, UnregisterZNodeHandler, UpdateContext
-from kcontrol.core.model import PartitionReplica, PartitionState, ReplicaState, TopicPartition
+from kcontrol.core.model import PartitionReplica, PartitionState, ReplicaState
 
 Brokers = tuple[int, ...]
 
@@ -115,7 +115,8 @@ def on_replicas_become_offline(
     Source: KafkaController.onReplicasBecomeOffline (2.8; 3.1, KAFKA-13225).
     """
     replicas = tuple(replicas)
-    waiting = ctx.design.machines.leaderless(ctx, dead_brokers)
+    led_by = ctx.design.machines.leaderless
+    waiting = led_by(ctx, dead_brokers) if led_by else ctx.partitions_with_offline_leader()
     yield from partition_machine.handle_state_changes(ctx, waiting, PartitionState.OFFLINE)
     elected = yield from failover_steps.trigger_online_partition_state_change(ctx)
     staying = [r for r in replicas if not ctx.is_queued_for_deletion(r.topic)]
@@ -129,15 +130,6 @@ def on_replicas_become_offline(
     by_leaders = ctx.rules.metadata_on_broker_failure == "if no leader was lost"
     if not (waiting if by_leaders else staying or elected):
         yield from send_update_metadata_request(ctx, ctx.live_or_shutting_down_broker_ids)
-
-
-def leaderless(ctx: ControllerContext, dead_brokers: Collection[int]) -> tuple[TopicPartition, ...]:
-    """Return the partitions without an online leader whose topics are not being deleted.
-
-    `dead_brokers`, the brokers that died, has no effect here: only releases before 1.1 use it.
-    Source: KafkaController.onReplicasBecomeOffline (1.1).
-    """
-    return ctx.partitions_with_offline_leader()
 
 
 def broker_modifications(ctx: ControllerContext, event: events.BrokerModifications) -> Handler:

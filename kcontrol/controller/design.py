@@ -111,36 +111,47 @@ class ReassignmentProtocol(NamedTuple):
 
 
 class MachineDecisions(NamedTuple):
-    """The functions of the partition and replica state machines that differ before 1.1."""
+    """The functions of the partition and replica state machines that differ before 1.1.
 
-    # Called before these partitions become New; before 0.9 the function reads their assignments
-    # into the context again.
-    before_new: Callable[[ControllerContext, Sequence[TopicPartition]], Handler]
-    # Returns whether a preferred election of the partition is left out, since the preferred replica
-    # leads; gets the leadership in the state znode, None without the znode.
-    is_election_needless: Callable[[ControllerContext, TopicPartition, LeaderAndIsr | None], bool]
+    A field with the default None is a step that only those releases have.
+    """
+
     # Returns for each of these topics whether it allows unclean elections.
     unclean_allowed: Callable[[ControllerContext, Iterable[str]], Handler]
-    # Returns a mapping from partition to leadership, for the LeaderAndIsr of these new replicas.
-    leadership_for_new: Callable[[ControllerContext, Sequence[PartitionReplica]], Handler]
     # Gets the RequestBatch, replicas of partitions without leadership, and a state. Since 1.1 the
     # function moves the replicas to this state; up to 1.0 it refuses the transition with a record.
     move_without_leadership: Callable[[ControllerContext, Any, Replicas, ReplicaState], Handler]
     # For a replica whose partition has no state znode: True if the replica keeps its state without
     # a journal record, False if the journal gets a record of the failed transition.
     ignores_missing_state_znode: Callable[[ControllerContext, PartitionReplica], bool]
-    # Returns the topics whose partitions may lose their last ISR member; gets the replicas that
-    # leave the ISR, and the state znode of each replica's partition (None: missing).
-    topics_allowing_empty_isr: Callable[
-        [ControllerContext, Sequence[PartitionReplica], Sequence[Znode | None]], Handler
-    ]
     # Returns the brokers that receive LeaderAndIsr with the new leadership after this replica has
     # left the ISR; None means no request.
     receivers_of_smaller_isr: Callable[
         [ControllerContext, PartitionReplica, LeaderAndIsr], tuple[int, ...] | None
     ]
-    # Returns the partitions that become Offline after these brokers have failed.
-    leaderless: Callable[[ControllerContext, Collection[int]], tuple[TopicPartition, ...]]
+    # Before 0.9: reads the assignments of partitions into the context again before they become New.
+    before_new: Callable[[ControllerContext, Sequence[TopicPartition]], Handler] | None = None
+    # Returns whether a preferred election of the partition is left out, since the preferred replica
+    # leads; gets the leadership in the state znode, None without the znode.
+    is_election_needless: (
+        Callable[[ControllerContext, TopicPartition, LeaderAndIsr | None], bool] | None
+    ) = None
+    # Reads the leadership for the LeaderAndIsr of these new replicas, by partition; else it is that
+    # in the context.
+    leadership_for_new: (
+        Callable[[ControllerContext, Sequence[PartitionReplica]], Handler] | None
+    ) = None
+    # Returns the topics whose partitions may lose their last ISR member; gets the replicas that
+    # leave the ISR, and the state znode of each replica's partition (None: missing).
+    topics_allowing_empty_isr: (
+        Callable[[ControllerContext, Sequence[PartitionReplica], Sequence[Znode | None]], Handler]
+        | None
+    ) = None
+    # Returns the partitions that become Offline after these brokers have failed; else they are all
+    # partitions whose leader is not online.
+    leaderless: (
+        Callable[[ControllerContext, Collection[int]], tuple[TopicPartition, ...]] | None
+    ) = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -184,22 +195,20 @@ class Design:
     starts_machines: bool
     # Tries to delete the queued topics or, with a delete-topics thread, signals this thread.
     resume_deletions: Step
-    # Raises an error if the broker has no channels to brokers any more; does nothing since 1.1.
-    require_channels: Step
-    # The functions of the partition and replica state machines that differ before 1.1.
     machines: MachineDecisions
-    # Divides replicas into groups: the replica state machine moves one group after the other. Gets
-    # the replicas by broker id. Up to 2.5 Kafka's order is that of a Scala Set of replicas: the two
-    # other parameters are its broker ids in order (() if ascending), and its size (0: the number of
-    # replicas in the first parameter).
-    in_groups: InGroups
-    # Returns the partitions that an UpdateMetadata contains; gets the partitions for which a
-    # handler requests it.
-    metadata_partitions: Callable[
-        [ControllerContext, Iterable[TopicPartition]], Iterable[TopicPartition]
-    ]
-    # Returns the requests of one batch, divided as this release sends them.
-    requests_to_send: Callable[[ControllerContext, Requests], Iterable[Requests]]
+    # Before 1.1: raises an error if the broker has no channels to brokers any more.
+    require_channels: Step | None = None
+    # Up to 2.5, divides replicas into groups: the replica state machine moves one group after the
+    # other. Gets the replicas by broker id, and of a Scala Set of replicas, whose order is Kafka's,
+    # the broker ids in order (() if ascending) and the size (0: the number of replicas in the first
+    # parameter). Since 2.6: `champ_order`.
+    in_groups: InGroups | None = None
+    # Before 2.2, adds partitions to those for which a handler requests UpdateMetadata.
+    metadata_partitions: (
+        Callable[[ControllerContext, Iterable[TopicPartition]], Iterable[TopicPartition]] | None
+    ) = None
+    # Up to 2.5, divides the requests of one batch as the release sends them.
+    requests_to_send: Callable[[ControllerContext, Requests], Iterable[Requests]] | None = None
 
 
 # ---------------------------------------------------------------- the tables of a page

@@ -52,11 +52,10 @@ from functools import partial
 from kcontrol.controller import broker_changes as brokers
 from kcontrol.controller import controlled_shutdown as shutdown
 from kcontrol.controller import controller_election as election
-from kcontrol.controller import design, request_batch
+from kcontrol.controller import design
 from kcontrol.controller import failover_steps as f
 from kcontrol.controller import isr_changes as isr
 from kcontrol.controller import log_dir_failures as log_dirs
-from kcontrol.controller import partition_machine as partitions
 from kcontrol.controller import reassignment as phases
 from kcontrol.controller import reassignment_requests as moves
 from kcontrol.controller import replica_machine as replicas
@@ -72,7 +71,6 @@ from kcontrol.controller.design import (
     ThreadRow,
     WatchRow,
 )
-from kcontrol.controller.replica_machine_order import champ_order
 from kcontrol.core import events as e
 from kcontrol.core import znodes as zk
 from kcontrol.core.controller_rules import EVENT_THREAD
@@ -206,15 +204,10 @@ RESIGNATION: tuple[Step, ...] = (
 )
 
 MACHINES = MachineDecisions(
-    before_new=partitions.nothing_before_new,                   # reads before partitions are New
-    is_election_needless=partitions.is_election_needless,       # preferred elections left out
     unclean_allowed=unclean.unclean_allowed,                    # topics that allow unclean ones
-    leadership_for_new=replicas.cached_leadership,              # leadership for new replicas
     move_without_leadership=replicas.move_without_leadership,   # replicas without leadership
     ignores_missing_state_znode=replicas.ignores_missing_state_znode,
-    topics_allowing_empty_isr=replicas.topics_allowing_empty_isr,
     receivers_of_smaller_isr=replicas.receivers_of_smaller_isr, # LeaderAndIsr with the new ISR
-    leaderless=brokers.leaderless,                              # Offline after brokers have died
 )
 
 ON_EXPIRY = (e.Expire,)
@@ -225,8 +218,6 @@ DESIGN = Design(
     partial(design.event_for_notification, WATCHES), HANDLER_KINDS, FAILOVER, RESIGNATION,
     REASSIGNMENT, ON_EXPIRY, ON_NEW_SESSION, has_listeners=False, elect=election.elect_with_epoch,
     active_by_channels=False, starts_machines=False, resume_deletions=deletion.resume_deletions,
-    require_channels=f.nothing, machines=MACHINES, in_groups=champ_order,
-    metadata_partitions=request_batch.named_partitions,
-    requests_to_send=request_batch.in_one_message,
+    machines=MACHINES,
 )
 # fmt: on

@@ -181,7 +181,8 @@ def process_isr_changes(ctx: ControllerContext, paths: tuple[str, ...]) -> Handl
     named = dict.fromkeys(tp for znode in znodes if znode for tp in _partitions_named(znode.data))
     if named:
         yield from update_leader_and_isr_cache(ctx, named)
-        yield from ctx.design.require_channels(ctx)
+        if require := ctx.design.require_channels:
+            yield from require(ctx)
         yield from send_update_metadata_request(ctx, ctx.live_or_shutting_down_broker_ids, named)
         if ctx.rules.isr_notification_completes_reassignment:
             yield from maybe_complete_reassignments(ctx, named)

@@ -43,7 +43,7 @@ Source: PartitionStateMachine.scala (2.8), with validPreviousStates of Partition
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from kcontrol.controller.context import ControllerContext
@@ -223,8 +223,8 @@ def _do_handle_state_changes(ctx: ControllerContext, call: Call, subjects: Parti
     if refused:
         yield Commit(tuple(_refused(ctx, call, tp) for tp in refused))
     if marked := by_write.get(None):
-        if call.target is NEW:
-            yield from ctx.design.machines.before_new(ctx, marked)
+        if call.target is NEW and (reread := ctx.design.machines.before_new):
+            yield from reread(ctx, marked)
         yield Commit(tuple([_decide(ctx, call, tp, TransitionInput(IN_MEMORY)) for tp in marked]))
     if new := by_write.get("create"):
         yield from _create(ctx, call, new)
@@ -234,11 +234,6 @@ def _do_handle_state_changes(ctx: ControllerContext, call: Call, subjects: Parti
 
 def _refused(ctx: ControllerContext, call: Call, tp: TopicPartition) -> FailedStateChange:
     return FailedStateChange(tp, ctx.partition_state(tp), call.target, "no such transition", True)
-
-
-def nothing_before_new(ctx: ControllerContext, partitions: Sequence[TopicPartition]) -> Handler:
-    """Read nothing: a transition to New needs only the assignments, which the context has."""
-    yield from ()
 
 
 def _rows(ctx: ControllerContext, target: PartitionState) -> dict[PartitionState, Transition]:
@@ -267,7 +262,8 @@ def _decide(
 ) -> StateChange | FailedStateChange:
     source, target = ctx.partition_state(tp), call.target
     rule, stored = question.strategy, question.stored
-    if rule == "preferred" and ctx.design.machines.is_election_needless(ctx, tp, stored):
+    is_needless = ctx.design.machines.is_election_needless
+    if rule == "preferred" and is_needless and is_needless(ctx, tp, stored):
         return StateChange(tp, source, target, rule="not needed")
     row = call.rows[source]
     value = row.action(ctx, tp, question)
@@ -276,14 +272,6 @@ def _decide(
     if value is not None and stored is not None and value.leader not in stored.isr:
         rule = "unclean"
     return StateChange(tp, source, target, value, row.write, rule)
-
-
-def is_election_needless(
-    ctx: ControllerContext, tp: TopicPartition, stored: LeaderAndIsr | None
-) -> bool:
-    """Return False in every case: since 1.1 the preferred replica is elected even if it leads."""
-    # The designs before 1.1 have a function of this name that compares the leader.
-    return False
 
 
 def _create(ctx: ControllerContext, call: Call, new: list[TopicPartition]) -> Handler:

@@ -215,7 +215,8 @@ def update_leader_epoch_and_send_request(
     if ctx.rules.bumped_epoch_is_cached:
         yield effects.UpdateContext("leadership", {tp: value})
     # Raises NullPointerException before 1.1 if the broker has resigned.
-    yield from ctx.design.require_channels(ctx)
+    if require := ctx.design.require_channels:
+        yield from require(ctx)
     batch = RequestBatch()
     batch.add_leader_and_isr(ctx, recipients or assignment.origin, tp, value, assignment)
     is_new = ctx.rules.added_replica_is_new

@@ -44,10 +44,11 @@ Source: ReplicaStateMachine.scala (2.8), with validPreviousStates of ReplicaStat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable
 from typing import Any
 
 from kcontrol.controller.context import ControllerContext
+from kcontrol.controller.replica_machine_order import champ_order
 from kcontrol.controller.request_batch import RequestBatch
 from kcontrol.core import effects
 from kcontrol.core.model import (
@@ -56,7 +57,6 @@ from kcontrol.core.model import (
     PartitionReplica,
     ReplicaAssignment,
     ReplicaState,
-    TopicPartition,
 )
 from kcontrol.core.transitions import Transition, TransitionTable
 from kcontrol.core.znodes import decode_state, state_path
@@ -118,7 +118,8 @@ def start_new_replica(
     Source: ZkReplicaStateMachine.doHandleStateChanges, NewReplica (2.8).
     """
     plan: list[effects.StateChange | effects.FailedStateChange] = []
-    known = yield from ctx.design.machines.leadership_for_new(ctx, replicas)
+    read = ctx.design.machines.leadership_for_new
+    known = (yield from read(ctx, replicas)) if read else ctx.leadership
     for replica in replicas:
         tp, source = replica.topic_partition, ctx.replica_state(replica)
         value = known.get(tp)
@@ -130,18 +131,6 @@ def start_new_replica(
             batch.add_leader_and_isr(ctx, (replica.broker_id,), tp, value, is_new=True)
         plan.append(effects.StateChange(replica, source, target))
     yield effects.Commit(tuple(plan))
-
-
-def cached_leadership(
-    ctx: ControllerContext, replicas: Sequence[PartitionReplica]
-) -> Generator[effects.Effect, Any, Mapping[TopicPartition, LeaderAndIsr]]:
-    """Return the leadership of all partitions in the context; `replicas` is ignored.
-
-    Releases before 1.1 call `stored_leadership` instead, which reads the state znodes of
-    `replicas`.
-    """
-    yield from ()
-    return ctx.leadership
 
 
 def add_to_assignment(
@@ -340,7 +329,10 @@ def handle_state_changes(
     batch = RequestBatch()
     # Up to 1.0 Kafka's caller may pass a part of a larger Set, whose size determines the order of
     # the replicas; 0 means the whole Set.
-    for together in ctx.design.in_groups(by_broker, broker_order, set_size):
+    in_groups = ctx.design.in_groups
+    for together in (
+        in_groups(by_broker, broker_order, set_size) if in_groups else champ_order(by_broker)
+    ):
         for action, group in _by_action(ctx, together, target).items():
             if action is not None:
                 yield from action(ctx, batch, group, target)
@@ -383,7 +375,8 @@ def _remove_replicas_from_isr(
         znodes: tuple[effects.Znode | None, ...] = yield effects.Read(
             tuple(state_path(r.topic_partition) for r in todo)
         )
-        allowing = yield from ctx.design.machines.topics_allowing_empty_isr(ctx, todo, znodes)
+        ask = ctx.design.machines.topics_allowing_empty_isr
+        allowing = (yield from ask(ctx, todo, znodes)) if ask else ()
         plan = [
             _isr_without(ctx, r, target, znode, r.topic in allowing)
             for r, znode in zip(todo, znodes, strict=True)
@@ -425,21 +418,6 @@ def ignores_missing_state_znode(ctx: ControllerContext, replica: PartitionReplic
     Source: ZkReplicaStateMachine.doRemoveReplicasFromIsr (2.8).
     """
     return ctx.is_queued_for_deletion(replica.topic)
-
-
-def topics_allowing_empty_isr(
-    ctx: ControllerContext,
-    replicas: Sequence[PartitionReplica],
-    znodes: Sequence[effects.Znode | None],
-) -> Generator[effects.Effect, Any, Collection[str]]:
-    """Return no topics, whatever the input: since 1.1 the last ISR member stays in the ISR.
-
-    Earlier releases return the topics whose last ISR member may leave the ISR.
-
-    Source: ZkReplicaStateMachine.doRemoveReplicasFromIsr (2.8).
-    """
-    yield from ()
-    return ()
 
 
 def _isr_without(

@@ -22,13 +22,8 @@ WORD = 0xFFFF_FFFF
 Replicas = list[PartitionReplica]
 
 
-def champ_order(
-    by_broker: Mapping[int, Replicas], broker_order: Iterable[int], set_size: int
-) -> list[Replicas]:
-    """Return the replicas of `by_broker`, a list per broker, in the order of Scala 2.13's groupBy.
-
-    The arguments `broker_order` and `set_size` are ignored.
-    """
+def champ_order(by_broker: Mapping[int, Replicas]) -> list[Replicas]:
+    """Return the replicas, a list per broker, in the order of Scala 2.13's groupBy."""
     return [by_broker[broker_id] for broker_id in in_order_of_champ(sorted(by_broker))]
 
 

@@ -189,7 +189,8 @@ class RequestBatch:
         Source: ControllerBrokerRequestBatch.addUpdateMetadataRequestForBrokers (2.8).
         """
         self.update_metadata_to.update(b for b in brokers if b >= 0)
-        for tp in ctx.design.metadata_partitions(ctx, partitions):
+        add = ctx.design.metadata_partitions
+        for tp in add(ctx, partitions) if add else partitions:
             value = ctx.leadership.get(tp)
             if value is None:
                 continue
@@ -248,25 +249,10 @@ class RequestBatch:
         requests = self.fold(ctx)
         self.leader_and_isr, self.stop_replica = {}, {}
         self.update_metadata_to, self.update_metadata = set(), {}
-        for message in ctx.design.requests_to_send(ctx, requests):
+        divide = ctx.design.requests_to_send
+        for message in divide(ctx, requests) if divide else (requests,):
             if message.in_send_order():
                 yield Send(message)
-
-
-def named_partitions(
-    ctx: ControllerContext, partitions: Iterable[TopicPartition]
-) -> Iterable[TopicPartition]:
-    """Return the partitions of an UpdateMetadata that is requested for `partitions`: these alone.
-
-    This is the rule since 2.2; the functions for earlier releases, which add partitions, are in
-    `earlier/request_batch_to_2_5.py`.
-    """
-    return partitions
-
-
-def in_one_message(ctx: ControllerContext, requests: Requests) -> Iterable[Requests]:
-    """Return (`requests`,): releases since 2.6 send one request of each kind to a broker."""
-    return (requests,)
 
 
 def send_update_metadata_request(

@@ -11,8 +11,8 @@ The columns of a row:
 * `states`, `requests`: a row holds for every pair of them. A JoinGroup without a member id is
   another request than a JoinGroup with one, as in Kafka since 2.2 (`doUnknownJoinGroup`,
   `doJoinGroup`); an OffsetCommit with a producer is a TxnOffsetCommit.
-* `condition`: a function that reads the group and the request and changes nothing. Its docstring is
-  the condition in words.
+* `condition`: a function that reads the group and the request and changes nothing, in words in
+  CONDITIONS.
 * `reaction`: in capitals the error of the response; else the name of a function of the handler, in
   the tables of `joining.py`, `membership.py`, `offsets.py` and `offset_expiration.py`.
 * `since`, `until`: the first release that has the row, and the first later release without it.
@@ -119,144 +119,152 @@ class ReactionInput(NamedTuple):
 
 # ---------------------------------------------------------------- conditions
 
+Condition = Callable[[ReactionInput], bool]
+
 
 def always(asked: ReactionInput) -> bool:
-    """Check nothing: the row applies to every request."""
     return True
 
 
 def session_timeout_is_illegal(asked: ReactionInput) -> bool:
-    """Check that the session timeout is outside of the coordinator's limits."""
     config = asked.config
     low, high = config.min_session_timeout_ms, config.max_session_timeout_ms
     return not low <= asked.event.session_timeout_ms <= high
 
 
 def all_seats_are_taken(asked: ReactionInput) -> bool:
-    """Check that group.max.size members wait in the join phase, and this member does not."""
     parked = sum(other.awaiting_join is not None for other in asked.group.members.values())
     has_seat = asked.member is not None and asked.member.awaiting_join is not None
     return not has_seat and parked >= asked.config.max_size
 
 
 def group_is_full(asked: ReactionInput) -> bool:
-    """Check that the group has group.max.size members, and this member is not among them."""
     return asked.member is None and len(asked.group.members) >= asked.config.max_size
 
 
 def offers_nothing(asked: ReactionInput) -> bool:
-    """Check that the request names no protocol type or no protocol."""
     return not asked.event.protocol_type or not asked.event.protocols
 
 
 def offers_other_protocols(asked: ReactionInput) -> bool:
-    """Check that the protocol type is not the group's, or no protocol is offered by all members."""
     names = [protocol.name for protocol in asked.event.protocols]
     return not asked.group.supports(asked.event.protocol_type, names)
 
 
 def names_other_protocol(asked: ReactionInput) -> bool:
-    """Check that the request names a protocol type or a protocol that is not the group's."""
     event, group = asked.event, asked.group
     is_other_type = event.protocol_type not in (None, group.protocol_type)
     return is_other_type or event.protocol not in (None, group.protocol)
 
 
 def is_unknown(asked: ReactionInput) -> bool:
-    """Check that the group has no member with this member id."""
     return asked.member is None
 
 
 def is_named_and_unknown(asked: ReactionInput) -> bool:
-    """Check that the request has a member id that no member of the group has."""
     return asked.member_id != NO_MEMBER_ID and asked.member is None
 
 
 def is_pending(asked: ReactionInput) -> bool:
-    """Check that the coordinator has assigned this member id, and no member uses it yet."""
     return asked.member_id in asked.group.pending_members and asked.member is None
 
 
 def is_pending_and_static(asked: ReactionInput) -> bool:
-    """Check that the member id is pending and the request has an instance id."""
     return bool(asked.instance_id) and is_pending(asked)
 
 
 def is_fenced(asked: ReactionInput) -> bool:
-    """Check that a member with another member id has the request's instance id."""
     return asked.group.is_fenced(asked.member_id, asked.instance_id)
 
 
 def is_named_and_fenced(asked: ReactionInput) -> bool:
-    """Check that the request has a member id, and another member has the request's instance id."""
     return asked.member_id != NO_MEMBER_ID and is_fenced(asked)
 
 
 def instance_is_unknown(asked: ReactionInput) -> bool:
-    """Check that the request has an instance id that no member has."""
     return bool(asked.instance_id) and asked.group.member_of(asked.instance_id) is None
 
 
 def instance_is_known(asked: ReactionInput) -> bool:
-    """Check that a static member has the request's instance id."""
     return asked.group.member_of(asked.instance_id) is not None
 
 
 def names_no_member(asked: ReactionInput) -> bool:
-    """Check that the group knows neither the member id nor the instance id."""
     return asked.member is None and not instance_is_known(asked)
 
 
 def needs_member_id(asked: ReactionInput) -> bool:
-    """Check that the client supports MEMBER_ID_REQUIRED, and the request has no instance id."""
     return bool(asked.event.requires_known_id) and asked.instance_id is None
 
 
 def is_unchanged(asked: ReactionInput) -> bool:
-    """Check that the member offers the protocols that it offered before."""
     return asked.member is not None and asked.member.protocols == asked.event.protocols
 
 
 def is_unchanged_follower(asked: ReactionInput) -> bool:
-    """Check that the member does not lead, and offers the protocols that it offered before."""
     return is_unchanged(asked) and asked.group.leader != asked.member_id
 
 
 def has_other_generation(asked: ReactionInput) -> bool:
-    """Check that the generation of the request is not the group's."""
     return bool(asked.event.generation != asked.group.generation)
 
 
 def has_generation(asked: ReactionInput) -> bool:
-    """Check that the request has a generation (0 or more)."""
     return bool(asked.event.generation >= 0)
 
 
 def has_no_generation(asked: ReactionInput) -> bool:
-    """Check that the request has no generation (-1): the client uses offsets alone."""
     return not has_generation(asked)
 
 
 def names_other_generation(asked: ReactionInput) -> bool:
-    """Check that the request has a generation, and the group has another generation."""
     return has_generation(asked) and has_other_generation(asked)
 
 
 def leads(asked: ReactionInput) -> bool:
-    """Check that the member leads the group."""
     return asked.group.leader == asked.member_id
 
 
 def is_no_consumer_group(asked: ReactionInput) -> bool:
-    """Check that the protocol type of the group is not "consumer"."""
     return asked.group.protocol_type != CONSUMER
 
+
+CONDITIONS: dict[Condition, str] = {
+    always: "nothing: the row applies to every request",
+    session_timeout_is_illegal: "the session timeout is outside of the coordinator's limits",
+    all_seats_are_taken: "group.max.size members wait in the join phase, and this member does not",
+    group_is_full: "the group has group.max.size members, and this member is not among them",
+    offers_nothing: "the request names no protocol type or no protocol",
+    offers_other_protocols: "the protocol type is not the group's, or no protocol is offered by "
+    "all members",
+    names_other_protocol: "the request names a protocol type or a protocol that is not the group's",
+    is_unknown: "the group has no member with this member id",
+    is_named_and_unknown: "the request has a member id that no member of the group has",
+    is_pending: "the coordinator has assigned this member id, and no member uses it yet",
+    is_pending_and_static: "the member id is pending and the request has an instance id",
+    is_fenced: "a member with another member id has the request's instance id",
+    is_named_and_fenced: "the request has a member id, and another member has the request's "
+    "instance id",
+    instance_is_unknown: "the request has an instance id that no member has",
+    instance_is_known: "a static member has the request's instance id",
+    names_no_member: "the group knows neither the member id nor the instance id",
+    needs_member_id: "the client supports MEMBER_ID_REQUIRED, and the request has no instance id",
+    is_unchanged: "the member offers the protocols that it offered before",
+    is_unchanged_follower: "the member does not lead, and offers the protocols that it offered "
+    "before",
+    has_other_generation: "the generation of the request is not the group's",
+    has_generation: "the request has a generation (0 or more)",
+    has_no_generation: "the request has no generation (-1): the client uses offsets alone",
+    names_other_generation: "the request has a generation, and the group has another generation",
+    leads: "the member leads the group",
+    is_no_consumer_group: 'the protocol type of the group is not "consumer"',
+}
+"""Each condition in words, as tables and errors show it."""
 
 # ---------------------------------------------------------------- the table
 
 ABSENT = None
 State = GroupState | None
-Condition = Callable[[ReactionInput], bool]
 
 
 class Reaction(NamedTuple):
@@ -286,8 +294,7 @@ class Reaction(NamedTuple):
     @property
     def words(self) -> str:
         """Return this row's condition in words, such as "the member leads the group"."""
-        said = " ".join((self.condition.__doc__ or "").split())
-        return said.removeprefix("Check ").removeprefix("that ").rstrip(".")
+        return CONDITIONS[self.condition]
 
     @property
     def origin(self) -> str:

@@ -88,7 +88,7 @@ def test_a_client_is_no_broker_0(spark: Any, tmp_path: Path) -> None:
 
 @pytest.mark.spark
 def test_an_unknown_field_changes_no_table(spark: Any, runs: Path, tmp_path: Path) -> None:
-    """With a field that no kind has in each record, every table but `journal` has the same rows; a missing field is NULL there."""
+    """With a field that no kind has in each record, each table but `journal` has the same rows; a missing field is NULL."""
     path, tables = min(runs.iterdir()), [name for name in spark_views.TABLES if name != "journal"]
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     for record in lines[:-1]:

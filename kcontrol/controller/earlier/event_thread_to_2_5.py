@@ -32,6 +32,7 @@ from kcontrol.controller.earlier.failover_steps import await_all_requests
 from kcontrol.controller.earlier.request_batch_to_2_5 import metadata_partitions, requests_to_send
 from kcontrol.controller.earlier.scala_hash_order import order_of_hashes
 from kcontrol.controller.earlier.topic_deletion_to_2_4 import resume_deletions_one_by_one
+from kcontrol.controller.replica_machine_order import champ_order
 from kcontrol.core.controller_rules import Rules
 from kcontrol.core.events import BrokerChange
 
@@ -71,18 +72,21 @@ def changed(design: Design, rules: Rules) -> Design:
     if rules.broker_order == "hashed":
         changes["in_groups"] = order_of_hashes
     if not rules.pipelined:  # only as a learner's rule: these releases have a pipelined client
-        changes["in_groups"] = _each_alone(changes.get("in_groups", design.in_groups))
+        changes["in_groups"] = _each_alone(changes.get("in_groups"))
     design = replace(design, **changes)
     return _moving_by(design, TWELVE_STEPS) if rules.reassignment == "twelve steps" else design
 
 
-def _each_alone(in_groups: InGroups) -> InGroups:
+def _each_alone(in_groups: InGroups | None) -> InGroups:
     """The replica machine then moves one replica after the other."""
 
     def alone(
         by_broker: Mapping[int, Replicas], broker_order: Iterable[int], set_size: int
     ) -> list[Replicas]:
-        return [[r] for group in in_groups(by_broker, broker_order, set_size) for r in group]
+        groups = (
+            in_groups(by_broker, broker_order, set_size) if in_groups else champ_order(by_broker)
+        )
+        return [[r] for group in groups for r in group]
 
     return alone
 

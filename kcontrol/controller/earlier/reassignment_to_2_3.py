@@ -245,7 +245,8 @@ def reassign_in_six_steps(ctx: ControllerContext, tp: TopicPartition, target: Br
             yield from replica_machine.handle_state_changes(ctx, (replica,), state)
     yield from _write_assignment(ctx, tp, target)  # 5
     yield from remove_from_reassigning_partitions(ctx, tp)  # 6
-    yield from ctx.design.require_channels(ctx)
+    if require := ctx.design.require_channels:
+        yield from require(ctx)
     yield from send_update_metadata_request(ctx, ctx.live_or_shutting_down_broker_ids, (tp,))
 
 
@@ -288,7 +289,8 @@ def reassign_in_twelve_steps(
     yield from reassignment.stop_removed_replicas(ctx, tp, removed)  # 8, 9
     yield from _write_assignment(ctx, tp, target)  # 10
     yield from remove_from_reassigning_partitions(ctx, tp)  # 11
-    yield from ctx.design.require_channels(ctx)
+    if require := ctx.design.require_channels:
+        yield from require(ctx)
     yield from send_update_metadata_request(ctx, ctx.live_or_shutting_down_broker_ids, (tp,))  # 12
     yield from deletion.resume_deletion_for_topics(ctx, (tp.topic,))
 
