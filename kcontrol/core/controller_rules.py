@@ -364,9 +364,3 @@ def rules(release: str, inter_broker_protocol: str | None = None) -> Rules:
         legal = f"{FIRST_RELEASE} to {LAST_RELEASE}, the last one with ZooKeeper"
         raise ValueError(f"{release!r} is no release from {legal}")
     return Rules(release, protocol, **column(Rules, release, protocol))
-
-
-KAFKA_0_8_0, KAFKA_0_8_1, KAFKA_0_8_2 = rules("0.8.0"), rules("0.8.1"), rules("0.8.2")
-KAFKA_0_9_0, KAFKA_0_10_2, KAFKA_0_11_0 = rules("0.9.0"), rules("0.10.2"), rules("0.11.0")
-KAFKA_1_0, KAFKA_1_1, KAFKA_2_4 = rules("1.0"), rules("1.1"), rules("2.4")
-KAFKA_2_8, KAFKA_3_9 = rules("2.8"), rules("3.9")

@@ -17,8 +17,7 @@ between them.
 The driver writes the steps to the journal if the context says so (`logs_operations`). They change
 no state: the other records of a run and their order are equal with and without these steps.
 
-Read next: `purgatory.py` and `timing_wheel.py`, Kafka's data structures;
-`views/delayed_operations.py`, which reads the records.
+Read next: `timing_wheel.py`, and `views/delayed_operations.py`, which reads the records.
 
 Source: DelayedOperation.scala, DelayedHeartbeat.scala, DelayedJoin.scala (0.9, 2.8),
 DelayedSync.scala (2.8.2).

@@ -17,7 +17,7 @@ from kcontrol.pipeline.sources import journal_lines
 from kcontrol.views import text
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 TABLES = (
     "journal", "znode_writes", "partition_states", "leaderships", "tenures", "transitions", "isr_history", "broker_events",
@@ -53,37 +53,3 @@ def register_journals(spark: SparkSession, journals: Sequence[JournalOfRun], las
     journal_lines(spark, journals).createOrReplaceTempView("lines")
     for name in TABLES[: TABLES.index(last) + 1]:
         spark.sql(table_sql(name)).createOrReplaceTempView(name)
-
-
-def journal_table(spark: SparkSession, path: str | Path) -> DataFrame:
-    """Return one row per journal record of a journal, or of all journals in a folder, in no order.
-
-    Columns:
-        run, n, id, kind, cause: the run, the record's number in the run, its id and kind, and the id of its cause.
-        at: the time of a wall clock in UTC, NULL in a run without a wall clock.
-        at_ms: the virtual time of a simulated run, NULL in any other run.
-        time_ms: `at` in ms since 1970, or `at_ms` in a simulated run.
-        node, incarnation, seq: the parts of the id; `node` is NULL if no broker wrote the record.
-        fields: the rest of the record as JSON.
-
-    Raises UserError if there is no journal.
-    """
-    register(spark, path, last="journal")
-    return spark.table("journal")
-
-
-def leadership_table(spark: SparkSession, path: str | Path) -> DataFrame:
-    """Return one row for each write that changes the leader of a partition in ZooKeeper; leader -1 means no leader.
-
-    `path` is a journal or a folder of journals.
-
-    Columns:
-        run, n, record: the run, and the number and the id of the record that has the write.
-        at, at_ms, time_ms: the time, as in `journal_table`.
-        zxid: the ZooKeeper transaction id of the write.
-        partition, leader, leader_epoch, controller_epoch: the partition and the written values.
-
-    Raises UserError if there is no journal.
-    """
-    register(spark, path, last="leaderships")
-    return spark.table("leaderships")

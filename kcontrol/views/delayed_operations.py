@@ -32,8 +32,6 @@ class Place(NamedTuple):
     tick_ms: int
     # The number of the slot in its wheel.
     slot: int
-    # The time at which the slot begins.
-    begins_ms: int
 
 
 @dataclass(slots=True, eq=False)
@@ -158,7 +156,7 @@ class Purgatory:
             operation.left_wheel_ms = at_ms
             return
         tick_ms = self.rings()[bucket.level - 1].tick_ms
-        operation.places.append(Place(at_ms, tick_ms, bucket.index, bucket.expiration_ms))
+        operation.places.append(Place(at_ms, tick_ms, bucket.index))
 
     def _complete(self, timer: str, by: str, at_ms: int) -> None:
         """`by` says what completed the operation, such as "a check"."""

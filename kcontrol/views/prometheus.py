@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-
 
 class Sample(NamedTuple):
     """A sample, which is one line: the suffix of the family's name ("", "_sum" or "_count"), the labels, and the value."""

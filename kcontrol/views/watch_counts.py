@@ -69,11 +69,6 @@ def _fired(f: Mapping[str, Any]) -> list[Watch]:
     return [Watch(f["to"], f["path"], kind) for kind in kinds]
 
 
-def sent_notifications(records: Iterable[Record]) -> list[tuple[int, WatchNotification]]:
-    """Return (receiving broker, notification) for each notification that ZooKeeper sends, in the journal's order."""
-    return [(r.fields["to"], WatchNotification(r.fields["type"], r.fields["path"])) for r in records if r.kind == "notify"]
-
-
 # ---------------------------------------------------------------- designs
 
 ALL, CONTROLLER, REPLICAS = "every broker", "the controller", "its replicas"

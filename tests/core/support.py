@@ -16,7 +16,7 @@ from kcontrol.cluster.snapshot import without_defaults
 from kcontrol.cluster.world import Action, World
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.handlers import design_of
-from kcontrol.core.controller_rules import KAFKA_2_8
+from kcontrol.core.controller_rules import rules
 from kcontrol.core.effects import Append, Handler, LogBatch, Op, SendToController
 from kcontrol.core.events import Event
 from kcontrol.core.model import PartitionState, TopicPartition
@@ -29,6 +29,7 @@ from kcontrol.search.search import SearchResult
 from kcontrol.zookeeper.memory import MemoryZooKeeper
 from kcontrol.zookeeper.port import WriteResult
 
+RULES_2_8 = rules("2.8")
 TOPICS = {"t": ((1, 2, 3), (2, 3, 1)), "u": ((3, 1),)}
 LOCAL = ("advance", "begin", "deliver", "renew", "reconnect")
 ALL_FAULTS = (*FAULTS, "create_topic")
@@ -230,7 +231,7 @@ class Bench:
         self.journal, self.post = Journal(), Post()
         self.journal.add(0, 0, "start", None, 0, {"broker": 1, "incarnation": 1})
         self.stories: dict[str, Story] = {}
-        rules = KAFKA_2_8.with_changes(**rule_changes)
+        rules = RULES_2_8.with_changes(**rule_changes)
         contexts = ControllerContext(1, rules, design_of(rules)), BrokerContext(1, rules)
         rooms = {"controller": contexts[0]}
         named = (threads or {"controller": None}).items()

@@ -16,7 +16,6 @@ from kcontrol.cluster.snapshot import CONSTANT, context
 from kcontrol.controller.context import ControllerContext, apply_state_change, apply_update
 from kcontrol.controller.failover_steps import CLEARED_AT_RESIGNATION
 from kcontrol.controller.handlers import design_of
-from kcontrol.core.controller_rules import KAFKA_2_8
 from kcontrol.core.effects import StateChange, UpdateContext
 from kcontrol.core.model import (
     LeaderAndIsr,
@@ -26,7 +25,7 @@ from kcontrol.core.model import (
     ReplicaState,
     TopicPartition,
 )
-from tests.core.support import ALL_FAULTS, T0, T1, Bench, cluster, walk
+from tests.core.support import ALL_FAULTS, RULES_2_8, T0, T1, Bench, cluster, walk
 from tests.parts import ROOT
 
 SNIPPET = """
@@ -92,7 +91,7 @@ def test_mypy_refuses_a_misspelt_value_of_a_rule(tmp_path: Path) -> None:
 
 def test_python_refuses_an_assignment() -> None:
     """Assigning a field of a context raises at run time too."""
-    ctx = ControllerContext(1, KAFKA_2_8, design_of(KAFKA_2_8))
+    ctx = ControllerContext(1, RULES_2_8, design_of(RULES_2_8))
     with pytest.raises(FrozenInstanceError):
         ctx.controller_epoch = 3  # type: ignore[misc]
 
@@ -114,7 +113,7 @@ def test_python_refuses_an_assignment() -> None:
 )
 def test_a_lesson_first_clears_then_removes_then_puts(learn: UpdateContext, left: object) -> None:
     """A `UpdateContext` changes a mapping, a set or a plain field, in this order, and removing what is not there is no error."""
-    ctx = ControllerContext(1, KAFKA_2_8, design_of(KAFKA_2_8))
+    ctx = ControllerContext(1, RULES_2_8, design_of(RULES_2_8))
     apply_update(ctx, UpdateContext("topic_ids", {"a": "1", "b": "2"}))
     apply_update(ctx, UpdateContext("all_topics", ("a", "b")))
     apply_update(ctx, learn)
@@ -123,7 +122,7 @@ def test_a_lesson_first_clears_then_removes_then_puts(learn: UpdateContext, left
 
 def test_a_lesson_about_replicas_is_kept_by_broker() -> None:
     """Replica states are put, removed and cleared like any mapping from replicas to states."""
-    ctx = ControllerContext(1, KAFKA_2_8, design_of(KAFKA_2_8))
+    ctx = ControllerContext(1, RULES_2_8, design_of(RULES_2_8))
     one, two = PartitionReplica(T0, 1), PartitionReplica(T0, 2)
     apply_update(ctx, UpdateContext("replica_states", {one: ReplicaState.ONLINE, two: ReplicaState.OFFLINE}))
     assert dict(ctx.replica_states) == {one: ReplicaState.ONLINE, two: ReplicaState.OFFLINE}
@@ -139,7 +138,7 @@ def test_a_lesson_about_replicas_is_kept_by_broker() -> None:
 
 def test_a_subject_that_is_gone_has_no_state() -> None:
     """A move to a NonExistent state leaves nothing behind in memory, and an unknown subject is NonExistent."""
-    ctx = ControllerContext(1, KAFKA_2_8, design_of(KAFKA_2_8))
+    ctx = ControllerContext(1, RULES_2_8, design_of(RULES_2_8))
     for subject, online, gone in (
         (T0, PartitionState.ONLINE, PartitionState.NON_EXISTENT),
         (PartitionReplica(T0, 2), ReplicaState.ONLINE, ReplicaState.NON_EXISTENT),
@@ -165,7 +164,7 @@ def test_the_driver_learns_into_the_context_that_is_named() -> None:
 
 def known() -> ControllerContext:
     """Brokers 1 to 3 live, 3 shutting down, 2 without its directory of t-0; t-0 and t-1 on all of them."""
-    ctx = ControllerContext(1, KAFKA_2_8, design_of(KAFKA_2_8))
+    ctx = ControllerContext(1, RULES_2_8, design_of(RULES_2_8))
     for learn in (
         UpdateContext("live_broker_epochs", {1: 11, 2: 12, 3: 13}),
         UpdateContext("shutting_down_broker_ids", (3,)),
@@ -266,7 +265,7 @@ def counted(ctx: ControllerContext) -> tuple[int, int]:
 @given(st.lists(LESSONS | MOVES, max_size=12))
 def test_the_counts_are_what_a_full_count_finds(steps: list[UpdateContext | StateChange]) -> None:
     """After every change of any kind the two counts that the one apply keeps are those of a full count."""
-    ctx = ControllerContext(1, KAFKA_2_8, design_of(KAFKA_2_8))
+    ctx = ControllerContext(1, RULES_2_8, design_of(RULES_2_8))
     for step in steps:
         if isinstance(step, UpdateContext):
             apply_update(ctx, step)

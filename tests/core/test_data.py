@@ -9,8 +9,8 @@ from kcontrol.broker.log import EpochStart
 from kcontrol.cluster.world import World
 from kcontrol.core.errors import UserError
 from kcontrol.core.model import EpochEnd, LogRecord
-from kcontrol.search.durability import committed_records_survive, replicas_agree
 from kcontrol.search.invariants import violation
+from tests.core.durability import committed_records_survive, replicas_agree
 from tests.core.logs import (
     UNCLEAN,
     committed_and_not_heard_of,

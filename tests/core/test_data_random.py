@@ -11,9 +11,9 @@ from kcontrol.cluster.snapshot import without_defaults
 from kcontrol.cluster.world import World
 from kcontrol.journal import journal_file
 from kcontrol.journal.fold import fold
-from kcontrol.search.durability import DURABLE, Property, high_watermark_within, replicas_agree
 from kcontrol.search.invariants import violation
 from kcontrol.search.search import search
+from tests.core.durability import DURABLE, Property, high_watermark_within, replicas_agree
 from tests.core.logs import UNCLEAN, committed_and_not_heard_of, fetch, lost_by_unclean_election, produce, walk, with_logs
 from tests.core.support import check_folds, journal_bytes, scenario
 

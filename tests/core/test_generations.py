@@ -6,7 +6,6 @@ import pytest
 
 from kcontrol.cluster.run_settings import Settings
 from kcontrol.cluster.world import World
-from kcontrol.core import controller_rules
 from kcontrol.core.controller_rules import Rules, rules
 from kcontrol.core.errors import UserError
 from kcontrol.core.rule_fields import declared
@@ -141,16 +140,6 @@ def test_a_rule_can_be_changed_for_once() -> None:
     assert rules("2.8").fenced_writes
     with pytest.raises(TypeError):
         rules("2.8").with_changes(no_such_rule=1)
-
-
-def test_the_presets_carry_their_release() -> None:
-    """`KAFKA_2_8` is the column of 2.8, and there is one such name for each release that was recorded."""
-    named = {name: value for name, value in vars(controller_rules).items() if name.startswith("KAFKA_")}
-    recorded = ["0.8.0", "0.8.1", "0.8.2", "0.9.0", "0.10.2", "0.11.0", "1.0", "1.1", "2.4", "2.8", "3.9"]
-    assert {name: value.release for name, value in named.items()} == {
-        "KAFKA_" + release.replace(".", "_"): release for release in recorded
-    }
-    assert all(value == rules(value.release) for value in named.values())
 
 
 def test_every_rule_begins_with_the_first_release() -> None:

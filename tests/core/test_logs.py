@@ -29,10 +29,9 @@ from kcontrol.broker.replication import (
     is_follower_in_sync,
     update_follower_fetch_state,
 )
-from kcontrol.core.controller_rules import KAFKA_2_8
 from kcontrol.core.effects import UpdateLog
 from kcontrol.core.model import EpochEnd, LeaderAndIsr, LogRecord
-from tests.core.support import T0
+from tests.core.support import RULES_2_8, T0
 
 
 def log_of(*leader_epochs: int) -> ReplicaLog:
@@ -157,7 +156,7 @@ def cut(rule: str, leader: ReplicaLog, follower: ReplicaLog) -> list[int]:
 
 def broker(rule: str, log: ReplicaLog) -> BrokerContext:
     """A broker that has this log of t-0."""
-    return BrokerContext(2, KAFKA_2_8.with_changes(truncate_to=rule), keeps_logs=True, logs={T0: log})
+    return BrokerContext(2, RULES_2_8.with_changes(truncate_to=rule), keeps_logs=True, logs={T0: log})
 
 
 def test_when_a_follower_asks_with_its_epoch() -> None:
@@ -247,7 +246,7 @@ def hosting(leader: int, log: ReplicaLog, leader_epoch: int = 0, **rules: Any) -
     """Return broker 2 with t-0 led by this broker, with this log and the topic's settings."""
     hosted = {T0: HostedPartition(LeaderAndIsr(leader, (1, 2, 3), leader_epoch), (1, 2, 3))}
     return BrokerContext(
-        2, KAFKA_2_8.with_changes(**rules), keeps_logs=True, logs={T0: apply(log, UpdateConfig(1))}, hosted=hosted
+        2, RULES_2_8.with_changes(**rules), keeps_logs=True, logs={T0: apply(log, UpdateConfig(1))}, hosted=hosted
     )
 
 
@@ -267,7 +266,7 @@ def test_only_a_follower_takes_what_was_fetched() -> None:
     """An answer that comes when the broker leads itself, or has lost its replica, is left alone."""
     answer = FetchResponse(T0, 0, 1, None, (LogRecord(2, 0, "x"),))
     follower, leader = hosting(1, log_of(0, 0)), hosting(2, log_of(0, 0))
-    gone = BrokerContext(2, KAFKA_2_8, keeps_logs=True, logs={T0: log_of(0, 0)})
+    gone = BrokerContext(2, RULES_2_8, keeps_logs=True, logs={T0: log_of(0, 0)})
     assert next(fetch_response(follower, answer)) == UpdateLog(T0, AppendRecords(answer.records))
     assert list(fetch_response(leader, answer)) == list(fetch_response(gone, answer)) == []
 
@@ -279,10 +278,10 @@ def test_from_where_on_a_follower_may_join(rule: str, from_offset: int) -> None:
     Source: Partition.isFollowerInSync (2.8), KAFKA-7128.
     """
     leader = apply(led(0, 0, by=1), UpdateHighWatermark(1))
-    ctx = BrokerContext(1, KAFKA_2_8.with_changes(rejoins_at=rule), keeps_logs=True, logs={T0: leader})
+    ctx = BrokerContext(1, RULES_2_8.with_changes(rejoins_at=rule), keeps_logs=True, logs={T0: leader})
     assert [offset for offset in range(3) if is_follower_in_sync(ctx, T0, 2, offset)] == list(range(from_offset, 3))
     beyond = apply(apply(leader, AppendRecords((LogRecord(2, 1, "x"), LogRecord(3, 1, "y")))), UpdateHighWatermark(3))
-    ctx = BrokerContext(1, KAFKA_2_8.with_changes(rejoins_at=rule), keeps_logs=True, logs={T0: beyond})
+    ctx = BrokerContext(1, RULES_2_8.with_changes(rejoins_at=rule), keeps_logs=True, logs={T0: beyond})
     assert [offset for offset in range(5) if is_follower_in_sync(ctx, T0, 2, offset)] == [3, 4]
 
 
@@ -292,7 +291,7 @@ def test_a_follower_that_is_not_alive_may_not_join(release_rule: bool, live: set
 
     Source: Partition.isReplicaIsrEligible, called by isFollowerInSync and canAddReplicaToIsr (3.9).
     """
-    rules = KAFKA_2_8.with_changes(isr_requires_live_broker=release_rule)
+    rules = RULES_2_8.with_changes(isr_requires_live_broker=release_rule)
     ctx = BrokerContext(1, rules, keeps_logs=True, logs={T0: led(0, 0, by=1)}, live_brokers=live)
     assert is_follower_in_sync(ctx, T0, 2, 2) is may
 
@@ -335,8 +334,8 @@ def test_what_a_replica_makes_of_who_leads(name: str, rule: str) -> None:
 
 def test_a_replica_that_is_not_there_any_more_has_no_leader() -> None:
     """A broker keeps the log of a partition that was moved away, without a role; a waiting producer gets one response."""
-    ctx = BrokerContext(2, KAFKA_2_8, keeps_logs=True, logs={T0: LEADER})
+    ctx = BrokerContext(2, RULES_2_8, keeps_logs=True, logs={T0: LEADER})
     first, answer = apply_leadership_to_logs(ctx)
     assert (first, answer.correlation_id) == (UpdateLog(T0, BecomeLeaderOrFollower(-1, -1)), "asked")
-    ctx = BrokerContext(2, KAFKA_2_8, keeps_logs=True, logs={T0: apply(LEADER, BecomeLeaderOrFollower(-1, -1))})
+    ctx = BrokerContext(2, RULES_2_8, keeps_logs=True, logs={T0: apply(LEADER, BecomeLeaderOrFollower(-1, -1))})
     assert list(apply_leadership_to_logs(ctx)) == []

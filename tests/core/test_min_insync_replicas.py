@@ -10,8 +10,8 @@ from kcontrol.broker.broker_configs import BrokerConfig
 from kcontrol.cluster import data_plane
 from kcontrol.cluster.world import World
 from kcontrol.core.znodes import topic_config_path
-from kcontrol.search.durability import DURABLE
 from kcontrol.search.invariants import violation
+from tests.core.durability import DURABLE
 from tests.core.logs import fetch, log, produce, values, walk
 from tests.core.support import T0, cluster, of_kind
 

@@ -8,11 +8,10 @@ from kcontrol.cluster.snapshot import context
 from kcontrol.controller.context import ControllerContext, apply_update
 from kcontrol.controller.handlers import design_of
 from kcontrol.controller.request_batch import RequestBatch, Requests
-from kcontrol.core.controller_rules import KAFKA_2_8
 from kcontrol.core.effects import Send, UpdateContext
 from kcontrol.core.model import LeaderAndIsr, ReplicaAssignment
 from kcontrol.core.znodes import CONTROLLER
-from tests.core.support import T0, T1, U0, cluster, of_kind, until
+from tests.core.support import RULES_2_8, T0, T1, U0, cluster, of_kind, until
 
 ASSIGNED = ReplicaAssignment((1, 2, 3))
 
@@ -21,7 +20,7 @@ def known(
     *, live: tuple[int, ...] = (1, 2, 3), leaving: tuple[int, ...] = (), deleted: tuple[str, ...] = ()
 ) -> ControllerContext:
     """Controller 1 under epoch 4, with t-0 and t-1 led by 1, and u-0, which never had a leader."""
-    ctx = ControllerContext(1, KAFKA_2_8, design_of(KAFKA_2_8))
+    ctx = ControllerContext(1, RULES_2_8, design_of(RULES_2_8))
     for learn in (
         UpdateContext("controller_epoch", 4),
         UpdateContext("live_broker_epochs", {b: 10 + b for b in live}),

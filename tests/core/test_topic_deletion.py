@@ -28,7 +28,7 @@ from kcontrol.controller.topic_deletion import (
     resume_deletion_for_topics,
     stop_replica_response_received,
 )
-from kcontrol.core.controller_rules import KAFKA_0_8_1, KAFKA_2_8, rules
+from kcontrol.core.controller_rules import rules
 from kcontrol.core.effects import Commit, FailedStateChange, FencedTransactions, UpdateContext
 from kcontrol.core.events import (
     AutoPreferredReplicaLeaderElection,
@@ -49,7 +49,21 @@ from kcontrol.core.znodes import (
     topic_path,
 )
 from kcontrol.journal.fold import fold
-from tests.core.support import T0, T1, TOPICS, U0, alone, choose, cluster, differences, full_counts, of_kind, until, waits_for
+from tests.core.support import (
+    RULES_2_8,
+    T0,
+    T1,
+    TOPICS,
+    U0,
+    alone,
+    choose,
+    cluster,
+    differences,
+    full_counts,
+    of_kind,
+    until,
+    waits_for,
+)
 
 REQUEST = f"{DELETE_TOPICS}/t"
 BOTH = pytest.mark.parametrize("release", PLAYABLE_RELEASES[1:])  # all but 0.8.0, which deletes no topics
@@ -237,9 +251,9 @@ def test_the_default_is_that_of_the_release() -> None:
         True,
     ]
     mine = BrokerConfig().with_setting("delete.topic.enable", False)
-    assert not ControllerContext(1, KAFKA_2_8, design_of(KAFKA_2_8), mine).deletes_topics
+    assert not ControllerContext(1, RULES_2_8, design_of(RULES_2_8), mine).deletes_topics
     assert ControllerContext(
-        1, KAFKA_0_8_1, design_of(KAFKA_0_8_1), mine.with_setting("delete.topic.enable", True)
+        1, rules("0.8.1"), design_of(rules("0.8.1")), mine.with_setting("delete.topic.enable", True)
     ).deletes_topics
 
 
@@ -568,7 +582,7 @@ def test_a_stop_replica_response_counts_for_deletions_only() -> None:
 
     Source: sendStopReplicaRequests in ControllerChannelManager.scala (2.8). An error of the whole request names no partition.
     """
-    ctx = ControllerContext(1, KAFKA_2_8, design_of(KAFKA_2_8), live_broker_epochs={2: 1}, topics_with_deletion_started={"t"})
+    ctx = ControllerContext(1, RULES_2_8, design_of(RULES_2_8), live_broker_epochs={2: 1}, topics_with_deletion_started={"t"})
     batch = RequestBatch()
     for tp, deletes in ((T0, True), (T1, False), (U0, True)):
         batch.add_stop_replica(ctx, (2,), tp, delete=deletes)
@@ -606,7 +620,9 @@ def test_old_releases_ignore_the_response_of_a_reassignment() -> None:
 
     Source: KafkaController.stopOldReplicasOfReassignedPartition (0.8.1).
     """
-    ctx = ControllerContext(1, KAFKA_0_8_1, design_of(KAFKA_0_8_1), live_broker_epochs={2: -1, 3: -1}, topics_to_be_deleted={"t"})
+    ctx = ControllerContext(
+        1, rules("0.8.1"), design_of(rules("0.8.1")), live_broker_epochs={2: -1, 3: -1}, topics_to_be_deleted={"t"}
+    )
     apply_update(ctx, UpdateContext("assignments", {T0: ReplicaAssignment((3,))}))
     batch = RequestBatch()
     batch.add_stop_replica(ctx, (2, 3), T0, delete=True)

@@ -21,8 +21,8 @@ from kcontrol.core.errors import UserError
 from kcontrol.core.model import TopicPartition
 from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
 from kcontrol.group.offsets_topic_records import OffsetsTopicRecord
-from kcontrol.search.durability import DURABLE
 from kcontrol.search.group_invariants import committed_offsets_are_stored
+from tests.core.durability import DURABLE
 from tests.group.test_group_world import agrees, started
 
 T = TopicPartition(OFFSETS_TOPIC, 0)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kcontrol.pipeline.spark_views import journal_table, leadership_table
 from tests.lab.group_runs import RUNS, played
+from tests.pipeline.spark_tables import made
 
 
 @pytest.mark.spark
@@ -16,13 +16,13 @@ def test_runs_of_groups_on_spark(spark: Any, tmp_path: Path) -> None:
     """Each of the twelve runs has on Spark the states of the group at each broker, and the leaders of the offsets topic."""
     for number, name in enumerate(RUNS):
         played(name).save(tmp_path / f"{number}.jsonl")
-    journal = journal_table(spark, tmp_path)
+    journal = made(spark, tmp_path, "journal")
     journal.createOrReplaceTempView("journal")
     found = spark.sql(
         "SELECT run, node, get_json_object(fields, '$.to') AS to FROM journal WHERE kind = 'group' "
         "ORDER BY run, node, incarnation, seq"
     ).toPandas()
-    led = leadership_table(spark, tmp_path).toPandas()
+    led = made(spark, tmp_path, "leaderships").toPandas()
     for number, name in enumerate(RUNS):
         records = sorted((r for r in played(name).records if r.kind == "group"), key=lambda record: record.id)
         own = found[found["run"] == str(number)]

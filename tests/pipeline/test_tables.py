@@ -15,9 +15,10 @@ from kcontrol.core.errors import UserError
 from kcontrol.journal.journal import Record
 from kcontrol.pipeline import spark_views
 from kcontrol.pipeline.run_files import journal_files
-from kcontrol.pipeline.spark_views import journal_table, leadership_table, register
+from kcontrol.pipeline.spark_views import register
 from kcontrol.views.decisions import leadership
 from tests.lab.support import refusal
+from tests.pipeline.spark_tables import made
 
 COLUMNS = ["run", "n", "id", "at", "at_ms", "time_ms", "node", "incarnation", "seq", "kind", "cause", "fields"]
 
@@ -44,7 +45,7 @@ def leaders(records: list[Record]) -> list[tuple[str, int, int, int]]:
 def test_one_run_is_the_same_in_spark_and_in_pandas(spark: Any, runs: Path) -> None:
     """Every column that both have is equal, record by record, and the rest of each record is its JSON."""
     for path in sorted(runs.iterdir()):
-        table = journal_table(spark, path).toPandas()
+        table = made(spark, path, "journal").toPandas()
         moment = Lab.open(path)
         mine, theirs = rows(table), rows(moment.journal().reset_index())
         assert list(table.columns) == COLUMNS and set(table.run) == {path.stem}
@@ -78,7 +79,7 @@ def test_a_run_has_the_times_that_its_clock_has_measured(spark: Any, runs: Path,
 def test_a_client_is_no_broker_0(spark: Any, tmp_path: Path) -> None:
     """Nodes and causes in Spark are those of `Lab.open`, also in a run with broker 0."""
     Lab([0, 1], topics={"t": [[0, 1]]}, runs=None).kill(0).run().save(path := tmp_path / "run.jsonl")
-    mine, theirs = rows(journal_table(spark, path).toPandas()), rows(Lab.open(path).journal().reset_index())
+    mine, theirs = rows(made(spark, path, "journal").toPandas()), rows(Lab.open(path).journal().reset_index())
     assert set(mine["node"].dropna()) == {0, 1} and mine["node"].isna().any()
     for column in ("node", "cause"):
         assert mine[column].astype("object").where(mine[column].notna(), None).to_dict() == {
@@ -110,14 +111,14 @@ def test_an_unknown_field_changes_no_table(spark: Any, runs: Path, tmp_path: Pat
 @pytest.mark.spark
 def test_a_folder_is_all_its_runs(spark: Any, runs: Path) -> None:
     """A folder's table has every record of every run, each under the name of its file."""
-    counted = {row["run"]: row["count"] for row in journal_table(spark, runs).groupBy("run").count().collect()}
+    counted = {row["run"]: row["count"] for row in made(spark, runs, "journal").groupBy("run").count().collect()}
     assert counted == {path.stem: len(journal.read(path)) for path in runs.iterdir()} and len(counted) == 3
 
 
 @pytest.mark.spark
 def test_the_schema_is_written_down(spark: Any, runs: Path) -> None:
     """The columns' types do not depend on what is in the files."""
-    assert journal_table(spark, runs).schema.simpleString() == (
+    assert made(spark, runs, "journal").schema.simpleString() == (
         "struct<run:string,n:int,id:string,at:timestamp,at_ms:bigint,time_ms:bigint,"
         "node:int,incarnation:int,seq:int,kind:string,cause:string,fields:string>"
     )
@@ -127,7 +128,7 @@ def test_the_schema_is_written_down(spark: Any, runs: Path) -> None:
 def test_leaderships_are_what_zookeeper_was_told(spark: Any, runs: Path) -> None:
     """Each change of a leader is one row, whoever wrote it, in the order of zxids; a change of the ISR alone is none."""
     for path in sorted(runs.iterdir()):
-        table = leadership_table(spark, path).collect()
+        table = made(spark, path, "leaderships").collect()
         found = sorted((row.partition, row.leader, row.leader_epoch, row.zxid) for row in table)
         assert found == leaders(journal.read(path))
 
@@ -158,7 +159,7 @@ def test_a_line_that_was_cut_off_is_left_out(spark: Any, runs: Path, tmp_path: P
     whole = len(journal.read(path))
     with path.open("r+b") as file:
         file.truncate(path.stat().st_size - 20)
-    assert journal_table(spark, path).count() == whole - 1
+    assert made(spark, path, "journal").count() == whole - 1
 
 
 @pytest.mark.spark

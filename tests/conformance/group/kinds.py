@@ -15,12 +15,12 @@ from kcontrol.group.group_machine import first_state, transitions
 from kcontrol.group.group_rules import group_rules
 from kcontrol.group.model import Group, GroupProtocol, GroupState, Member
 from kcontrol.group.offsets_topic_records import decode, encode
-from kcontrol.group.purgatory import Operation, Purgatory
 from kcontrol.group.sticky import ASSIGNORS, path
 from kcontrol.group.timing_wheel import Timer
 from tests.conformance.cases import Case
 from tests.conformance.group.coordinator import coordinator, squeezed
 from tests.conformance.values import CannotPlay, look_up
+from tests.group.purgatory import Operation, Purgatory
 
 Seen = tuple[Any, Any]
 

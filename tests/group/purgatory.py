@@ -49,9 +49,7 @@ class Purgatory:
     def try_complete(self, operation: Operation) -> bool:
         return operation.is_ready() and self.force_complete(operation)
 
-    def try_complete_else_watch(
-        self, operation: Operation, deadline_ms: int, keys: Iterable[str]
-    ) -> bool:
+    def try_complete_else_watch(self, operation: Operation, deadline_ms: int, keys: Iterable[str]) -> bool:
         """If the operation is ready, complete it and return True; else store it and return False.
 
         A stored operation is completed at `deadline_ms`, or earlier by `check_and_complete` of one
