@@ -183,7 +183,7 @@ def test_a_task_falls_from_ring_to_ring() -> None:
     )
     ((_, found),) = purgatories(run)
     (operation,) = found.operations
-    assert operation.places == [(0, 400, 1, 400), (400, 20, 2, 440), (440, 1, 10, 450)]
+    assert operation.places == [(0, 400, 1), (400, 20, 2), (440, 1, 10)]
     assert (operation.left_wheel_ms, found.delayed, found.watched) == (450, 0, 1)
 
 
