@@ -19,8 +19,8 @@ within one design, or that more than one design uses, are fields of `core/contro
 rule that differs only between releases before 1.1 is used in `earlier/`, with these exceptions:
 
 * `design` (`handlers.py`) picks the page.
-* `pipelined` (`partition_machine.py`) decides whether the partitions of one call make their
-  transitions together, in common round trips to ZooKeeper, or one after the other.
+* `pipelined` (`partition_machine.py`, `replica_machine.py`) decides whether the subjects of a call
+  make their transitions together, in common round trips to ZooKeeper, or one after the other.
 * `offline_order`, `shutdown_order` (`partition_machine.py`) become the field `ElectionInput.order`:
   a user's function that replaces an election of `leader_election.py` gets this field too.
 * `unclean_default`, `deletes_topics`: the default of a setting in the release.

@@ -329,10 +329,9 @@ def handle_state_changes(
     batch = RequestBatch()
     # Up to 1.0 Kafka's caller may pass a part of a larger Set, whose size determines the order of
     # the replicas; 0 means the whole Set.
-    in_groups = ctx.design.in_groups
-    for together in (
-        in_groups(by_broker, broker_order, set_size) if in_groups else champ_order(by_broker)
-    ):
+    divide = ctx.design.in_groups
+    groups = divide(by_broker, broker_order, set_size) if divide else champ_order(by_broker)
+    for together in groups if ctx.rules.pipelined else ([r] for group in groups for r in group):
         for action, group in _by_action(ctx, together, target).items():
             if action is not None:
                 yield from action(ctx, batch, group, target)

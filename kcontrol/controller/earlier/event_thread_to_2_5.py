@@ -18,11 +18,10 @@ Source: KafkaController.scala (1.1, 2.0, 2.3); gradle.properties (2.5).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from kcontrol.controller.design import Design, InGroups, ReassignmentProtocol, Replicas
+from kcontrol.controller.design import Design, ReassignmentProtocol
 from kcontrol.controller.earlier import reassignment_1_1_to_2_3 as steps
 from kcontrol.controller.earlier.broker_changes_to_2_1 import broker_change
 from kcontrol.controller.earlier.controller_epoch_increment import (
@@ -32,7 +31,6 @@ from kcontrol.controller.earlier.failover_steps import await_all_requests
 from kcontrol.controller.earlier.request_batch_to_2_5 import metadata_partitions, requests_to_send
 from kcontrol.controller.earlier.scala_hash_order import order_of_hashes
 from kcontrol.controller.earlier.topic_deletion_to_2_4 import resume_deletions_one_by_one
-from kcontrol.controller.replica_machine_order import champ_order
 from kcontrol.core.controller_rules import Rules
 from kcontrol.core.events import BrokerChange
 
@@ -71,24 +69,8 @@ def changed(design: Design, rules: Rules) -> Design:
         changes["resume_deletions"] = resume_deletions_one_by_one
     if rules.broker_order == "hashed":
         changes["in_groups"] = order_of_hashes
-    if not rules.pipelined:  # only as a learner's rule: these releases have a pipelined client
-        changes["in_groups"] = _each_alone(changes.get("in_groups"))
     design = replace(design, **changes)
     return _moving_by(design, TWELVE_STEPS) if rules.reassignment == "twelve steps" else design
-
-
-def _each_alone(in_groups: InGroups | None) -> InGroups:
-    """The replica machine then moves one replica after the other."""
-
-    def alone(
-        by_broker: Mapping[int, Replicas], broker_order: Iterable[int], set_size: int
-    ) -> list[Replicas]:
-        groups = (
-            in_groups(by_broker, broker_order, set_size) if in_groups else champ_order(by_broker)
-        )
-        return [[r] for group in groups for r in group]
-
-    return alone
 
 
 def _moving_by(design: Design, protocol: ReassignmentProtocol) -> Design:

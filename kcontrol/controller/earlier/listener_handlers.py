@@ -263,8 +263,7 @@ def controlled_shutdown(ctx: ControllerContext, event: events.ControlledShutdown
         elif not ctx.has_channels:
             # The broker has resigned meanwhile: in Kafka its channel manager is null by now.
             yield effects.Respond(event.correlation_id, {"error": "UnknownCode", "partitions": {}})
-            if require := ctx.design.require_channels:
-                yield from require(ctx)
+            yield from require_channels(ctx)
         else:
             yield from stop_replica(ctx, tp, broker_id)
     yield effects.YieldLock()

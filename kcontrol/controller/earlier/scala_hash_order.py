@@ -33,7 +33,7 @@ SMALL = 4  # an immutable map or set of up to four entries keeps the order in wh
 def order_of_the_caller(
     replicas_by_broker: Mapping[int, Replicas], broker_order: Iterable[int], set_size: int
 ) -> list[Replicas]:
-    """Return each replica alone in a list, in the order of Kafka's Scala Set.
+    """Return the replicas as one group, in the order of Kafka's Scala Set.
 
     Up to four replicas come in `broker_order` (ascending if empty). More replicas, or replicas that
     Kafka has taken from a Set of more (`set_size`), come in the order of their hashes.
@@ -45,7 +45,7 @@ def order_of_the_caller(
         # A larger Set iterates by hash, and so do replicas that Kafka has taken from a larger Set
         # (of `set_size` replicas).
         replicas.sort(key=lambda replica: trie_slots(replica_hash(replica)))
-    return [[replica] for replica in replicas]
+    return [replicas]
 
 
 def order_of_hashes(
