@@ -288,10 +288,11 @@ def routine_actions(world: World) -> Iterator[Action]:
     frozen = len(living) < len(world.processes)
     closing = frozen or world.network.thawed
     late = []  # brokers whose renewal comes after requests that are under way, since a request is faster than a session's end
-    asking = [n for n, _ in living if broker_to_controller.can_send(world, n)]
+    asking = [n for n, _ in living if n in world.network.to_controller and broker_to_controller.can_send(world, n)]
     for n, p in living:
-        ready = [(kind, name) for kind, name in p.driver.ready() if not (closing and channel_closing.is_blocked(world, n, name))]
-        yield from ((kind, n, name) for kind, name in ready)
+        for kind, name in p.driver.ready():
+            if not (closing and channel_closing.is_blocked(world, n, name)):
+                yield (kind, n, name)
     for n, p in living:
         if p.notifications:
             yield ("deliver", n)
@@ -309,8 +310,7 @@ def routine_actions(world: World) -> Iterator[Action]:
     if world.network.delayed_responses:
         yield from (("give", broker) for broker, _ in delayed_responses.deliverable(world))
     yield from (("ask", n) for n in asking if n not in late)
-    for n in late:
-        yield ("renew", n)
+    yield from (("renew", n) for n in late)
     yield from (("ask", n) for n in asking if n in late)
     for n, p in living:
         if p.driver.exit_code is not None:

@@ -37,7 +37,7 @@ def delay_if_fetching(world: World, driver: Driver, correlation_id: str, body: A
     """Whether the response must wait for the end of a fetch from a frozen leader."""
     received, fetching = world.network.fetching_from.pop(correlation_id, (None, ()))
     # Frozen leaders whose partitions the broker follows no longer.
-    leaders = tuple(sorted(set(fetching) - _followed_leaders(driver)))
+    leaders = tuple(sorted(set(fetching) - _followed_leaders(driver))) if fetching else ()
     if received is None or not leaders:
         return False
     record = world.log("response_delayed", received, broker=driver.node, leaders=leaders)

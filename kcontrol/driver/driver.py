@@ -135,8 +135,8 @@ class Driver:
 
     def ready(self) -> list[tuple[str, str]]:
         """(step, name of the thread): "advance" resumes the thread's handler, "begin" takes the next event of its queue."""
-        threads = self.threads.items()
-        steps = (("begin" if self.can_begin(t) else "advance" if self.can_advance(t) else "", name) for name, t in threads)
+        busy = [t for t in self.threads.values() if t.handler is not None or t.queue.waiting]
+        steps = [("begin" if self.can_begin(t) else "advance" if self.can_advance(t) else "", t.name) for t in busy]
         return [(step, name) for step, name in steps if step]
 
     @property

@@ -117,6 +117,11 @@ class MemoryZooKeeper:
         """The zxid of the latest transaction."""
         return self._zxid
 
+    @property
+    def has_events(self) -> bool:
+        """Whether an open session has a watch event that its client has not taken."""
+        return any(self._events.values())
+
     def take_events(self) -> list[tuple[int, WatchEvent]]:
         """Take all undelivered watch events, as (session id, event); the events of a session are in ZooKeeper's order."""
         taken = [(session, event) for session, events in self._events.items() for event in events]

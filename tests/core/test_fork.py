@@ -10,7 +10,7 @@ import pytest
 
 from kcontrol.cluster.network import DelayedResponse
 from kcontrol.cluster.process import QueuedNotification, copy_driver
-from kcontrol.cluster.world import World
+from kcontrol.cluster.world import BASE_EVERY_COPIES, World
 from kcontrol.core.effects import Commit, Handler, Op, Read, UpdateContext, WatchEvent
 from kcontrol.core.events import TopicChange
 from kcontrol.core.znodes import CONTROLLER, encode_state, state_path
@@ -72,6 +72,20 @@ def test_a_fork_of_a_fork_is_a_fork(seed: int) -> None:
     three = two.fork()
     assert one.fingerprint() == world.fingerprint()
     assert (three.fingerprint(), three.actions()) == (two.fingerprint(), two.actions())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_fork_is_the_same_whenever_its_world_copied_itself(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Worlds that copy themselves before each handler, once, and as they do have equal forks of forks in mid-handler."""
+    worlds = []
+    for copies in (0, 1_000_000, BASE_EVERY_COPIES):
+        monkeypatch.setattr("kcontrol.cluster.world.BASE_EVERY_COPIES", copies)
+        fork = in_mid_handler(seed).fork()
+        for _ in walk(fork, seed, 30):
+            pass
+        until(fork, lambda w: not w.is_quiet)
+        worlds.append(fork.fork())
+    assert len({(world.now_ms, world.fingerprint(), journal_bytes(world.journal.records)) for world in worlds}) == 1
 
 
 def test_a_fork_keeps_a_handler_that_waits_for_its_second_part() -> None:

@@ -6,10 +6,12 @@ import random
 
 import pytest
 
+from kcontrol.cluster import actions, broker_to_controller
+from kcontrol.cluster.sessions import SessionState
 from kcontrol.cluster.world import World
 from kcontrol.core.effects import Commit, Read, Transaction
 from kcontrol.core.znodes import CONTROLLER
-from tests.core.support import Spy, alone, choose, cluster, of_kind, stored, until, waits_for
+from tests.core.support import ALL_FAULTS, Spy, alone, choose, cluster, of_kind, stored, until, waits_for, walk
 
 
 def spied(world: World) -> list[tuple[object, ...]]:
@@ -34,6 +36,38 @@ def test_an_advance_is_one_round_trip_and_nothing_else_is_any(seed: int) -> None
         for process in world.processes.values():
             if not isinstance(process.driver.client, Spy):
                 process.driver.client = Spy(process.driver.client, calls)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_after_each_step_no_watch_event_is_left_in_a_session_of_a_running_broker(seed: int) -> None:
+    """In random runs each watch event is among the broker's notifications after the step that fired its watch."""
+    world = cluster(faults=ALL_FAULTS)
+    for action in walk(world, seed, 150):
+        sessions = [p.driver.client for p in world.processes.values() if p.session is SessionState.OPEN]
+        assert not any(map(world.zk.undelivered, sessions)), action  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("release", ["0.8.1", "0.10.2", "2.8"])
+def test_the_ready_threads_are_those_that_can_begin_or_advance(release: str) -> None:
+    """In random runs `ready`, which looks only at threads with an event or a handler, misses no thread and adds none."""
+    world = cluster(faults=ALL_FAULTS, release=release)
+    for _ in walk(world, 7, 300):
+        for driver in (p.driver for p in world.processes.values()):
+            can = [(t.name, driver.can_begin(t), driver.can_advance(t)) for t in driver.threads.values()]
+            steps = [("begin" if begins else "advance", name) for name, begins, advances in can if begins or advances]
+            assert driver.ready() == steps
+
+
+@pytest.mark.parametrize("release", ["0.8.1", "2.8"])
+def test_the_brokers_that_send_to_the_controller_are_those_that_can(release: str) -> None:
+    """In random runs the action "ask" is routine for each broker that is not frozen and can send a request to the controller."""
+    world, asked = cluster(faults=ALL_FAULTS, release=release), 0
+    for _ in walk(world, 3, 400):
+        living = [n for n, p in world.processes.items() if not p.frozen]
+        able = [("ask", n) for n in sorted(living) if broker_to_controller.can_send(world, n)]
+        assert sorted(a for a in actions.routine_actions(world) if a[0] == "ask") == able
+        asked += len(able)
+    assert asked
 
 
 def test_a_handler_that_is_suspended_lets_everything_else_happen() -> None:
