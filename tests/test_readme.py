@@ -1,4 +1,4 @@
-"""The README says what is so."""
+"""The README and the pages of `docs/` say what is so."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from kcontrol.core.releases import sort_key
 from tests.parts import ROOT
 
 README = (ROOT / "README.md").read_text()
-READ_FIRST = re.findall(r"^\d\. `([^`]+)`", README, re.MULTILINE)
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
+READ_FIRST = re.findall(r"^\d\. `([^`]+)`", ARCHITECTURE, re.MULTILINE)
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "exercises/README.md", *ROOT.glob("kcontrol/**/README.md")]
 BLOCKS = re.findall(r"```(python)?\n(.*?)```", README, re.DOTALL)
 
 
@@ -25,14 +27,27 @@ def test_the_example_prints_what_stands_below_it(tmp_path: Path) -> None:
     assert (printed, ran.stderr) == (output.splitlines(), "")
 
 
-def test_what_it_points_to_is_there() -> None:
-    """Every link and picture of the README that is a path of this project leads to a file."""
-    targets = [target for target in re.findall(r"\]\(([^)]+)\)", README) if "://" not in target]
-    assert targets and [target for target in targets if not (ROOT / target).exists()] == []
+def test_it_is_short() -> None:
+    """The README has at most 100 lines and 900 words, the page about the architecture at most 200 lines."""
+    assert len(README.splitlines()) <= 100 and len(README.split()) <= 900
+    assert len(ARCHITECTURE.splitlines()) <= 200
+
+
+def test_it_lists_every_chapter() -> None:
+    """The table of chapters has each notebook, in the order of their numbers."""
+    listed = re.findall(r"\(notebooks/([^)]+)\)", README)
+    assert listed == sorted(path.name for path in (ROOT / "notebooks").glob("*.ipynb"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_what_a_page_points_to_is_there(page: Path) -> None:
+    """Every link and picture that is a path leads to a file."""
+    targets = [target.split("#")[0] for target in re.findall(r"\]\(([^)]+)\)", page.read_text()) if "://" not in target]
+    assert [target for target in targets if target and not (page.parent / target).exists()] == []
 
 
 def test_the_reading_path_is_short() -> None:
-    """The README's reading path names five files that exist; together they have at most 1,235 lines."""
+    """The reading path names five files that exist; together they have at most 1,235 lines."""
     assert len(READ_FIRST) == 5
     assert sum(len((ROOT / name).read_text().splitlines()) for name in READ_FIRST) <= 1_235
 

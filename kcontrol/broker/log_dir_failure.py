@@ -1,6 +1,9 @@
 """The failure of a log directory: its replicas stop, and a znode notifies the controller.
 
 The controller then sends LeaderAndIsr to this broker, to find out which replicas are offline.
+
+After the next start of the broker the directory has its former contents.
+
 Source: ReplicaManager.handleLogDirFailure, KafkaZkClient.propagateLogDirEvent (2.8; since 1.0,
 KIP-112).
 """

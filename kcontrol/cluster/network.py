@@ -1,5 +1,10 @@
 """The requests between brokers: from controllers to brokers, one in flight per channel, and from brokers to the controller.
 
+A request that is delivered is handled at once if its receiver is idle, and its response reaches the sender in the same step. A
+connection that breaks before the request is handled loses it; one that breaks after makes the sender send it again, as Kafka's
+send thread does. The queues of a process end with it, with one exception, seen on real brokers: the first request of each channel
+to a frozen broker is in a socket of that broker, which handles it later (`Network.unread`); the response has no receiver.
+
 Source: ControllerChannelManager.scala (RequestSendThread) and BrokerToControllerChannelManager.scala (2.8).
 """
 

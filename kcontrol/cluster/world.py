@@ -1,4 +1,9 @@
-"""A cluster in one process: `actions()` lists the possible actions, and `step` performs one; a list of actions is a run."""
+"""A cluster in one process: `actions()` lists the possible actions, and `step` performs one; a list of actions is a run.
+
+Python cannot copy a suspended generator. So a world keeps a copy of itself from the last step at which no handler was suspended,
+and the actions since; a fork copies this copy and repeats the actions. Times and random values reach a handler as fields of its
+event, so the bytes of a journal depend on the settings, the seed and the actions alone, under any PYTHONHASHSEED.
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,10 @@ The broker whose id is in the ephemeral znode `/controller` is controller. Since
 checks the version of `/controller_epoch`, so an earlier controller fails with its next write
 (ControllerMoved).
 
+If `/controller` is deleted before a broker has set its watch on it again, no broker of Kafka
+creates it: ControllerChange makes a controller resign and starts no election. kcontrol does so too
+(`tests/traces/data/deletion-unheard-2.8.txt`).
+
 Source: KafkaController.scala (2.8): processStartup, elect, maybeResign, triggerControllerMove,
 onControllerResignation; KafkaZkClient.registerControllerAndIncrementControllerEpoch (2.8).
 """

@@ -3,6 +3,10 @@
 `/admin/delete_topics/<topic>` is deleted last, so a new controller finds each deletion that has not
 ended.
 
+Requests to delete topics are stored only in ZooKeeper, and every failover reads them again. Up to
+1.0 a failover can come too late: once the first state znode has been deleted, the next controller
+cannot move the replicas of its partition to Offline, and the request stays.
+
 Source: TopicDeletionManager.scala, KafkaController.processTopicDeletion and
 fetchTopicDeletionsInProgress (2.8).
 """

@@ -1,6 +1,10 @@
 """The journal: a record for every action of a cluster, its brokers and its clients; each record names its cause.
 
 The first record is of kind `run`. `journal_file` writes journals to files and reads them.
+
+A batch of transitions is stored as columns (`Journal.add_batch`), and its records are made when they are read: a transition
+that is not read costs a few list entries, and a fork shares the columns. No record is made per broker and partition: the
+records of delivery and response point to the record of the request.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
 """Checks the names of branches, and plays a run a second time without one of its actions.
 
 A branch is a lab with a copy of a run.
+
+`without` repeats the actions of the run in their order, except the action or fault at the start of a chain of causes. It skips
+and names the actions that are then not possible. If the run was at rest, the branch runs to rest too.
 """
 
 from __future__ import annotations

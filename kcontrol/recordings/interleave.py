@@ -2,6 +2,8 @@
 
 A step is one action, such as a kill, with all that follows it. Each list keeps its order; a transition stands with the write that
 it made, and every other item as early as possible.
+
+Where Kafka leaves an order open, the player of a recording repeats the recorded one (`recorded_step.py`).
 """
 
 from __future__ import annotations

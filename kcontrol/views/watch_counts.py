@@ -2,6 +2,8 @@
 
 The watches are those of the run, or those of another design (DESIGNS), such as that every broker, instead of the controller
 alone, watches the topics. The notifications for such a design are computed from the writes of the run.
+
+Watches have no records of their own: they follow from the reads, and a test compares them with ZooKeeper's table.
 """
 
 from __future__ import annotations

@@ -51,9 +51,9 @@ def test_a_folder_of_zip_files_is_refused_with_the_remedy(tmp_path: Path, name: 
 
 
 def test_the_help_says_how_clusters_are_named() -> None:
-    """The help of `pipeline logs` and the README say that the folder of each cluster is a PATH of its own."""
+    """The help of `pipeline logs` and docs/pipeline.md say that the folder of each cluster is a PATH of its own."""
     sentence = "name the folder of each cluster as a path of its own"
-    for words in (CliRunner().invoke(app, ["pipeline", "logs", "--help"]).output, (ROOT / "README.md").read_text()):
+    for words in (CliRunner().invoke(app, ["pipeline", "logs", "--help"]).output, (ROOT / "docs" / "pipeline.md").read_text()):
         assert sentence in " ".join(words.split()).lower()
 
 

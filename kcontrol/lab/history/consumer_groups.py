@@ -1,4 +1,8 @@
-"""Yields the rows of tables about consumer groups: rebalances, members from joining to leaving, and committed offsets."""
+"""Yields the rows of tables about consumer groups: rebalances, members from joining to leaving, and committed offsets.
+
+A rebalance begins and ends with records of its states: a gap in time would join two rebalances or cut a long one. Rebalances of a
+group whose begins are at most 5 s apart are one disturbance, with one `disturbance_begin_ms`.
+"""
 
 from __future__ import annotations
 

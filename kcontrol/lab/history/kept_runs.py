@@ -1,5 +1,8 @@
 """Shows all runs whose journals are in a folder: as a picture, and as tables that Spark makes with one query.
 
+A journal has no settings of brokers and no replaced rules. So `like` does not branch a kept run, but starts a new cluster with
+the brokers, release and topics of the run. Example runs have a folder of their own: no later call counts them as the reader's.
+
 Read next: `run_line.py`, `kcontrol/pipeline/spark_views.py`.
 """
 

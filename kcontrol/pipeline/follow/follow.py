@@ -2,6 +2,10 @@
 
 Each round begins at the last record of a file, because more lines of that record may have been appended since the round before.
 The rows of all rounds together equal those of one batch over the files.
+
+Why a loop every two seconds and no stream of Spark: a stream refuses the window functions that number the lines and group them to
+records (NON_TIME_WINDOW_NOT_SUPPORTED_IN_STREAMING). A source in Python would only pass lines to the same batch, and passes a
+tenth of the lines per second that Spark reads from a copy of the appended bytes. Nor need such an offset survive a rotation.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 A fact is a value in a message, such as the broker. Log lines are read in the order of their times. Each module such as
 `partition_lines.py` reads the lines about one subject: partitions, elections, groups, reassignments, requests or processes.
+
+A transition that the machines of the release do not have, or that does not begin where the former one ended, is marked with both
+lines. What no line shows has the field `inferred`. An elected leader runs, even if no line has its start.
 """
 
 from __future__ import annotations
