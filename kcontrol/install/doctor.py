@@ -74,10 +74,7 @@ def packages() -> Finding:
 
 
 def java() -> Finding:
-    """Return the finding about the chosen Java and the place that named it, such as JAVA_HOME.
-
-    Without a usable Java the finding's state is "note".
-    """
+    """With the place that named it, such as JAVA_HOME; without a usable Java a "note"."""
     try:
         taken = find_java()
     except UserError as problem:
@@ -87,10 +84,7 @@ def java() -> Finding:
 
 
 def zookeeper() -> Finding:
-    """Return the finding about the real ZooKeeper, which is part of PySpark: "ok" with its version.
-
-    Without ZooKeeper's jars the finding is "note", since the lab also works with a simulated ZooKeeper.
-    """
+    """Without ZooKeeper's jars a "note": a lab also works with a simulated ZooKeeper."""
     try:
         jar = Path(class_path().split(os.pathsep)[0])
     except UserError as problem:
@@ -137,10 +131,7 @@ def ports() -> Finding:
 
 
 def memory() -> Finding:
-    """Return the finding about the free memory: "missing" below 500 MB, "note" below 1,200 MB, else "ok".
-
-    The simulated world needs 500 MB (LIGHT_MB), a real ZooKeeper with Spark 1,200 MB (FULL_MB).
-    """
+    """It is "missing" below LIGHT_MB (the simulated world), "note" below FULL_MB (ZooKeeper and Spark)."""
     free = psutil.virtual_memory().available // 2**20
     needs = f"{free} MB free; the simulated world takes {LIGHT_MB}, with ZooKeeper and Spark {FULL_MB}"
     if free < LIGHT_MB:

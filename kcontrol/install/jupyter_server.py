@@ -47,10 +47,7 @@ def prepare_environment(folder: Path, runtime: Path, mark: str) -> None:
 
 
 def trust(folder: Path, source: Path) -> None:
-    """Sign the notebooks of the learner's `folder` that equal those shipped in `source`, so that JupyterLab trusts them.
-
-    JupyterLab itself signs a notebook that the learner runs.
-    """
+    """Those that equal the shipped ones; JupyterLab signs a notebook that the learner runs."""
     notary = NotebookNotary()
     for name, content in workspace.shipped(source).items():
         path = folder / name
@@ -105,10 +102,7 @@ def options(folder: Path, port: int | None, *, browser: bool) -> list[str]:
 
 @contextmanager
 def one_at_a_time() -> Iterator[Callable[[], None]]:
-    """Hold a lock of this user until the yielded function is called or the `with` block ends.
-
-    So two servers that start at one time do not take the same port.
-    """
+    """So two servers that start at one time do not take the same port."""
     path = Path(tempfile.gettempdir()) / f"kcontrol-{os.getuid()}.lock"
     with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -116,10 +110,7 @@ def one_at_a_time() -> Iterator[Callable[[], None]]:
 
 
 def private_folder() -> Path:
-    """Create a folder that only this user can read, and return its path.
-
-    The path is short, because the path of a socket in it may have at most 104 characters on macOS.
-    """
+    """Its path is short: that of a socket in it may have at most 104 characters on macOS."""
     short = Path("/tmp")  # noqa: S108
     return Path(tempfile.mkdtemp(prefix="kc-", dir=short if os.access(short, os.W_OK) else None))
 
@@ -137,10 +128,7 @@ def report(changes: workspace.Changes, folder: Path, console: Console) -> None:
 
 
 def clear_old_runs(runs: Path, console: Console) -> None:
-    """Delete the oldest journals in the folder `runs` if it has more than 200 journals or 50 MB; print how many were deleted.
-
-    At most 100 journals and 25 MB remain; journals still being written stay.
-    """
+    """Above 200 journals or 50 MB, until 100 and 25 MB; journals still being written stay."""
     try:
         message = run_cleanup.clear(runs)
     except OSError as problem:

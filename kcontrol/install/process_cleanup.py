@@ -24,10 +24,7 @@ LIMIT_S = 8.0
 
 
 def start(mark: str, remove: Path) -> "subprocess.Popen[bytes]":
-    """Start and return a guard process, which ends all processes with KCONTROL_LAB_RUN=`mark` after this process has ended.
-
-    KCONTROL_LAB_RUN is an environment variable. Then the guard process deletes the folder `remove`.
-    """
+    """The guard ends all processes with this mark in KCONTROL_LAB_RUN after this process has ended."""
     # The caller sets the variable for itself; its child processes inherit the value.
     env = {key: value for key, value in os.environ.items() if key != MARK}
     command = [sys.executable, "-I", "-B", __file__, mark, str(remove)]

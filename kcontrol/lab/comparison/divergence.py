@@ -177,10 +177,7 @@ class Divergence(NamedTuple):
 
 
 def _paths(one: Any, other: Any, path: tuple[str, ...] = ()) -> list[str]:
-    """Return the paths of the values that differ between two records' fields, such as "do.version".
-
-    `path` has the keys that lead to `one` and `other`; each returned path begins with these keys.
-    """
+    """Of the values that differ, such as "do.version"."""
     if one == other:
         return []
     if isinstance(one, dict) and isinstance(other, dict):

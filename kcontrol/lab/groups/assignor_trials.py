@@ -63,10 +63,7 @@ def trials(assignors: Mapping[str, Assignor | None], runs: int, seed: int) -> pd
 
 
 def chosen(name: str, own: Any) -> Assignor:
-    """Return the learner's assignor `own`; if it is None, Kafka's assignor `name`.
-
-    Raises UserError, listing Kafka's assignors, if `own` is neither a function nor None, and for None with an unknown name.
-    """
+    """The learner's assignor, else Kafka's of this name. Raises UserError, with the names, for neither."""
     if callable(own):
         return cast(Assignor, own)
     if own is not None or name not in ASSIGNORS:
@@ -138,10 +135,7 @@ def _rebalanced(
 
 
 def _called(name: str, assignor: Assignor, members: Mapping[str, Subscription], lags: Mapping[TopicPartition, int]) -> Any:
-    """Call an assignor with {topic: number of partitions}, the members' subscriptions and `lags`.
-
-    `lags` maps each partition to its number of unread records. Raises UserError with `name` if the assignor raises.
-    """
+    """`lags`: the unread records of each partition. Raises UserError, with `name`, if the assignor raises."""
     given = ({TOPIC: NUMBER}, members, dict(lags))
     # An assignor with two parameters is called without the lags.
     return own_assignor.called(name, assignor, *given[: max(2, replacements.arity(assignor))])

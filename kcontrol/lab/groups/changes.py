@@ -28,10 +28,7 @@ def owner(partition: str) -> Fact:
 
 
 def committed(partition: str) -> Fact:
-    """Return a function from a group's offsets to (committed offset of `partition`, base offset of the batch that stores it).
-
-    The function takes the offsets as JSON, and returns None if the partition has no committed offset.
-    """
+    """Of a group's offsets as JSON: (committed offset, base offset of the batch that stores it), or None."""
 
     def fact(held: Held) -> Any:
         stored = held["committed"].get(partition)
@@ -50,10 +47,7 @@ QUESTIONS: tuple[tuple[str, str, Callable[[dict[str, str]], Fact]], ...] = (
 
 
 def is_question(what: str) -> bool:
-    """Return whether the text `what` names a value of a group that `lab.why` can explain.
-
-    Examples are "leader of group g", "generation of g", "owner of t-0 in g" and "offset of g in t-0".
-    """
+    """Such as "leader of group g", "generation of g", "owner of t-0 in g", "offset of g in t-0"."""
     return any(_matches(what))
 
 

@@ -80,10 +80,7 @@ def _offset(name: str, shown: str, tp: str, committed: Mapping[str, Any], state:
 
 
 def _log_end(state: State, partition: str) -> int | None:
-    """Return the high watermark of a partition's leader, which ListOffsets gives to a consumer.
-
-    None means that no leader runs, or that brokers keep no logs.
-    """
+    """The leader's high watermark, which ListOffsets gives to a consumer; None without a running leader or logs."""
     found = next((p for p in folded_state.partitions(dict(state)) if p.name == partition), None)
     leader = str(found.leader) if found else ""
     log = state.get("logs", {}).get(leader, {}).get(partition) if leader in state["nodes"] else None

@@ -19,10 +19,7 @@ COUNTED = {"OffsetsStored": "offset-commit-count", "AssignmentStored": "group-co
 
 
 def statistics(records: Sequence[Record], state: Mapping[str, Any]) -> list[Statistic]:
-    """Return each metric of the group coordinator, with its value, at every running broker; [] in a run without consumers.
-
-    The list has the metrics broker by broker.
-    """
+    """Broker by broker; [] in a run without consumers."""
     release, counts = str(records[0].fields["release"]), _counts(records)
     return [
         statistic

@@ -210,10 +210,7 @@ def _last(records: Sequence[StoredRecord]) -> dict[int, int | None]:
 
 
 def _compaction(records: Sequence[StoredRecord]) -> dict[int, str]:
-    """Return the effect of compaction on each record, by the record's offset: "keeps", or "drops: 7 has its key".
-
-    Here 7 is the offset of the last record with this key.
-    """
+    """By offset: "keeps", or "drops: 7 has its key", where 7 is the last record with this key."""
     # This is what the cleaner would keep of a log whose segments are all closed; the cleaner itself (`broker/log_cleaner.py`)
     # never cleans the active segment. It removes a last tombstone once it is older than `delete.retention.ms` (24 h), so that a
     # reader of the log has this time to see the tombstone.
@@ -264,10 +261,7 @@ def _name(record: StoredRecord) -> str:
 
 
 def _cached(state: State) -> dict[str, str]:
-    """Return the groups and committed offsets in the memory of coordinators, in words.
-
-    An example is `{"billing": "generation 2, 1 member", "billing t-0": "offset 5"}`.
-    """
+    """`{"billing": "generation 2, 1 member", "billing t-0": "offset 5"}`."""
     groups = {group: _group(held["generation"], len(held["members"])) for _, group, held in group_state.cached(state, "groups")}
     offsets = {
         f"{group} {tp}": f"offset {stored['value']['offset']}"

@@ -41,10 +41,7 @@ class Play(NamedTuple):
 
 
 def _billing(*others: str, **settings: Any) -> dict[str, Any]:
-    """Return the arguments of a lab in which four consumers belong to group billing, whose coordinator is broker 2.
-
-    `settings` are configs of these consumers; `others` are consumers of group audit.
-    """
+    """Four consumers of group billing, whose coordinator is broker 2; `others` belong to group audit."""
     consumers = {name: {"group.id": "billing"} | settings for name in NAMES}
     return {"consumers": consumers | {name: {"group.id": "audit"} for name in others}, "topics": TOPICS}
 
@@ -111,10 +108,7 @@ PLAYS: Mapping[str, Play] = {
 
 
 def _send(lab: Lab, request: str, *names: str) -> None:
-    """Let each consumer in `names` send `request`, such as "join", and then call `lab.run()`, one consumer at a time.
-
-    A consumer whose response is MEMBER_ID_REQUIRED sends the request again (KIP-394).
-    """
+    """One consumer at a time; MEMBER_ID_REQUIRED makes a consumer send again (KIP-394)."""
     for name in names:
         getattr(lab.group, request)(name).run()
         if _consumer(lab, name)["error"] == "MEMBER_ID_REQUIRED":
@@ -122,19 +116,13 @@ def _send(lab: Lab, request: str, *names: str) -> None:
 
 
 def _fire(lab: Lab, timer: str) -> None:
-    """Fire the first timer in `lab.actions()` whose name begins with the text `timer`.
-
-    Then run the cluster until it performs no further action by itself.
-    """
+    """The first timer whose name begins with `timer`; then the cluster runs."""
     _, broker, name = next(a for a in lab.actions() if a[0] == "fire_timer" and a[2].startswith(timer))
     lab.fire_timer(broker, name).run()
 
 
 def _settle(lab: Lab, *names: str) -> None:
-    """Let the consumers `names` send requests until their group is Stable with all of them as members.
-
-    Whenever all of these consumers wait for responses, the timer of the group's join phase fires.
-    """
+    """Until the group is Stable with all of them; if all wait for responses, the join phase's timer fires."""
     while not set(names) <= _assigned(lab):
         asking = [name for name in names if _consumer(lab, name)["asked"] is None]
         for name in asking:
@@ -144,10 +132,7 @@ def _settle(lab: Lab, *names: str) -> None:
 
 
 def _member_id(lab: Lab, name: str) -> None:
-    """Let a consumer send its first JoinGroup, and receive a member id in the response MEMBER_ID_REQUIRED.
-
-    Do nothing in a release without MEMBER_ID_REQUIRED.
-    """
+    """The first JoinGroup, whose response MEMBER_ID_REQUIRED, where a release has it, names a member id."""
     if has_reaction(lab.records[0].fields["release"], "MEMBER_ID_REQUIRED"):
         lab.group.join(name).run()
 
@@ -204,10 +189,7 @@ WORDS: Mapping[str, Callable[..., Any]] = {
 
 
 def find(scenario: object, until: object) -> Play | None:
-    """Return the play, a chapter's prepared run, with the name `scenario` and a step `until`; None if there is none.
-
-    Raises UserError if `until` is given, and the play or its step is unknown.
-    """
+    """None without `until`. Raises UserError for an unknown play or step."""
     found = PLAYS.get(scenario) if isinstance(scenario, str) else None
     # Without `until` any text that is no play gives None.
     if until is None or (found and until in found.steps):
@@ -219,10 +201,7 @@ def find(scenario: object, until: object) -> Play | None:
 
 
 def perform(lab: LabT, play: Play, until: str | None) -> LabT:
-    """Perform the steps of `play`, a chapter's prepared run, in a lab, and return the lab.
-
-    The last step is the step with the name `until`; if `until` is None, all steps are performed.
-    """
+    """Up to and with the step `until`; None: all steps."""
     for step, acts in play.steps.items():
         for word, *said in acts:
             WORDS[word](lab, *said)

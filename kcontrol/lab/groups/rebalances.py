@@ -94,10 +94,7 @@ def _reactions(release: str, request: Request) -> Iterator[dict[str, Any]]:
 
 
 def _reachable(rows: Iterable[Reaction]) -> Iterator[Reaction]:
-    """Yield the rows of GROUP_REACTIONS for one request in one group state, up to and with the first row without a condition.
-
-    The coordinator takes the first row whose condition holds, so it takes no later row.
-    """
+    """Up to and with the first row without a condition: the coordinator takes no later row."""
     for row in rows:
         yield row
         if row.condition is always:

@@ -26,10 +26,7 @@ def is_recorded_group(records: Sequence[Record]) -> bool:
 
 
 def group_recording_diff(names: tuple[str, str], one: Sequence[Record], other: Sequence[Record]) -> GroupRecordingDiff:
-    """Return the comparison of two journals: a recording of a group coordinator, and a run with the recorded requests.
-
-    `names` are the labels. Raises UserError for a run that was not made from a recording.
-    """
+    """`names` are the labels. Raises UserError for a run that was not made from a recording."""
     # In the table, "theirs" is `one` if that is the recording of a real coordinator, else `other`.
     if not is_recorded_group(one):
         names, one, other = names[::-1], other, one

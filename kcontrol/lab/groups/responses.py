@@ -23,10 +23,7 @@ RESPONSES = {"broker": "int64", "request": "string", "about": "string", "error":
 
 
 def responses(records: Sequence[Record]) -> pd.DataFrame:
-    """Return one row per group or partition (`about`) in each response to an administrator, with its error and other values.
-
-    The index is the id of the response's journal record.
-    """
+    """One row per group or partition (`about`) in each response to an administrator, by the record's id."""
     rows = (row for record in records for row in _rows(record))
     return frames.Wide(journal_tables.table(rows, RESPONSES, "id"))
 
@@ -70,10 +67,7 @@ def _description(body: Mapping[str, Any]) -> str:
 
 
 def refusals(record: Record) -> Iterator[str]:
-    """Yield a sentence for each error in `record`, the journal record of a response to an administrator's request about groups.
-
-    Yield nothing for any other record.
-    """
+    """A sentence per error in a response to an administrator's request about groups."""
     for row in _rows(record):
         if row["error"] != "NONE":
             about = f" of {text.clean(row['about'], 100)}" if row["about"] else ""
@@ -81,10 +75,7 @@ def refusals(record: Record) -> Iterator[str]:
 
 
 def states(release: str, asked: Sequence[Any]) -> tuple[str, ...]:
-    """Return `asked`, the group states for a ListGroups request, as a tuple, if each exists in this release, such as "Stable".
-
-    Raises UserError for any other value, and for any state before 2.6 (KIP-518).
-    """
+    """Raises UserError for a state that the release lacks, and for any state before 2.6 (KIP-518)."""
     if asked and not is_since("2.6", release):
         raise UserError(f"Kafka {release} lists the groups of all states: ListGroups takes states since 2.6 (KIP-518).")
     names = list(group_state.state_names(GROUP_TRANSITIONS.for_(release), release).values()) if asked else []

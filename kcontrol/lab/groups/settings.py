@@ -143,10 +143,7 @@ def _check_acks(config: GroupConfig) -> None:
 
 
 def table(settings: Settings) -> pd.DataFrame:
-    """Return one row per setting of the coordinator: value, default, defaults by release, meaning, and use in a lab.
-
-    There is no row before 0.9, the first release with a coordinator.
-    """
+    """No row before 0.9, the first release with a coordinator."""
     # The processes of a sweep import this module, and pandas would take longer than ten of their runs.
     from kcontrol.lab.tables import journal_tables
 
@@ -166,10 +163,7 @@ def _rows(settings: Settings) -> Iterator[dict[str, Any]]:
 
 
 def _defaults(field: str) -> list[tuple[str, int | None]]:
-    """Return pairs (release, default from this release on) of the setting with the name `field` in GroupConfig.
-
-    The default is None in releases without the setting.
-    """
+    """(release, default from this release on), None in releases without the setting."""
     defaults, since = CONFIGS[field][1], USED[field].since
     if since == FIRST:
         return list(defaults)

@@ -48,10 +48,7 @@ def timers(records: Sequence[Record], state: State) -> pd.DataFrame:
 
 
 def _client(state: State, group: str | None, member: str | None) -> str | None:
-    """Return the client id of a group's member; for an id that no member has, such as a pending id, the text before the UUID.
-
-    Return None if `member`, the member id, is None or, as in a recording, has no UUID.
-    """
+    """A pending id has no member: then the text before the UUID."""
     for _, name, held in group_state.cached(state, "groups"):
         if name == group and member in held["members"]:
             return str(held["members"][member]["client_id"])

@@ -110,10 +110,7 @@ PARTS = {"maybe_resign": "maybeResign()", "elect": "elect()"}
 
 
 def causes() -> Iterator[tuple[str, type[events.Event], tuple[str, ...]]]:
-    """Yield each cause of a controller's election or resignation, its event, and the functions that the handler calls.
-
-    These functions are "maybe_resign" and "elect"; other functions are left out.
-    """
+    """(cause, its event, those of "maybe_resign" and "elect" that the handler calls)."""
     changes = [(f"{CONTROLLER} {CHANGES[type_]}", event) for type_, path, event in event_thread.WATCHES if path == CONTROLLER]
     found: list[tuple[str, Any]] = [*BEGINNINGS, *changes]
     for cause, event in found:
@@ -122,10 +119,7 @@ def causes() -> Iterator[tuple[str, type[events.Event], tuple[str, ...]]]:
 
 
 def triggers(records: Sequence[Record], state: State) -> Diagram:
-    """Draw the causes that lead to an election of the controller, and the causes that lead at most to a resignation.
-
-    The picture is equal for every run; `records` and `state` are not used.
-    """
+    """Equal for every run."""
     ends = {True: Box("elect", ("an election",), "current"), False: Box("no election", ("no election",))}
     boxes, arrows = dict[str, Box](), list[Arrow]()
     for cause, event, called in causes():

@@ -49,10 +49,7 @@ def _times(times: int) -> tuple[str, ...]:
 
 
 def _znode(path: str) -> tuple[str, ...]:
-    """Return the one or two lines in which a picture shows the path of a znode.
-
-    A path with `/partitions/` has a second line, which begins with `/partitions/`.
-    """
+    """`/partitions/...` stands on a second line."""
     head, below, rest = path.partition("/partitions/")
     return (head, below + rest) if rest else (path,)
 
@@ -96,10 +93,7 @@ def _thread(chosen: Rules, kind: type[events.Event]) -> str:
 
 
 def _box(name: str, node: State) -> Box:
-    """Return the box of the thread `name` of a broker: the thread's name, the event that it handles, and its queued events.
-
-    `node` is the state of the broker.
-    """
+    """The thread's name, the event that it handles, and its queued events."""
     busy, waiting = node.get("handling", {}).get(name), [event["event"] for event in node.get("queues", {}).get(name, ())]
     lines = [name, *([f"handles {busy['event']}"] if busy else []), *(f"waits: {event}" for event in waiting)]
     return Box(name, tuple(lines), "current" if busy else "full" if waiting else "")

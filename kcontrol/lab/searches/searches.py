@@ -172,10 +172,7 @@ def searched(
 
 
 def with_faults(world: World, kinds: Sequence[str]) -> World:
-    """Return a copy of `world` in which faults of these kinds are possible, and no other faults.
-
-    Raises UserError, which lists the kinds, for an unknown kind.
-    """
+    """Raises UserError, which lists the kinds, for an unknown kind."""
     given = (kinds,) if isinstance(kinds, str) or not isinstance(kinds, Iterable) else tuple(kinds)
     if unknown := [kind for kind in given if kind not in KINDS]:
         raise UserError(f"{arguments.shown(unknown[0])} is no kind of fault: choose some of {', '.join(KINDS)}.")
@@ -201,10 +198,7 @@ def budget(given: Mapping[str, Any] | None) -> Budget:
 
 
 def _steps(result: SearchResult) -> Iterator[StripStep]:
-    """Yield a StripStep, one step in the picture of a run, for each action of the run that a search found.
-
-    Play the run in a new world, after the actions that preceded the search.
-    """
+    """The run is played in a new world, after the actions that preceded the search."""
     world = World(result.settings)
     for action in result.past:
         world.step(action)

@@ -57,10 +57,7 @@ def _parts(nodes: list[FrontierState], number: int) -> list[list[FrontierState]]
 
 
 def _checked(answer: replayed_search.Answer) -> Iterator[Successor]:
-    """Yield the successors in `answer`: the states after one more action, as a Spark executor has returned them.
-
-    Raises UserError if `answer` is an error message instead, which an executor returns after a UserError.
-    """
+    """Raises the UserError that an executor has returned as an error message."""
     for successor in answer:
         if isinstance(successor, str):
             raise UserError(successor)

@@ -38,10 +38,7 @@ def proportion(hits: int, number: int) -> Estimate:
 
 
 def middle_value(values: Sequence[float]) -> Estimate:
-    """Return the median of the values and its 95 % confidence interval, whose ends are two of the values.
-
-    The ends are None for fewer than six values; the median is None if there is no value.
-    """
+    """The median and its 95 % interval; None for the ends of fewer than six values."""
     if not values:
         return Estimate(None, None, None)
     # Fewer than six values are too few for a level of 95 %.
@@ -51,10 +48,7 @@ def middle_value(values: Sequence[float]) -> Estimate:
 
 
 def lower_rank(number: int) -> int:
-    """Return the rank, in a sorted sample of `number` values, at which the median's 95 % confidence interval begins.
-
-    The smallest value has rank 1. Return 0 if the sample is too small.
-    """
+    """The rank, from 1, at which the median's 95 % interval begins; 0 for too small a sample."""
     # The interval ends at the value with this rank from the end. The terms are whole numbers, since 2 ** 1024 is above the
     # largest float; from the middle down there are fewest.
     rank, allowed = (number - 1) // 2, 2**number // TAIL

@@ -102,10 +102,7 @@ class Child:
             yield from self._failed(f"its process ended with {_status(self._process.returncode)}")
 
     def late(self) -> Iterator[Outcome]:
-        """If the run in this child process has exceeded the time limit, end the process and yield the run as failed.
-
-        Raises UserError if the process has not begun its first run after 120 seconds.
-        """
+        """A run past its limit has failed. Raises UserError if none has begun after 120 seconds."""
         # A new child plays the runs that are left.
         if time.monotonic() >= self.deadline_s:
             yield from self._failed(f"it did not end within {self._seconds:g} s")

@@ -39,10 +39,7 @@ class Scenario(NamedTuple):
 
 
 def rolling_restart(chance: random.Random) -> Iterator[Event]:
-    """Yield a controlled shutdown and a later start of each broker, at random times from `chance`.
-
-    A broker may be stopped before the preceding broker is started again.
-    """
+    """A broker may be stopped before the preceding broker is started again."""
     at_ms = chance.randint(5_000, 10_000)
     for broker in BROKERS:
         yield Event(at_ms, ("terminate", broker))
@@ -51,10 +48,7 @@ def rolling_restart(chance: random.Random) -> Iterator[Event]:
 
 
 def random_deaths(chance: random.Random) -> Iterator[Event]:
-    """Yield four kills of random brokers and a restart of each consumer, all at random times within about a minute.
-
-    A killed broker starts again 1 to 30 s later.
-    """
+    """Four kills, and a restart of each consumer, within about a minute; a broker starts again after 1 to 30 s."""
     for _ in range(DEATHS):
         broker, at_ms = chance.choice(BROKERS), chance.randint(5_000, 65_000)
         yield Event(at_ms, ("kill", broker))

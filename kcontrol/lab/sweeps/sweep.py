@@ -201,10 +201,7 @@ def cores() -> int:
 
 
 def _attempted(job: Job, seconds: float, tasks: Sequence[Task]) -> list[Outcome | str]:
-    """Play the runs `tasks` of the sweep `job` on a Spark executor, and return their outcomes.
-
-    A run fails after `seconds`. After a UserError, return a list with only the error's text.
-    """
+    """On a Spark executor. A run fails after `seconds`; after a UserError the list has only its text."""
     try:
         return list(processes.outcomes(job, [tasks], seconds))
     except UserError as problem:
@@ -228,10 +225,7 @@ def cells(replication: object, unclean: object, session: object) -> list[Cell]:
 
 
 def _values(given: Any, name: str, is_legal: Callable[[Any], bool], legal: str) -> list[Any]:
-    """Return the values in `given`, a list or one value of the setting `name`, with each value once.
-
-    Raises UserError, with the text `legal`, for an empty list and if `is_legal` refuses a value.
-    """
+    """Each value once. Raises UserError, with `legal`, for an empty list or an illegal value."""
     values = list(given) if isinstance(given, list | tuple | set | range) else [given]
     wrong = next((value for value in values if not is_legal(value)), None) if values else given
     if wrong is not None or not values or None in values:

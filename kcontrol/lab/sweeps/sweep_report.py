@@ -76,10 +76,7 @@ def run(asked: Asked, out: Path | None, master: str | None, say: Say) -> bool:
 
 
 def _values(name: str, text: str) -> list[Any]:
-    """Return the values of the setting `name` in the text of its option: [True, False] for "true,false".
-
-    Raises UserError for a text that is no list of values.
-    """
+    """[True, False] for "true,false". Raises UserError."""
     try:
         return [SETTINGS[name](word.strip()) for word in text.split(",")]
     except (ValueError, KeyError):
@@ -101,10 +98,7 @@ def _progress(say: Say, begin_s: float) -> sweep.Report:
 
 
 def _claimed(out: Path) -> contextlib.AbstractContextManager[None]:
-    """Return a context manager that creates the folder `out` if missing; its `with` block writes a sweep's tables into `out`.
-
-    Raises UserError if `out` has other files, or if pyarrow is not installed.
-    """
+    """Raises UserError if `out` has other files, or if pyarrow is not installed."""
     # If the `with` block raises before `out` has a table, what was created is removed.
     if importlib.util.find_spec("pyarrow") is None:
         raise UserError("--out writes Parquet files with pyarrow, which is not installed: kcontrol doctor says how to get Spark.")

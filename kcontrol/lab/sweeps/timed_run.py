@@ -98,10 +98,7 @@ class RunFailed(Exception):
 
 
 def outcome(job: Job, task: Task) -> Outcome:
-    """Play the run `task` of the sweep `job`; return its offline windows, lost records, rebalances and moved partitions.
-
-    If the run or a learner's function fails, `failed` has the reason.
-    """
+    """`failed` has the reason if the run or a learner's function fails."""
     try:
         world, begin_ms = play(job, task)
         return Outcome(task, *_measured(world.journal.records, begin_ms, world.now_ms))
@@ -129,10 +126,7 @@ def play(job: Job, task: Task) -> tuple[World, int]:
 
 
 def settings_of(job: Job, cell: Cell, seed: int, consumers: tuple[str, ...]) -> Any:
-    """Return the Settings of a run of the sweep `job` with the combination of settings `cell` and consumers of these names.
-
-    Raises UserError for settings that the release does not have.
-    """
+    """Raises UserError for settings that the release does not have."""
     config = {"unclean.leader.election.enable": cell.unclean, "zookeeper.session.timeout.ms": cell.session}
     used = {GROUP_ID: GROUP, SESSION_MS: cell.session, TOPICS: [TOPIC], STRATEGY: [job.assignor]}
     groups = dict.fromkeys(consumers, used)
@@ -141,10 +135,7 @@ def settings_of(job: Job, cell: Cell, seed: int, consumers: tuple[str, ...]) -> 
 
 
 def _started(job: Job, cell: Cell, seed: int, consumers: tuple[str, ...]) -> World:
-    """Return a cluster at rest: the brokers run, the topics exist, and `consumers` have sent no request.
-
-    `cell.replication` is the replication factor of the topics.
-    """
+    """At rest: brokers and topics are there, and consumers have sent no request."""
     world = World(settings_of(job, cell, seed, consumers))
     world.keep_replay_logs(True)  # a world that need not be copied makes no copies of itself
     replicas = tuple(tuple(BROKERS[(first + i) % len(BROKERS)] for i in range(cell.replication)) for first in range(PARTITIONS))
@@ -199,10 +190,7 @@ class TimedRun:
                 raise RunFailed(f"the cluster made {MOST_STEPS:,} steps without an end")
 
     def _failed_starts(self) -> Iterator[int]:
-        """Yield the brokers whose process exited with an error in the action that was performed last.
-
-        Raises RunFailed if a function of the learner failed in this action.
-        """
+        """Brokers that exited with an error in the last action. Raises RunFailed if a learner's function failed."""
         for record in self._world.last_step:
             if record.kind == "handler_error" and record.fields["error"] == replacements.RuleFailed.__name__:
                 raise RunFailed(str(record.fields["message"]))
@@ -210,10 +198,7 @@ class TimedRun:
                 yield record.fields["broker"]
 
     def _outside(self, action: Action) -> Action | None:
-        """Return the World's action for a scenario's event; None if it is impossible, such as the kill of a dead broker.
-
-        The event ("send", partition, acks) becomes a `produce` at a broker that leads by its own memory.
-        """
+        """None for an event that is impossible now, such as the kill of a dead broker."""
         options = self._produced(*action[1:]) if action[0] == PRODUCE else [action]
         return next((option for option in options if actions.ACTIONS[option[0]].possible(self._world, *option[1:])), None)
 
@@ -225,10 +210,7 @@ class TimedRun:
         return [("produce", n, str(tp), f"at {self._world.now_ms}", acks) for n in leaders]
 
     def _own(self, next_ms: int) -> Action | None:
-        """Return the first routine action whose time has come, else a consumer's action, a coordinator's timer, or a wait.
-
-        A wait ends at `next_ms` at the latest.
-        """
+        """The first routine action that is due, else a consumer's, a timer, or a wait until `next_ms` at the latest."""
         until_ms = next_ms
         for action in actions.routine_actions(self._world):
             if (due_ms := self._due_ms(action)) <= self._world.now_ms:
@@ -238,10 +220,7 @@ class TimedRun:
         return consumer_life.next_action(self._world, max(until_ms, self._world.now_ms + 1))
 
     def _due_ms(self, action: Action) -> int:
-        """Return the virtual time in ms from which a routine action may happen.
-
-        For a timer it is the time at which the timer fires, for the session of a dead broker the session's end, else 0.
-        """
+        """A timer's time, the end of a dead broker's session, else 0."""
         if action[0] == "expire_session":
             return self._session_end_ms(self._world.orphaned_sessions[action[1]][0].client)
         if action[0] == "fire_timer":
@@ -249,10 +228,7 @@ class TimedRun:
         return 0
 
     def _session_end_ms(self, client: Client) -> int:
-        """Return the virtual time at which ZooKeeper ends the session of `client`, the client of a dead broker.
-
-        The first call for a session draws the time at random; later calls return the same time.
-        """
+        """Drawn at random once per session."""
         if client.session_id not in self._ends_ms:
             # A client pings after a third of the timeout, and ZooKeeper ends the session when the timeout has passed since the
             # last ping.

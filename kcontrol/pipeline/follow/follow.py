@@ -84,10 +84,7 @@ def follow(asked: Following, checkpoint: Checkpoint, *, once: bool, wait: Callab
 
 
 def _look(asked: Following, checkpoint: Checkpoint) -> list[NoLog]:
-    """Scan the paths of `asked`, and update the checkpoint's files; return the files that are no logs.
-
-    Raises UserError if no file is a log.
-    """
+    """The files that are no logs. Raises UserError if no file is a log."""
     found = look(asked.paths, asked.out, checkpoint.files, checkpoint.next_id)
     if not found.files:
         raise UserError(found.refused[0].reason if found.refused else f"There is no log in {asked.paths[0]} beside the tables.")
@@ -159,10 +156,7 @@ def _add_part(asked: Following, checkpoint: Checkpoint, slices: Sequence[Slice])
 
 
 def _redacted(asked: Following, checkpoint: Checkpoint, redaction: Redaction, logs: Sequence[LogFile]) -> list[LogFile]:
-    """Return copies of the log files `logs` in which `redaction` has replaced names, such as a topic by "topic-bdfghjkmnp".
-
-    New names are stored in the checkpoint, and also replaced in earlier rounds' rows.
-    """
+    """New names are also replaced in the rows of earlier rounds."""
     # Earlier rows may contain a new name, because it was not recognised as a name there.
     names = Names(redaction, checkpoint.names)
     for log in logs:
@@ -220,10 +214,7 @@ def _enter(checkpoint: Checkpoint, part: str, item: Slice, log: LogFile, last: i
 
 
 def _write_part(asked: Following, checkpoint: Checkpoint, rows: DataFrame) -> str:
-    """Write the rows of one round of reading as Parquet into a new folder below `_follow`; return the folder's name.
-
-    Add the folder to the checkpoint.
-    """
+    """The name of a new folder below `_follow`, which the checkpoint then names."""
     checkpoint.round += 1
     name = f"part-{checkpoint.round}-{os.getpid()}"
     rows.withColumn("part", sql.lit(name)).write.parquet(str(asked.out / FOLLOW / name))

@@ -171,10 +171,7 @@ TESTS: tuple[Callable[[Followed, Present], bool], ...] = (
 
 
 def _matched(logs: Sequence[Present], known: Sequence[Followed]) -> dict[Path, Followed]:
-    """Return {path of a file in `logs`: the same file in `known`}; a known file may have grown, been renamed or copied.
-
-    A new file is left out.
-    """
+    """A known file may have grown, been renamed or copied; a new file is left out."""
     free, found = {file.id: file for file in known}, dict[Path, Followed]()
     for test in TESTS:
         for item in logs:
@@ -189,10 +186,7 @@ def _is_beside(file: Followed, item: Present) -> bool:
 
 
 def _is_elsewhere(file: Followed, logs: Sequence[Present], found: dict[Path, Followed], present: Sequence[Present]) -> bool:
-    """Return whether `file` is no log any more, or another log in its folder begins with the bytes read from `file`.
-
-    `logs` are the logs among the files `present`; `found` maps their paths to the files of earlier scans.
-    """
+    """Whether `file` is no log any more, or another log in its folder begins with the bytes read from it."""
     # If `file` was gone before this scan, only new and changed logs are compared.
     if any(item.reason is not None and item.stamp[:2] == file.stamp[:2] for item in present):
         return True
@@ -212,10 +206,7 @@ def continues(file: Followed, item: Present) -> bool:
 
 
 def fingerprint(path: Path, size: int) -> str | None:
-    """Return a hash of the first and the last kilobyte of a file's first `size` bytes; None if the file is shorter.
-
-    For a compressed file these are bytes of the unpacked text.
-    """
+    """Of the first and last kilobyte, unpacked; None if the file is shorter than `size`."""
     if path.name.endswith(GZ):
         whole, found = unpacked(path, size)
         return found if whole == size else None

@@ -124,10 +124,7 @@ def write_offsets(
 
 
 def _tuples(segment: Segment, shown: str, redact: Redaction | None = None) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of a segment file as tuples: its path `shown`, partition number, and the values of the Row.
-
-    `redact` replaces names. If the file cannot be read, yield one "rejected" row.
-    """
+    """One "rejected" row if the file cannot be read."""
     of = (shown, segment.log_partition)
     try:
         for row in rows(segment):
@@ -177,10 +174,7 @@ def _with_transactions(table: DataFrame) -> DataFrame:
 
 
 def _with_time(table: DataFrame) -> DataFrame:
-    """Return `table`, rows of the offsets topic, with the fields of the struct `fields` as columns.
-
-    The columns `time_utc` (NULL if unknown) and `day`, such as "2026-01-31" or "unknown", have the record's time in UTC.
-    """
+    """`time_utc` is NULL and `day` "unknown" for a record without a time."""
     columns = [column for column in table.columns if column != "fields"]
     table = table.select(*columns, "fields.*")
     # The record's timestamp; a record of format 0 has none, and gets the time in its value.

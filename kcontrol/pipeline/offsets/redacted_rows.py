@@ -21,10 +21,7 @@ ROOT, KAFKAS = "segments", re.compile(r"\d{20}\.log")
 
 
 def shown_path(path: Path, root: Path, redaction: Redaction) -> str:
-    """Return a segment's path in the tables: "segments/" and the path relative to the folder `root`.
-
-    If `redaction` replaces hosts, a stable name stands for each folder and file whose name is not Kafka's.
-    """
+    """As "segments/" and the path below `root`; stable names stand for names that are not Kafka's."""
     *folders, name = Path(os.path.relpath(path, root)).parts
     if "host" in redaction.kinds:
         folders = [part if LOG_PARTITION.fullmatch(part) else f"folder-{redaction.letters(part)}" for part in folders]

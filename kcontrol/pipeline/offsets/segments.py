@@ -178,10 +178,7 @@ def _is_zero(file: BufferedReader, position: int) -> bool:
 
 
 def _batch_rows(data: bytes, position: int) -> Iterator[Row]:
-    """Yield a row per record of the batch `data` at `position` in its file; yield an "empty" row for a batch without records.
-
-    Only the first row has the length of the batch.
-    """
+    """An "empty" row for a batch without records; only the first row has the batch's length."""
     length = len(data)
     for row in _records(data, position):
         yield row._replace(length=length)
@@ -263,10 +260,7 @@ def _group(value: bytes) -> dict[str, Any]:
 
 
 def _member(member: dict[str, Any], is_consumer: bool) -> dict[str, Any]:
-    """Return a member of a group's record with two more keys: `topics`, such as ["t"], `partitions`, such as ["t-0"].
-
-    `is_consumer` says whether the group's protocol type is "consumer".
-    """
+    """With `topics`, such as ["t"], and `partitions`, such as ["t-0"]."""
     # None for a protocol type other than "consumer", and for bytes that no consumer has written.
     topics = topics_of(member["subscription"] or b"") if is_consumer else None
     partitions = _partitions(member["assignment"] or b"") if is_consumer else None

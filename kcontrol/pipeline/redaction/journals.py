@@ -62,10 +62,7 @@ USER_TEXT = "metadata"
 
 @cache
 def journal_words() -> frozenset[str]:
-    """Return words that journals and the SQL of tables have, such as "leader", and that are therefore not replaced everywhere.
-
-    A topic or client with such a name is replaced only at places for names.
-    """
+    """Words such as "leader": a topic of this name is replaced only at places for names."""
     queries = [query.read_text() for query in (files("kcontrol.pipeline") / "sql").iterdir() if query.name.endswith(".sql")]
     fields = {name for names in FIELDS.values() for name in names} | set(FIELDS)
     short = {word for query in queries for name in SQL_FIELD.findall(query) for word in name.split("_")}
@@ -80,11 +77,7 @@ def names_of(redaction: Redaction) -> Names:
 
 
 def run_name(run: str, redaction: Redaction) -> str:
-    """Return a run's name as the tables show it; `run` is its real name, such as "class/anna/run-1".
-
-    If `redaction` replaces hosts, each folder becomes a stable name, and so does a file name that does not begin with a date, as
-    a lab's do.
-    """
+    """With hosts, each folder, and a file name without a leading date, gets a stable name."""
     if "host" not in redaction.kinds:
         return run
     *folders, name = run.split("/")

@@ -46,17 +46,11 @@ class Redaction(NamedTuple):
         return _letters(self.key, name)
 
     def stable(self, kind: str, name: str) -> str:
-        """Return the stable name of a name of this kind, such as "topic-bdfghjkmnp" for a topic.
-
-        Kafka's own names, such as "__consumer_offsets", and names of a kind outside `kinds` are returned unchanged.
-        """
+        """Kafka's own names, and kinds outside `kinds`, are returned unchanged."""
         return name if kind not in self.kinds or not name or name in OWN else f"{kind}-{self.letters(name)}"
 
     def mark(self) -> dict[str, Any]:
-        """Return a description of this redaction to store beside the tables: {"kinds": ["host", "topic"], "key": text}.
-
-        The text depends on the secret key but does not show the key. `check_same` compares such descriptions.
-        """
+        """Depends on the secret key without showing it; `check_same` compares marks."""
         return {"kinds": sorted(self.kinds), "key": self.letters("")}
 
 
@@ -67,10 +61,7 @@ def _letters(key: bytes, name: str) -> str:
 
 
 def kinds_of(option: str) -> tuple[str, ...]:
-    """Return the kinds of names in a text such as "topics,hosts", in the singular, each once.
-
-    Raises UserError, which lists the kinds, for an unknown kind.
-    """
+    """Of "topics,hosts" in the singular, each once. Raises UserError, which lists the kinds."""
     asked = [kind.strip() for kind in option.split(",")]
     if wrong := [kind for kind in asked if kind not in OPTIONS]:
         raise UserError(f"--redact cannot be {wrong[0]!r}: write a list of {', '.join(OPTIONS)}, such as topics,hosts.")
@@ -78,10 +69,7 @@ def kinds_of(option: str) -> tuple[str, ...]:
 
 
 def redaction_of(option: str | None) -> Redaction | None:
-    """Return the redaction for an option --redact such as "topics,hosts", with the key of this user; None for None.
-
-    Raises UserError for an unknown kind of names, and for a key that can be neither read nor made.
-    """
+    """With the key of this user. Raises UserError for an unknown kind, or a key that cannot be read or made."""
     return None if option is None else Redaction(kinds_of(option), user_key())
 
 

@@ -65,10 +65,7 @@ def html_report(title: str, runs: Sequence[RunTimes], found: Sequence[Section], 
 
 
 def _evidence(found: Sequence[Section], zone: str | None) -> str:
-    """Return sentences about rows from broker logs: the zone of their times, and how many have inferred values, by section.
-
-    Return "" for rows from journals, whose `zone` is None.
-    """
+    """The zone of times and the number of inferred values of rows from broker logs; "" for journals."""
     if zone is None:
         return ""
     counts = ", ".join(f"{section.inferred:,} of {len(section.rows):,} {section.title.lower()}" for section in found)
@@ -79,10 +76,7 @@ def _evidence(found: Sequence[Section], zone: str | None) -> str:
 
 
 def write_report(path: Path, title: str, runs: Sequence[RunTimes], found: Sequence[Section], zone: str | None = None) -> None:
-    """Write the report on `runs`, with the sections `found`, to `path` as an HTML page, in place of an earlier report.
-
-    Raises UserError if `path` has a file that is no report, or if the page cannot be written.
-    """
+    """Replaces an earlier report only. Raises UserError for another file, or one that cannot be written."""
     try:
         if path.exists() and (not path.is_file() or GENERATOR not in path.read_text(encoding="utf-8", errors="replace")[:2000]):
             raise UserError(f"{path} is there already and is no report of kcontrol: name another page.")
@@ -97,10 +91,7 @@ def _words(value: Any) -> str:
 
 
 def _link(number: int, target: str, words: str | None = None) -> str:
-    """Return an HTML table cell with a number, or `words` in its place, as a link to the element with the id `target`.
-
-    The cell of the number 0 has no link.
-    """
+    """The number 0 has no link."""
     shown = f"{number:,}" if words is None else _words(words)
     return f'<td class="number"><a href="#{target}">{shown}</a></td>' if number else f'<td class="number">{shown}</td>'
 
@@ -185,10 +176,7 @@ def _bar(run: RunTimes, row: Row, look: str, y: int, height: int, words: str) ->
 
 
 def _place(run: RunTimes, at_ms: int | None, n: int | None) -> float:
-    """Return the position of a time on a run's time axis, from 0 (begin) to 100 (end).
-
-    The time is `at_ms`, or in a run without times the record number `n`. If this argument is None, return 100.
-    """
+    """From 0 (begin) to 100 (end, also for None): by time or, in a run without times, by record number."""
     if run.begin_ms is not None and at_ms is not None:
         return 100 * (at_ms - run.begin_ms) / max(1, run.length)
     return 100 * n / max(1, run.records) if n is not None and run.begin_ms is None else 100

@@ -58,10 +58,7 @@ class Section(NamedTuple):
         return sum(row.get("inferred") is not None for row in self.rows)
 
     def durations(self) -> list[Durations]:
-        """Return number, sum and median of `duration_ms`, and the longest row, for each key of the rows, in the order of `keys`.
-
-        The key of a row is, for example, a rebalance's reason. Keys without a duration are left out.
-        """
+        """By key, such as a rebalance's reason; keys without a duration are left out."""
         known: dict[str, list[Row]] = defaultdict(list)
         for row in self.rows:
             if row.get("duration_ms") is not None:

@@ -16,10 +16,7 @@ MOST_RUNS = 40
 
 
 def print_summary(console: Console, runs: Sequence[RunTimes], found: Sequence[Section]) -> None:
-    """Print a line for each of the first 40 `runs`, then one for all runs: the number of rows in each section.
-
-    `found` are the sections, such as leader moves. Then print a sentence per section.
-    """
+    """A line for each of the first 40 runs, one for all, and a sentence per section."""
     table = Table(Column("run", overflow="fold"), *(Column(section.id, justify="right") for section in found))
     counts = [section.by_run() for section in found]
     for run in runs[:MOST_RUNS]:
