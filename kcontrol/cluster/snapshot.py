@@ -7,15 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from kcontrol.broker.context import BrokerContext
 from kcontrol.cluster import consumer_clients, data_plane
 from kcontrol.cluster.process import Process
-from kcontrol.controller.context import ControllerContext
 from kcontrol.driver.driver import Driver
-from kcontrol.group.context import GroupContext
 from kcontrol.journal.journal import to_json
 
 if TYPE_CHECKING:
@@ -80,22 +76,3 @@ def _field(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(to_json(key)): to_json(item) for key, item in value.items()}
     return sorted(map(to_json, value)) if isinstance(value, AbstractSet) else to_json(value)
-
-
-def without_defaults(state: dict[str, Any]) -> dict[str, Any]:
-    """Return `state`, a result of `snapshot`, without empty queues and without context fields that are empty or have defaults."""
-    # The state that `journal.fold` computes lacks fields that have never changed.
-    nodes = {}
-    for n, node in state["nodes"].items():
-        contexts = {
-            context_name: _without_default_fields(node[context_name], cls)
-            for context_name, cls in (("controller", ControllerContext), ("broker", BrokerContext))
-        }
-        contexts |= {"group": _without_default_fields(node["group"], GroupContext)} if "group" in node else {}
-        nodes[n] = node | contexts | {"queues": {name: waiting for name, waiting in node["queues"].items() if waiting}}
-    return state | {"nodes": nodes}
-
-
-def _without_default_fields(context_fields: dict[str, Any], cls: Any) -> dict[str, Any]:
-    first = {f.name: f.default for f in fields(cls)}
-    return {name: value for name, value in context_fields.items() if value not in ({}, [], first[name])}

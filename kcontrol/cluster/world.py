@@ -334,8 +334,7 @@ class World:
             broker_to_controller.deliver_response(self, driver, correlation_id, body, record)
 
     def snapshot(self) -> dict[str, Any]:
-        """Equal to `fold(journal.records)`, whose class `Fold` lists the keys."""
-        # `snapshot.without_defaults` leaves these fields out.
+        """Equal to `fold(journal.records)`, whose class `Fold` lists the keys, but for fields that have never changed."""
         return snapshot(self)
 
     def fingerprint(self) -> str:

@@ -141,10 +141,6 @@ class MemoryZooKeeper:
         self._require_open(client.session_id)
         self._lost[client.session_id] = before
 
-    def undelivered(self, client: Client) -> tuple[WatchEvent, ...]:
-        """Return the watch events that the client has not taken yet, oldest first; () once the session has ended."""
-        return tuple(self._events.get(client.session_id, ()))
-
     def watches(self) -> list[tuple[str, str, int]]:
         """Return every watch that is set, sorted: (path, `children` or `data`, session id)."""
         kinds = zip(("children", "data"), self.watch_tables(), strict=True)

@@ -12,7 +12,6 @@ import pytest
 from kcontrol.broker.context import BrokerContext
 from kcontrol.cluster import actions
 from kcontrol.cluster.run_settings import FAULTS, Settings
-from kcontrol.cluster.snapshot import without_defaults
 from kcontrol.cluster.world import Action, World
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.handlers import design_of
@@ -28,6 +27,7 @@ from kcontrol.search.invariants import stored as states
 from kcontrol.search.search import SearchResult
 from kcontrol.zookeeper.memory import MemoryZooKeeper
 from kcontrol.zookeeper.port import WriteResult
+from tests.core.snapshots import without_defaults
 
 RULES_2_8 = rules("2.8")
 TOPICS = {"t": ((1, 2, 3), (2, 3, 1)), "u": ((3, 1),)}

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from kcontrol.cluster.snapshot import without_defaults
 from kcontrol.cluster.world import World
 from kcontrol.journal import journal_file
 from kcontrol.journal.fold import fold
@@ -15,6 +14,7 @@ from kcontrol.search.invariants import violation
 from kcontrol.search.search import search
 from tests.core.durability import DURABLE, Property, high_watermark_within, replicas_agree
 from tests.core.logs import UNCLEAN, committed_and_not_heard_of, fetch, lost_by_unclean_election, produce, walk, with_logs
+from tests.core.snapshots import without_defaults
 from tests.core.support import check_folds, journal_bytes, scenario
 
 FAULTS = ("kill", "start", "shrink_isr", "produce", "lose", "duplicate", "expire_session")

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from kcontrol.cluster.run_settings import Settings
-from kcontrol.cluster.snapshot import without_defaults
 from kcontrol.cluster.world import World
 from kcontrol.journal import journal_file
 from kcontrol.journal.fold import fold
 from kcontrol.journal.journal import to_line
+from tests.core.snapshots import without_defaults
 from tests.core.support import ALL_FAULTS, TOPICS, check_folds, cluster, walk
 
 CHUNK = 25

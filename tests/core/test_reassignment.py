@@ -8,7 +8,6 @@ import pytest
 
 from kcontrol.broker.broker_configs import BrokerConfig
 from kcontrol.cluster.run_settings import PLAYABLE_RELEASES
-from kcontrol.cluster.snapshot import without_defaults
 from kcontrol.cluster.world import World
 from kcontrol.controller.earlier.scala_hash_order import in_set_order
 from kcontrol.core.effects import FencedTransactions
@@ -24,6 +23,7 @@ from kcontrol.core.znodes import (
     topic_path,
 )
 from kcontrol.journal.fold import fold
+from tests.core.snapshots import without_defaults
 from tests.core.support import T0, T1, cluster, of_kind, states, stored, until, waits_for
 
 BROKERS = (1, 2, 3, 4)

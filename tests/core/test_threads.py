@@ -10,7 +10,7 @@ import pytest
 from kcontrol.cluster.network import Network
 from kcontrol.cluster.process import Process
 from kcontrol.cluster.run_settings import Settings
-from kcontrol.cluster.snapshot import snapshot, without_defaults
+from kcontrol.cluster.snapshot import snapshot
 from kcontrol.core.effects import (
     Append,
     CancelTimer,
@@ -27,6 +27,7 @@ from kcontrol.core.effects import (
 )
 from kcontrol.core.events import ListPartitionReassignments, Reelect
 from kcontrol.journal.fold import fold
+from tests.core.snapshots import without_defaults
 from tests.core.support import T0, Bench, Tell
 
 LOCKED = {"listener": "controller-lock", "scheduler": "controller-lock"}

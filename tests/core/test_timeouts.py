@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kcontrol.cluster import actions
-from kcontrol.cluster.snapshot import without_defaults
 from kcontrol.cluster.world import World
 from kcontrol.core.znodes import CONTROLLER
 from kcontrol.journal.fold import fold
+from tests.core.snapshots import without_defaults
 from tests.core.support import cluster, of_kind, stored
 
 WAITING, AT_ONCE = ("0.10.2", "0.11.0", "1.0", "1.1"), ("0.8.1", "0.9", "2.4", "2.8")

@@ -16,7 +16,6 @@ from kcontrol.broker.broker_configs import BrokerConfig
 from kcontrol.cluster import actions
 from kcontrol.cluster.network import QueuedRequest, response_event
 from kcontrol.cluster.run_settings import PLAYABLE_RELEASES
-from kcontrol.cluster.snapshot import without_defaults
 from kcontrol.cluster.world import World
 from kcontrol.controller import replica_machine
 from kcontrol.controller.context import ControllerContext, apply_update
@@ -49,6 +48,7 @@ from kcontrol.core.znodes import (
     topic_path,
 )
 from kcontrol.journal.fold import fold
+from tests.core.snapshots import without_defaults
 from tests.core.support import (
     RULES_2_8,
     T0,

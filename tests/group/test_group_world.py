@@ -7,7 +7,6 @@ import random
 import pytest
 
 from kcontrol.cluster.run_settings import PLAYABLE_RELEASES, Settings
-from kcontrol.cluster.snapshot import without_defaults
 from kcontrol.cluster.world import World
 from kcontrol.core.errors import UserError
 from kcontrol.core.model import TopicPartition
@@ -17,6 +16,7 @@ from kcontrol.group.offsets_topic_records import decode
 from kcontrol.journal.fold import fold
 from kcontrol.journal.journal import to_json
 from kcontrol.lab.lab import Lab
+from tests.core.snapshots import without_defaults
 
 T = TopicPartition(OFFSETS_TOPIC, 0)
 RELEASES = [release for release in PLAYABLE_RELEASES if not release.startswith("0.8")]

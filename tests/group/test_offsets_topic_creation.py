@@ -10,7 +10,6 @@ import pytest
 
 from kcontrol.cluster.run_settings import Settings
 from kcontrol.cluster.sessions import SessionState
-from kcontrol.cluster.snapshot import without_defaults
 from kcontrol.cluster.world import World
 from kcontrol.core.znodes import decode_topic, decode_topic_config, topic_config_path, topic_path
 from kcontrol.group.context import GroupConfig, GroupContext
@@ -18,6 +17,7 @@ from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
 from kcontrol.group.group_rules import group_rules
 from kcontrol.journal.fold import fold
 from kcontrol.lab.lab import Lab
+from tests.core.snapshots import without_defaults
 
 
 def asked(release: str, brokers: tuple[int, ...], **config: int) -> World:

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from kcontrol import rules
-from kcontrol.cluster.snapshot import without_defaults
 from kcontrol.core.errors import UserError
 from kcontrol.core.model import TopicPartition
 from kcontrol.group.assignors import Subscription, partitions_of
 from kcontrol.group.offsets_topic_records import decode
 from kcontrol.journal.fold import fold
 from kcontrol.lab.lab import Lab
+from tests.core.snapshots import without_defaults
 from tests.lab.support import refusal
 
 Opened = Callable[..., Lab]

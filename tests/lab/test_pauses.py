@@ -13,7 +13,6 @@ from types import SimpleNamespace
 import pytest
 
 from kcontrol import Lab
-from kcontrol.cluster.snapshot import without_defaults
 from kcontrol.core.errors import UserError
 from kcontrol.journal.fold import fold
 from kcontrol.journal.journal import Record, why
@@ -22,6 +21,7 @@ from kcontrol.search import invariants
 from kcontrol.zookeeper.kazoo import KazooSession
 from kcontrol.zookeeper.kazoo.wire import close_session
 from kcontrol.zookeeper.server.embedded import EmbeddedZooKeeper
+from tests.core.snapshots import without_defaults
 from tests.zookeeper.support import Wire
 
 pytestmark = pytest.mark.zookeeper

@@ -13,12 +13,12 @@ import pytest
 
 from kcontrol import Lab
 from kcontrol.cluster.actions import ACTIONS
-from kcontrol.cluster.snapshot import without_defaults
 from kcontrol.core.errors import UserError
 from kcontrol.journal.fold import fold
 from kcontrol.journal.journal import Record, RecordId
 from kcontrol.views import delayed_operations
 from kcontrol.views.delayed_operations import purgatories
+from tests.core.snapshots import without_defaults
 from tests.group.purgatory import Operation, Purgatory
 
 Opened = Callable[..., Lab]

@@ -193,16 +193,6 @@ def _group(generation: int, members: int) -> str:
 # ---------------------------------------------------------------- compaction
 
 
-def compact(records: Sequence[StoredRecord], *, keeps_tombstones: bool = True) -> tuple[StoredRecord, ...]:
-    """Return the last record of each key, in the order of the log; tombstones only if `keeps_tombstones`.
-
-    Source: shouldRetainRecord of LogCleaner.scala (2.8).
-    """
-    last = _last(records)
-    kept = (record for record in records if last[record.offset] == record.offset)
-    return tuple(record for record in kept if keeps_tombstones or data_of(record) is not None)
-
-
 def _last(records: Sequence[StoredRecord]) -> dict[int, int | None]:
     """Return, by the offset of each record, the offset of the last record with an equal key; None for a record without a key."""
     last = {key_of(record): record.offset for record in records}
