@@ -367,9 +367,7 @@ class Lab(Operations, opened_as="Lab"):
         return branch
 
     def _named(self, run: object) -> tuple[str, Run]:
-        if isinstance(run, str) and run not in self._family:
-            raise UserError(f"There is no branch {run!r}; the branches are {text.listed(self._family, 30)}.")
-        return (run, self._family[run]) if isinstance(run, str) else super()._named(run)
+        return (run, self._family[arguments.one_of(run, self._family, "branch")]) if isinstance(run, str) else super()._named(run)
 
     @property
     def _changed_settings(self) -> dict[str, str]:
@@ -453,7 +451,6 @@ class Lab(Operations, opened_as="Lab"):
 
     def _table(self, machine: str) -> TransitionTable:
         """Return the transition table "partition", "replica" or "group" of this lab; a learner's functions replace Kafka's."""
-        super()._table(machine)
         settings = self._world.settings
         return replacements.table(machine, settings.release, settings.changes)
 

@@ -76,8 +76,7 @@ def open_world(settings: Settings, world: str, zookeeper: str | None, otherwise:
     if zookeeper is not None:
         arguments.words(zookeeper, "A ZooKeeper's address", "localhost:2181/chroot")
     for name in (world, *([] if otherwise is None else [otherwise])):
-        if name not in WORLDS:
-            raise UserError(f"There is no world {name!r}; the worlds are {' and '.join(map(repr, WORLDS))}.")
+        arguments.one_of(name, WORLDS, "world")
     if world == "simulated":
         return OpenWorld(World(settings), ExitStack(), None)
     try:

@@ -197,7 +197,7 @@ class Run(Commands, owner="run"):
         from kcontrol.lab.pictures import election_pictures
         from kcontrol.views import diagrams
 
-        machine = arguments.words(machine, "What is drawn", "partition")
+        arguments.one_of(machine, (*replacements.MACHINES, *election_pictures.PICTURES), "diagram of")
         # Any other name of PICTURES draws that picture.
         if machine in election_pictures.PICTURES:
             return election_pictures.PICTURES[machine](self.records, self.state)
@@ -287,12 +287,6 @@ class Run(Commands, owner="run"):
         return waiting.purgatory(self.records, name, broker)
 
     def _table(self, machine: str) -> TransitionTable:
-        machine = arguments.words(machine, "A machine", "partition")
-        if machine not in replacements.MACHINES:
-            from kcontrol.lab.pictures.election_pictures import PICTURES
-
-            every = text.listed(map(repr, [*replacements.MACHINES, *PICTURES]), 20)
-            raise UserError(f"There is no diagram of {arguments.shown(machine)}; the diagrams are {every}.")
         return replacements.table(machine, self.records[0].fields["release"])
 
     def summary(self) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from kcontrol.core.effects import Znode
 from kcontrol.core.errors import UserError
 from kcontrol.lab import open_world
+from kcontrol.lab.support import arguments
 from kcontrol.lab.support.output import say
 from kcontrol.views.diagrams import Diagram
 from kcontrol.views.graphs import Arrow, Box, graph
@@ -29,8 +30,7 @@ class Playground:
     # and restore connections and end sessions; `tree`, `owner` and `diagram` show the znodes.
     def __init__(self, world: str = "simulated", otherwise: str | None = None, seed: int = 1) -> None:
         for name in filter(None, (world, otherwise)):
-            if name not in open_world.WORLDS:
-                raise UserError(f"There is no world {name!r}; the worlds are {' and '.join(map(repr, open_world.WORLDS))}.")
+            arguments.one_of(name, open_world.WORLDS, "world")
         self._closing, self._clients, self.world = ExitStack(), dict[str, Any](), world
         if world == "zookeeper":
             try:
@@ -100,9 +100,7 @@ class Playground:
         return self.settle()
 
     def _client(self, name: str) -> Any:
-        if name not in self._clients:
-            raise UserError(f"There is no client {name!r}; the clients are: {', '.join(self._clients) or 'none yet'}.")
-        return self._clients[name]
+        return self._clients[arguments.one_of(name, self._clients, "client")]
 
     def close(self) -> None:
         """End every session, and stop the server. A second call does nothing."""

@@ -324,7 +324,7 @@ def test_the_seed_the_cell_and_the_number_determine_a_run() -> None:
 
 ILLEGAL = [
     ({"scenario": "boo"},
-     "There is no scenario 'boo'; the scenarios are 'rolling restart', 'random deaths' and 'consumers come and go'."),
+     "There is no scenario 'boo': choose one of 'rolling restart', 'random deaths' and 'consumers come and go'."),
     ({"replication": [1, 5]}, "replication cannot be 5: give one or more of numbers from 1 to 4."),
     ({"replication": []}, "replication cannot be []: give one or more of numbers from 1 to 4."),
     ({"unclean": "true"}, "unclean cannot be 'true': give one or more of True or False."),

@@ -10,6 +10,7 @@ import pytest
 
 from kcontrol import Lab, exercises, rules
 from kcontrol.core.errors import UserError
+from kcontrol.lab.support import arguments
 from kcontrol.lab.support.calls import checked
 
 Opened = Callable[..., Lab]
@@ -94,11 +95,9 @@ def test_the_sentence_says_what_is_possible(opened: Opened, call: Callable[[Lab]
 
 
 def test_a_namespace_is_no_command(opened: Opened) -> None:
-    """A namespace that is called like a command lists its commands, and so does the former command `lab.consumer`."""
+    """A namespace that is called like a command lists its commands."""
     lab = cluster(opened)
     assert refused(lab, lab.group, "anna").startswith("lab.group is no command; it has the commands delete, ")  # type: ignore[operator]
-    said = refused(lab, lambda: lab.consumer("anna", "dance"))  # type: ignore[attr-defined]
-    assert all(f"lab.group.{name}" in said for name in ("join", "sync", "heartbeat", "leave"))
 
 
 def test_an_error_inside_a_command_is_kept() -> None:
@@ -109,3 +108,13 @@ def test_an_error_inside_a_command_is_kept() -> None:
 
     with pytest.raises(TypeError, match="unsupported operand"):
         checked(command, "command")(None, 1)
+
+
+def test_a_name_that_is_none_of_the_legal_ones() -> None:
+    """A sentence has the value and the legal names, in quotes if they have a space; without names it says so."""
+    for legal, ending in ((("a", "b c"), "choose one of a and 'b c'."), ((), "there is none yet.")):
+        for value in ("x", 7, None, ["a"]):
+            with pytest.raises(UserError) as problem:
+                arguments.one_of(value, legal, "exercise")
+            assert str(problem.value) == f"There is no exercise {value!r}: {ending}"
+    assert arguments.one_of("b c", ("a", "b c"), "exercise") == "b c"

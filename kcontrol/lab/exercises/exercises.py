@@ -36,9 +36,7 @@ def registry(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
 
 def exercise(id: object) -> dict[str, Any]:
     """Return the entry of an exercise, its table in exercises.toml. Raises UserError, which lists the ids, for an unknown id."""
-    if not isinstance(id, str) or id not in registry():
-        raise UserError(f"There is no exercise {arguments.shown(id)}; the exercises are {', '.join(registry())}.")
-    return registry()[id]
+    return registry()[arguments.one_of(id, registry(), "exercise")]
 
 
 def hint(id: str, folder: Any = HERE) -> Shown:

@@ -32,9 +32,7 @@ def predictions() -> Mapping[str, Mapping[str, Any]]:
 
 def entry_of(id: object) -> Mapping[str, Any]:
     """Return the entry of a question, its table in predictions.toml. Raises UserError, listing the ids, for an unknown id."""
-    if not isinstance(id, str) or id not in predictions():
-        raise UserError(f"There is no question {arguments.shown(id)}; the questions are {', '.join(predictions())}.")
-    return predictions()[id]
+    return predictions()[arguments.one_of(id, predictions(), "question")]
 
 
 def shuffled(id: str, options: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:

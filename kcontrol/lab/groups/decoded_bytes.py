@@ -16,8 +16,7 @@ def decode(record: str, data: object) -> pd.DataFrame:
 
     `record` is the kind of the data, such as "subscription". Raises UserError for an unknown kind or wrong bytes.
     """
-    if record not in LAYOUTS:
-        raise UserError(f"There is no record {arguments.shown(record)}; the records are {listed(LAYOUTS, 9)}.")
+    arguments.one_of(record, LAYOUTS, "record")
     # A journal has bytes as hexadecimal text.
     raw = _bytes(data)
     if len(raw) < 2:

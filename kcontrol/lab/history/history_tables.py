@@ -10,11 +10,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from kcontrol.core.errors import UserError
 from kcontrol.journal.journal import Record
 from kcontrol.lab.history import brokers, consumer_groups, partitions, topics
 from kcontrol.lab.history.entries import Entries, Row, entries_of
-from kcontrol.lab.support import arguments
 from kcontrol.lab.support.late import frames, pd
 from kcontrol.lab.tables import journal_tables
 
@@ -91,16 +89,6 @@ TABLES: dict[str, Table] = {
         "log_partition": "string", "log_offset": "Int64", "log_record": "string"}),
 }
 # fmt: on
-
-
-def checked(name: object) -> str:
-    """Return `name` if it is the name of a table of a run's history, such as "leaderships" (a key of TABLES).
-
-    Raises UserError, which lists the tables, for any other value.
-    """
-    if name not in [*TABLES]:
-        raise UserError(f"There is no table {arguments.shown(name)} of a run; the tables are {', '.join(TABLES)}.")
-    return str(name)
 
 
 def table(records: Sequence[Record], run: str, name: str) -> pd.DataFrame:

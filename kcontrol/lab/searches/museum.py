@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from kcontrol.core.errors import UserError
 from kcontrol.lab.searches.searches import Found, NotFound, searched
 from kcontrol.lab.support import arguments
 from kcontrol.lab.support.late import pd
@@ -38,9 +37,7 @@ def hunt(rule: str, *, fixed: bool = False, spark: SparkSession | None = None) -
     """
     from kcontrol.lab.lab import Lab
 
-    if rule not in BY_RULE:
-        raise UserError(f"The museum has no bug of {arguments.shown(rule)}: choose one of {', '.join(BY_RULE)}.")
-    row = BY_RULE[rule]
+    row = BY_RULE[arguments.one_of(rule, BY_RULE, "bug of")]
     world = row.world(restored=not fixed)
 
     def begin() -> Lab:

@@ -21,6 +21,15 @@ def shown(value: object) -> str:
     return text.clean(ascii(value), 100)
 
 
+def one_of(value: Any, legal: Iterable[str], what: str) -> str:
+    """Return the argument `value` if it is one of the names `legal` of a `what`, such as "exercise"; else raise UserError."""
+    names = [*legal]
+    if isinstance(value, str) and value in names:
+        return value
+    listed = text.listed((repr(name) if " " in name else name for name in names), len(names))
+    raise UserError(f"There is no {what} {shown(value)}: {f'choose one of {listed}' if names else 'there is none yet'}.")
+
+
 def words(value: object, what: str, example: str) -> str:
     """Return the argument `value` if it is text that UTF-8 can encode.
 

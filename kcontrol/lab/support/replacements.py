@@ -92,9 +92,8 @@ def changes(release: str, rows: Any = None, strategies: Any = None) -> Changes:
             raise UserError(f"Kafka {release} has no row {_key_text(key)}; its rows are {', '.join(by_name)}.")
         found[by_name[name][:2]] = _guarded(name, _function(name, function))
     legal = (*STRATEGIES, *GROUP_STRATEGIES, OWN_ASSIGNOR)
-    if unknown := [name for name in strategies if name not in legal]:
-        raise UserError(f"There is no strategy {unknown[0]!r}; the strategies are {', '.join(legal)}.")
-    return Changes(found, {name: _strategy(name, function) for name, function in strategies.items()})
+    own = {arguments.one_of(name, legal, "strategy"): _strategy(name, function) for name, function in strategies.items()}
+    return Changes(found, own)
 
 
 def _strategy(name: str, function: Any) -> Callable[..., Any]:
@@ -153,9 +152,7 @@ def rule_changes(given: Any, release: str) -> dict[str, Any]:
     every = declared(Rules) | declared(GroupRules)
     found = arguments.mapping(given, "Rules", '{"fenced_writes": False}')
     for name, value in found.items():
-        if name not in every:
-            raise UserError(f"There is no rule {name!r}; the rules are {', '.join(every)}.")
-        legal = every[name].values
+        legal = every[arguments.one_of(name, every, "rule")].values
         if not any(type(value) is type(other) and value == other for other in legal):
             raise UserError(f"The rule {name} cannot be {value!r:.80}; it can be {' or '.join(map(repr, legal))}.")
         if name in OF_LISTENERS and is_since("1.1", release):

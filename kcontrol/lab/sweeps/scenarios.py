@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from kcontrol.cluster.consumer_clients import RESTART
 from kcontrol.cluster.world import Action
-from kcontrol.core.errors import UserError, listed
+from kcontrol.lab.support import arguments
 
 BROKERS, TOPIC, PARTITIONS, GROUP = (1, 2, 3, 4), "t", 3, "billing"
 PRODUCE = "send"
@@ -83,9 +83,7 @@ SCENARIOS = {
 
 def named(name: object) -> Scenario:
     """Return the scenario with this name. Raises UserError, which lists the scenarios, for any other value."""
-    if not isinstance(name, str) or name not in SCENARIOS:
-        raise UserError(f"There is no scenario {name!r:.80}; the scenarios are {listed(map(repr, SCENARIOS), 9)}.")
-    return SCENARIOS[name]
+    return SCENARIOS[arguments.one_of(name, SCENARIOS, "scenario")]
 
 
 def plan(scenario: Scenario, chance: random.Random) -> list[Event]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from kcontrol.core.errors import UserError
 from kcontrol.core.model import TopicPartition
 from kcontrol.lab import analysis, record_lookup
 from kcontrol.lab.groups import (
@@ -42,7 +41,6 @@ from kcontrol.lab.tables import (
 from kcontrol.lab.tables import invariants as invariants_table
 from kcontrol.pipeline import spark_views
 from kcontrol.pipeline.log_journal.to_journal import WORLD
-from kcontrol.views import text
 
 if TYPE_CHECKING:
     from kcontrol.lab.lab import Lab
@@ -288,7 +286,7 @@ class Tables(Commands, owner="lab.tables"):
         Raises UserError, listing the tables, for an unknown name.
         """
         records = self._run.records
-        found = history_tables.table(records, self._run.name, history_tables.checked(name))
+        found = history_tables.table(records, self._run.name, arguments.one_of(name, history_tables.TABLES, "table"))
         # A run of `Lab.open_logs` has the columns `inferred` and `line` too.
         return log_evidence.with_evidence(found, records, name) if records[0].fields["world"] == WORLD else found
 
@@ -297,7 +295,7 @@ class Tables(Commands, owner="lab.tables"):
 
         Raises UserError, listing the tables, for an unknown name.
         """
-        return Shown(spark_views.table_sql(arguments.words(name, "A table", "elections")))
+        return Shown(spark_views.table_sql(arguments.one_of(name, spark_views.TABLES, "table")))
 
     def diff(self, before: object, after: object = -1) -> pd.DataFrame:
         """Return one row per znode and field of a broker's memory that changed from record `before` to record `after`.
@@ -345,10 +343,8 @@ class Tables(Commands, owner="lab.tables"):
 
         A cell has the transition's function, "" if illegal. Raises UserError for an unknown `machine`.
         """
-        if arguments.words(machine, "A machine", "partition") not in replacements.MACHINES:
-            known = text.listed(map(repr, replacements.MACHINES), 9)
-            raise UserError(f"There is no transition table of {machine!r}; there are those of {known}.")
-        return controller_memory.moves(self._run._table(machine))
+        chosen = arguments.one_of(machine, replacements.MACHINES, "transition table of")
+        return controller_memory.moves(self._run._table(chosen))
 
 
 class LabTables(Tables):
