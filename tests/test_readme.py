@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
 import subprocess
 import sys
@@ -9,10 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from kcontrol import Lab, exercises, rules
 from kcontrol.core.releases import sort_key
+from kcontrol.lab import namespaces
 from tests.parts import ROOT
 
 README = (ROOT / "README.md").read_text()
+LAB_PAGE = (ROOT / "docs" / "lab.md").read_text()
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
 READ_FIRST = re.findall(r"^\d\. `([^`]+)`", ARCHITECTURE, re.MULTILINE)
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "exercises/README.md", *ROOT.glob("kcontrol/**/README.md")]
@@ -57,3 +62,25 @@ def test_the_reading_path_is_free_of_earlier_releases(name: str) -> None:
     """No file of the reading path names a release before 1.1, but in `since` and `until` of a table's row."""
     text = re.sub(r"\b(since|until)=\"[\d.]+\"", "", (ROOT / name).read_text())
     assert [number for number in re.findall(r"\d+(?:\.\d+)+", text) if sort_key(number) < sort_key("1.1")] == []
+
+
+def test_the_page_about_a_lab_prints_what_stands_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The Python of docs/lab.md is one program; each part of it prints exactly the block that follows."""
+    monkeypatch.chdir(tmp_path)
+    parts = re.findall(r"```python\n(.*?)```\n\n```\n(.*?)\n```", LAB_PAGE, re.DOTALL)
+    names: dict[str, object] = {}
+    said = []
+    for code, _ in parts:
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            exec(code, names)
+        said.append("\n".join(line.rstrip() for line in out.getvalue().splitlines()))
+    assert said == [output for _, output in parts]
+    assert len(parts) == LAB_PAGE.count("\n## ") == LAB_PAGE.count("```python") == 10
+
+
+def test_the_page_about_a_lab_has_every_public_name() -> None:
+    """docs/lab.md names every command of a lab, of its namespaces but `tables`, and of the modules without a cluster."""
+    places = (Lab, namespaces.Zk, namespaces.Network, namespaces.Disks, rules, exercises)
+    names = {name for place in places for name in dir(place) if not name.startswith("_")}
+    named = set(re.findall(r"\w+", LAB_PAGE))
+    assert names - named == set()

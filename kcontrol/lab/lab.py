@@ -82,31 +82,8 @@ class Lab(Operations, opened_as="Lab"):
 
     Without a cluster: from kcontrol import exercises, journal, rules
 
-    Arguments of Lab(...):
-
-    brokers    their number, or their ids in the order of their start
-    release    of Kafka, such as "0.8.1" or "2.8"
-    seed       seed of every random choice
-    world      "simulated" or "zookeeper", a real ZooKeeper that the lab starts
-    zookeeper  the real ZooKeeper at host:port[/chroot]
-    otherwise  the world to open if the chosen world is not available
-    rows       actions of transition tables to replace, in this lab only:
-               {"partition.(OfflinePartition, OnlinePartition)": mine}, or
-               {(PartitionState.OFFLINE, PartitionState.ONLINE): mine}
-    strategies elections, rules of groups, and the assignor of the consumers,
-               to replace, in this lab only: {"offline": mine},
-               {"group.try_complete_join": mine}, {"assignor": mine}
-    rules      values of rules, in this lab only: {"fenced_writes": False}
-    config     settings of the brokers under Kafka's names
-    topics     topics to create at the start: {"t": [[1, 2, 3]]}
-    data       whether the brokers keep logs, so that produce works
-    consumers  names of consumers with their groups, or with settings: {"a":
-               {"group.id": "g", "session.timeout.ms": 6000}}
-    purgatory  whether the journal has the steps of delayed operations
-    start      whether the lab starts the brokers
-    runs       the folder that keeps the journal, None for no folder
-
-    Raises UserError for illegal arguments.
+    docs/lab.md shows these in the order in which one needs them;
+    help(Lab.__init__) has the arguments of Lab(...).
     """
 
     def __init__(
@@ -129,6 +106,32 @@ class Lab(Operations, opened_as="Lab"):
         otherwise: str | None = None,
         runs: str | Path | None = "runs",
     ) -> None:
+        """Open the cluster.
+
+        brokers    their number, or their ids in the order of their start
+        release    of Kafka, such as "0.8.1" or "2.8"
+        seed       seed of every random choice
+        world      "simulated" or "zookeeper", a real ZooKeeper that the lab starts
+        zookeeper  the real ZooKeeper at host:port[/chroot]
+        otherwise  the world to open if the chosen world is not available
+        rows       actions of transition tables to replace, in this lab only:
+                   {"partition.(OfflinePartition, OnlinePartition)": mine}, or
+                   {(PartitionState.OFFLINE, PartitionState.ONLINE): mine}
+        strategies elections, rules of groups, and the assignor of the consumers,
+                   to replace, in this lab only: {"offline": mine},
+                   {"group.try_complete_join": mine}, {"assignor": mine}
+        rules      values of rules, in this lab only: {"fenced_writes": False}
+        config     settings of the brokers under Kafka's names
+        topics     topics to create at the start: {"t": [[1, 2, 3]]}
+        data       whether the brokers keep logs, so that produce works
+        consumers  names of consumers with their groups, or with settings: {"a":
+                   {"group.id": "g", "session.timeout.ms": 6000}}
+        purgatory  whether the journal has the steps of delayed operations
+        start      whether the lab starts the brokers
+        runs       the folder that keeps the journal, None for no folder
+
+        Raises UserError for illegal arguments.
+        """
         changed = requested_settings.Changed(rows, strategies, rules)
         assigned = arguments.mapping(topics, "Topics", '{"t": [[1, 2, 3]]}')
         runs = None if runs is None else arguments.path(runs, "runs")
