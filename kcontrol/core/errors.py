@@ -12,6 +12,10 @@ def listed(names: Iterable[Any], max_names: int = 4) -> str:
     return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else "".join(shown)
 
 
+LATER = "{} was written by a later kcontrol; this one reads version {}: update kcontrol."
+"""The error for a file or a folder of a later format version."""
+
+
 class UserError(Exception):
     """An error that the user can correct: one sentence that says what is wrong and what to do.
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, BinaryIO, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from kcontrol.core.errors import UserError
+from kcontrol.core.errors import LATER, UserError
 from kcontrol.journal import record_fields
 from kcontrol.journal.fold import Fold
 from kcontrol.journal.journal import JOURNAL_VERSION, OUTSIDE, Record, RecordId, to_line
@@ -169,7 +169,7 @@ def refusal(path: str | Path, kind: str, fields: Mapping[str, Any]) -> str | Non
     if kind != "run" or type(version) is not int or version < 1:
         return NO_JOURNAL.format(path)
     if version > JOURNAL_VERSION:
-        return f"{path} was written by a later kcontrol; this one reads version {JOURNAL_VERSION}: update kcontrol."
+        return LATER.format(path, JOURNAL_VERSION)
     return None
 
 

@@ -20,7 +20,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kcontrol.core.errors import UserError, listed
+from kcontrol.core.errors import LATER, UserError, listed
 from kcontrol.pipeline import spark_views
 from kcontrol.pipeline.closed_paths import check_open
 from kcontrol.pipeline.gateway import loss
@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 MARK, UNFINISHED, NEW, OLD = "_kcontrol.json", "_kcontrol.json.new", "_new", "_old"
 REDACTED = "redacted"
 """The key of the redaction's mark in the file MARK: later runs must get stable names by the same kinds and key."""
-FORMAT = {"kcontrol": "tables of runs", "version": 1}
+VERSION = 1
+"""The version of all folders of tables."""
+FORMAT = {"kcontrol": "tables of runs", "version": VERSION}
 
 TOPICS = """
 SELECT DISTINCT topic FROM (
@@ -184,6 +186,8 @@ def claim(out: Path, tables: Sequence[str] = spark_views.TABLES, content: Mappin
     if held and MARK not in held:
         raise UserError(f"{out} holds other files, such as {held[0]}: name a new or empty folder for the tables.")
     known = {MARK, NEW, OLD, *tables}
+    if MARK in held:
+        check_version(out, _mark(out))
     if others := [name for name in held if name not in known and not name.startswith(MARK)]:
         raise UserError(f"{out} holds {others[0]} beside the tables: move it, or name a new or empty folder.")
     with sentences(out):
@@ -216,6 +220,12 @@ def _remove_created(out: Path, created: Sequence[Path]) -> None:
             (out / MARK).unlink()
         for path in created:
             path.rmdir()
+
+
+def check_version(out: Path, mark: Mapping[str, Any]) -> None:
+    """Raise UserError if `mark`, the content of `_kcontrol.json` in a folder of tables, is that of a later kcontrol."""
+    if mark.get("version", VERSION) != VERSION:
+        raise UserError(LATER.format(out, VERSION))
 
 
 def _mark(out: Path) -> dict[str, Any]:

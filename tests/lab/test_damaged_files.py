@@ -258,6 +258,7 @@ def shown(run: Run) -> dict[str, str]:
         "sentences": repr([text.sentence(record) for record in run.records]),
         "log lines": repr(journal_tables.logged(run.records, None).tolist()),
         "picture": still_picture.svg(run.state, run.records[0].fields["brokers"]),
+        "viewer": run._repr_mimebundle_()[0]["text/plain"],
     }
 
 

@@ -255,7 +255,7 @@ def test_a_damaged_checkpoint_is_refused(log: Path, out: Path) -> None:
     state = out / log_tables.FOLLOW / checkpoint.STATE
     for text, words in (
         (b"{", "is damaged: name another folder"),
-        (state.read_bytes().replace(b":1,", b":2,", 1), "has version 2"),
+        (state.read_bytes().replace(b":1,", b":2,", 1), "was written by a later kcontrol"),
     ):
         state.write_bytes(text)
         assert f"The checkpoint {state} {words}" in refused(log.parent, "--out", out, "--follow")

@@ -17,6 +17,7 @@ from kcontrol.cli import app
 from kcontrol.core.errors import UserError
 from kcontrol.journal import journal_file
 from kcontrol.pipeline import pipeline, spark_views
+from kcontrol.pipeline.report.tables import read_tables
 from kcontrol.pipeline.run_files import in_time, journals_of
 from tests.pipeline.kills import COMMAND
 
@@ -291,6 +292,17 @@ def test_a_file_beside_the_tables_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(UserError, match=r"holds notes\.txt beside the tables"):
         pipeline.claim(tmp_path)
+
+
+def test_tables_of_a_later_version_stay_as_they_are(tmp_path: Path) -> None:
+    """A folder of tables that a later kcontrol has written is refused in one sentence, by its writers and by the report."""
+    (tmp_path / "new table").mkdir()
+    (tmp_path / pipeline.MARK).write_text('{"kcontrol": "tables of runs", "version": 2}')
+    for read in (pipeline.claim, read_tables):
+        with pytest.raises(UserError) as problem:
+            read(tmp_path)
+        assert str(problem.value) == f"{tmp_path} was written by a later kcontrol; this one reads version 1: update kcontrol."
+    assert sorted(path.name for path in tmp_path.iterdir()) == [pipeline.MARK, "new table"]
 
 
 def test_a_folder_of_a_process_that_ended_at_its_first_write_is_taken(tmp_path: Path) -> None:

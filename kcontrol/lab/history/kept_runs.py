@@ -70,7 +70,7 @@ class Runs(Commands, owner="runs"):
                 for one in refused:
                     say(one.reason)
         if not found:
-            raise UserError(f"The folder {self._folder.name} has no journal of a run: name another folder.")
+            raise UserError(f"The folder {self._folder} has no journal of a run: name another folder.")
         return found
 
     @property

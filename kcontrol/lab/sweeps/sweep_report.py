@@ -21,7 +21,7 @@ from kcontrol.pipeline.gateway import spark_session, stop_spark
 from kcontrol.views.text import counted
 
 Say = Callable[[str], None]
-FORMAT = {"kcontrol": "tables of a sweep", "version": 1}
+FORMAT = {"kcontrol": "tables of a sweep", "version": pipeline.VERSION}
 REPORTS_EVERY_S = 5.0
 SETTINGS: dict[str, Callable[[str], Any]] = {
     "replication": int,

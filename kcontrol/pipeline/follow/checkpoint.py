@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from kcontrol.core.errors import UserError
+from kcontrol.core.errors import LATER, UserError
 from kcontrol.pipeline.follow.followed_files import Followed
 from kcontrol.pipeline.logs import log_tables
 from kcontrol.pipeline.logs.files import log_files
@@ -113,7 +113,7 @@ def _read(path: Path) -> Checkpoint:
     except msgspec.DecodeError:
         raise UserError(f"The checkpoint {path} is damaged: name another folder for the tables.") from None
     if found.version != VERSION:
-        raise UserError(f"The checkpoint {path} has version {found.version}; this kcontrol reads version {VERSION}.")
+        raise UserError(LATER.format(f"The checkpoint {path}", VERSION))
     return found
 
 

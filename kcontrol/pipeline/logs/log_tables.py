@@ -43,7 +43,7 @@ from kcontrol.pipeline.logs.layouts import container_of, unwrapped_record
 from kcontrol.pipeline.logs.records import parsed
 from kcontrol.pipeline.logs.redaction import Names, redacted
 from kcontrol.pipeline.logs.zones import ZONES, Start, zones
-from kcontrol.pipeline.pipeline import ALL, NEW, Chosen, check_topic, claim, publish, sentences
+from kcontrol.pipeline.pipeline import ALL, NEW, VERSION, Chosen, check_topic, claim, publish, sentences
 from kcontrol.pipeline.redaction.stable_names import Redaction
 from kcontrol.pipeline.sources import literal
 
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 TABLES = ("records", "rejected")
 ALL_TABLES = (*TABLES, *PUBLIC)
-FORMAT = {"kcontrol": "tables of broker logs", "version": 1}
+FORMAT = {"kcontrol": "tables of broker logs", "version": VERSION}
 FOLLOW = "_follow"
 """The folder of the checkpoint of `--follow`, beside the tables."""
 FACTS = "map<string,string>"

@@ -24,7 +24,7 @@ from kcontrol.core.errors import UserError
 from kcontrol.pipeline.logs.redaction import root_of
 from kcontrol.pipeline.offsets.redacted_rows import redacted, shown_path
 from kcontrol.pipeline.offsets.segments import Row, Segment, rows, segments
-from kcontrol.pipeline.pipeline import ALL, NEW, Chosen, check_topic, claim, of_topic, publish, sentences
+from kcontrol.pipeline.pipeline import ALL, NEW, VERSION, Chosen, check_topic, claim, of_topic, publish, sentences
 from kcontrol.pipeline.redaction.stable_names import Redaction
 from kcontrol.pipeline.run_files import UNKNOWN_DAY
 from kcontrol.pipeline.sources import literal
@@ -32,7 +32,7 @@ from kcontrol.pipeline.sources import literal
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-FORMAT = {"kcontrol": "tables of __consumer_offsets", "version": 1}
+FORMAT = {"kcontrol": "tables of __consumer_offsets", "version": VERSION}
 MOST_PARTITIONS = 1000
 MEMBER = (
     "member_id STRING, group_instance_id STRING, client_id STRING, client_host STRING, rebalance_timeout INT, "

@@ -13,7 +13,7 @@ from pyarrow import ArrowException
 from kcontrol.core.errors import UserError
 from kcontrol.pipeline.closed_paths import check_open
 from kcontrol.pipeline.logs.log_tables import FORMAT as LOGS
-from kcontrol.pipeline.pipeline import FORMAT, MARK
+from kcontrol.pipeline.pipeline import FORMAT, MARK, check_version
 
 Row = dict[str, Any]
 TABLES = {
@@ -97,6 +97,7 @@ def _check(folder: Path) -> str:
         raise UserError(f"{folder} is not a folder of tables: {make}.")
     if kind not in COMMANDS:
         raise UserError(f"{folder} has {kind}; a report needs {' or '.join(COMMANDS)}: {make}.")
+    check_version(folder, mark)
     for name in ("journal", *TABLES):
         if not (folder / name).is_dir():
             again = f"write the tables again with kcontrol pipeline {COMMANDS[kind]} PATH --out {folder}"
