@@ -119,7 +119,7 @@ def test_what_cannot_happen_is_refused_and_changes_nothing(action: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("unknown", "similar"), [("thow", "thaw"), ("expire", "expire_session"), ("consumer_freeze", "freeze_consumer")]
+    ("unknown", "similar"), [("thow", "thaw"), ("expire", "expire_session"), ("freeze_consumers", "freeze_consumer")]
 )
 def test_the_error_of_an_unknown_action_has_the_similar_ones(unknown: str, similar: str) -> None:
     """The error of an unknown action has the form of similar ones, and says where all are."""

@@ -312,7 +312,7 @@ NOT_POSSIBLE: list[tuple[tuple[Any, ...], str]] = [
     (("find_coordinator", "dora", 1), "anna, bert and cleo"),
     (("freeze_consumer", "dora"), "anna, bert and cleo"),
     (("freeze_consumer", "anna", 0), "from 1 on"),
-    (("thaw_consumer", "anna"), "freeze it first"),
+    (("thaw_consumer", "anna"), "freeze it"),
     (("freeze_consumer", "anna", 2**31), "at most 2147483647"),
     (("wait", -1), "milliseconds from 1 on, at most 2147483647, not -1"),
     (("wait", 2**31), "milliseconds from 1 on, at most 2147483647"),
