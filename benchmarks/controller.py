@@ -25,7 +25,7 @@ from kcontrol.cluster.run_settings import Settings
 from kcontrol.cluster.world import World
 from kcontrol.core.controller_rules import Rules
 
-LEADERS_ONLY = ("begin", "advance", "deliver", "expire_session", "renew", "reconnect")
+LEADERS_ONLY = ("begin", "advance", "deliver_notification", "expire_session", "renew", "reconnect")
 SHARED = (Rules, BrokerConfig, type, FunctionType, MethodType, ModuleType)
 
 
@@ -124,7 +124,7 @@ MOVES = {"sketch": 2, "kcontrol": 2 + 2 * 3}  # of one new partition: ours moves
 
 
 def run_sketch(world: Sketch) -> None:
-    while routine := [a for a in world.actions() if a[0] in ("advance", "begin", "deliver")]:
+    while routine := [a for a in world.actions() if a[0] in ("advance", "begin", "deliver_notification")]:
         world.step(routine[0])
 
 

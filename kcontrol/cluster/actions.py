@@ -172,62 +172,62 @@ def _can_shrink_isr(world: World, leader: int, partition: str, follower: int) ->
 
 # fmt: off
 ACTIONS: dict[str, Kind] = {
-    # action                    is possible if                      is performed by                       why it is not possible
+    # action                      is possible if                      is performed by                       why it is not possible
     # the cluster by itself
-    "advance":             Kind(_can("can_advance"),                delivery.advance,                     why.unreachable),
-    "begin":               Kind(_can("can_begin"),                  delivery.begin,                       why.unreachable),
-    "deliver":             Kind(_has_notifications,                 delivery.deliver),
-    "request":             Kind(_in_transit,                        delivery.deliver_request),
-    "give":                Kind(delayed_responses.has_deliverable,  delayed_responses.deliver_response),
-    "ask":                 Kind(_can_send_to_controller,            broker_to_controller.send_requests),
-    "fetch":               Kind(_can_fetch,                         _fetch),
-    "checkpoint":          Kind(data_plane.needs_checkpoint,        data_plane.checkpoint),
-    "fire_timer":          Kind(_is_armed,                          delivery.fire_timer,                  why.fire_timer),
-    "time_out":            Kind(request_timeouts.can_time_out,      request_timeouts.time_out),
-    "exit":                Kind(_wants_to_exit,                     lifecycle.exit_process),
+    "advance":               Kind(_can("can_advance"),                delivery.advance,                     why.unreachable),
+    "begin":                 Kind(_can("can_begin"),                  delivery.begin,                       why.unreachable),
+    "deliver_notification":  Kind(_has_notifications,                 delivery.deliver_notification),
+    "deliver_request":       Kind(_in_transit,                        delivery.deliver_request),
+    "send_delayed_response": Kind(delayed_responses.has_deliverable,  delayed_responses.send_delayed_response),
+    "send_to_controller":    Kind(_can_send_to_controller,            broker_to_controller.send_requests),
+    "fetch":                 Kind(_can_fetch,                         _fetch),
+    "checkpoint":            Kind(data_plane.needs_checkpoint,        data_plane.checkpoint),
+    "fire_timer":            Kind(_is_armed,                          delivery.fire_timer,                  why.fire_timer),
+    "time_out_request":      Kind(request_timeouts.can_time_out,      request_timeouts.time_out_request),
+    "exit":                  Kind(_wants_to_exit,                     lifecycle.exit_process),
     # processes of brokers
-    "start":               Kind(_is_down,                           lifecycle.start,                      why.start),
-    "kill":                Kind(_is_up,                             lifecycle.kill,                       why.unreachable),
-    "terminate":           Kind(_is_reachable,                      lifecycle.terminate,                  why.unreachable),
-    "freeze":              Kind(_is_reachable,                      lifecycle.freeze,                     why.unreachable),
-    "thaw":                Kind(_is_frozen,                         lifecycle.thaw,                       why.unreachable),
+    "start":                 Kind(_is_down,                           lifecycle.start,                      why.start),
+    "kill":                  Kind(_is_up,                             lifecycle.kill,                       why.unreachable),
+    "terminate":             Kind(_is_reachable,                      lifecycle.terminate,                  why.unreachable),
+    "freeze":                Kind(_is_reachable,                      lifecycle.freeze,                     why.unreachable),
+    "thaw":                  Kind(_is_frozen,                         lifecycle.thaw,                       why.unreachable),
     # sessions with ZooKeeper
-    "expire_session":      Kind(_has_session,                       lifecycle.expire_session,             why.expire_session),
-    "outage":              Kind(_sessions_exist,                    lifecycle.outage),
-    "renew":               Kind(_session(EXPIRED),                  lifecycle.renew_session),
-    "reconnect":           Kind(_session(EXPIRING),                 lifecycle.reconnect),
-    "reopen":              Kind(lifecycle.is_admin_clients,         lifecycle.reopen),
+    "expire_session":        Kind(_has_session,                       lifecycle.expire_session,             why.expire_session),
+    "expire_sessions":       Kind(_sessions_exist,                    lifecycle.expire_sessions),
+    "renew":                 Kind(_session(EXPIRED),                  lifecycle.renew_session),
+    "reconnect":             Kind(_session(EXPIRING),                 lifecycle.reconnect),
+    "reopen":                Kind(lifecycle.is_admin_clients,         lifecycle.reopen),
     # replicas and their logs, and what travels
-    "shrink_isr":          Kind(_can_shrink_isr,                    delivery.shrink_isr,                  why.shrink_isr),
-    "fetch_timeout":       Kind(delayed_responses.can_time_out,     delayed_responses.time_out,           why.unreachable),
-    "lose":                Kind(_can_break,                         delivery.drop_request,                why.break_channel),
-    "duplicate":           Kind(_can_break,                         delivery.duplicate_request,           why.break_channel),
-    "produce":             Kind(data_plane.can_produce,             data_plane.produce,                   why.produce),
-    "clean_log":           Kind(data_plane.can_clean,               data_plane.clean,                     why.clean_log),
-    "lose_tail":           Kind(data_plane.has_tail,                data_plane.lose_tail,                 why.lose_tail),
-    "fail_log_dir":        Kind(lifecycle.has_replica,              lifecycle.fail_log_dir,               why.fail_log_dir),
+    "shrink_isr":            Kind(_can_shrink_isr,                    delivery.shrink_isr,                  why.shrink_isr),
+    "time_out_fetch":        Kind(delayed_responses.can_time_out,     delayed_responses.time_out_fetch,     why.unreachable),
+    "drop_request":          Kind(_can_break,                         delivery.drop_request,                why.break_channel),
+    "duplicate_request":     Kind(_can_break,                         delivery.duplicate_request,           why.break_channel),
+    "produce":               Kind(data_plane.can_produce,             data_plane.produce,                   why.produce),
+    "clean_log":             Kind(data_plane.can_clean,               data_plane.clean,                     why.clean_log),
+    "lose_tail":             Kind(data_plane.has_tail,                data_plane.lose_tail,                 why.lose_tail),
+    "fail_log_dir":          Kind(lifecycle.has_replica,              lifecycle.fail_log_dir,               why.fail_log_dir),
     # consumers and their groups, and the clock
-    "consumer":            Kind(consumer_clients.can_ask,           consumer_clients.send_request,        why.ask),
-    "commit":              Kind(consumer_clients.can_commit,        consumer_clients.commit,              why.ask),
-    "find_coordinator":    Kind(consumer_clients.can_find,          consumer_clients.find_coordinator,    why.find_coordinator),
-    "freeze_consumer":     Kind(consumer_process.can_freeze,        consumer_process.freeze,              why.freeze_consumer),
-    "thaw_consumer":       Kind(consumer_process.can_thaw,          consumer_process.thaw,                why.process),
-    "stop_polling":        Kind(consumer_process.can_stop_polling,  consumer_process.stop_polling,        why.process),
-    "start_polling":       Kind(consumer_process.can_start_polling, consumer_process.start_polling,       why.process),
-    "coordinator_request": Kind(coordinator_requests.can_ask,       coordinator_requests.ask),
-    "expire_offsets":      Kind(coordinator_requests.can_expire,    coordinator_requests.expire_offsets,  why.unreachable),
-    "wait":                Kind(consumer_life.can_wait,             consumer_life.wait,                   why.wait),
+    "consumer":              Kind(consumer_clients.can_ask,           consumer_clients.send_request,        why.ask),
+    "commit":                Kind(consumer_clients.can_commit,        consumer_clients.commit,              why.ask),
+    "find_coordinator":      Kind(consumer_clients.can_find,          consumer_clients.find_coordinator,    why.find_coordinator),
+    "freeze_consumer":       Kind(consumer_process.can_freeze,        consumer_process.freeze,              why.freeze_consumer),
+    "thaw_consumer":         Kind(consumer_process.can_thaw,          consumer_process.thaw,                why.process),
+    "stop_polling":          Kind(consumer_process.can_stop_polling,  consumer_process.stop_polling,        why.process),
+    "start_polling":         Kind(consumer_process.can_start_polling, consumer_process.start_polling,       why.process),
+    "coordinator_request":   Kind(coordinator_requests.can_ask,       coordinator_requests.ask),
+    "expire_offsets":        Kind(coordinator_requests.can_expire,    coordinator_requests.expire_offsets,  why.unreachable),
+    "wait":                  Kind(consumer_life.can_wait,             consumer_life.wait,                   why.wait),
     # administrators
-    "create_topic":        Kind(admin_actions.can_create_topic,     admin_actions.create_topic),
-    "alter_topic":         Kind(admin_actions.can_alter_topic,      admin_actions.alter_topic,            why.alter_topic),
-    "delete_topic":        Kind(admin_actions.can_delete_topic,     admin_actions.delete_topic,           why.delete_topic),
-    "reassign":            Kind(admin_actions.can_reassign,         admin_actions.reassign,               why.unreachable),
-    "list_reassignments":  Kind(admin_actions.can_list,             admin_actions.list_reassignments,     why.unreachable),
-    "group_request":       Kind(group_admin.can_ask,                group_admin.ask,                      group_admin.why_not),
-    "create":              Kind(admin_actions.can_write,            admin_actions.create),
-    "set":                 Kind(admin_actions.can_write,            admin_actions.set_data),
-    "delete":              Kind(admin_actions.can_delete,           admin_actions.delete),
-    "scenario":            Kind(admin_actions.is_step,              admin_actions.note_step),
+    "create_topic":          Kind(admin_actions.can_create_topic,     admin_actions.create_topic),
+    "alter_topic":           Kind(admin_actions.can_alter_topic,      admin_actions.alter_topic,            why.alter_topic),
+    "delete_topic":          Kind(admin_actions.can_delete_topic,     admin_actions.delete_topic,           why.delete_topic),
+    "reassign":              Kind(admin_actions.can_reassign,         admin_actions.reassign,               why.unreachable),
+    "list_reassignments":    Kind(admin_actions.can_list,             admin_actions.list_reassignments,     why.unreachable),
+    "group_request":         Kind(group_admin.can_ask,                group_admin.ask,                      group_admin.why_not),
+    "create":                Kind(admin_actions.can_write,            admin_actions.create),
+    "set":                   Kind(admin_actions.can_write,            admin_actions.set_data),
+    "delete":                Kind(admin_actions.can_delete,           admin_actions.delete),
+    "scenario":              Kind(admin_actions.is_step,              admin_actions.note_step),
 }
 # fmt: on
 
@@ -295,7 +295,7 @@ def routine_actions(world: World) -> Iterator[Action]:
                 yield (kind, n, name)
     for n, p in living:
         if p.notifications:
-            yield ("deliver", n)
+            yield ("deliver_notification", n)
         if p.session is EXPIRED:
             sends = any(by == n and delivery.is_reachable(world, to) for by, to in world.network.channels)
             if sends or any(broker_to_controller.reaches_before_renewal(world, asker, n) for asker in asking):
@@ -306,12 +306,12 @@ def routine_actions(world: World) -> Iterator[Action]:
             yield ("reconnect", n)
     for sender, receiver in world.network.deliverable():
         if delivery.is_deliverable(world, sender, receiver):
-            yield ("request", sender, receiver)
+            yield ("deliver_request", sender, receiver)
     if world.network.delayed_responses:
-        yield from (("give", broker) for broker, _ in delayed_responses.deliverable(world))
-    yield from (("ask", n) for n in asking if n not in late)
+        yield from (("send_delayed_response", broker) for broker, _ in delayed_responses.deliverable(world))
+    yield from (("send_to_controller", n) for n in asking if n not in late)
     yield from (("renew", n) for n in late)
-    yield from (("ask", n) for n in asking if n in late)
+    yield from (("send_to_controller", n) for n in asking if n in late)
     for n, p in living:
         if p.driver.exit_code is not None:
             yield ("exit", n)
@@ -326,7 +326,7 @@ def routine_actions(world: World) -> Iterator[Action]:
     for n, p in living:
         yield from (("fire_timer", n, name) for name, timer in sorted(p.driver.timers.items()) if timer.is_routine)
     for n, _ in living:
-        yield from (("time_out", n, receiver) for receiver in request_timeouts.brokers_to_time_out(world, n) if frozen)
+        yield from (("time_out_request", n, receiver) for receiver in request_timeouts.brokers_to_time_out(world, n) if frozen)
 
 
 def fault_actions(world: World) -> Iterator[Action]:
@@ -350,7 +350,7 @@ def fault_actions(world: World) -> Iterator[Action]:
         if world.settings.data and "produce" in offered and not p.frozen:
             yield from data_plane.produce_actions(world, n, p.driver.broker)
     yield from (("start", n) for n in world.settings.brokers if n not in world.processes and "start" in offered)
-    for kind in ("lose", "duplicate"):
+    for kind in ("drop_request", "duplicate_request"):
         if kind in offered:
             yield from ((kind, *pair) for pair in world.network.deliverable() if _can_break(world, *pair))
     if "create_topic" in offered:

@@ -40,7 +40,7 @@ def delay_if_fetching(world: World, driver: Driver, correlation_id: str, body: A
     leaders = tuple(sorted(set(fetching) - _followed_leaders(driver))) if fetching else ()
     if received is None or not leaders:
         return False
-    record = world.log("response_delayed", received, broker=driver.node, leaders=leaders)
+    record = world.log("delay_response", received, broker=driver.node, leaders=leaders)
     world.network.delayed_responses[correlation_id] = DelayedResponse(driver.node, body, record, leaders)
     return True
 
@@ -71,7 +71,7 @@ def has_deliverable(world: World, broker: int) -> bool:
     return any(b == broker for b, _ in deliverable(world))
 
 
-def deliver_response(world: World, broker: int) -> None:
+def send_delayed_response(world: World, broker: int) -> None:
     """Raises StopIteration if no delayed LeaderAndIsr response of this broker can be sent now."""
     _deliver(world, next(key for b, key in deliverable(world) if b == broker), timed_out=False)
 
@@ -87,7 +87,7 @@ def can_time_out(world: World, broker: int) -> bool:
     return any(b == broker for b, _ in blocked(world))
 
 
-def time_out(world: World, broker: int) -> None:
+def time_out_fetch(world: World, broker: int) -> None:
     """Let a broker's fetch from a frozen leader time out, and send the LeaderAndIsr response that waits for the fetch."""
     # After 30 s: `replica.socket.timeout.ms`, in 0.8 twice (SimpleConsumer.sendRequest), from 0.10.0 on `request.timeout.ms`
     # (ReplicaFetcherThread.sendRequest).
@@ -96,5 +96,5 @@ def time_out(world: World, broker: int) -> None:
 
 def _deliver(world: World, correlation_id: str, *, timed_out: bool) -> None:
     delayed = world.network.delayed_responses.pop(correlation_id)
-    record = world.log("delayed_response", delayed.record, broker=delayed.broker, timed_out=timed_out)
+    record = world.log("send_delayed_response", delayed.record, broker=delayed.broker, timed_out=timed_out)
     world.answer(world.processes[delayed.broker].driver, correlation_id, delayed.body, record)

@@ -34,7 +34,7 @@ def advance(world: World, n: int, thread: str) -> None:
     world.processes[n].driver.advance(thread)
 
 
-def deliver(world: World, n: int) -> None:
+def deliver_notification(world: World, n: int) -> None:
     """Take the oldest watch event that waits at broker `n`, and queue the controller's event for it.
 
     If no handler is registered for the path, drop the watch event. Raises IndexError if none waits.
@@ -46,7 +46,7 @@ def deliver(world: World, n: int) -> None:
     event = event_for_notification(*watch_event, design) if handled else None
     # The controller has no handler for the path any more: the watch event is dropped.
     if event is None:
-        p.driver.log("drop", record, type=watch_event.type, path=watch_event.path)
+        p.driver.log("drop_notification", record, type=watch_event.type, path=watch_event.path)
     else:
         p.driver.enqueue(event, record, is_watch_event=True)
 
@@ -93,13 +93,13 @@ def deliver_request(world: World, sender: int, receiver: int) -> None:
 def drop_request(world: World, sender: int, receiver: int) -> None:
     """The connection breaks; the request stays in the channel, so that `sender` can send it again."""
     queued = world.network.channels[sender, receiver][0]
-    world.log("lose", queued.record, sender=sender, receiver=receiver, api=queued.api)
+    world.log("drop_request", queued.record, sender=sender, receiver=receiver, api=queued.api)
 
 
 def duplicate_request(world: World, sender: int, receiver: int) -> None:
     """The response is lost with the connection, so the receiver handles the request once more later."""
     queued = world.network.channels[sender, receiver][0]
-    world.log("duplicate", queued.record, sender=sender, receiver=receiver, api=queued.api)
+    world.log("duplicate_request", queued.record, sender=sender, receiver=receiver, api=queued.api)
     world.network.channels[sender, receiver].appendleft(queued)
     deliver_request(world, sender, receiver)
 

@@ -158,19 +158,19 @@ def _end(world: World, n: int, client: Client) -> ClosedSession:
         return ClosedSession(0, tuple(sorted(gone)))
 
 
-def outage(world: World, brokers: Sequence[int]) -> None:
+def expire_sessions(world: World, brokers: Sequence[int]) -> None:
     """End the sessions of these brokers in one step: their heartbeats were missing for longer than the session timeout."""
     for n in brokers:
         expire_session(world, n)
 
 
 def overdue(world: World) -> tuple[str, tuple[int, ...]] | None:
-    """("outage", brokers) if a real ZooKeeper has ended their sessions. Raises ConnectionLoss."""
+    """("expire_sessions", brokers) if a real ZooKeeper has ended their sessions. Raises ConnectionLoss."""
     if world.is_simulated:
         return None
     orphans = [n for n, found in sorted(world.orphaned_sessions.items()) for orphan in found if orphan.client.has_expired()]
     living = [n for n, p in sorted(world.processes.items()) if p.session is OPEN and p.driver.client.has_expired()]
-    return ("outage", (*orphans, *living)) if orphans or living else None
+    return ("expire_sessions", (*orphans, *living)) if orphans or living else None
 
 
 ADMIN_CLIENTS = "tools"

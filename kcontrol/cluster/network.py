@@ -62,7 +62,7 @@ class BrokerToControllerRequest:
 class DelayedResponse(NamedTuple):
     """A response of `broker` that it may not send before its fetches from `leaders` have ended.
 
-    `body` is the response, and `record` the journal record `response_delayed`, which says that the response must wait.
+    `body` is the response, and `record` the journal record `delay_response`, which says that the response must wait.
     """
 
     broker: int

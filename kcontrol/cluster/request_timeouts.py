@@ -42,14 +42,14 @@ def can_time_out(world: World, n: int, receiver: int) -> bool:
     return is_reachable(world, n) and receiver in brokers_to_time_out(world, n)
 
 
-def time_out(world: World, n: int, receiver: int) -> None:
+def time_out_request(world: World, n: int, receiver: int) -> None:
     """End the connection of broker `n` to the frozen broker `receiver`, after `controller.socket.timeout.ms`."""
     driver = world.processes[n].driver
     closing = [thread for name, thread in driver.threads.items() if receiver in channel_closing.awaited_brokers(world, n, name)]
     cause = closing[0].begin_record if closing else broker_to_controller.first_alter_isr_record(world, n)
     if world.is_simulated:
         world.now_ms += world.settings.config.controller_socket_timeout_ms
-    timed_out = driver.log("time_out", cause, to=receiver)
+    timed_out = driver.log("time_out_request", cause, to=receiver)
     # A controller closes its channel; the AlterIsr of a leader becomes pending again.
     if closing:
         close(world, driver, (receiver,), timed_out)

@@ -36,7 +36,7 @@ from kcontrol.cluster.run_settings import Settings
 from kcontrol.cluster.sessions import SessionState
 from kcontrol.cluster.snapshot import snapshot
 from kcontrol.controller.handlers import design_of
-from kcontrol.core.effects import Append, LogBatch, Op, SendToController, SessionExpired
+from kcontrol.core.effects import Append, LogBatch, Op, SessionExpired, SubmitToController
 from kcontrol.core.errors import UserError
 from kcontrol.core.model import TopicPartition
 from kcontrol.driver.driver import Driver
@@ -138,7 +138,7 @@ class World:
         """Perform one action. Raises UserError, listing the possible actions, if the action is unknown or not possible now."""
         action = tuple(action)
         if (late := lifecycle.overdue(self)) and action != late:
-            self._perform(lifecycle.outage, late)
+            self._perform(lifecycle.expire_sessions, late)
         perform = actions.find_action(self, action)
         if len(self.journal) >= self._next_base_at and self.is_simulated and not self.keeps_replay_logs and self.is_quiet:
             self._base, self._actions_since_base = self._copy(), []
@@ -299,7 +299,7 @@ class World:
         (update,) = self.journal.since(len(self.journal) - 1)
         request_timeouts.close(self, driver, brokers, update.id)
 
-    def send_to_controller(self, driver: Driver, effect: SendToController, record: RecordId) -> None:
+    def submit_to_controller(self, driver: Driver, effect: SubmitToController, record: RecordId) -> None:
         request = network.BrokerToControllerRequest(effect.api, effect.body, record, effect.to)
         self.network.to_controller.setdefault(driver.node, []).append(request)
         if effect.to is not None and effect.to not in self.processes:
@@ -388,7 +388,7 @@ class World:
         self.zk.settle()
         while late := lifecycle.overdue(self):
             self.done.append(late)
-            lifecycle.outage(self, late[1])
+            lifecycle.expire_sessions(self, late[1])
         if isinstance(self.zk, MemoryZooKeeper) and not self.zk.has_events:
             return
         for n, p in sorted(self.processes.items()):

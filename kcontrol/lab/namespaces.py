@@ -88,33 +88,33 @@ class Zk(Namespace[LabT], owner="lab.zk"):
 class Network(Namespace[LabT], owner="lab.network"):
     """Connections between a controller and the other brokers.
 
-    lab.network.drop(sender, receiver)       lose the next request before it arrives; the sender sends it again
-    lab.network.duplicate(sender, receiver)  lose the next response; the receiver gets the request twice
-    lab.network.fetch_timeout(broker)        end a follower's fetch from a frozen leader (0.8 to 1.0)
+    lab.network.drop_request(sender, receiver)       lose the next request before it arrives; the sender sends it again
+    lab.network.duplicate_request(sender, receiver)  lose the next response; the receiver gets the request twice
+    lab.network.time_out_fetch(broker)               end a follower's fetch from a frozen leader (0.8 to 1.0)
 
     Requests as a table: lab.tables.requests().
     """
 
-    def drop(self, sender: int, receiver: int) -> LabT:
+    def drop_request(self, sender: int, receiver: int) -> LabT:
         """Break the connection before the next request of the controller `sender` reaches the broker `receiver`.
 
         The request is lost, and `sender` sends it again.
         """
-        return self._lab._act("lose", sender, receiver)
+        return self._lab._act("drop_request", sender, receiver)
 
-    def duplicate(self, sender: int, receiver: int) -> LabT:
+    def duplicate_request(self, sender: int, receiver: int) -> LabT:
         """Break the connection before the next response of the broker `receiver` reaches the controller `sender`.
 
         The response is lost, `sender` sends the request again, and so `receiver` gets it twice.
         """
-        return self._lab._act("duplicate", sender, receiver)
+        return self._lab._act("duplicate_request", sender, receiver)
 
-    def fetch_timeout(self, broker: int) -> LabT:
+    def time_out_fetch(self, broker: int) -> LabT:
         """End the wait of the follower `broker` for its fetch from a frozen leader (releases 0.8 to 1.0).
 
         The broker then sends its response to LeaderAndIsr, which was delayed until the end of this fetch.
         """
-        return self._lab._act("fetch_timeout", broker)
+        return self._lab._act("time_out_fetch", broker)
 
 
 class Disks(Namespace[LabT], owner="lab.disks"):
@@ -122,7 +122,7 @@ class Disks(Namespace[LabT], owner="lab.disks"):
 
     lab.disks.lose_tail(broker, partition, offset)  a dead broker's disk loses records that were not flushed
     lab.disks.fail_log_dir(broker, partition)       a running broker's log directory fails
-    lab.disks.clean(broker, partition)              a running broker's log cleaner compacts a log of the offsets topic
+    lab.disks.clean_log(broker, partition)          a running broker's log cleaner compacts a log of the offsets topic
 
     Logs as a table: lab.tables.replica_log(partition).
     """
@@ -141,7 +141,7 @@ class Disks(Namespace[LabT], owner="lab.disks"):
         """
         return self._lab._act("fail_log_dir", broker, arguments.words(partition, "A partition", "t-0"))
 
-    def clean(self, broker: int, partition: str = "__consumer_offsets-0") -> LabT:
+    def clean_log(self, broker: int, partition: str = "__consumer_offsets-0") -> LabT:
         """Let the log cleaner of a running broker compact its log of a partition of `__consumer_offsets`.
 
         Raises UserError, and cleans nothing, if the log cleaner would not clean the log.

@@ -124,7 +124,7 @@ class Player:
             if end is not None and self.written >= end:
                 return
             action = self._next(routine)
-            if action[0] == "fetch_timeout":
+            if action[0] == "time_out_fetch":
                 self.followed.append(f"step {self.number}: a fetch of broker {action[1]} from a frozen leader times out")
             self.world.step(action)
             self.written += sum(map(writes_of, self.world.last_step))
@@ -191,12 +191,12 @@ class Player:
             return handling[0]
         # A controller of 0.8 that handles the watch event late does not resign: then the winner's actions come first.
         mine = [action for action in routine if action[0] in LOCAL and action[1] == self.next_controller]
-        awaited = (
-            [] if not bids or self.next_controller is None else [a for a in routine if a[:2] == ("request", self.next_controller)]
-        )
+        winner = self.next_controller if bids else None
+        awaited = [] if winner is None else [a for a in routine if a[:2] == ("deliver_request", winner)]
         following = (mine or awaited or bids or routine)[0]
-        if following[0] == "ask":
-            return next((("ask", broker) for broker in self.recorded.at_once if ("ask", broker) in routine), following)
+        if following[0] == "send_to_controller":
+            asking = [("send_to_controller", broker) for broker in self.recorded.at_once]
+            return next((action for action in asking if action in routine), following)
         return self._next_fetch(routine, following) if following[0] == "fetch" else following
 
     def _next_fetch(self, routine: list[Any], following: Any) -> Any:
@@ -228,7 +228,7 @@ class Player:
         if action[0] == "exit" and action[1] in self.recorded.at_once:
             return self.moved[action[1]] < self.recorded.transitions_by(action[1])
         # While a broker that stops has still to join an ISR again, its end, requests to it and all timers wait.
-        late = action == ("exit", self.slow) or (action[0], action[-1]) == ("request", self.slow)
+        late = action == ("exit", self.slow) or (action[0], action[-1]) == ("deliver_request", self.slow)
         return self.slow is not None and (late or action[0] == "fire_timer" or self._is_unrecorded(action))
 
     def _is_unrecorded(self, action: Any) -> bool:
@@ -254,7 +254,7 @@ class Player:
         """Without faults; the recorded timeout of a fetch if all actions must wait for it."""
         is_long = not self.recorded.is_recorded or self.written < self.recorded.writes_of_brokers
         # The time-out of a request to a frozen broker is left out when all recorded writes of the step are made.
-        routine = [action for action in actions.routine_actions(self.world) if action[0] != "time_out" or is_long]
+        routine = [action for action in actions.routine_actions(self.world) if action[0] != "time_out_request" or is_long]
         # If every action must wait, a recorded time-out of a fetch comes next.
         timeouts = self.choices.fetch_timeouts()[:1] if all(map(self._must_wait, routine)) else []
         return timeouts or routine

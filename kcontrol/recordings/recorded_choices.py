@@ -17,7 +17,7 @@ from kcontrol.core.znodes import BROKER_IDS, CONTROLLER
 from kcontrol.journal.journal import Record
 from kcontrol.recordings.recorded_step import RecordedStep, counts
 
-LOCAL = ("advance", "begin", "deliver", "renew", "reconnect")
+LOCAL = ("advance", "begin", "deliver_notification", "renew", "reconnect")
 PATIENCE = 20
 """The number of handlers that may fail in a step in addition to those of its recorded elections."""
 
@@ -83,12 +83,12 @@ class RecordedChoices:
         winner = self.next_controller
         later = {by for by, path in self.claims if path != CONTROLLER} - {winner}
         handling = [a for a in routine if a[0] in LOCAL and a[2:] == ("requests",)]
-        due = [a for a in routine if a[0] == "request" and self._unsent[self._key(a)] > 0]
+        due = [a for a in routine if a[0] == "deliver_request" and self._unsent[self._key(a)] > 0]
         local = [a for a in routine if a[0] in LOCAL and a[1] not in later]
         # While a controller that will resign exists, the actions of the other brokers come first.
         others = [a for a in local if a[1] != winner] if self._resigns_again else []
         mine = [a for a in local if a[1] == winner]
-        action = [*handling, *due, *others, *mine, *local, *(a for a in routine if a[0] != "request"), *routine][0]
+        action = [*handling, *due, *others, *mine, *local, *(a for a in routine if a[0] != "deliver_request"), *routine][0]
         # A controller sends as many requests as in the recording before it resigns.
         if action in due:
             self._unsent[self._key(action)] -= 1
@@ -99,7 +99,7 @@ class RecordedChoices:
         return sender, receiver, self.world.network.channels[sender, receiver][0].requests.controller_epoch
 
     def fetch_timeouts(self) -> list[Action]:
-        """Return ("fetch_timeout", broker) for each broker whose delayed LeaderAndIsr response was sent in the recorded step.
+        """Return ("time_out_fetch", broker) for each broker whose delayed LeaderAndIsr response was sent in the recorded step.
 
         This action ends the broker's fetch from a frozen leader; then the broker sends the response.
         """
@@ -111,7 +111,7 @@ class RecordedChoices:
             done = [(r.fields["channel"], r.fields["api"]) for r in self.world.journal.since(self._began) if r.kind == "response"]
             # The recorded step has more such responses of the broker to this controller than the step of the run so far.
             if recorded.count((sender, broker, "LeaderAndIsr")) > done.count((f"{sender}>{broker}", "LeaderAndIsr")):
-                found.append(("fetch_timeout", broker))
+                found.append(("time_out_fetch", broker))
         return found
 
 

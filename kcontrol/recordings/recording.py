@@ -330,7 +330,7 @@ class _Reader:
         Each is a dict with the sender `by`, the receiver `to`, and the fields that `request` returns.
         """
         records = list(records)
-        late = {record.cause: record.id for record in records if record.kind == "response_delayed"}
+        late = {record.cause: record.id for record in records if record.kind == "delay_response"}
         for record in records:
             if record.kind == "send":
                 self.sent[record.id] = record.fields["requests"]
@@ -341,7 +341,7 @@ class _Reader:
                     yield done
                 else:
                     self.held[late[record.id]] = done
-            elif record.kind == "delayed_response":
+            elif record.kind == "send_delayed_response":
                 yield self.held.pop(record.cause)
 
 
@@ -372,8 +372,8 @@ READ = frozenset(
         "update",
         "send",
         "receive",
-        "response_delayed",
-        "delayed_response",
+        "delay_response",
+        "send_delayed_response",
     }
 )
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Call = tuple[Any, ...]
 Run = Callable[[Driver], Any]
 LEARNING = ("update", "apply_request", "change")  # the kinds of records that are written when a context changes
-NUMBERED = ("send", "to_controller")  # the kinds of records whose numbers are part of correlation ids
+NUMBERED = ("send", "submit_to_controller")  # the kinds of records whose numbers are part of correlation ids
 
 
 @dataclass(slots=True, eq=False)
@@ -103,7 +103,7 @@ class ZooKeeperCall:
 
 
 class Step(NamedTuple):
-    """The outcome of one action of a cluster, such as ("deliver", 1): the next states, and the new records."""
+    """The outcome of one action of a cluster, such as ("deliver_notification", 1): the next states, and the new records."""
 
     # The next state of the broker that the action concerns; None for an action of a client that is no broker.
     next: DriverState | None

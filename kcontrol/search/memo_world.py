@@ -34,7 +34,7 @@ from kcontrol.zookeeper.port import Client
 
 Fired = tuple[tuple[int, WatchEvent], ...]
 
-OWN_STEPS = ("advance", "begin", "deliver", "fire_timer")
+OWN_STEPS = ("advance", "begin", "deliver_notification", "fire_timer")
 """The kinds of actions that depend on one process and ZooKeeper alone."""
 ADMIN_ACTIONS = ("create_topic", "delete_topic", "delete", "set", "create")
 """The kinds of actions of clients outside the brokers that change nothing but ZooKeeper."""
@@ -136,7 +136,7 @@ class MemoWorld(World):
         if step.next is not None:
             p = self.processes[action[1]]
             cast(MemoDriver, p.driver).local = step.next
-            if action[0] == "deliver":
+            if action[0] == "deliver_notification":
                 p.notifications.popleft()
         self._stored = step.stored
         self._journal_length_before = len(self.journal)

@@ -110,7 +110,7 @@ def condition(partition: Partition, state: State) -> str:
 
 
 def subject(action: Sequence[Any], state: State) -> str:
-    """Return the event, path or API of an action: for ("deliver", 1) the path of the notification that broker 1 gets.
+    """Return the event, path or API of an action: such as the path of a notification for ("deliver_notification", 1).
 
     Return "" for other actions. `state` is the state before the action.
     """
@@ -122,11 +122,11 @@ def subject(action: Sequence[Any], state: State) -> str:
                 return str(node["handling"][action[2]]["event"])
             case "begin":
                 return str(node["queues"][action[2]][0]["event"])
-            case "deliver":
+            case "deliver_notification":
                 return str(node["notifications"][0][1])
-            case "request" | "lose" | "duplicate":
+            case "deliver_request" | "drop_request" | "duplicate_request":
                 return str(state["channels"][f"{action[1]}>{action[2]}"][0][1])
-            case "ask":
+            case "send_to_controller":
                 return str(state["to_controller"][who][0]["api"])
     except (KeyError, IndexError):
         pass

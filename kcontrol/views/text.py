@@ -12,7 +12,9 @@ from kcontrol.views import folded_state, group_sentences, recorded_text
 LONGEST, SHORTEST = 180, 60  # of a sentence with its mark, and of a sentence before a mark
 Fields = dict[str, Any]
 
-ACTS = frozenset({"start", "stop", "freeze", "thaw", "act", "scenario", "session_lost", "lose", "duplicate", "fire_timer"})
+ACTS = frozenset(
+    {"start", "stop", "freeze", "thaw", "act", "scenario", "session_lost", "drop_request", "duplicate_request", "fire_timer"}
+)
 FAILURES = frozenset({"fail_log_dir", "lose_tail", "clean_log"})  # actions that no client does
 A_CLIENT = "A client"
 """The subject of sentences about records of an admin client, a producer, a consumer, or ZooKeeper's shell."""
@@ -298,23 +300,25 @@ SENTENCES: dict[str, Callable[[str, Fields], str]] = {
     "conflict": _conflict,
     "send": _send,
     "response": _response,
-    "to_controller": _to_controller,
+    "submit_to_controller": _to_controller,
     "act": _act,
     "scenario": lambda who, f: f"Step {f['step']} of the scenario: {scenario_step(f['do'])}.",
     "open": lambda who, f: f"{who} opens a session with ZooKeeper.",
     "end": lambda who, f: f"The {f['thread']} thread of {who.lower()} has handled its event.",
     "preempt": lambda who, f: f"{who} preempts {_event(f['event'])} in its {f['thread']} queue.",
-    "drop": lambda who, f: f"{who} drops the notification of {f['path']}: no handler of this path is registered.",
+    "drop_notification": lambda who, f: f"{who} drops the notification of {f['path']}: no handler of this path is registered.",
     "receive": lambda who, f: f"{who} receives {f['api']} from broker {f['sender']}.",
     "respond": _respond,
-    "response_delayed": lambda _, f: f"Broker {f['broker']} cannot respond yet: its fetch from {listed(f['leaders'])} goes on.",
-    "delayed_response": lambda who, f: (
+    "delay_response": lambda _, f: f"Broker {f['broker']} cannot respond yet: its fetch from {listed(f['leaders'])} goes on.",
+    "send_delayed_response": lambda who, f: (
         f"The fetch of broker {f['broker']} has {'timed out' if f.get('timed_out') else 'ended'}; the broker sends its response."
     ),
-    "lose": lambda who, f: (
+    "drop_request": lambda who, f: (
         f"The connection breaks before broker {f['receiver']} gets {f['api']}; broker {f['sender']} sends it again."
     ),
-    "duplicate": lambda who, f: f"The connection breaks before broker {f['receiver']} can respond; it receives {f['api']} twice.",
+    "duplicate_request": lambda who, f: (
+        f"The connection breaks before broker {f['receiver']} can respond; it receives {f['api']} twice."
+    ),
     "close_channels": lambda who, f: f"{who} closes its channels to {listed(f['to'])} and drops the requests in them.",
     "controller_response": lambda who, f: (
         f"Broker {f['broker']} gets no response from the controller: {f['error']}."
@@ -322,7 +326,7 @@ SENTENCES: dict[str, Callable[[str, Fields], str]] = {
         else f"Broker {f['broker']} receives the controller's response."
     ),
     "request_refused": lambda who, f: f"{who} refuses {f['api']}: {f['error']}.",
-    "time_out": lambda who, f: f"{who} has had no response from broker {f['to']} for too long, and ends the connection.",
+    "time_out_request": lambda who, f: f"{who} has had no response from broker {f['to']} for too long, and ends the connection.",
     "session_lost": lambda who, f: f"The session of {who.lower()} expires while the broker lives.",
     "renew": lambda who, f: f"{who} finds that its session has expired.",
     "reopen": lambda who, f: f"The {f['client']} outside the brokers open a new session with ZooKeeper.",
@@ -369,29 +373,29 @@ SENTENCES: dict[str, Callable[[str, Fields], str]] = {
 LABELS: dict[str, str] = {
     "advance": "broker {0} continues",
     "begin": "broker {0} begins",
-    "deliver": "broker {0} receives a notification",
+    "deliver_notification": "broker {0} receives a notification",
     "renew": "broker {0} finds that its session expired",
     "reconnect": "broker {0} opens a new session",
-    "request": "broker {1} receives from broker {0}",
-    "give": "broker {0} sends its delayed response",
-    "ask": "broker {0} sends a request to the controller",
+    "deliver_request": "broker {1} receives from broker {0}",
+    "send_delayed_response": "broker {0} sends its delayed response",
+    "send_to_controller": "broker {0} sends a request to the controller",
     "exit": "broker {0} exits",
     "fetch": "broker {0} catches up with {1}",
     "checkpoint": "broker {0} writes high watermarks to disk",
     "expire_session": "the session of broker {0} expires",
-    "outage": "ZooKeeper ends sessions without heartbeats: {0}",
+    "expire_sessions": "ZooKeeper ends sessions without heartbeats: {0}",
     "reopen": "the {0} outside the brokers open a new session",
     "fire_timer": "the timer {1} of broker {0} fires",
-    "time_out": "broker {0} ends its connection to frozen broker {1}",
+    "time_out_request": "broker {0} ends its connection to frozen broker {1}",
     "start": "start broker {0}",
     "kill": "kill broker {0}",
     "terminate": "stop broker {0} by SIGTERM",
     "freeze": "freeze broker {0}",
     "thaw": "thaw broker {0}",
     "shrink_isr": "broker {2} falls behind in {1}",
-    "fetch_timeout": "the fetch of broker {0} from a frozen leader times out",
-    "lose": "lose a request from {0} to {1}",
-    "duplicate": "repeat a request from {0} to {1}",
+    "time_out_fetch": "the fetch of broker {0} from a frozen leader times out",
+    "drop_request": "lose a request from {0} to {1}",
+    "duplicate_request": "repeat a request from {0} to {1}",
     "produce": "produce {2} to {1} at broker {0}, acks={3}",
     "consumer": "consumer {0}: {1}",
     "commit": "consumer {0} commits offset {2} of {1}",

@@ -140,7 +140,7 @@ class Stage:
                 if self.loses_watch_events:
                     p.notifications.popleft()
                 else:
-                    self.world.step(("deliver", n))
+                    self.world.step(("deliver_notification", n))
 
     def settle(self) -> None:
         """Let every controller go on until none has anything to do. Raises CannotPlay if that never happens."""

@@ -16,7 +16,7 @@ from kcontrol.cluster.world import Action, World
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.handlers import design_of
 from kcontrol.core.controller_rules import rules
-from kcontrol.core.effects import Append, Handler, LogBatch, Op, SendToController
+from kcontrol.core.effects import Append, Handler, LogBatch, Op, SubmitToController
 from kcontrol.core.events import Event
 from kcontrol.core.model import PartitionState, TopicPartition
 from kcontrol.driver.driver import Driver
@@ -31,7 +31,7 @@ from tests.core.snapshots import without_defaults
 
 RULES_2_8 = rules("2.8")
 TOPICS = {"t": ((1, 2, 3), (2, 3, 1)), "u": ((3, 1),)}
-LOCAL = ("advance", "begin", "deliver", "renew", "reconnect")
+LOCAL = ("advance", "begin", "deliver_notification", "renew", "reconnect")
 ALL_FAULTS = (*FAULTS, "create_topic")
 T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
 
@@ -193,7 +193,7 @@ class Post:
     def close_channels(self, driver: Driver, brokers: tuple[int, ...]) -> None:
         self.sent.append(("close_channels", brokers))
 
-    def send_to_controller(self, driver: Driver, question: SendToController, record: RecordId) -> None:
+    def submit_to_controller(self, driver: Driver, question: SubmitToController, record: RecordId) -> None:
         self.sent.append(("ask", question.api, question.body))
 
     def respond(self, driver: Driver, correlation_id: str, body: Any, record: RecordId) -> None:

@@ -117,11 +117,11 @@ def test_a_follower_that_its_leader_takes_for_dead_stays_out(release: str, takes
     world.step(("start", 3))
     until(world, lambda w: (1, 3) in w.network.channels)
     while (1, 3) in world.network.channels:
-        world.step(("request", 1, 3))
+        world.step(("deliver_request", 1, 3))
     fetch = ("fetch", 3, "t-0")
     assert (fetch in actions.routine_actions(world)) is takes_in
     while (1, 2) in world.network.channels:
-        world.step(("request", 1, 2))
+        world.step(("deliver_request", 1, 2))
     assert fetch in actions.routine_actions(world)
 
 
@@ -136,7 +136,7 @@ def test_a_leader_gives_up_asks_again_or_waits(answer: str, pending: tuple[int, 
     broker.hear(ReplicaCaughtUp(T0, 3))
     broker.hear(AlterIsrResponse("NONE", ((T0, answer),)))
     assert broker.driver.broker.hosted[T0].pending_isr == pending
-    assert len(broker.records("to_controller")) == asks
+    assert len(broker.records("submit_to_controller")) == asks
 
 
 @pytest.mark.parametrize(("release", "leader", "asked"), [("2.8", 3, 1), ("3.9", -1, 1)])
@@ -153,6 +153,6 @@ def test_a_leader_that_shuts_down_cannot_expand_its_isr(release: str, leader: in
     world.step(("start", 3))
     before = len(world.journal.records)
     world.run()
-    assert len([r for r in of_kind(world, "to_controller", before) if r.fields["api"] == "AlterIsr"]) == asked
+    assert len([r for r in of_kind(world, "submit_to_controller", before) if r.fields["api"] == "AlterIsr"]) == asked
     assert 2 not in world.processes
     assert dict(states(world))[T0].leader == leader

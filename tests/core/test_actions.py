@@ -40,17 +40,17 @@ IMPOSSIBLE: list[Any] = [
     ("advance", 1, "nowhere"),
     ("advance", 1, "controller"),
     ("begin", 1, "controller", "at once"),
-    ("deliver", 1),
+    ("deliver_notification", 1),
     ("renew", 1),
     ("reconnect", 1),
-    ("request", 1, 2),
-    ("ask", 1),
+    ("deliver_request", 1, 2),
+    ("send_to_controller", 1),
     ("fetch", 2, "t-0"),
     ("fetch", 2, "nonsense"),
     ("fetch", 2, 5),
     ("expire_session", 7),
     ("fire_timer", 1, "no-such-timer"),
-    ("time_out", 1, 2),
+    ("time_out_request", 1, 2),
     ("start", 1),
     ("start", "one"),
     ("start", -1),
@@ -64,8 +64,8 @@ IMPOSSIBLE: list[Any] = [
     ("shrink_isr", 1, "t-0", 1),
     ("shrink_isr", 1, "t-1", 2),
     ("shrink_isr", 1, "nonsense", 2),
-    ("lose", 1, 2),
-    ("duplicate", 1, 2),
+    ("drop_request", 1, 2),
+    ("duplicate_request", 1, 2),
     ("create_topic", "t", ((1, 2),)),
     ("create_topic", "new"),
     ("create_topic", "new", 5),
@@ -129,8 +129,8 @@ def test_the_error_of_an_unknown_action_has_the_similar_ones(unknown: str, simil
 
 
 def test_the_error_of_an_action_like_no_other_says_where_all_are() -> None:
-    with pytest.raises(UserError, match=r"There is no action \('dance',\); lab.actions\(\) has"):
-        World().step(("dance", 1))
+    with pytest.raises(UserError, match=r"There is no action \('juggle',\); lab.actions\(\) has"):
+        World().step(("juggle", 1))
 
 
 def test_the_error_of_an_impossible_action_lists_the_possible_actions() -> None:
@@ -139,13 +139,13 @@ def test_the_error_of_an_impossible_action_lists_the_possible_actions() -> None:
     with pytest.raises(UserError, match=r"is not possible now; possible actions: .*\('kill', 1\), \('kill', 2\), \('kill', 3\)"):
         world.step(("thaw", 1))
     with pytest.raises(UserError, match="possible actions: none"):
-        World(Settings(faults=())).step(("deliver", 1))
+        World(Settings(faults=())).step(("deliver_notification", 1))
 
 
 def test_the_error_of_a_malformed_action_names_its_form() -> None:
     """The error of an action with wrong arguments shows the form of its kind."""
-    with pytest.raises(UserError, match=r"does not have the form \('lose', sender, receiver\)"):
-        cluster().step(("lose", 1))
+    with pytest.raises(UserError, match=r"does not have the form \('drop_request', sender, receiver\)"):
+        cluster().step(("drop_request", 1))
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_an_answer_waits_for_a_frozen_broker() -> None:
     """The controller's answer to a leader that has been stopped meanwhile stays in its queue until it is thawed."""
     world = cluster({"t": ((2, 3),)}, faults=("shrink_isr",))
     world.step(("shrink_isr", 2, "t-0", 3))
-    world.step(("ask", 2))
+    world.step(("send_to_controller", 2))
     world.step(("freeze", 2))
     world.run()
     held = world.processes[2].driver.broker.hosted[T0]

@@ -32,7 +32,7 @@ def failover(world: World) -> int:
     """The controller is gone; broker 2 will be the next."""
     world.step(("kill", 1))
     world.step(("expire_session", 1))
-    world.step(("deliver", 2))
+    world.step(("deliver_notification", 2))
     return 2
 
 
@@ -79,7 +79,7 @@ def crashes(world: World, victim: int) -> Iterator[World]:
         routine = list(actions.routine_actions(world))
         if not routine:
             return
-        mine = [a for a in routine if a[1] == victim and a[0] in ("advance", "begin", "deliver")]
+        mine = [a for a in routine if a[1] == victim and a[0] in ("advance", "begin", "deliver_notification")]
         action: Action = (mine or routine)[0]
         if action[:2] == ("advance", victim) and action[2] != "requests":
             twin = world.fork()

@@ -17,7 +17,7 @@ from tests.core.logs import UNCLEAN, committed_and_not_heard_of, fetch, lost_by_
 from tests.core.snapshots import without_defaults
 from tests.core.support import check_folds, journal_bytes, scenario
 
-FAULTS = ("kill", "start", "shrink_isr", "produce", "lose", "duplicate", "expire_session")
+FAULTS = ("kill", "start", "shrink_isr", "produce", "drop_request", "duplicate_request", "expire_session")
 STEPS = 400
 
 
@@ -88,7 +88,7 @@ def test_the_walks_go_through_what_logs_go_through() -> None:
             "acknowledged",
             "record_lost",
         ),
-        *("to_controller", "controller_response", "lose", "duplicate", "session_lost"),
+        *("submit_to_controller", "controller_response", "drop_request", "duplicate_request", "session_lost"),
     } <= kinds
 
 
@@ -132,7 +132,7 @@ def test_the_shortest_run_that_loses_a_commit(rule: str) -> None:
         assert found.violation == "t-0: broker 3 leads without record 1 (b), acknowledged by 1"
         assert (found.actions[:2], {action[0] for action in found.actions[2:]}) == (
             (("kill", 2), ("expire_session", 2)),
-            {"deliver", "begin", "advance"},
+            {"deliver_notification", "begin", "advance"},
         )
     else:
         assert (found.violation, found.actions) == (None, ())

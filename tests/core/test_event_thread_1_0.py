@@ -33,7 +33,7 @@ def take(world: World, broker: int, thread: str) -> None:
 def hear(world: World, broker: int) -> None:
     """Deliver all watch events of a broker, and let ZkClient's thread call the listeners, if the release has them."""
     while world.processes[broker].notifications:
-        world.step(("deliver", broker))
+        world.step(("deliver_notification", broker))
     listening = world.processes[broker].driver.threads.get(EVENTS)
     while listening and listening.queue:
         take(world, broker, EVENTS)

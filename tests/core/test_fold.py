@@ -81,18 +81,18 @@ def test_the_walks_go_through_everything_that_can_happen() -> None:
         *(
             "advance",
             "begin",
-            "deliver",
+            "deliver_notification",
             "renew",
             "reconnect",
-            "request",
-            "ask",
+            "deliver_request",
+            "send_to_controller",
             "fetch",
             "expire_session",
             "fire_timer",
             "start",
             "kill",
         ),
-        *("freeze", "thaw", "shrink_isr", "lose", "duplicate", "create_topic", "delete"),
+        *("freeze", "thaw", "shrink_isr", "drop_request", "duplicate_request", "create_topic", "delete"),
     } <= taken
 
 

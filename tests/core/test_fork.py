@@ -172,7 +172,7 @@ def test_two_ways_to_the_same_state_have_one_fingerprint() -> None:
         world = cluster()
         world.step(("delete", CONTROLLER))
         for broker in order:
-            world.step(("deliver", broker))
+            world.step(("deliver_notification", broker))
         prints.add(world.fingerprint())
     assert len(prints) == 1
 
@@ -184,7 +184,7 @@ def test_a_detour_leaves_no_trace_in_the_fingerprint() -> None:
     until(world, lambda w: bool(w.network.deliverable()))
     before = world.fingerprint()
     detour = world.fork()
-    detour.step(("lose", *detour.network.deliverable()[0]))
+    detour.step(("drop_request", *detour.network.deliverable()[0]))
     detour.now_ms += 1_000
     detour.tool.write([(Op("delete", "/nothing"),)])
     detour.journal.add(0, 0, "thaw", None, 0, {})
@@ -215,7 +215,7 @@ def nothing_yet(world: World) -> World:
     """The middle of an election: znodes, watches, queues, channels and a suspended handler are all in use."""
     world.step(("kill", 3))
     world.step(("expire_session", 3))
-    world.step(("deliver", 1))
+    world.step(("deliver_notification", 1))
     until(world, lambda w: bool(w.network.channels) and waits_for(w, 1, Read))
     return world
 

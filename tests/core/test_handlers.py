@@ -144,9 +144,9 @@ def test_a_watch_event_of_a_path_without_a_handler_is_dropped() -> None:
     world.step(("kill", 3))
     world.step(("expire_session", 3))
     while world.processes[1].notifications:
-        world.step(("deliver", 1))
+        world.step(("deliver_notification", 1))
     mine = [(r.kind, r.fields["path"]) for r in world.journal.records[before:] if r.id.node == 1]
-    assert mine == [("drop", "/brokers/ids/3"), ("drop", "/brokers/ids")]
+    assert mine == [("drop_notification", "/brokers/ids/3"), ("drop_notification", "/brokers/ids")]
     assert world.processes[1].driver.is_quiet
 
 
@@ -300,7 +300,7 @@ def test_a_broker_that_dies_during_failover_is_not_missed() -> None:
     world.step(("kill", victim))
     world.step(("expire_session", victim))
     while world.processes[winner].notifications:
-        world.step(("deliver", winner))
+        world.step(("deliver_notification", winner))
     world.run()
     assert victim not in {leader for leader, _ in stored(world).values()}
 

@@ -37,9 +37,9 @@ def test_a_held_answer_goes_out_when_the_fetch_times_out(release: str) -> None:
     world = frozen_leader(release)
     assert {held.broker for held in world.network.delayed_responses.values()} == {1, 2}
     before = len(world.journal.records)
-    world.step(("fetch_timeout", 2))
+    world.step(("time_out_fetch", 2))
     assert [r.fields["channel"] for r in of_kind(world, "response", before)] == ["1>2"]
-    assert [r.fields["timed_out"] for r in of_kind(world, "delayed_response", before)] == [True]
+    assert [r.fields["timed_out"] for r in of_kind(world, "send_delayed_response", before)] == [True]
     world.run()
     assert ({held.broker for held in world.network.delayed_responses.values()}, (1, 2) in world.network.channels) == ({1}, False)
 
@@ -53,7 +53,7 @@ def test_no_answer_waits_for_a_fetch_since_1_1(release: str) -> None:
     world = frozen_leader(release)
     assert world.network.delayed_responses == {}
     with pytest.raises(UserError, match="is not possible now"):
-        world.step(("fetch_timeout", 2))
+        world.step(("time_out_fetch", 2))
 
 
 def test_a_fetch_that_has_come_back_does_not_time_out() -> None:
@@ -61,10 +61,10 @@ def test_a_fetch_that_has_come_back_does_not_time_out() -> None:
     world = frozen_leader("1.0")
     world.step(("thaw", 3))
     with pytest.raises(UserError, match="is not possible now"):
-        world.step(("fetch_timeout", 2))
+        world.step(("time_out_fetch", 2))
     before = len(world.journal.records)
     world.run()
-    assert {r.fields["timed_out"] for r in of_kind(world, "delayed_response", before)} == {False}
+    assert {r.fields["timed_out"] for r in of_kind(world, "send_delayed_response", before)} == {False}
 
 
 @pytest.mark.parametrize("release", ["0.10.0", "0.10.2", "2.0", "2.4"])

@@ -109,7 +109,7 @@ def test_why_an_isr_grew_leads_back_to_the_fetch() -> None:
         -1
     ]
     chain = world.journal.why(written.id)
-    assert [r.kind for r in chain] == ["write", "begin", "enqueue", "to_controller", "begin", "enqueue"]
+    assert [r.kind for r in chain] == ["write", "begin", "enqueue", "submit_to_controller", "begin", "enqueue"]
     assert type(chain[-1].fields["event"]).__name__ == "ReplicaCaughtUp"
 
 
@@ -183,12 +183,12 @@ def test_a_delivery_points_to_the_sending_and_the_sending_to_no_delivery() -> No
     while not world.network.deliverable():
         world.step(world.actions()[0])
     pair = world.network.deliverable()[0]
-    world.step(("lose", *pair))
-    world.step(("duplicate", *pair))
+    world.step(("drop_request", *pair))
+    world.step(("duplicate_request", *pair))
     world.run()
-    [sent] = [r for r in of_kind(world, "send") if r.id == of_kind(world, "lose")[0].cause]
+    [sent] = [r for r in of_kind(world, "send") if r.id == of_kind(world, "drop_request")[0].cause]
     told = [r.kind for r in world.journal.records if r.cause == sent.id and (r.kind != "receive" or r.id.node == pair[1])]
-    assert sorted(set(told)) == ["duplicate", "lose", "receive"]
+    assert sorted(set(told)) == ["duplicate_request", "drop_request", "receive"]
 
 
 # ---------------------------------------------------------------- the grain

@@ -258,7 +258,7 @@ def test_others_come_in_between_the_partitions_of_a_controlled_shutdown() -> Non
     until(world, lambda w: stored(w)["t-0"][0] == 1 and not w.processes[1].driver.locks)
     assert stored(world)["t-1"][0] == 3
     world.step(("set", CONTROLLER_EPOCH, "1"))
-    world.step(("deliver", 1))
+    world.step(("deliver_notification", 1))
     world.step(("begin", 1, EVENTS))
     assert ("advance", 1, "controlled-shutdown") not in world.actions()
     world.run()
@@ -345,7 +345,7 @@ def test_a_broker_that_ends_takes_its_answer_along() -> None:
     world.step(("kill", 2))
     assert not world.network.delayed_responses
     other.step(("kill", 3))
-    assert ("give", 2) in other.actions()
+    assert ("send_delayed_response", 2) in other.actions()
     other.run()
     assert not other.network.delayed_responses
 

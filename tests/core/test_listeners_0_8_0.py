@@ -36,7 +36,7 @@ def test_a_controller_does_not_resign_when_its_znode_is_deleted() -> None:
     for release, active in (("0.8.0", [1, 2]), ("0.8.1", [2])):
         world = at_rest(release)
         world.step(("delete", CONTROLLER))
-        world.step(("deliver", 1))
+        world.step(("deliver_notification", 1))
         alone(world, 1, lambda w: w.processes[1].driver.threads[EVENTS].waits_for is not None)
         world.step(("advance", 1, EVENTS))
         world.step(("advance", 1, EVENTS))
@@ -108,8 +108,8 @@ def test_an_old_leader_epoch_is_no_error() -> None:
         until(world, lambda w: bool(w.network.channels.get((1, 2))))
         assert world.network.channels[1, 2][0].api == "LeaderAndIsr"
         before = len(world.journal.records)
-        world.step(("duplicate", 1, 2))
-        world.step(("request", 1, 2))
+        world.step(("duplicate_request", 1, 2))
+        world.step(("deliver_request", 1, 2))
         answers = [r.fields["body"]["errors"] for r in of_kind(world, "respond", before) if r.id.node == 2]
         assert answers == [{}, errors]
 

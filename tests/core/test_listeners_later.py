@@ -205,7 +205,7 @@ def test_a_request_of_one_who_has_resigned_costs_his_successor_the_office(releas
     world.step(("delete", CONTROLLER))
     world.step(("create", f"{ISR_CHANGE_NOTIFICATION}/isr_change_7", encode_partition_list((T0,)).decode()))
     while world.processes[1].notifications:
-        world.step(("deliver", 1))
+        world.step(("deliver_notification", 1))
     alone(world, 1, lambda w: not w.processes[1].driver.controller.is_active)
     alone(world, 2, lambda w: w.processes[2].driver.controller.is_active)
     before, thread = len(world.journal.records), world.processes[1].driver.threads[EVENTS]
@@ -220,7 +220,7 @@ def test_who_resigns_lets_others_have_the_lock(release: str, offered: bool) -> N
     """Since 0.10.2 a controlled shutdown that waits for the lock gets it before the resignation. Source: KAFKA-4360."""
     world = at_rest(release, {"t": ((2, 3),)})
     world.step(("delete", CONTROLLER))
-    world.step(("deliver", 1))
+    world.step(("deliver_notification", 1))
     world.processes[1].driver.enqueue(ControlledShutdown(3, -1, "asked"), None)
     world.step(("begin", 1, EVENTS))
     seen = False

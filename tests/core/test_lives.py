@@ -92,7 +92,7 @@ def test_expire_comes_first_in_the_queue_of_a_controller() -> None:
     world.step(("kill", 3))
     world.step(("expire_session", 3))
     while world.processes[1].notifications:
-        world.step(("deliver", 1))
+        world.step(("deliver_notification", 1))
     world.step(("expire_session", 1))
     world.step(("renew", 1))
     waiting = [item.event.name for item in world.processes[1].driver.threads["controller"].queue.waiting]
@@ -213,7 +213,7 @@ def test_a_leader_asks_again_when_its_controller_died() -> None:
     world.run()
     world.step(("start", 3))
     until(world, lambda w: bool(w.network.pending(2)))
-    world.step(("ask", 2))
+    world.step(("send_to_controller", 2))
     world.step(("kill", 1))
     world.run()
     assert stored(world) == {"t-0": (2, (2, 3))}
@@ -230,7 +230,7 @@ def test_a_leader_is_answered_when_its_controller_was_deposed() -> None:
     world.run()
     world.step(("start", 3))
     until(world, lambda w: bool(w.network.pending(2)))
-    world.step(("ask", 2))
+    world.step(("send_to_controller", 2))
     world.step(("begin", 1, "controller"))
     world.step(("delete", CONTROLLER))
     alone(world, 2, lambda w: w.processes[2].driver.controller.is_active)

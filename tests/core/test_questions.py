@@ -40,10 +40,10 @@ def test_a_leader_waits_for_the_frozen_controller_that_it_knew(release: str) -> 
     Source: BrokerToControllerRequestThread.doWork (2.8); tests/golden/recordings/more/2.8.2/ask-frozen-long.json.
     """
     world = wish(release)
-    until(world, lambda w: next(actions.routine_actions(w))[0] == "time_out")
-    assert list(actions.routine_actions(world)) == [("time_out", 3, 1)] == list(actions.routine_actions(world.fork()))
+    until(world, lambda w: next(actions.routine_actions(w))[0] == "time_out_request")
+    assert list(actions.routine_actions(world)) == [("time_out_request", 3, 1)] == list(actions.routine_actions(world.fork()))
     before = world.now_ms
-    world.step(("time_out", 3, 1))
+    world.step(("time_out_request", 3, 1))
     assert world.now_ms - before > world.settings.config.controller_socket_timeout_ms
     world.run()
     assert stored(world) == {"t-0": (3, (3, 4))}
@@ -89,4 +89,4 @@ def test_what_a_leader_makes_of_a_controller_without_a_session(
     assert world.processes[3].driver.broker.hosted[T0].pending_isr == ((3, 4) if isr == (3,) else ())
     heard = [r for r in of_kind(world, "enqueue") if r.id.node == 3 and type(r.fields["event"]).__name__ == "ReplicaCaughtUp"]
     assert len(heard) == wishes
-    assert len(of_kind(world, "to_controller")) - 1 == asks  # but for the smaller ISR
+    assert len(of_kind(world, "submit_to_controller")) - 1 == asks  # but for the smaller ISR

@@ -557,7 +557,7 @@ def test_a_frozen_broker_reads_what_the_dead_have_sent(release: str) -> None:
     before = len(world.journal.records)
     world.step(("start", 1))
     world.run()
-    assert ("lose", 1, 4) not in world.actions()
+    assert ("drop_request", 1, 4) not in world.actions()
     world.step(("thaw", 4))
     assert without_defaults(fold(world.journal.records)) == without_defaults(world.snapshot())
     world.run()
@@ -668,7 +668,7 @@ def test_a_reassignment_delays_every_deletion_in_0_8_1() -> None:
 def old_request(world: World, targets: dict[TopicPartition, tuple[int, ...]]) -> None:
     """Let broker 1 handle the tool's request, and nothing else."""
     write_request(world, targets)
-    world.step(("deliver", 1))
+    world.step(("deliver_notification", 1))
     world.run_event(1, "zk-events")
 
 
@@ -829,7 +829,7 @@ def test_a_topic_that_was_deleted_from_outside_is_written_again() -> None:
     write_request(world, {T0: (2, 4)})
     for path in sorted((path for path in world.zk.tree() if f"{path}/".startswith(f"{topic_path('t')}/")), reverse=True):
         world.step(("delete", path))
-    world.step(("deliver", 1))
+    world.step(("deliver_notification", 1))
     world.run_event(1, "zk-events")
     assert [r.fields["error"] for r in of_kind(world, "handler_error")] == ["IllegalStateException"]
     assert (assigned(world, T0).replicas, request(world)) == ((2, 4, 1), None)

@@ -60,12 +60,12 @@ def test_the_ready_threads_are_those_that_can_begin_or_advance(release: str) -> 
 
 @pytest.mark.parametrize("release", ["0.8.1", "2.8"])
 def test_the_brokers_that_send_to_the_controller_are_those_that_can(release: str) -> None:
-    """In random runs the action "ask" is routine for each broker that is not frozen and can send a request to the controller."""
+    """In random runs the action "send_to_controller" is routine for each broker that is not frozen and can send a request to the controller."""
     world, asked = cluster(faults=ALL_FAULTS, release=release), 0
     for _ in walk(world, 3, 400):
         living = [n for n, p in world.processes.items() if not p.frozen]
-        able = [("ask", n) for n in sorted(living) if broker_to_controller.can_send(world, n)]
-        assert sorted(a for a in actions.routine_actions(world) if a[0] == "ask") == able
+        able = [("send_to_controller", n) for n in sorted(living) if broker_to_controller.can_send(world, n)]
+        assert sorted(a for a in actions.routine_actions(world) if a[0] == "send_to_controller") == able
         asked += len(able)
     assert asked
 
@@ -85,7 +85,7 @@ def test_run_event_goes_to_the_end_of_one_handler() -> None:
     world = cluster()
     world.step(("delete", CONTROLLER))
     while world.processes[2].notifications:
-        world.step(("deliver", 2))
+        world.step(("deliver_notification", 2))
     before = len(world.done)
     world.run_event(2)
     assert {action[:2] for action in world.done[before:]} == {("begin", 2), ("advance", 2)}

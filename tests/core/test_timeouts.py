@@ -19,7 +19,7 @@ def with_a_request_out(release: str, topics: dict[str, tuple[tuple[int, ...], ..
     world = cluster(topics, brokers=brokers, release=release)
     world.step(("freeze", brokers[-1]))
     world.step(("create_topic", "u", ((1,),)))
-    while action := next((a for a in actions.routine_actions(world) if a[0] not in ("time_out", "fire_timer")), None):
+    while action := next((a for a in actions.routine_actions(world) if a[0] not in ("time_out_request", "fire_timer")), None):
         world.step(action)
     assert world.network.channels[1, brokers[-1]][0].api == "UpdateMetadata"
     return world
@@ -27,7 +27,7 @@ def with_a_request_out(release: str, topics: dict[str, tuple[tuple[int, ...], ..
 
 def rest(world: World) -> None:
     """Go on until nothing but the end of a wait is left."""
-    while action := next((a for a in actions.routine_actions(world) if a[0] != "time_out"), None):
+    while action := next((a for a in actions.routine_actions(world) if a[0] != "time_out_request"), None):
         world.step(action)
 
 
@@ -41,7 +41,7 @@ def test_a_resignation_waits_for_a_request_at_a_frozen_broker(release: str, wait
     world = with_a_request_out(release, {"t": ((1,),)}, (1, 2))
     world.step(("delete", CONTROLLER))
     rest(world)
-    assert list(actions.routine_actions(world)) == ([("time_out", 1, 2)] if waits else [])
+    assert list(actions.routine_actions(world)) == ([("time_out_request", 1, 2)] if waits else [])
     assert world.exist(CONTROLLER) == [not waits]
     assert without_defaults(fold(world.journal.records)) == without_defaults(world.snapshot())
     world.run()
@@ -62,7 +62,7 @@ def test_a_resignation_ends_with_the_answer_of_a_thawed_broker(release: str) -> 
     ]
     assert kinds[:1] == ["response"]
     assert world.exist(CONTROLLER) == [True]
-    assert of_kind(world, "time_out") == []
+    assert of_kind(world, "time_out_request") == []
 
 
 @pytest.mark.parametrize(("release", "waits"), [(r, True) for r in WAITING] + [(r, False) for r in AT_ONCE])

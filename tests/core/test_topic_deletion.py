@@ -439,12 +439,12 @@ def test_a_leader_that_asks_for_an_isr_meanwhile_is_refused(late: bool, answer: 
     world.step(("shrink_isr", 2, "t-0", 3))
     world.step(("delete_topic", "t"))
     if late:
-        while others := [action for action in actions.routine_actions(world) if action[0] != "ask"]:
+        while others := [action for action in actions.routine_actions(world) if action[0] != "send_to_controller"]:
             world.step(others[0])
         assert topic_path("t") not in world.zk.tree()
     else:
         alone(world, 1, lambda w: ReplicaState.DELETION_STARTED in controller(w).replica_states.values())
-    world.step(("ask", 2))
+    world.step(("send_to_controller", 2))
     world.run()
     bodies = [r.fields["body"] for r in of_kind(world, "respond") if r.id.node == 1]
     assert [body["partitions"][T0] for body in bodies if T0 in body.get("partitions", ())] == [answer]

@@ -42,7 +42,7 @@ def test_a_topic_that_comes_between_reading_and_watching_is_not_missed() -> None
     """A topic that is created while the controller handles another one has an event of its own, since the watch was set anew."""
     world = cluster(topics={})
     world.step(("create_topic", "a", ((1, 2),)))
-    world.step(("deliver", 1))
+    world.step(("deliver_notification", 1))
     world.step(("begin", 1, "controller"))
     world.step(("advance", 1, "controller"))
     world.step(("create_topic", "b", ((2, 3),)))

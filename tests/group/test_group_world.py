@@ -115,8 +115,8 @@ def test_requests_while_the_log_is_read_are_put_off() -> None:
     world.step(("kill", 1))
     while not (heir := world.processes[2].driver.group) or not heir.loading:
         world.step(next(action for action in world.actions() if action[0] != "consumer"))
-    while ("request", 2, 2) in world.actions():
-        world.step(("request", 2, 2))  # so that consumers hear of the new leader
+    while ("deliver_request", 2, 2) in world.actions():
+        world.step(("deliver_request", 2, 2))  # so that consumers hear of the new leader
     world.step(("consumer", "a", "heartbeat"))
     while world.consumers["a"].asked:
         world.step(("begin", 2, "coordinator"))

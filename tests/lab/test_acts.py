@@ -19,15 +19,18 @@ from tests.lab.support import refusal
 from tests.lab.test_public_names import NAMESPACES
 
 BY_ITSELF = {
-    "advance", "begin", "deliver", "renew", "reconnect", "request", "give", "ask", "exit", "fetch", "checkpoint",
-    "outage", "time_out", "wait",
+    "advance", "begin", "deliver_notification", "renew", "reconnect", "deliver_request",
+    "send_delayed_response", "send_to_controller", "exit", "fetch", "checkpoint",
+    "expire_sessions", "time_out_request", "wait",
 }  # fmt: skip
 
 
 COMMANDS = {
-    "lose": "network.drop", "duplicate": "network.duplicate", "fetch_timeout": "network.fetch_timeout",
-    "lose_tail": "disks.lose_tail", "fail_log_dir": "disks.fail_log_dir", "clean_log": "disks.clean", "consumer": "group.join",
-    "group_request": "group.describe", "find_coordinator": "group.find_coordinator", "freeze_consumer": "group.freeze_consumer",
+    "drop_request": "network.drop_request", "duplicate_request": "network.duplicate_request",
+    "time_out_fetch": "network.time_out_fetch",
+    "lose_tail": "disks.lose_tail", "fail_log_dir": "disks.fail_log_dir", "clean_log": "disks.clean_log",
+    "consumer": "group.join", "group_request": "group.describe", "find_coordinator": "group.find_coordinator",
+    "freeze_consumer": "group.freeze_consumer",
     "thaw_consumer": "group.thaw_consumer", "stop_polling": "group.stop_polling", "start_polling": "group.start_polling",
     "create": "zk.create", "set": "zk.set", "delete": "zk.delete",
 }  # fmt: skip
@@ -79,9 +82,9 @@ def test_an_act_is_one_step(lab: Lab, act: Callable[[Lab], Lab], action: tuple[A
 def test_lose_and_duplicate(lab: Lab) -> None:
     """A request on its way can be lost, which keeps it waiting, and heard twice."""
     lab.create_topic("u", [[1, 3]]).run(until=lambda it: "1>3" in it.state["channels"])
-    assert lab.network.drop(1, 3).journal("lose").iloc[-1].receiver == 3
+    assert lab.network.drop_request(1, 3).journal("drop_request").iloc[-1].receiver == 3
     assert "1>3" in lab.state["channels"]
-    assert lab.network.duplicate(1, 3).journal("duplicate").iloc[-1].receiver == 3
+    assert lab.network.duplicate_request(1, 3).journal("duplicate_request").iloc[-1].receiver == 3
     assert lab.run().partitions().leader["u-0"] == 1
 
 
@@ -124,8 +127,8 @@ REFUSED: list[tuple[Callable[[Lab], object], str]] = [
     (lambda lab: lab.fire_timer(1, "boo"), "auto-leader-rebalance"),
     (lambda lab: lab.shrink_isr("x-0", 1), "t-0 and t-1"),
     (lambda lab: lab.shrink_isr("t-0", 2), "leader 2 can remove these brokers: 3"),
-    (lambda lab: lab.network.drop(1, 2), "none"),
-    (lambda lab: lab.network.duplicate(1, 2), "none"),
+    (lambda lab: lab.network.drop_request(1, 2), "none"),
+    (lambda lab: lab.network.duplicate_request(1, 2), "none"),
     (lambda lab: lab.create_topic("t", [[1]]), "already"),
     (lambda lab: lab.create_topic("", [[1]]), "name"),
     (lambda lab: lab.create_topic("a/b", [[1]]), "'/'"),

@@ -154,7 +154,7 @@ def test_the_fence_and_its_absence(opened: Opened, release: str, epochs: list[in
 def test_a_request_of_a_replaced_controller_is_refused(opened: Opened) -> None:
     """Chapter 9: brokers refuse what bears a controller epoch smaller than the largest they have seen."""
     lab = opened(3, topics=ZOMBIE).kill(3).run(until="BrokerChange").step().step().step().step()
-    lab.freeze(1).zk.delete("/controller").run().thaw(1).step(("request", 1, 2))
+    lab.freeze(1).zk.delete("/controller").run().thaw(1).step(("deliver_request", 1, 2))
     refused = lab.tables.requests().query("sender == 1 and outcome == 'STALE_CONTROLLER_EPOCH'")
     assert list(refused.receiver) == [2]
 
@@ -167,8 +167,14 @@ HEARING = {"t": [[2, 3, 1], [1, 2, 3]]}
 
 def three_wait(opened: Opened, release: str = "2.8") -> Lab:
     """A death, a client's move and a deletion wait in the queue of controller 1."""
-    lab = opened(3, release=release, topics=HEARING).kill(3).expire_session(3).step(("deliver", 1)).step(("deliver", 1))
-    return lab.reassign({"t-0": [2, 1]}).zk.delete("/controller").step(("deliver", 1))
+    lab = (
+        opened(3, release=release, topics=HEARING)
+        .kill(3)
+        .expire_session(3)
+        .step(("deliver_notification", 1))
+        .step(("deliver_notification", 1))
+    )
+    return lab.reassign({"t-0": [2, 1]}).zk.delete("/controller").step(("deliver_notification", 1))
 
 
 def test_two_deaths_are_one_event(opened: Opened) -> None:
@@ -440,7 +446,7 @@ def test_a_decision_that_nobody_was_told_is_told_by_the_next(opened: Opened) -> 
 
 def test_an_order_that_is_heard_twice(opened: Opened) -> None:
     """Chapter 6: the second time the leader epoch is no newer, and the broker has obeyed the first."""
-    lab = opened([4, 1, 2, 3], topics=TWO).kill(2).run(until=ORDER).network.duplicate(4, 3).run()
+    lab = opened([4, 1, 2, 3], topics=TWO).kill(2).run(until=ORDER).network.duplicate_request(4, 3).run()
     assert told_3(lab) == ["STALE_CONTROLLER_EPOCH", "NONE"]
     assert lab.tables.leadership_views("t-1").leader["3 hosts"] == 3
 
@@ -455,9 +461,9 @@ def test_an_order_of_a_controller_that_was_replaced(opened: Opened) -> None:
 def test_an_order_for_an_earlier_life(opened: Opened, release: str, answer: str) -> None:
     """Chapter 6: since 2.2 a request names the registration that it is meant for. Source: KafkaApis.isBrokerEpochStale (2.8)."""
     lab = opened([4, 1, 2, 3], topics=TWO, release=release).kill(2).run(until=ORDER).kill(3).expire_session(3).start(3)
-    while own := [a for a in lab.actions() if a[0] in ("advance", "begin", "deliver") and a[1] == 3]:
+    while own := [a for a in lab.actions() if a[0] in ("advance", "begin", "deliver_notification") and a[1] == 3]:
         lab.step(own[0])
-    assert told_3(lab.step(("request", 4, 3)))[0] == answer
+    assert told_3(lab.step(("deliver_request", 4, 3)))[0] == answer
 
 
 def test_a_new_broker_is_told_what_is_outdated_and_nobody_decides_by_it(opened: Opened) -> None:

@@ -351,7 +351,7 @@ def test_a_page_has_the_strips_of_both_runs(opened: Opened) -> None:
 def test_a_damaged_journal_still_has_its_strip(opened: Opened) -> None:
     """A record that contradicts those before it is left out, and the strip shows the rest."""
     lab = stable(opened)
-    damaged = [record if n != 10 else record._replace(kind="drop") for n, record in enumerate(lab.records)]
+    damaged = [record if n != 10 else record._replace(kind="drop_notification") for n, record in enumerate(lab.records)]
     assert strips_of(damaged)[0]["text"] == strips_of(lab.records)[0]["text"]
 
 

@@ -107,7 +107,7 @@ def test_an_event_of_zkclient_names_its_notification(opened: Opened) -> None:
 
 def test_what_becomes_of_events(opened: Opened) -> None:
     """An event waits, is under way, is handled, is thrown out of the queue, or dies with its broker."""
-    lab = opened(3, topics=TOPIC).kill(3).expire_session(3).step(("deliver", 1)).step(("deliver", 1))
+    lab = opened(3, topics=TOPIC).kill(3).expire_session(3).step(("deliver_notification", 1)).step(("deliver_notification", 1))
     last = [lab.tables.watch_events(1).result.iloc[-1]]
     thrown = lab.branch().expire_session(1).step(("renew", 1)).tables.watch_events(1).result.tolist()
     dead = lab.branch().kill(1).tables.watch_events(1).result.iloc[-1]

@@ -301,7 +301,7 @@ def test_the_cleaner_drops_what_the_table_says(opened: Opened) -> None:
     for offset in range(4):
         lab.produce("__consumer_offsets-0", f"odd {offset}").run().commit("a", "t-0", offset).run()
     before = lab.tables.offsets_topic()
-    kept = set(lab.disks.clean(1).tables.offsets_topic().index)
+    kept = set(lab.disks.clean_log(1).tables.offsets_topic().index)
     assert set(before.index[before.compaction == "keeps"]) <= kept
     *closed, active = before.index[before.compaction == "drops: no key"]
     assert set(closed).isdisjoint(kept) and active in kept

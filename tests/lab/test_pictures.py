@@ -88,15 +88,15 @@ def test_nobody_round_the_znode(opened: Callable[..., Lab]) -> None:
 
 def race(lab: Lab) -> None:
     """Broker 3 has read that nobody rules; broker 2 is faster."""
-    lab.zk.delete("/controller").step(("deliver", 3)).step(("begin", 3, "controller"))
+    lab.zk.delete("/controller").step(("deliver_notification", 3)).step(("begin", 3, "controller"))
     for _ in range(4):
         lab.step(("advance", 3, "controller"))
-    lab.step(("deliver", 2)).run_event(2).run()
+    lab.step(("deliver_notification", 2)).run_event(2).run()
 
 
 def lost_answer(lab: Lab) -> None:
     """Broker 3's transaction succeeds and its answer is lost, so it is sent again."""
-    lab.zk.delete("/controller").step(("deliver", 3)).step(("begin", 3, "controller"))
+    lab.zk.delete("/controller").step(("deliver_notification", 3)).step(("begin", 3, "controller"))
     for _ in range(4):
         lab.step(("advance", 3, "controller"))
     assert isinstance(lab._world.zk, MemoryZooKeeper)

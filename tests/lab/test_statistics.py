@@ -151,7 +151,9 @@ def test_events_are_timed_under_their_states() -> None:
 def test_a_queue_that_waits_is_counted() -> None:
     """Events that nobody has begun are the size of the queue; a new process has waited for nothing."""
     lab = Lab(runs=None)
-    lab.kill(3).expire_session(3).step(("deliver", 1)).step(("deliver", 1))  # the first is of the znode, which nobody cares about
+    lab.kill(3).expire_session(3).step(("deliver_notification", 1)).step(
+        ("deliver_notification", 1)
+    )  # the first is of the znode, which nobody cares about
     assert value(lab, "EventQueueSize", 1) == 1
     lab.run().start(3)
     assert value(lab, "EventQueueTimeMs", 3, "Count") == 0 < value(lab, "EventQueueTimeMs", 1, "Count")

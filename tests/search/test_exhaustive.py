@@ -32,8 +32,8 @@ def test_a_deposed_controllers_write_is_found_under_unfenced_rules(found: Search
 def test_the_shortest_run_has_sixteen_steps(found: SearchResult) -> None:
     """Eight steps bring one controller to its write and eight make the other one controller: no run can do with fewer."""
     kinds = [action[:1] if action[0] in ("create_topic", "delete") else action[:2] for action in found.actions]
-    first = [("create_topic",), ("deliver", 1), ("begin", 1), *[("advance", 1)] * 5]
-    second = [("delete",), ("deliver", 2), ("begin", 2), *[("advance", 2)] * 5]
+    first = [("create_topic",), ("deliver_notification", 1), ("begin", 1), *[("advance", 1)] * 5]
+    second = [("delete",), ("deliver_notification", 2), ("begin", 2), *[("advance", 2)] * 5]
     assert len(found.actions) == STEPS_TO_A_DEPOSED_WRITE
     assert sorted(kinds) == sorted(first + second)
     assert found.actions[-1] == ("advance", 1, "controller")
@@ -96,7 +96,12 @@ def test_a_search_keeps_to_its_bounds() -> None:
 def test_a_search_can_begin_in_the_middle_of_a_handler() -> None:
     """From a world with a suspended handler it finds what it would have found on the way there."""
     world = two_brokers(fenced_writes=False)
-    for action in (("create_topic", "t", ((1, 2),)), ("deliver", 1), ("begin", 1, "controller"), ("advance", 1, "controller")):
+    for action in (
+        ("create_topic", "t", ((1, 2),)),
+        ("deliver_notification", 1),
+        ("begin", 1, "controller"),
+        ("advance", 1, "controller"),
+    ):
         world.step(action)
     result = search(world, depth=12, faults=1)
     assert len(result.actions) == STEPS_TO_A_DEPOSED_WRITE - 4

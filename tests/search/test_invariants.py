@@ -88,8 +88,18 @@ def until_sent(world: World) -> World:
 def deposed() -> World:
     """Broker 1 writes what it decided before broker 2 became controller, under rules without a fence."""
     world = two_brokers(fenced_writes=False)
-    way = [("create_topic", "t", ((1, 2),)), ("deliver", 1), ("begin", 1, "controller"), *[("advance", 1, "controller")] * 4]
-    way += [("delete", "/controller"), ("deliver", 2), ("begin", 2, "controller"), *[("advance", 2, "controller")] * 5]
+    way = [
+        ("create_topic", "t", ((1, 2),)),
+        ("deliver_notification", 1),
+        ("begin", 1, "controller"),
+        *[("advance", 1, "controller")] * 4,
+    ]
+    way += [
+        ("delete", "/controller"),
+        ("deliver_notification", 2),
+        ("begin", 2, "controller"),
+        *[("advance", 2, "controller")] * 5,
+    ]
     for action in [*way, ("advance", 1, "controller")]:
         world.step(action)
     return world
@@ -126,7 +136,7 @@ def request_first() -> World:
     memory = world.processes[1].driver.controller
     apply_update(memory, UpdateContext("all_topics", remove=("t",)))
     world.step(("delete_topic", "t"))
-    for action in (("deliver", 1), ("begin", 1, "controller"), ("advance", 1, "controller")):
+    for action in (("deliver_notification", 1), ("begin", 1, "controller"), ("advance", 1, "controller")):
         world.step(action)
     apply_update(memory, UpdateContext("all_topics", ("t",)))
     world.step(("advance", 1, "controller"))

@@ -23,7 +23,7 @@ def on(broker: int, times: int, thread: str = "controller") -> list[Action]:
 
 def notified(broker: int) -> list[Action]:
     """A broker receives the next notification and begins to handle the event."""
-    return [("deliver", broker), ("begin", broker, "controller")]
+    return [("deliver_notification", broker), ("begin", broker, "controller")]
 
 
 B = "b-27e01c30b8738c96ea9f44179c9fcf50"
@@ -32,7 +32,7 @@ SHORTEST: dict[str, list[Action]] = {
     "handlers_outlive_session": [*notified(1), *on(1, 4), ("expire_session", 1), ("renew", 1), ("reconnect", 1), *on(1, 1)],
     "broker_epochs": [
         *on(2, 2, "main"), ("expire_session", 2), *on(2, 3, "main"), ("begin", 2, "controller"), *on(2, 2),
-        ("deliver", 1), *notified(1), *on(1, 2),
+        ("deliver_notification", 1), *notified(1), *on(1, 2),
     ],
     "ends_removed_sessions": [
         ("consumer", "a", "join"), ("fire_timer", 1, "join g"), ("begin", 1, "coordinator"),

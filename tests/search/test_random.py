@@ -108,7 +108,14 @@ def test_what_kafka_promises_holds_in_many_orders(release: str, choices: list[in
 @pytest.mark.parametrize("release", PLAYABLE_RELEASES)
 def test_the_runs_meet_what_matters(release: str) -> None:
     """Two hundred runs of this kind, of each release, meet failovers, elections, ISR changes, lost sessions, resent requests."""
-    wanted = RELEASES_OWN[release] | {"offline", "leaves the ISR", "initialize", "lose", "duplicate", "session_lost"}
+    wanted = RELEASES_OWN[release] | {
+        "offline",
+        "leaves the ISR",
+        "initialize",
+        "drop_request",
+        "duplicate_request",
+        "session_lost",
+    }
     seen: set[str] = set()
     for seed in range(200):
         if wanted <= seen:
@@ -126,8 +133,18 @@ def test_the_runs_meet_what_matters(release: str) -> None:
 def test_a_broken_invariant_is_reported_as_python_code() -> None:
     """A failing run prints Python code which leads to a world that breaks the same invariant."""
     world = two_brokers(fenced_writes=False)
-    way = [("create_topic", "t", ((1, 2),)), ("deliver", 1), ("begin", 1, "controller"), *[("advance", 1, "controller")] * 4]
-    way += [("delete", "/controller"), ("deliver", 2), ("begin", 2, "controller"), *[("advance", 2, "controller")] * 5]
+    way = [
+        ("create_topic", "t", ((1, 2),)),
+        ("deliver_notification", 1),
+        ("begin", 1, "controller"),
+        *[("advance", 1, "controller")] * 4,
+    ]
+    way += [
+        ("delete", "/controller"),
+        ("deliver_notification", 2),
+        ("begin", 2, "controller"),
+        *[("advance", 2, "controller")] * 5,
+    ]
     choices, twin = [], world.fork()
     for action in [*way, ("advance", 1, "controller")]:
         routine, faults = list(actions.routine_actions(twin)), list(actions.fault_actions(twin))

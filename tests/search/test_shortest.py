@@ -41,7 +41,7 @@ def on(broker: int, times: int) -> list[Action]:
 
 def hears(broker: int) -> list[Action]:
     """A broker looks at the next watch event."""
-    return [("deliver", broker), ("begin", broker, "zk-events")]
+    return [("deliver_notification", broker), ("begin", broker, "zk-events")]
 
 
 def last_member() -> World:

@@ -186,11 +186,11 @@ KINDS: dict[str, dict[str, Callable[[Record], Lines]]] = {
     "answers":  {"respond": _respond},
     "events":   {"begin": lambda r: iter([f"{r.id.node}  {r.fields['thread']}: {r.fields['event']}"]),
                  "preempt": lambda r: iter([f"{r.id.node}  preempted: {r.fields['event'].name}"]),
-                 "drop": lambda r: iter([f"{r.id.node}  drops {r.fields['type']} {r.fields['path']}"]),
+                 "drop_notification": lambda r: iter([f"{r.id.node}  drops {r.fields['type']} {r.fields['path']}"]),
                  "handler_error": lambda r: iter([f"{r.id.node}  {r.fields['event']} fails: {r.fields['error']}"]),
                  "exception": lambda r: iter([f"{r.id.node}  {r.fields['error']} is thrown"])},
     "turns":    {"begin": _decided,  # no requests and answers, of which other traces tell
-                 "drop": lambda r: iter([f"{r.id.node}  drops {r.fields['type']} {r.fields['path']}"]),
+                 "drop_notification": lambda r: iter([f"{r.id.node}  drops {r.fields['type']} {r.fields['path']}"]),
                  "handler_error": lambda r: iter([f"{r.id.node}  {r.fields['event']} fails: {r.fields['error']}"])},
     "reads":    {"read": _read},
     "watches":  {"notify": lambda r: iter([f"zk -> {r.fields['to']}  {r.fields['type']} {r.fields['path']}"])},

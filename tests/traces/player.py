@@ -35,7 +35,7 @@ from tests.traces.lines import asked, client, lines, told
 DATA = Path(__file__).parent / "data"
 RULE = "----"
 THREADS = (REQUESTS, SCHEDULER)
-LOCAL = ("advance", "begin", "deliver", "renew", "reconnect", "exit")
+LOCAL = ("advance", "begin", "deliver_notification", "renew", "reconnect", "exit")
 
 Stage = Callable[[Settings], World]
 
@@ -195,7 +195,7 @@ class Player:
     def hear(self, broker: str) -> None:
         """A broker looks at every watch event that waits for it."""
         while self.world.processes[int(broker)].notifications:
-            self.world.step(("deliver", int(broker)))
+            self.world.step(("deliver_notification", int(broker)))
 
     def elect(self, broker: str, election_type: str, *partitions: str) -> None:
         """An admin client asks a broker for an election: `elect 1 UNCLEAN t-0`."""

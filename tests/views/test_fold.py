@@ -225,7 +225,7 @@ def test_kinds_that_this_world_never_records(ask: Ask) -> None:
         ),
         ("update", 1, {"context": "controller", "field": "m", "container": "map", "clear": False, "remove": [3], "put": None}),
         ("send", 1, {"requests": {"leader_and_isr": {"values": [], "to": {"2": []}}, "stop_replica": {"to": {"2": {}}}}}),
-        ("duplicate", 0, {"sender": 1, "receiver": 2, "api": "LeaderAndIsr"}),
+        ("duplicate_request", 0, {"sender": 1, "receiver": 2, "api": "LeaderAndIsr"}),
         ("close_channels", 1, {"to": [2, 3]}),
     ]
     records = [Record(RecordId(who, 1, n), kind, None, n, fields) for n, (kind, who, fields) in enumerate(made)]
@@ -244,7 +244,9 @@ def test_what_is_in_flight(ask: Ask, seed: int) -> None:
     for _ in range(300):
         possible = world.actions()
         hurried = [
-            action for action in possible if action[0] in ("begin", "advance", "deliver", "request") and action[-1] != "requests"
+            action
+            for action in possible
+            if action[0] in ("begin", "advance", "deliver_notification", "deliver_request") and action[-1] != "requests"
         ]
         shrinks = [action for action in possible if action[0] == "shrink_isr"]
         world.step(choose.choice((choose.random() < 0.9 and hurried) or (choose.random() < 0.5 and shrinks) or possible))

@@ -160,8 +160,8 @@ def test_a_label_names_the_event() -> None:
     world = cluster((1, 2))
     world.step(("delete", "/controller"))
     state = fold(world.journal.records)
-    assert text.action_label(("deliver", 1), state) == "broker 1 receives a notification: /controller"
-    world.step(("deliver", 1))
+    assert text.action_label(("deliver_notification", 1), state) == "broker 1 receives a notification: /controller"
+    world.step(("deliver_notification", 1))
     assert text.action_label(("begin", 1, "controller"), fold(world.journal.records)) == "broker 1 begins: Reelect"
     world.step(("begin", 1, "controller"))
     assert text.action_label(("advance", 1, "controller"), fold(world.journal.records)) == "broker 1 continues: Reelect"

@@ -2,7 +2,7 @@
 
 import { button, el, enable, keyed, setClass, setText, setTitle, svg, titled } from "./dom.js";
 
-const FACES = { stop: "✖", start: "▲", act: "◆", freeze: "❙❙", thaw: "▲", session_lost: "✖", lose: "◆", duplicate: "◆", fire_timer: "◆", record_lost: "✖", tail_lost: "✖" };
+const FACES = { stop: "✖", start: "▲", act: "◆", freeze: "❙❙", thaw: "▲", session_lost: "✖", drop_request: "◆", duplicate_request: "◆", fire_timer: "◆", record_lost: "✖", tail_lost: "✖" };
 
 // ---------------------------------------------------------------- navigation in the journal
 
@@ -138,7 +138,7 @@ export function branchBar(go) {
 // ---------------------------------------------------------------- the next actions
 
 const SHOWN = 5; // routine actions in sight before the rest goes into a menu
-const GROUPS = ["kill", "start", "terminate", "freeze", "thaw", "expire_session", "delete", "create_topic", "delete_topic", "lose", "duplicate", "shrink_isr", "fire_timer"];
+const GROUPS = ["kill", "start", "terminate", "freeze", "thaw", "expire_session", "delete", "create_topic", "delete_topic", "drop_request", "duplicate_request", "shrink_isr", "fire_timer"];
 
 function menu(className, heading) {
   const count = el("span", "kc-number"), list = el("div", "kc-menu-list");

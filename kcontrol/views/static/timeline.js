@@ -81,7 +81,7 @@ export class Timeline {
   }
 
   #isArrival(record) {
-    return record.kind === "receive" || record.kind === "drop" || (record.kind === "enqueue" && record.fields.is_notification);
+    return record.kind === "receive" || record.kind === "drop_notification" || (record.kind === "enqueue" && record.fields.is_notification);
   }
 
   #noteLives(record, index) {
