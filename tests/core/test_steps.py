@@ -60,7 +60,7 @@ def test_the_ready_threads_are_those_that_can_begin_or_advance(release: str) -> 
 
 @pytest.mark.parametrize("release", ["0.8.1", "2.8"])
 def test_the_brokers_that_send_to_the_controller_are_those_that_can(release: str) -> None:
-    """In random runs the action "send_to_controller" is routine for each broker that is not frozen and can send a request to the controller."""
+    """In random runs `send_to_controller` is routine for each broker that is not frozen and has a request to send."""
     world, asked = cluster(faults=ALL_FAULTS, release=release), 0
     for _ in walk(world, 3, 400):
         living = [n for n, p in world.processes.items() if not p.frozen]
