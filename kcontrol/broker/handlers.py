@@ -35,7 +35,7 @@ from kcontrol.core.effects import (
     Handler,
     Op,
     Respond,
-    SubmitToController,
+    Submit,
     Transaction,
     TransactionResult,
     UpdateContext,
@@ -227,7 +227,7 @@ def _submit_isr_change(
         return
     yield UpdateContext("hosted", {tp: held._replace(pending_isr=isr)}, context="broker")
     if ctx.rules.alter_isr:
-        yield SubmitToController("AlterIsr", {tp: held.leadership._replace(isr=isr)})
+        yield Submit("AlterIsr", {tp: held.leadership._replace(isr=isr)})
     else:
         yield from _write_isr(ctx, tp, held.leadership._replace(isr=isr))
 
@@ -280,9 +280,7 @@ def alter_isr_response(ctx: BrokerContext, event: events.AlterIsrResponse) -> Ha
         # again.
         is_retried = RETRIED_ERRORS.get(response) in ("always", ctx.rules.failed_alter_isr)
         if is_retried and held and held.pending_isr:
-            yield SubmitToController(
-                "AlterIsr", {tp: held.leadership._replace(isr=held.pending_isr)}
-            )
+            yield Submit("AlterIsr", {tp: held.leadership._replace(isr=held.pending_isr)})
 
 
 RETRIED_ERRORS = {"NOT_CONTROLLER": "always", "UNKNOWN_SERVER_ERROR": "is retried"}

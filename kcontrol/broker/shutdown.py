@@ -18,7 +18,7 @@ from kcontrol.core.effects import (
     LogError,
     Read,
     SetTimer,
-    SubmitToController,
+    Submit,
     UpdateContext,
     Znode,
 )
@@ -51,7 +51,7 @@ def shut_down(ctx: BrokerContext, event: Shutdown) -> Handler:
         yield from _exit_or_retry(ctx, done=False)
         return
     body = {"broker_id": ctx.broker_id, "broker_epoch": ctx.broker_epoch}
-    yield SubmitToController("ControlledShutdown", body, to=controller_id)
+    yield Submit("ControlledShutdown", body, to=controller_id)
 
 
 def controlled_shutdown_response(ctx: BrokerContext, event: ControlledShutdownResponse) -> Handler:

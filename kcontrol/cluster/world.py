@@ -36,7 +36,7 @@ from kcontrol.cluster.run_settings import Settings
 from kcontrol.cluster.sessions import SessionState
 from kcontrol.cluster.snapshot import snapshot
 from kcontrol.controller.handlers import design_of
-from kcontrol.core.effects import Append, LogBatch, Op, SessionExpired, SubmitToController
+from kcontrol.core.effects import Append, LogBatch, Op, SessionExpired, Submit
 from kcontrol.core.errors import UserError
 from kcontrol.core.model import TopicPartition
 from kcontrol.driver.driver import Driver
@@ -299,7 +299,7 @@ class World:
         (update,) = self.journal.since(len(self.journal) - 1)
         request_timeouts.close(self, driver, brokers, update.id)
 
-    def submit_to_controller(self, driver: Driver, effect: SubmitToController, record: RecordId) -> None:
+    def submit(self, driver: Driver, effect: Submit, record: RecordId) -> None:
         request = network.BrokerToControllerRequest(effect.api, effect.body, record, effect.to)
         self.network.to_controller.setdefault(driver.node, []).append(request)
         if effect.to is not None and effect.to not in self.processes:

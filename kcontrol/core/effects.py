@@ -9,10 +9,10 @@ are each one step of the world (`cluster/world.py`), and anything may happen bet
 
 INSTANT effects (`UpdateContext`, `TransitionGroup`, `ApplyRequest`, `UpdateLog`, `Append`,
 `RegisterZNodeHandler`, `UnregisterZNodeHandler`, `Send`, `Respond`, `Park`, `SetTimer`,
-`CancelTimer`, `Enqueue`, `SubmitToController`, `LogError`, `Exit`) are performed within the step,
-and the handler continues; after `Exit` a later step ends the process. `YieldLock` suspends the
-handler until its thread holds the lock again, `Sleep` until a timer fires, `AwaitInFlightRequests`
-until no response is missing.
+`CancelTimer`, `Enqueue`, `Submit`, `LogError`, `Exit`) are performed within the step, and the
+handler continues; after `Exit` a later step ends the process. `YieldLock` suspends the handler
+until its thread holds the lock again, `Sleep` until a timer fires, `AwaitInFlightRequests` until no
+response is missing.
 
 Before 1.1 the ZooKeeper client is not pipelined: in each round trip the driver performs one path,
 one fenced transaction, or one transition of a `Commit`.
@@ -393,7 +393,7 @@ class Send:
 
 
 @dataclass(frozen=True, slots=True)
-class SubmitToController:
+class Submit:
     """Send a request of this broker to the controller; the response arrives as an event."""
 
     # "AlterIsr" or "ControlledShutdown".
@@ -511,7 +511,7 @@ RoundTripEffect = (
 )
 InstantEffect = (
     UpdateContext | TransitionGroup | Append | ApplyRequest | UpdateLog | RegisterZNodeHandler
-    | UnregisterZNodeHandler | Send | SubmitToController | Respond | Park | SetTimer | CancelTimer
+    | UnregisterZNodeHandler | Send | Submit | Respond | Park | SetTimer | CancelTimer
     | YieldLock | Sleep | Enqueue | LogError | Exit
 )
 # fmt: on

@@ -96,10 +96,10 @@ def send(driver: Driver, thread: Thread, effect: fx.Send) -> None:
     driver.outbox.send(driver, effect.requests, record)
 
 
-def submit_to_controller(driver: Driver, thread: Thread, effect: fx.SubmitToController) -> None:
-    """Write a journal record `submit_to_controller`, and send the effect's request to the controller."""
-    record = driver.log("submit_to_controller", thread.begin_record, api=effect.api, body=effect.body)
-    driver.outbox.submit_to_controller(driver, effect, record)
+def submit(driver: Driver, thread: Thread, effect: fx.Submit) -> None:
+    """Write a journal record `submit`, and send the effect's request to the controller."""
+    record = driver.log("submit", thread.begin_record, api=effect.api, body=effect.body)
+    driver.outbox.submit(driver, effect, record)
 
 
 def park(driver: Driver, thread: Thread, effect: fx.Park) -> None:
@@ -171,7 +171,7 @@ PERFORM: dict[type, Callable[[Driver, Thread, Any], Any]] = {
     fx.RegisterZNodeHandler: change_znode_handlers,
     fx.UnregisterZNodeHandler: change_znode_handlers,
     fx.Send: send,
-    fx.SubmitToController: submit_to_controller,
+    fx.Submit: submit,
     fx.Respond: lambda driver, thread, effect: driver.respond(effect.correlation_id, effect.body, thread.begin_record),
     fx.Park: park,
     fx.SetTimer: set_timer,

@@ -369,7 +369,7 @@ CHANGES: dict[str, Callable[[Fold, Record], None]] = {
     "response": Fold._response,
     "duplicate_request": Fold._duplicate,
     "close_channels": Fold._close_channels,
-    "submit_to_controller": Fold._to_controller,
+    "submit": Fold._to_controller,
     "controller_response": Fold._controller_response,
     "set_timer": Fold._set_timer,
     "cancel_timer": Fold._cancel_timer,

@@ -242,7 +242,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "close_channels": {"to": BrokerIds, "unread_by": BrokerIds | Absent},
     "receive": {"api": str, "sender": BrokerId},
     "request_refused": {"api": str, "error": str},
-    "submit_to_controller": {"api": str, "body": dict[str, Any] | list[Any] | None},
+    "submit": {"api": str, "body": dict[str, Any] | list[Any] | None},
     "controller_response": OF_BROKER | {"requests": Names, "error": str | Absent},
     "time_out_request": {"to": BrokerId},
     "respond": {"correlation_id": str, "body": Body | None},

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Call = tuple[Any, ...]
 Run = Callable[[Driver], Any]
 LEARNING = ("update", "apply_request", "change")  # the kinds of records that are written when a context changes
-NUMBERED = ("send", "submit_to_controller")  # the kinds of records whose numbers are part of correlation ids
+NUMBERED = ("send", "submit")  # the kinds of records whose numbers are part of correlation ids
 
 
 @dataclass(slots=True, eq=False)

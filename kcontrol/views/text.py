@@ -300,7 +300,7 @@ SENTENCES: dict[str, Callable[[str, Fields], str]] = {
     "conflict": _conflict,
     "send": _send,
     "response": _response,
-    "submit_to_controller": _to_controller,
+    "submit": _to_controller,
     "act": _act,
     "scenario": lambda who, f: f"Step {f['step']} of the scenario: {scenario_step(f['do'])}.",
     "open": lambda who, f: f"{who} opens a session with ZooKeeper.",

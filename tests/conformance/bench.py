@@ -46,7 +46,7 @@ class Outbox:
     def close_channels(self, driver: Driver, brokers: tuple[int, ...]) -> None:
         """There are none."""
 
-    def submit_to_controller(self, driver: Driver, question: Any, record: Any) -> None:
+    def submit(self, driver: Driver, question: Any, record: Any) -> None:
         """There is nobody to ask."""
 
     def respond(self, driver: Driver, correlation_id: str, body: Any, record: Any) -> None:

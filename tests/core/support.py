@@ -16,7 +16,7 @@ from kcontrol.cluster.world import Action, World
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.handlers import design_of
 from kcontrol.core.controller_rules import rules
-from kcontrol.core.effects import Append, Handler, LogBatch, Op, SubmitToController
+from kcontrol.core.effects import Append, Handler, LogBatch, Op, Submit
 from kcontrol.core.events import Event
 from kcontrol.core.model import PartitionState, TopicPartition
 from kcontrol.driver.driver import Driver
@@ -193,7 +193,7 @@ class Post:
     def close_channels(self, driver: Driver, brokers: tuple[int, ...]) -> None:
         self.sent.append(("close_channels", brokers))
 
-    def submit_to_controller(self, driver: Driver, question: SubmitToController, record: RecordId) -> None:
+    def submit(self, driver: Driver, question: Submit, record: RecordId) -> None:
         self.sent.append(("ask", question.api, question.body))
 
     def respond(self, driver: Driver, correlation_id: str, body: Any, record: RecordId) -> None:

@@ -136,7 +136,7 @@ def test_a_leader_gives_up_asks_again_or_waits(answer: str, pending: tuple[int, 
     broker.hear(ReplicaCaughtUp(T0, 3))
     broker.hear(AlterIsrResponse("NONE", ((T0, answer),)))
     assert broker.driver.broker.hosted[T0].pending_isr == pending
-    assert len(broker.records("submit_to_controller")) == asks
+    assert len(broker.records("submit")) == asks
 
 
 @pytest.mark.parametrize(("release", "leader", "asked"), [("2.8", 3, 1), ("3.9", -1, 1)])
@@ -153,6 +153,6 @@ def test_a_leader_that_shuts_down_cannot_expand_its_isr(release: str, leader: in
     world.step(("start", 3))
     before = len(world.journal.records)
     world.run()
-    assert len([r for r in of_kind(world, "submit_to_controller", before) if r.fields["api"] == "AlterIsr"]) == asked
+    assert len([r for r in of_kind(world, "submit", before) if r.fields["api"] == "AlterIsr"]) == asked
     assert 2 not in world.processes
     assert dict(states(world))[T0].leader == leader

@@ -88,9 +88,9 @@ def test_a_broker_reads_a_bare_controller_id_up_to_1_0(release: str) -> None:
     world.step(("set", CONTROLLER, "1"))
     before = len(world.journal.records)
     world.step(("terminate", 3))
-    until(world, lambda w: bool(of_kind(w, "submit_to_controller", before)) or 3 not in w.processes)
+    until(world, lambda w: bool(of_kind(w, "submit", before)) or 3 not in w.processes)
     is_old = release in RELEASES[: RELEASES.index("1.1")]
-    assert bool(of_kind(world, "submit_to_controller", before)) is is_old
+    assert bool(of_kind(world, "submit", before)) is is_old
     assert (3 in world.processes) is is_old
 
 

@@ -220,7 +220,7 @@ def test_a_leader_of_0_8_1_writes_its_isr_itself() -> None:
     world.step(("shrink_isr", 1, "t-0", 2))
     assert acknowledged(world) == []
     world.step(("advance", 1, "requests"))
-    assert (stored(world)["t-0"], acknowledged(world), of_kind(world, "submit_to_controller")) == ((1, (1, 3)), ["a"], [])
+    assert (stored(world)["t-0"], acknowledged(world), of_kind(world, "submit")) == ((1, (1, 3)), ["a"], [])
     world.step(("thaw", 2))
     world.run()
     assert (stored(world)["t-0"], values(world)[2]) == ((1, (1, 3, 2)), "a")
@@ -273,9 +273,9 @@ def test_a_follower_enters_the_isr_when_it_is_at_the_high_watermark() -> None:
     """One that fetches again is asked into the ISR by the fetch that shows that it has caught up, not by one before."""
     world = out_of_sync()
     fetch(world, 2)
-    assert of_kind(world, "submit_to_controller")[-1].fields["body"][T0].isr == (1, 3)
+    assert of_kind(world, "submit")[-1].fields["body"][T0].isr == (1, 3)
     fetch(world, 2)
-    assert of_kind(world, "submit_to_controller")[-1].fields["body"][T0].isr == (1, 3, 2)
+    assert of_kind(world, "submit")[-1].fields["body"][T0].isr == (1, 3, 2)
     world.run()
     assert stored(world)["t-0"] == (1, (1, 3, 2))
 

@@ -88,7 +88,7 @@ def test_the_walks_go_through_what_logs_go_through() -> None:
             "acknowledged",
             "record_lost",
         ),
-        *("submit_to_controller", "controller_response", "drop_request", "duplicate_request", "session_lost"),
+        *("submit", "controller_response", "drop_request", "duplicate_request", "session_lost"),
     } <= kinds
 
 

@@ -109,7 +109,7 @@ def test_why_an_isr_grew_leads_back_to_the_fetch() -> None:
         -1
     ]
     chain = world.journal.why(written.id)
-    assert [r.kind for r in chain] == ["write", "begin", "enqueue", "submit_to_controller", "begin", "enqueue"]
+    assert [r.kind for r in chain] == ["write", "begin", "enqueue", "submit", "begin", "enqueue"]
     assert type(chain[-1].fields["event"]).__name__ == "ReplicaCaughtUp"
 
 

@@ -31,18 +31,8 @@ if TYPE_CHECKING:
 
 USUAL = Budget(steps=14, faults=1, states=100_000, seconds=60)
 KINDS = (*FAULTS, "create_topic", "consumer")
-BROKERS_OWN = (
-    "advance",
-    "begin",
-    "deliver_notification",
-    "renew",
-    "reconnect",
-    "fire_timer",
-    "exit",
-    "send_to_controller",
-    "checkpoint",
-    "send_delayed_response",
-)
+BROKERS_OWN = ("advance", "begin", "deliver_notification", "renew", "reconnect", "fire_timer", "exit", "send_to_controller",
+               "checkpoint", "send_delayed_response")  # fmt: skip
 """The kinds of actions whose first argument is the broker that acts."""
 
 

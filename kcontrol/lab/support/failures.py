@@ -19,12 +19,8 @@ if TYPE_CHECKING:
     from kcontrol.cluster.world import Action, World
 
 ZOOKEEPER_IS_GONE = "ZooKeeper does not respond: try again when it runs, or close this lab and open another lab."
-TURNS = (
-    "advance",
-    "begin",
-    "deliver_notification",
-    "deliver_request",
-)  # the actions of brokers that come before timers and ends of sessions
+# The actions of brokers that come before timers and ends of sessions.
+TURNS = ("advance", "begin", "deliver_notification", "deliver_request")
 PATIENCE = {
     "connection_loss": 3,
     "handler_error": 20,

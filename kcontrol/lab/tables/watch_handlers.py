@@ -143,7 +143,7 @@ ORIGIN_TEXTS: Mapping[str, Callable[[Record], str]] = {
     "begin": lambda r: f"the handler of {r.to_json().fields['event']}",
     "fire_timer": lambda r: f"the timer {r.fields['timer']}",
     "respond": lambda r: f"a response of broker {r.id.node}",
-    "submit_to_controller": lambda r: f"a request of broker {r.id.node}",
+    "submit": lambda r: f"a request of broker {r.id.node}",
     "act": lambda r: "a request of an admin client",
 }
 

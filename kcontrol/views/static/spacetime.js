@@ -20,7 +20,7 @@ const LOOKS = { // kind: shape, colour
   start: ["up", "green"], thaw: ["up", "green"], stop: ["cross", "red"], freeze: ["pause", "red"], session_lost: ["cross", "red"],
   act: ["diamond", "pink"], drop_request: ["diamond", "pink"], duplicate_request: ["diamond", "pink"], fire_timer: ["diamond", "amber"],
   close: ["cross", "red"], write: ["dot", "blue"], change: ["square", "amber"], send: ["dot", "sky"], receive: ["dot", "sky"],
-  submit_to_controller: ["dot", "sky"], notify: ["ring", "ink"], enqueue: ["ring", "ink"], begin: ["ring", "ink"], drop_notification: ["cross", "pink"],
+  submit: ["dot", "sky"], notify: ["ring", "ink"], enqueue: ["ring", "ink"], begin: ["ring", "ink"], drop_notification: ["cross", "pink"],
   log_append: ["ring", "sky"], log_truncate: ["cross", "red"], record_lost: ["cross", "red"], tail_lost: ["cross", "red"],
   log_delete: ["cross", "pink"],
   failed_change: ["cross", "pink"], conflict: ["cross", "pink"], exception: ["cross", "pink"], handler_error: ["cross", "red"],
