@@ -6,12 +6,13 @@ notebook as one test. Nothing may be left running at the end, which is a check t
 
 import contextlib
 import os
+import resource
 import secrets
 import shutil
 import subprocess
 import sys
 import time
-import xml.etree.ElementTree as ElementTree
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,13 +21,16 @@ from typing import Annotated
 import psutil
 import typer
 
+from tests.durations import RESULTS, Case, cases
 from tests.parts import ROOT, parse_required
 
-RESULTS = ROOT / "tests" / ".results"
 MARK = "KCONTROL_TEST_RUN"
-WORKERS = "2"
+MOST_WORKERS = 8
+"""Each worker collects all tests, which takes about 20 processor seconds."""
 NO_TESTS_COLLECTED = 5
 SLOWEST = 10
+FAST_CHAPTERS = ("03-*", "05-*", "13-*", "14-*")
+"""The notebooks whose cells nbval runs in the fast tier. In `--all` the browser runs every chapter and compares its outputs."""
 LINT = {
     "ruff check": ["ruff", "check", "."],
     "ruff format": ["ruff", "format", "--check", "."],
@@ -37,12 +41,12 @@ LINT = {
 
 @dataclass
 class Tally:
-    """The numbers of checks and tests that have passed, failed or were skipped; `times` has (seconds, name) of each test."""
+    """How many checks and tests have passed, failed or were skipped; `tests` are those of the report."""
 
     passed: int = 0
     failed: int = 0
     skipped: int = 0
-    times: list[tuple[float, str]] = field(default_factory=list)
+    tests: list[Case] = field(default_factory=list)
 
     def count(self, *, ok: bool) -> None:
         """Counts one check."""
@@ -50,29 +54,28 @@ class Tally:
         self.failed += not ok
 
     def add_report(self, path: Path) -> int:
-        """Adds the tests of a JUnit report and returns how many of them failed."""
-        failed = 0
-        for case in ElementTree.parse(path).getroot().iter("testcase"):
-            outcomes = {child.tag for child in case}
-            name = f"{case.get('classname', '')}::{case.get('name', '')}"
-            self.times.append((float(case.get("time", "0")), name))
-            if outcomes & {"failure", "error"}:
-                failed += 1
-            elif "skipped" in outcomes:
-                self.skipped += 1
-            else:
-                self.passed += 1
-        self.failed += failed
-        return failed
+        """Adds the tests of a report and returns how many of them failed."""
+        self.tests = cases(path)
+        outcomes = Counter(case.outcome for case in self.tests)
+        self.passed += outcomes["passed"]
+        self.failed += outcomes["failed"]
+        self.skipped += outcomes["skipped"]
+        return outcomes["failed"]
+
+
+def processor_s() -> float:
+    """The processor seconds of all processes that this one has started and that have ended, with those below them."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 @contextlib.contextmanager
 def section(title: str) -> Iterator[None]:
-    """Prints a heading, and at the end how long it took."""
+    """Prints a heading, and at the end how long it took, by the clock and by the processors."""
     print(f"\n== {title}", flush=True)
-    began = time.monotonic()
+    began, used = time.monotonic(), processor_s()
     yield
-    print(f"== {title}: {time.monotonic() - began:.1f} s", flush=True)
+    print(f"== {title}: {time.monotonic() - began:.1f} s, {processor_s() - used:.1f} processor seconds", flush=True)
 
 
 def run(command: list[str]) -> int:
@@ -81,23 +84,32 @@ def run(command: list[str]) -> int:
     return subprocess.run([program, *command[1:]], cwd=ROOT, stdin=subprocess.DEVNULL, check=False).returncode
 
 
-def pytest(tally: Tally, title: str, arguments: list[str]) -> None:
-    """Runs pytest with these arguments, and counts the tests of its report.
+def workers() -> int:
+    """One worker for each core that this process may use."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(cores, MOST_WORKERS))
+
+
+def pytest(tally: Tally, tier: str, required: str) -> None:
+    """Runs all tests of a tier and the cells of the notebooks, and counts the tests of the report.
 
     Counts one failed check if pytest ends with an error although no test of the report has failed.
     """
-    report = RESULTS / f"{title.replace(' ', '-')}.xml"
-    with section(title):
-        status = run(["pytest", "--quiet", f"--junit-xml={report}", *arguments])
+    report = RESULTS / "tests.xml"
+    plugins = ["-p", "tests.processor_time", "-p", "tests.notebooks.plugin"]
+    nbval = ["--nbval", "--nbval-current-env", "--nbval-sanitize-with", "tests/notebooks/sanitize.cfg"]
+    # conftest.py decides what one worker runs together, and what comes first.
+    side_by_side = ["-n", str(workers()), "--dist", "loadfile", "--no-loadscope-reorder"]
+    chapters = [str(path) for name in FAST_CHAPTERS if tier for path in sorted((ROOT / "notebooks").glob(f"{name}.ipynb"))]
+    with section("tests"):
+        status = run([
+            "pytest", "--quiet", "tests", *chapters, f"--require={required}", f"--junit-xml={report}", *plugins, *nbval,
+            *side_by_side, "-m", tier,
+        ])  # fmt: skip
         failed = tally.add_report(report) if report.exists() else 0
         if status not in {0, NO_TESTS_COLLECTED} and not failed:
-            print(f"{title}: pytest ended with status {status}", flush=True)
+            print(f"pytest ended with status {status}", flush=True)
             tally.count(ok=False)
-
-
-def notebooks() -> list[str]:
-    """Returns the folders that hold notebooks."""
-    return [name for name in ("notebooks", "exercises") if any((ROOT / name).rglob("*.ipynb"))]
 
 
 def left_running(mark: str) -> list[psutil.Process]:
@@ -124,27 +136,28 @@ def check_nothing_left(tally: Tally, mark: str) -> None:
 
 
 def run_everything(tally: Tally, tier: str, required: str) -> None:
-    """Runs the lint steps, then the tests side by side, then those that must be alone, then the notebooks.
+    """Runs the lint steps, then the tests.
 
-    `tier` ends pytest's expression of marks: " and not slow" for the fast tier, "" for all tests. `required` are the parts that
-    must be there, such as "zookeeper,spark".
+    `tier` is pytest's expression of marks: "not slow" for the fast tier, "" for all tests. `required` are the parts that must be
+    there, such as "zookeeper,spark".
     """
     for name, command in LINT.items():
         with section(name):
             tally.count(ok=run(command) == 0)
-    common = ["tests", f"--require={required}"]
-    pytest(tally, "tests", [*common, "-n", WORKERS, "--dist", "loadfile", "-m", f"not serial{tier}"])
-    pytest(tally, "serial tests", [*common, "-m", f"serial{tier}"])
-    if found := notebooks():
-        nbval = [
-            "-p",
-            "tests.notebooks.plugin",
-            "--nbval",
-            "--nbval-current-env",
-            "--nbval-sanitize-with",
-            "tests/notebooks/sanitize.cfg",
-        ]
-        pytest(tally, "notebooks", [*found, *nbval, "-n", WORKERS, "--dist", "loadfile"])
+    pytest(tally, tier, required)
+
+
+def print_times(tests: list[Case]) -> None:
+    """Prints the tests and processor seconds of each part, and of the files that take longest."""
+    for title, key, most in (("part", "part", len(tests)), ("slowest file", "file", SLOWEST)):
+        count, seconds = Counter[str](), Counter[str]()
+        for case in tests:
+            name = getattr(case, key)
+            count[name] += 1
+            seconds[name] += case.processor_s
+        print(f"\nprocessor s    tests  {title}")
+        for name, used in seconds.most_common(most):
+            print(f"{used:11.1f} {count[name]:8}  {name}")
 
 
 def keep_bytecode() -> None:
@@ -156,14 +169,18 @@ def keep_bytecode() -> None:
 
 
 def main(
+    context: typer.Context,
     every: Annotated[bool, typer.Option("--all", help="Everything, the slow tests too.")] = False,
     require: Annotated[str, typer.Option(metavar="PARTS", help="Parts that must be there, such as zookeeper,spark.")] = "",
 ) -> None:
     """Passes the fast tier of the tests, or all of them."""
     try:
         parse_required(require)
+        if context.args:
+            raise ValueError(f"{context.args[0]!r} is nothing that ./run test takes: use --all or --require PARTS, or neither.")
     except ValueError as problem:
-        raise typer.BadParameter(str(problem), param_hint="--require") from problem
+        print(f"kcontrol: {problem}", file=sys.stderr)
+        raise typer.Exit(2) from problem
     shutil.rmtree(RESULTS, ignore_errors=True)
     RESULTS.mkdir()
     mark = secrets.token_hex(16)
@@ -171,16 +188,17 @@ def main(
     keep_bytecode()
     tally, began = Tally(), time.monotonic()
     try:
-        run_everything(tally, "" if every else " and not slow", require)
+        run_everything(tally, "" if every else "not slow", require)
     finally:
         check_nothing_left(tally, mark)
-    print("\nThe slowest tests:")
-    for seconds, name in sorted(tally.times, reverse=True)[:SLOWEST]:
-        print(f"{seconds:8.2f} s  {name}")
-    print(f"\n{time.monotonic() - began:.0f} s in all")
+    print_times(tally.tests)
+    print(f"\n{time.monotonic() - began:.0f} s, {processor_s():.0f} processor seconds in all")
     print(f"total: {tally.passed} passed, {tally.failed} failed, {tally.skipped} skipped", flush=True)
     raise typer.Exit(1 if tally.failed or not tally.passed else 0)
 
 
+app = typer.Typer(add_completion=False)
+app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(main)
+
 if __name__ == "__main__":
-    typer.run(main)
+    app()

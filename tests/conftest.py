@@ -7,6 +7,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 from tests.parts import PARTS, SHARED, parse_required
 
@@ -61,8 +62,27 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 WATCHED = ("core", "golden", "lab", "traces")
 
 
+# Each of these folders is run by one worker, in which its browser or Spark starts once; another file is run by one worker, too.
+# The workers begin with these folders, because no file takes so long.
+TOGETHER = ("tests/browser/", "tests/pipeline/")
+
+
+class FoldersTogether(LoadFileScheduling):
+    """Gives a worker all tests of a file or of a folder in TOGETHER."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return next(filter(nodeid.startswith, TOGETHER), super()._split_scope(nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FoldersTogether | None:
+    """Where xdist is asked to keep files together, keeps the folders together, too."""
+    return FoldersTogether(config, log) if config.getoption("dist") == "loadfile" else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Gives `invariants_hold` to every test of the watched folders that does not break them on purpose."""
+    """Begins with the folders that take longest, and gives `invariants_hold` to the tests of the watched folders."""
+    items.sort(key=lambda item: not item.nodeid.startswith(TOGETHER))
     here = Path(__file__).parent
     for item in items:
         folder = item.path.relative_to(here).parts[0] if item.path.is_relative_to(here) else ""

@@ -81,11 +81,16 @@ ACTIVE = """() => {
 }"""
 
 
+# The content of a file, from the server.
+CONTENT = """async (path) => (await window.jupyterapp.serviceManager.contents.get(path, { type: 'notebook' })).content"""
+
+
 class Desk:
     """A page with a notebook open, and what went on behind it: requests, dialogs and errors."""
 
     def __init__(self, context: BrowserContext, address: str, name: str) -> None:
         self.page: Page = context.new_page()
+        self.name = name
         self.requests: list[str] = []
         self.dialogs: list[str] = []
         self.errors: list[str] = []
@@ -115,6 +120,11 @@ class Desk:
         self.command("notebook:run-all-cells", {"activate": not hidden})
         self.page.wait_for_selector(".kc.earlier", state="detached")
         self.page.wait_for_selector(".kc[data-at]", state="attached" if hidden else "visible")
+
+    def saved(self) -> nbformat.NotebookNode:
+        """Saves the notebook and returns what its file has then."""
+        self.page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
+        return nbformat.from_dict(self.page.evaluate(CONTENT, self.name))
 
     def reload(self) -> None:
         """Saves the notebook and loads the page anew; the kernel goes on."""

@@ -12,7 +12,7 @@ from kcontrol.views.viewer import Viewer
 from tests.browser.support import Desk
 from tests.views.support import NASTY
 
-pytestmark = [pytest.mark.chromium, pytest.mark.serial]
+pytestmark = [pytest.mark.chromium]
 
 
 def test_stepped_by_mouse(desk: Desk) -> None:

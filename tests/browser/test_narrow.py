@@ -15,7 +15,7 @@ from tests.browser.support import Desk
 from tests.browser.test_page import go
 from tests.views.support import cluster
 
-pytestmark = [pytest.mark.chromium, pytest.mark.serial]
+pytestmark = [pytest.mark.chromium]
 
 PAGE, COLUMN, WIDE = 600, 300, 1200  # pixels: JupyterLab with its side bar, a page like its notebook, a page with room
 READABLE, READABLE_DIAGRAM, READABLE_WHEEL = 640, 440, 300  # pixels: a picture that is wider is not drawn smaller

@@ -26,7 +26,7 @@ from tests.browser.conftest import Open
 from tests.lab.test_broker_0 import OTHER
 from tests.views.support import NASTY, cluster, group_story, random_run, story
 
-pytestmark = [pytest.mark.chromium, pytest.mark.serial]
+pytestmark = [pytest.mark.chromium]
 
 LOOK = "(marks) => marks.map((mark) => mark.getAttribute('class').replace('kc-mark ', ''))"
 ELECTION = ["/controller", "/controller_epoch"]  # what the write of an election changes, in this order

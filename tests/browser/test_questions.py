@@ -13,7 +13,7 @@ from kcontrol.install import progress
 from tests.browser.support import RESULTS, Desk, jupyterlab, notebook
 from tests.parts import ROOT
 
-pytestmark = [pytest.mark.chromium, pytest.mark.serial]
+pytestmark = [pytest.mark.chromium]
 
 WIDTHS = (1360, 1024, 800)
 CHAPTERS = ("00", "05", "09")

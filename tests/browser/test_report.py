@@ -13,7 +13,7 @@ from kcontrol.pipeline.report.tables import read_tables
 from tests.pipeline.report_tables import write_tables
 from tests.pipeline.test_report import ROWS, RUNS
 
-pytestmark = [pytest.mark.chromium, pytest.mark.serial]
+pytestmark = [pytest.mark.chromium]
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 from tests.browser.conftest import TABLES
 from tests.browser.support import Desk
 
-pytestmark = [pytest.mark.chromium, pytest.mark.serial]
+pytestmark = [pytest.mark.chromium]
 
 WIDTHS = (1360, 1024, 800)
 WHOLE = [0] * 6  # lines missing in each of the notebook's viewers

@@ -265,6 +265,7 @@ def one_run(seed: int, hash_seed: str) -> bytes:
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=True).stdout
 
 
+@pytest.mark.slow
 def test_a_run_is_the_same_under_any_hash_seed() -> None:
     """Equal settings, seed and actions give equal bytes of the journal in two processes with different hash seeds."""
     one, two = one_run(11, "1"), one_run(11, "4242")

@@ -65,6 +65,7 @@ def typed(folder: Path, lines: dict[str, str]) -> dict[str, str]:
     return {name: " ".join(line for line in said if f"{name}.py" in line and " error: " in line) for name in lines}
 
 
+@pytest.mark.slow
 def test_mypy_refuses_a_decider_that_writes_the_context(tmp_path: Path) -> None:
     """Each way of changing a context from a decider is an error of mypy's, and a decider that only reads is none."""
     lines = {f"writes_{number}": line for number, line in enumerate(WRITES)} | {"reads": "print(ctx.leadership[tp])"}

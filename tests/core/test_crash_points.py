@@ -21,6 +21,7 @@ from kcontrol.core.znodes import (
 from kcontrol.search.counterexample import report
 from kcontrol.search.invariants import AT_REST, violation
 from tests.core.support import T0, TOPICS, U0, cluster, stored
+from tests.tiers import DESIGNS, slow_but
 
 NEW = ("create_topic", "v", ((1, 2, 3), (3, 2), (2, 1)))
 MOVED = {U0: (2, 3), T0: (3, 2)}
@@ -112,7 +113,7 @@ def leaderless(world: World) -> list[str]:
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
-@pytest.mark.parametrize("release", PLAYABLE_RELEASES)
+@pytest.mark.parametrize("release", slow_but(PLAYABLE_RELEASES, *DESIGNS))
 def test_the_controller_may_die_at_any_round_trip(release: str, story: Callable[[World], int]) -> None:
     """After a death at any point, partitions with a living in-sync replica get a leader; after the restart all have a leader.
 
@@ -139,7 +140,7 @@ def test_the_controller_may_die_at_any_round_trip(release: str, story: Callable[
     assert points >= 5
 
 
-@pytest.mark.parametrize("release", PLAYABLE_RELEASES[1:])
+@pytest.mark.parametrize("release", slow_but(PLAYABLE_RELEASES[1:], *DESIGNS))
 def test_the_controller_may_die_at_any_round_trip_of_a_deletion(release: str) -> None:
     """Wherever it dies, once it is back the topic is gone with all its znodes, and the other topic is led.
 

@@ -350,6 +350,7 @@ def test_a_broker_that_ends_takes_its_answer_along() -> None:
     assert not other.network.delayed_responses
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("happens", [("delete", CONTROLLER), ("kill", 1), ("kill", 3), ("expire_session", 1)])
 def test_a_fork_in_the_middle_of_a_listener(happens: tuple[Any, ...]) -> None:
     """A handler that holds the lock is copied as any other: the fork does what the original does, and not with it."""

@@ -25,6 +25,7 @@ from kcontrol.core.znodes import (
 from kcontrol.journal.fold import fold
 from tests.core.snapshots import without_defaults
 from tests.core.support import T0, T1, cluster, of_kind, states, stored, until, waits_for
+from tests.tiers import DESIGNS, slow_but
 
 BROKERS = (1, 2, 3, 4)
 MOVED = {"t": ((1, 2), (2, 1))}
@@ -517,7 +518,7 @@ def test_a_broker_that_starts_takes_up_the_moves_to_it_alone(release: str) -> No
 # ---------------------------------------------------------------- both: the journal, and unread requests
 
 
-@pytest.mark.parametrize("release", PLAYABLE_RELEASES)
+@pytest.mark.parametrize("release", slow_but(PLAYABLE_RELEASES, *DESIGNS))
 def test_the_journal_has_it_all(release: str) -> None:
     """After every step of a reassignment the folded journal is the snapshot, and a fork's fingerprint is the world's."""
     world = four(release)

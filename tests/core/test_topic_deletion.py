@@ -64,9 +64,10 @@ from tests.core.support import (
     until,
     waits_for,
 )
+from tests.tiers import DESIGNS, slow_but
 
 REQUEST = f"{DELETE_TOPICS}/t"
-BOTH = pytest.mark.parametrize("release", PLAYABLE_RELEASES[1:])  # all but 0.8.0, which deletes no topics
+BOTH = pytest.mark.parametrize("release", slow_but(PLAYABLE_RELEASES[1:], *DESIGNS))  # 0.8.0 deletes no topics
 TWO = {"t": ((2, 3), (3, 2)), "u": ((3, 2),)}
 FAULTS = ("kill", "start", "expire_session", "terminate", "freeze", "thaw", "create_topic", "delete_topic")
 

@@ -21,6 +21,7 @@ from tests.golden import __main__ as command
 from tests.golden.__main__ import difference, main, not_yet
 from tests.golden.compare import Compare, Difference
 from tests.originals import by_name, notice
+from tests.tiers import slow_but
 
 HERE = Path(__file__).resolve().parent
 RECORDINGS = HERE / "recordings"
@@ -28,6 +29,7 @@ RELEASES = ("0.8.0", "0.8.1.1", "0.8.2.2", "0.9.0.1", "0.10.2.2", "0.11.0.3", "1
 USUAL = "2.8.2"  # the release of a world for which none is named
 FOLDERS = (*RELEASES, *(f"more/{release}" for release in RELEASES))  # those in `more` are our own, of official brokers
 RECORDED = sorted(f"{folder}/{path.stem}" for folder in FOLDERS for path in (RECORDINGS / folder).glob("*.json"))
+FAST = ("0.8.2.2/", "1.0.2/", "2.8.2/")  # a release of each design
 MUST_AGREE = ("start-order-321", "leader-killed", "controller-killed", "controller-znode-deleted", "controller-znode-overwritten",
               "cluster-restarted")  # fmt: skip
 
@@ -56,7 +58,7 @@ def compared(golden: dict[str, Any], ours: dict[str, Any]) -> str | None:
     return str(found) if found else None
 
 
-@pytest.mark.parametrize("name", RECORDED)
+@pytest.mark.parametrize("name", slow_but(RECORDED, *(name for name in RECORDED if any(map(name.startswith, FAST)))))
 def test_our_controller_does_what_kafkas_did(name: str) -> None:
     """Played by our brokers a recording shows no difference, unless not_yet.toml lists it; one that it lists does differ."""
     found, _ = difference(recorded(name))

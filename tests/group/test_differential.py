@@ -30,6 +30,7 @@ def test_a_kept_case_is_played_as_kafka_did(file: Path) -> None:
     assert found is None, "\n".join(cases.in_words(found))
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 @pytest.mark.parametrize("release", ["2.8.2", "0.9.0.1"])
 def test_random_sequences_are_played_as_kafka_does(

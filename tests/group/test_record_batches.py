@@ -72,6 +72,7 @@ def test_messages_in_a_wrapper_of_format_1_have_their_place_in_the_batch(message
     assert struct.unpack_from(">q", inside) == (first,)
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 def test_a_compressed_batch_has_the_bytes_of_kafkas_classes() -> None:
     """Random gzip batches of formats 1 and 2 have, after the head of gzip's format, the bytes that Kafka 2.8.2 writes."""

@@ -53,6 +53,7 @@ def every_znode(client: KazooClient, path: str = "/") -> dict[str, tuple[int, in
 # ---------------------------------------------------------------- ZooKeeper
 
 
+@pytest.mark.slow
 def test_no_zookeeper_there(folder: Path) -> None:
     """A script that names a port on which nobody listens ends in one sentence."""
     with refused_port() as port:
@@ -113,6 +114,7 @@ def test_a_root_that_another_lab_works_on(
     assert second.partitions().empty and second.brokers().controller_epoch[1] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.zookeeper
 def test_a_server_that_dies(opened: Callable[..., Lab]) -> None:
     """When the server is killed under a lab, the next act says so in one sentence, and the next lab has a server again."""
@@ -134,6 +136,7 @@ def test_a_server_that_dies(opened: Callable[..., Lab]) -> None:
 WITHOUT_JAVA = {"KCONTROL_JAVA_HOME": "/there/is/none"}
 
 
+@pytest.mark.slow
 def test_no_java(folder: Path) -> None:
     """A script that wants a real ZooKeeper, or Spark, on a machine without Java ends in one sentence that says how to get it."""
     for line in ("Lab(world='zookeeper')", "Lab(1).spark()"):
@@ -141,6 +144,7 @@ def test_no_java(folder: Path) -> None:
         assert "Java" in says(done)
 
 
+@pytest.mark.slow
 def test_no_java_and_another_world_will_do(folder: Path) -> None:
     """With `otherwise` the sentence is printed, and the lab goes on in the simulated world."""
     code = "from kcontrol import Lab\nlab = Lab(1, world='zookeeper', otherwise='simulated')\nprint(lab._world.kind)"
@@ -150,6 +154,7 @@ def test_no_java_and_another_world_will_do(folder: Path) -> None:
     assert "Java" in first and first.endswith("simulated world.") and second == "simulated"
 
 
+@pytest.mark.slow
 def test_no_java_and_spark_is_optional(folder: Path) -> None:
     """Where Spark is optional, whatever is asked of it shows the sentence, and pinned facts stay open."""
     code = (
@@ -166,6 +171,7 @@ def test_no_java_and_spark_is_optional(folder: Path) -> None:
 # ---------------------------------------------------------------- files
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="This system has no /dev/full.")
 def test_a_full_disk(folder: Path) -> None:
     """A journal that cannot be written is one sentence: a run's own file is given up and the lab goes on; `save` is an error."""

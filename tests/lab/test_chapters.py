@@ -241,6 +241,7 @@ def moved(opened: Opened, release: str) -> Lab:
     return lab.produce("t-0", "a").run().reassign(MOVE).run()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("release", ["0.8.1", "2.8"])
 def test_a_move_goes_on_after_every_crash(opened: Opened, release: str) -> None:
     """Chapter 10: whichever of its writes the controller survives, t-0 ends on 4, 5 and 6; after the last one old logs stay."""

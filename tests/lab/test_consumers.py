@@ -25,6 +25,7 @@ def stages(release: str) -> list[Run]:
     return [run.rewind(index) for index in ends] + [run]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("release", RELEASES)
 def test_every_table_at_every_stage(release: str) -> None:
     """Each table, the journal in both kinds of words and each kind of record alone have rows at each stage of the group."""
@@ -37,6 +38,7 @@ def test_every_table_at_every_stage(release: str) -> None:
     assert states >= {"AwaitingSync" if release == "0.9" else "CompletingRebalance", "Stable"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("release", RELEASES)
 def test_every_picture_at_every_stage(release: str, tmp_path: Path) -> None:
     """The viewer with its still picture, the page and the machine's diagram are made at each stage of the group."""

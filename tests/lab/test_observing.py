@@ -156,6 +156,7 @@ def test_a_chroot_that_is_not_there_is_not_created(foreign: tuple[KazooZooKeeper
     assert mzxids(everything) == before
 
 
+@pytest.mark.slow
 @pytest.mark.zookeeper
 def test_the_command_line(foreign: tuple[KazooZooKeeper, str], opened: Callable[..., Lab]) -> None:
     """`zk show` prints a lab's znodes, refuses somebody's, and with --observe prints those too, one harmless line for each."""

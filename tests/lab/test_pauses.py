@@ -24,7 +24,7 @@ from kcontrol.zookeeper.server.embedded import EmbeddedZooKeeper
 from tests.core.snapshots import without_defaults
 from tests.zookeeper.support import Wire
 
-pytestmark = pytest.mark.zookeeper
+pytestmark = [pytest.mark.zookeeper, pytest.mark.slow]
 
 TOPICS = {"t": [[2, 3], [1, 2, 3]]}
 PATIENCE_S = 30
@@ -197,7 +197,6 @@ def test_a_jump_of_the_wall_clock(
     assert len(Lab.open(tmp_path / "jump.jsonl").records) == len(lab.records)
 
 
-@pytest.mark.slow
 def test_a_server_that_stood_still(opened: Callable[..., Lab]) -> None:
     """After its server has stood still for longer than every session's timeout, a lab creates a topic, which gets a leader."""
     with EmbeddedZooKeeper(longest_session_ms=4_000) as server:

@@ -153,6 +153,7 @@ def loops_in_run_500(number: int) -> None:
         pass
 
 
+@pytest.mark.slow
 def test_a_rule_without_an_end_costs_one_of_a_thousand_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """`while True` in one of 1,000 runs gives one failed run, with its number; the other 999 runs have their measures.
 
@@ -214,6 +215,7 @@ def test_the_measures_of_a_run_are_those_of_its_tables(scenario: str, number: in
     assert len(moves(run.records)) == found.moved
 
 
+@pytest.mark.slow
 def test_a_shorter_session_makes_the_longest_offline_window_shorter() -> None:
     """The longest offline window of runs with three replicas is shorter for a session of 6 s than for one of 18 s."""
     short, long = Lab.sweep(DEATHS, session=[6_000, 18_000], runs=6).cells.offline_ms
@@ -360,6 +362,7 @@ def test_a_run_may_have_no_time_limit() -> None:
 CHOSEN = "--assignor", "sticky", "--seed", "5", "--out"
 
 
+@pytest.mark.slow
 def test_the_command_prints_and_writes_the_tables(tmp_path: Path) -> None:
     """`kcontrol sweep` prints one row per cell, and writes three tables as Parquet, equal to those of `Lab.sweep`."""
     pytest.importorskip("pyarrow")
@@ -412,6 +415,7 @@ def test_a_rule_that_exits_fails_its_run_with_its_name() -> None:
     assert (found[1].failed or "").startswith("your function for the election offline failed: SystemExit: 3")
 
 
+@pytest.mark.slow
 def test_a_process_of_a_sweep_starts_without_pandas() -> None:
     """The modules of the process that plays runs import neither pandas nor numpy, which take longer than ten runs."""
     code = "import sys, kcontrol.lab.sweeps.child; print({'pandas', 'numpy'} & sys.modules.keys())"

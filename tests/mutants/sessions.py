@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-MARKS = "not slow and not zookeeper and not spark and not chromium and not kafka and not shared and not serial"
+MARKS = "not slow and not zookeeper and not spark and not chromium and not kafka and not shared"
 ALONE = ["-o", "addopts=", "-s", "-p", "no:cacheprovider", "-p", "no:terminal", "-p", "no:xdist", "-m", MARKS]
 SLOWER = 10  # times the processor time of a test without a mutation, after which the test does not end
 PATIENCE = 20.0  # seconds on top of that

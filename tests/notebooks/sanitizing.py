@@ -5,6 +5,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from nbformat import NotebookNode
+from nbval.plugin import coalesce_streams
+
 RULES = Path(__file__).parent / "sanitize.cfg"
 
 # A view of a widget is nothing without its kernel, and nbval does not compare it either.
@@ -33,6 +36,11 @@ def compared(outputs: list[Any]) -> list[Any]:
     A column of text is as wide as its longest entry, so blanks in a row count as one.
     """
     return [_compared(output) for output in outputs]
+
+
+def outputs(notebook: NotebookNode) -> dict[str, object]:
+    """What each cell shows, as it is compared; pieces of one stream count as one."""
+    return {cell.id: compared(coalesce_streams(cell.outputs)) for cell in notebook.cells if cell.cell_type == "code"}
 
 
 def _compared(value: Any) -> Any:

@@ -15,7 +15,7 @@ from kcontrol.lab.history.example_runs import EXAMPLES
 from tests.notebooks import regen
 from tests.parts import ROOT
 
-pytestmark = [pytest.mark.slow, pytest.mark.serial, pytest.mark.spark]
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
 (CHAPTER,) = (ROOT / "notebooks").glob("17-*.ipynb")
 MOST_MB, MOST_CPU_S = 1_600, 120  # 60 s on two cores

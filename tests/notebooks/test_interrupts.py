@@ -12,7 +12,7 @@ from jupyter_client.manager import KernelManager
 from kcontrol.pipeline.interrupts import CANCELLED
 from tests.notebooks.kernels import sockets
 
-pytestmark = [pytest.mark.slow, pytest.mark.serial, pytest.mark.spark]
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
 STARTED, ANSWER_TIMEOUT_S = "a job has started", 240
 OPEN = """

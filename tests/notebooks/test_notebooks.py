@@ -18,7 +18,7 @@ from kcontrol.install.workspace import shipped
 from kcontrol.lab.exercises.exercises import registry
 from kcontrol.lab.exercises.predictions import predictions
 from tests.notebooks import plugin, regen
-from tests.notebooks.sanitizing import RULES, WIDGET_VIEW, compared, rules, sanitized
+from tests.notebooks.sanitizing import RULES, WIDGET_VIEW, compared, outputs, rules, sanitized
 from tests.parts import ROOT
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -32,11 +32,6 @@ def opened(path: Path = CHAPTER_0) -> NotebookNode:
 
 def code(notebook: NotebookNode) -> list[NotebookNode]:
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
-
-
-def outputs(notebook: NotebookNode) -> dict[str, object]:
-    """What each cell shows, as it is compared."""
-    return {cell.id: compared(cell.outputs) for cell in code(notebook)}
 
 
 # ---------------------------------------------------------------- the page

@@ -11,6 +11,15 @@ import pytest
 from kcontrol import Lab
 from kcontrol.pipeline.gateway import spark_session, stop_spark
 
+# What the fast tier has of Spark: its start, and a table of one run. Each other test of Spark is slow.
+FAST = "test_one_run_is_the_same_in_spark_and_in_pandas"
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Spark's start takes ten processor seconds, and a query as much as a hundred tests without Spark."""
+    if item.get_closest_marker("spark") and item.name != FAST:
+        item.add_marker(pytest.mark.slow)
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:

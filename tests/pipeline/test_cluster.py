@@ -96,7 +96,6 @@ def command(code: str, cluster: SparkCluster, *arguments: str) -> Iterator[subpr
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.serial
 def test_a_cluster_gets_the_package_and_writes_the_tables_of_logs(spark: Any, cluster: SparkCluster, tmp_path: Path) -> None:
     """Executors simulate clusters with the package from an archive; `pipeline logs --master` writes the tables of one machine."""
     logs, local, out = tmp_path / "logs", tmp_path / "local", tmp_path / "out"
@@ -119,7 +118,6 @@ def test_a_cluster_gets_the_package_and_writes_the_tables_of_logs(spark: Any, cl
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.serial
 def test_a_cluster_gives_the_sweep_and_the_search_of_one_machine(cluster: SparkCluster, tmp_path: Path) -> None:
     """`kcontrol sweep --master` writes the tables of child processes; a search on the cluster finds the run of one process."""
     out = tmp_path / "out"
@@ -138,7 +136,6 @@ def test_a_cluster_gives_the_sweep_and_the_search_of_one_machine(cluster: SparkC
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.serial
 def test_a_worker_that_is_killed_changes_no_table_of_runs(spark: Any, cluster: SparkCluster, tmp_path: Path) -> None:
     """`pipeline runs --master` writes the tables of one machine, row by row, although a worker is killed during a task.
 

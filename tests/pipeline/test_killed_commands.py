@@ -104,7 +104,6 @@ def java_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.serial  # two commands run at a time, so both cores are busy
 @pytest.mark.usefixtures("java_files")
 def test_commands_that_are_killed_twenty_times_give_the_tables_of_runs(days: Path, tables_of_runs: Path, tmp_path: Path) -> None:
     """After twenty SIGKILLs at random moments the command makes the tables, and the files, of a command that was not killed.

@@ -56,6 +56,7 @@ def test_only_the_table_of_transitions_has_transitions_that_write_nothing(tmp_pa
     assert len(narrow) == len(records) - 3
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("slot_lines", [1, 500_000])
 def test_lines_come_in_the_order_of_time(slot_lines: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: Any) -> None:

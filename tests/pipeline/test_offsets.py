@@ -166,7 +166,6 @@ def test_lost_bytes_leave_the_former_tables(logs: Path, spark: Any, tmp_path: Pa
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.serial
 def test_the_command_reports_rows_and_foreign_files(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The command prints what it read; a file without a record is named, and the exit status is 1."""
     monkeypatch.setattr(pipeline_report, "stop_spark", lambda: None)  # later tests use the session

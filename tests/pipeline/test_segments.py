@@ -136,6 +136,7 @@ def test_bytes_that_a_codec_cannot_read_reject_their_batch(tmp_path: Path, codec
     assert found[0].reason == reader.DAMAGED
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 @pytest.mark.parametrize(
     ("codec", "formats"), [("NONE", "012"), ("GZIP", "012"), ("SNAPPY", "012"), ("LZ4", "012"), ("ZSTD", "2")]

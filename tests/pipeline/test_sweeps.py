@@ -94,7 +94,6 @@ def test_an_assignor_of_a_notebook_travels_to_the_executors(spark: Any) -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.serial
 def test_the_command_writes_equal_tables_on_two_and_on_four_cores(tmp_path: Path) -> None:
     """`kcontrol sweep` with an equal seed writes equal tables with --master local[2] and with --master local[4]."""
     tables = []

@@ -29,12 +29,18 @@ def once(paths: list[Path]) -> list[Path]:
     return list({path.read_bytes(): path for path in reversed(paths)}.values())[::-1]
 
 
+def tier(path: Path) -> list[pytest.MarkDecorator]:
+    """The fast tier has the recordings of one release of each design."""
+    return [] if path.parent.name in ("0.8.2.2", "1.0.2", "2.8.2") else [pytest.mark.slow]
+
+
 # A recording that is in the project is read there. Where there is no folder beside it one test of each kind says so.
-EACH = (
-    [pytest.param(path, id=name(path)) for path in once(OURS)]
-    + [pytest.param(path, id=name(path), marks=pytest.mark.shared) for path in once(OURS + THEIRS) if path in THEIRS]
-    + ([] if THEIRS else [pytest.param(SHARED / "golden" / "0" / "none.json", id="none", marks=pytest.mark.shared)])
-)
+EACH = [pytest.param(path, id=name(path), marks=tier(path)) for path in once(OURS)]
+EACH += [
+    pytest.param(path, id=name(path), marks=[pytest.mark.shared, *tier(path)]) for path in once(OURS + THEIRS) if path in THEIRS
+]
+if not THEIRS:
+    EACH.append(pytest.param(SHARED / "golden" / "0" / "none.json", id="none", marks=pytest.mark.shared))
 
 
 @lru_cache(maxsize=1)

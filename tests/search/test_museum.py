@@ -49,6 +49,7 @@ def test_the_bug_is_found(row: Exhibit) -> None:
     assert list(found.actions) == SHORTEST[row.rule]
 
 
+@pytest.mark.slow
 @EACH
 def test_the_fixed_cluster_keeps_the_promise(row: Exhibit) -> None:
     """With all switches off, the search under the budget of the row finds nothing, and no bound on its time or states ends it."""

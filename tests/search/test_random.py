@@ -105,6 +105,7 @@ def test_what_kafka_promises_holds_in_many_orders(release: str, choices: list[in
     run(QUIET[release].fork(), choices)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("release", PLAYABLE_RELEASES)
 def test_the_runs_meet_what_matters(release: str) -> None:
     """Two hundred runs of this kind, of each release, meet failovers, elections, ISR changes, lost sessions, resent requests."""

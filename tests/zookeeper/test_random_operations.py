@@ -19,6 +19,7 @@ from tests.zookeeper.programs import PROGRAMS, Command
 pytestmark = pytest.mark.zookeeper
 
 
+@pytest.mark.slow
 @given(program=PROGRAMS)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_memory_and_real_agree_on_60_random_programs(server: EmbeddedZooKeeper, program: list[Command]) -> None:
@@ -36,6 +37,7 @@ def test_memory_and_real_agree_on_600_random_programs(server: EmbeddedZooKeeper,
     assert memory == real
 
 
+@pytest.mark.slow
 def test_the_command_passes_where_both_agree(capsys: pytest.CaptureFixture[str]) -> None:
     """A hundred commands of `tests.zookeeper.agree` end with exit code 0 and with no failure in the last line."""
     assert agree.main(["--seed", "1", "--count", "100"]) == 0
@@ -44,6 +46,7 @@ def test_the_command_passes_where_both_agree(capsys: pytest.CaptureFixture[str])
     assert last.endswith(" passed, 0 failed")
 
 
+@pytest.mark.slow
 def test_the_command_fails_where_an_answer_differs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """A memory that refuses every deletion gives exit code 1, and the first difference is printed with both answers."""
 
@@ -58,6 +61,7 @@ def test_the_command_fails_where_an_answer_differs(monkeypatch: pytest.MonkeyPat
     assert not last.endswith(" 0 failed")
 
 
+@pytest.mark.slow
 def test_the_command_compares_the_trees(monkeypatch: pytest.MonkeyPatch) -> None:
     """A memory whose tree is empty, with every answer right, gives exit code 1."""
     monkeypatch.setattr(MemoryZooKeeper, "tree", lambda _self: {})
