@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from kcontrol.core.errors import UserError
 from kcontrol.lab import catalogue, expectations
-from kcontrol.lab.exercises import exercises, predictions
+from kcontrol.lab.exercises import exercises, predictions, sandbox
 from kcontrol.lab.support import calls
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def list() -> pd.DataFrame:
 
     `verb` is the kind of task ("Fill"), `standing` the result ("tried once"), and `hints` counts the hints shown.
     """
+    sandbox.start()
     return catalogue.exercise_table()
 
 
@@ -56,6 +57,7 @@ def hint(id: str) -> Shown:
 
     Raises UserError, which lists the ids, for an unknown exercise.
     """
+    sandbox.start()
     return exercises.hint(id)
 
 
@@ -64,6 +66,7 @@ def incident(id: str) -> Run:
 
     Raises UserError for an unknown exercise, and for an exercise without a run.
     """
+    sandbox.start()
     return exercises.incident(id)
 
 
@@ -81,6 +84,7 @@ def predict(id: str, lab: Lab) -> predictions.PredictionQuestion:
 
     if not isinstance(lab, Lab):
         raise UserError(f'A question needs a lab: use exercises.predict("{id}", lab).')
+    sandbox.start()  # the chapter has exercises: their first check finds a server
     return lab._ask(id)
 
 

@@ -12,6 +12,7 @@ def prepare(entry):
 
     `entry`, the exercise's table in exercises.toml, is not used.
     """
+    kafka = {seed: _trial("Kafka", None, seed) for seed in SEEDS}
 
     def mark(mine):
         def rule(assignment, isr, live):
@@ -20,18 +21,27 @@ def prepare(entry):
 
         if all(rule([1, 2], isr, live) is None for isr in ([1, 2], [2]) for live in ([1, 2], [2])):
             return CheckedAnswer([Case("", None, True)])
-        found = [(seed, trials({"Kafka": None, "yours": rule}, RUNS, seed)) for seed in SEEDS]
-        by_seed = [_cases(seed, table) for seed, table in found]
-        return CheckedAnswer([case for kind in zip(*by_seed, strict=True) for case in kind])  # lost records come first
+        return CheckedAnswer(_cases(rule, kafka))
 
     return mark
 
 
-def _cases(seed, found):
-    unclean, yours = int(found.unclean["yours"]), int(found.down_ms["yours"])
-    most = int(found.down_ms["Kafka"]) * PERCENT // 100
-    yield Case(f"Seed {seed}: {unclean} of your elections chose a broker outside the ISR, so records can be lost.", unclean, 0)
-    yield Case(f"Seed {seed}: partitions are without a leader for {yours} ms; {most} ms are enough.", yours, min(yours, most))
+def _trial(name, rule, seed):
+    return trials({name: rule}, RUNS, seed).loc[name]
+
+
+def _cases(rule, kafka):
+    found = {}
+    for seed in SEEDS:  # lost records come first
+        found[seed] = _trial("yours", rule, seed)
+        unclean = int(found[seed].unclean)
+        yield Case(
+            f"Seed {seed}: {unclean} of your elections chose a broker outside the ISR, so records can be lost.", unclean, 0
+        )
+    for seed, row in found.items():
+        yours, most = int(row.down_ms), int(kafka[seed].down_ms) * PERCENT // 100
+        text = f"Seed {seed}: partitions are without a leader for {yours} ms; {most} ms are enough."
+        yield Case(text, yours, min(yours, most))
 
 
 KIND = CheckKind(prepare, A_FUNCTION, callable)

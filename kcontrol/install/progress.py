@@ -68,18 +68,19 @@ def note_prediction(place: Path | None, id: str, option: str) -> None:
         _write(place, known)
 
 
-def note(place: Path | None, id: str, **changes: Any) -> None:
+def note(place: Path | None, id: str, **changes: Any) -> bool:
     """Store a learner's progress in the exercise `id`: `changes` are new values of `tries`, `hints` or `solved`.
 
-    `place` is the learner's folder; for None the progress is kept in this process alone.
+    `place` is the learner's folder; for None the progress is kept in this process alone. Return whether it is in a file now.
     """
     known = read(place)
     known[id] = of(place, id) | changes
     # Without a folder `known` is the memory of this process.
-    if place is not None:
-        _write(place, known)
+    return place is not None and _write(place, known)
 
 
-def _write(place: Path, known: dict[str, dict[str, Any]]) -> None:
+def _write(place: Path, known: dict[str, dict[str, Any]]) -> bool:
     with contextlib.suppress(OSError):
         replace(place / FILE, json.dumps(known, indent=1, sort_keys=True).encode())
+        return True
+    return False

@@ -82,7 +82,12 @@ def replace(path: Path, content: bytes) -> None:
     """Write a file atomically, with the rights that the umask allows, and create its folder if it does not exist."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-        file.write(content)
+        try:
+            file.write(content)
+            file.flush()
+        except OSError:
+            Path(file.name).unlink()
+            raise
     mask = os.umask(0)
     os.umask(mask)
     Path(file.name).chmod(0o666 & ~mask)

@@ -17,7 +17,7 @@ class TooLong(Exception):
 def at_most() -> Callable[..., Any]:
     """Calls a function, and raises TooLong after that many seconds of computing."""
 
-    def call(seconds: int, function: Callable[..., Any], *arguments: Any) -> Any:
+    def call(seconds: float, function: Callable[..., Any], *arguments: Any) -> Any:
         def stop(*_: Any) -> None:
             raise TooLong
 

@@ -1,164 +1,354 @@
-"""Every exercise: stubs fail with their message, solutions pass, wrong answers are told why, mutations are refused."""
+"""Whatever is handed over as an answer: there is one verdict in words, nothing is harmed, and progress is kept."""
 
 from __future__ import annotations
 
-import re
+import os
+import sys
+import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+import psutil
 import pytest
 
-from kcontrol.lab.exercises import answers, sandbox_main
-from kcontrol.lab.exercises.check_kinds import CHECKS, kind_of
-from kcontrol.lab.exercises.exercises import FOLDER, judged, registry, verdict
+from kcontrol.core.errors import UserError
+from kcontrol.install import progress, workspace
+from kcontrol.lab.exercises import exercises
+from kcontrol.lab.exercises.checks import UnusableAnswer, comparable
+from kcontrol.lab.exercises.examination import examine
+from kcontrol.lab.exercises.exercises import FOLDER, check, exercise, registry
 from kcontrol.lab.exercises.verdicts import Verdict
-from tests.exercises.mutations import mutations
+from tests.infra.test_cli import assert_one_sentence, kcontrol
+from tests.lab.support import is_one_sentence
 
-SAMPLES = Path(__file__).parent / "samples"
-Entry = dict[str, Any]
+Rule = Callable[..., Any]
+WHO = "who-leads-next"
+PARTITIONS = "/brokers/topics/t/partitions"
+PARTITION = f"{PARTITIONS}/0"
+SAMPLES = registry(Path(__file__).parent / "samples")
 
-ENTRIES = [entry for folder in (FOLDER, SAMPLES) for entry in registry(folder).values()]
-KEYS = {"title", "chapter", "verb", "text", "check", "minutes", "size", "stub", "solution", "open", "solved", "source", "hints"}
-KEYS_OF_CHECKS = {
-    "rule": {"replaces", "scenario"}, "row": {"replaces", "scenario"}, "function": {"case"}, "query": {"scenario"},
-    "group_rule": {"replaces", "schedules"}, "invariant": {"scenario"},
-    "value": {"scenario", "right"}, "reach": {"scenario", "goal", "allowed", "at_most", "par"},
-}  # fmt: skip
-MAY = {"id", "folder", "wrong", "any_of", "rest", "seconds"}.union(*KEYS_OF_CHECKS.values())
-REFUSED_AT_LEAST = 5
-# Mutations that are right all the same, with the reason; a mutation that passes and is not here is a fault of the check.
-ALSO_RIGHT = {
-    "what-compaction-keeps": [r"return \{key: value for key, value in reversed.*  # the order of a dictionary is nothing to =="],
-    "fill-a-row": [r"return 'nobody is aliv.*'  # the words of a refusal are free"],
-    "pauses": [r"for r in sorted\(.*  # the records of a group are those of one broker, in the order of their ids"],
-    "lose-one-record": [r"acts = \[\('produce', 1, 't-0', '\w*', '1'\), .*  # what the record says is free"],
-    "rolling-restart": [r"acts = .*\('start', 1\)(, \('run',\), \('run',\))?\]  # the cluster comes to rest at the end anyway"],
-    "a-check-of-its-own": [r"answer = (0|12|False)  # even"],
-    "begin-a-partition": [r"return 'n?one of its replicas is alive?x?'  # the words of a refusal are free"],
-    "never-back-to-new": [
-        r"moves = .* in reversed.*  # the order of moves is nothing to a set",
-        r"led = .* in reversed.*  # nor here",
+
+def children() -> set[int]:
+    return {child.pid for child in psutil.Process().children(recursive=True)}
+
+
+def test_the_first_answer_that_differs_is_shown() -> None:
+    """Of several answers that differ, the first one is shown: with its scenario, and with what the function was asked."""
+    verdict = check(WHO, lambda assignment, isr, live: isr[0])
+    assert verdict.text.splitlines()[0] == (
+        "Not yet. A leader dies, and the ISR still names it: when broker 2 is killed, the assignment is [2, 3, 1], "
+        "the ISR [2, 3, 1], and alive are [1, 3]. Your leader: broker 2; Kafka's: broker 3."
+    )
+
+
+def with_a_loop(assignment: list[int], isr: list[int], live: list[int]) -> int | None:
+    for broker in assignment:
+        if broker in live and broker in isr:
+            return broker
+    return None
+
+
+def with_sets_and_a_spoilt_argument(assignment: list[int], isr: list[int], live: list[int]) -> int | None:
+    good = set(isr) & set(live)
+    found = [broker for broker in assignment if broker in good]
+    assignment.clear()
+    isr.clear()
+    live.clear()
+    return found[0] if found else None
+
+
+@pytest.mark.parametrize("rule", [with_a_loop, with_sets_and_a_spoilt_argument])
+def test_other_right_rules_pass(rule: Rule) -> None:
+    """What is judged is the answers, not how they are found."""
+    assert check(WHO, rule).passed
+
+
+def test_the_questions_are_those_of_real_scenarios() -> None:
+    """The machine asks about dead members of the ISR, about an ISR in another order, and about nobody who qualifies."""
+    asked: list[tuple[list[int], list[int], list[int]]] = []
+
+    def noting(assignment: list[int], isr: list[int], live: list[int]) -> int | None:
+        asked.append((assignment, isr, live))
+        return with_a_loop(assignment, isr, live)
+
+    found = examine(exercise(WHO), noting)
+    assert found["passed"] and len(asked) == len(found["cases"]) >= 8
+    assert any(set(isr) - set(live) for _, isr, live in asked)
+    assert any(isr != [b for b in assignment if b in isr] for assignment, isr, _ in asked)
+    assert any(case["expected"] is None and live for case, (_, _, live) in zip(found["cases"], asked, strict=True))
+
+
+# ---------------------------------------------------------------- what answers can do
+
+
+def endless(assignment: Any, isr: Any, live: Any) -> Any:
+    while True:
+        pass
+
+
+def asleep(assignment: Any, isr: Any, live: Any) -> Any:
+    time.sleep(3_600)
+
+
+def raises(assignment: Any, isr: Any, live: Any) -> Any:
+    return assignment[99]
+
+
+def of_the_wrong_type(assignment: Any, isr: Any, live: Any) -> Any:
+    return str(assignment[0])
+
+
+def leaves(assignment: Any, isr: Any, live: Any) -> Any:
+    os._exit(0)
+
+
+def exits(assignment: Any, isr: Any, live: Any) -> Any:
+    sys.exit()
+
+
+def greedy(assignment: Any, isr: Any, live: Any) -> Any:
+    return len(bytearray(5 << 30))
+
+
+def recursive(assignment: Any, isr: Any, live: Any) -> Any:
+    return recursive(assignment, isr, live)
+
+
+def takes_nothing() -> Any:
+    return 1
+
+
+def writes_without_end(assignment: Any, isr: Any, live: Any) -> Any:
+    with tempfile.TemporaryFile() as file:
+        while True:
+            file.write(bytes(1_000_000))
+
+
+def talkative(assignment: Any, isr: Any, live: Any) -> Any:
+    print("x" * 1_000_000)
+    sys.stderr.write("y" * 1_000_000)
+    raise ValueError("two\nlines")
+
+
+HARM: list[tuple[Rule, str]] = [
+    (endless, "did not end in time"),
+    (raises, "IndexError"),
+    (of_the_wrong_type, "a str"),
+    (leaves, "ended its process"),
+    (exits, "raised SystemExit"),
+    (greedy, "1024 MB"),
+    (recursive, "calls itself"),
+    (takes_nothing, "TypeError"),
+    (talkative, "two lines"),
+    (writes_without_end, "OSError"),
+]
+
+
+@pytest.mark.parametrize(("rule", "words"), HARM)
+def test_whatever_an_answer_does_there_is_a_sentence(rule: Rule, words: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """The answer is tried in a process of its own: here nothing happens but one sentence, and no process is left."""
+    before = children()
+    verdict = check(WHO, rule)
+    assert not verdict.passed and words in verdict.text and is_one_sentence(verdict.text), verdict.text
+    assert children() <= before
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.slow
+def test_an_answer_that_sleeps_is_stopped() -> None:
+    """Time by the clock is bounded too."""
+    before = children()
+    assert "did not end in time" in check(WHO, asleep).text
+    assert children() <= before
+
+
+def test_an_answer_that_cannot_travel() -> None:
+    """What refers to something that belongs to this process alone is refused in one sentence."""
+    import threading
+
+    lock = threading.Lock()
+    verdict = check(WHO, lambda assignment, isr, live: lock and assignment[0])
+    assert not verdict.passed and "cannot be sent to another process" in verdict.text and is_one_sentence(verdict.text)
+
+
+@pytest.mark.parametrize("answer", [3, "next_leader", [1]])
+def test_an_answer_that_is_no_function(answer: object) -> None:
+    """What cannot be called is refused in one sentence."""
+    verdict = check(WHO, answer)
+    assert not verdict.passed and "a function" in verdict.text and is_one_sentence(verdict.text)
+
+
+def test_a_verdict_is_shown_as_text() -> None:
+    """In a notebook a verdict is its words, escaped."""
+    verdict = Verdict(False, "a <b>\nsecond line")
+    assert repr(verdict) == "a <b>\nsecond line" and verdict._repr_html_() == "<p>a &lt;b&gt;</p><p>second line</p>"
+
+
+# ---------------------------------------------------------------- answers that are no functions
+
+
+@pytest.mark.parametrize(
+    ("id", "answer", "words"),
+    [
+        (
+            "reach-epoch-3",
+            [("kill", 7)],
+            "Act 1, ('kill', 7), is not possible now; the allowed acts that are possible: ('kill', 1)",
+        ),
+        ("reach-epoch-3", [("set", "/controller_epoch", "3")], "may not be used here; the allowed acts are kill, start"),
+        ("reach-epoch-3", [()], "may not be used"),
+        ("reach-epoch-3", "kill 1", "a list of acts"),
+        ("reach-epoch-3", [7], "may not be used"),
+        ("read-an-epoch", print, "a value"),
+        ("read-an-epoch", object(), "cannot be compared"),
+        ("a-check-of-its-own", "two", "a number"),
+        ("state-an-invariant", lambda moment: 1 / 0, "ZeroDivisionError"),
+        ("fill-a-function", lambda: 1, "TypeError"),
     ],
-    "reach-a-stuck-move": [
-        r"acts = .*\[3, 2\]\}\)\]  # who of the target is preferred is free",
-        r"acts = .*, \('reassign', .*, \('reassign', .*  # the same request once more changes nothing",
+)
+def test_answers_that_cannot_be_judged(id: str, answer: object, words: str) -> None:
+    """What is of the wrong sort, or cannot be done, is refused in a sentence that says what is wanted."""
+    problem = examine(SAMPLES[id], answer)["problem"]
+    assert words in problem and problem.endswith(".") and "\n" not in problem
+
+
+@pytest.mark.parametrize(
+    ("id", "answer", "words"),
+    [
+        ("order-the-writes", [PARTITION, PARTITIONS], "Your list has 2 elements, 2 of them right; the right list has 3."),
+        ("order-the-writes", [PARTITION, PARTITION], "Your list has 2 elements, 1 of them right; the right list has 3."),
+        ("order-the-writes", [PARTITIONS, f"{PARTITION}/state", PARTITION], "element 2 is the first at a wrong place"),
+        ("read-an-epoch", True, "Your answer is True"),
+        ("reach-epoch-3", [("kill", 2), ("start", 2)] * 2 + [("kill", 1)], "Your answer has 5 acts: use at most 4"),
+        ("reach-epoch-3", [("kill", 2)], "After your 1 acts the controller epoch is 1; the goal is 3"),
     ],
-    "assign-by-lag": [
-        r"for tp in .*sorted.*lags\.keys\(\) - owned, .*  # the order in which free partitions are given away matters little",
-        r"(assigned|owned) = .*reversed.*  # nor does the order of the members",
-        r"return \(len\(held\), sum.*  # a sum counted twice, or backwards, gives the same order",
+)
+def test_wrong_values_are_told_without_the_right_one(id: str, answer: object, words: str) -> None:
+    """A wrong value shows how far it is right and not what would be right."""
+    found = examine(SAMPLES[id], answer)
+    assert found["passed"] is False
+    assert words in next(case["text"] for case in found["cases"] if not case["is_right"])
+
+
+def test_more_acts_than_needed_pass_with_a_remark() -> None:
+    """Who reaches the goal by a longer way has solved it, and is told the fewest acts that are known."""
+    found = examine(SAMPLES["reach-epoch-3"], [("kill", 2), ("kill", 1), ("start", 1), ("start", 2)])
+    assert not found["passed"]
+    found = examine(SAMPLES["reach-epoch-3"], [("kill", 1), ("run",), ("start", 1), ("kill", 2), ("start", 2)])
+    assert found["passed"] and found["remark"] == "Your answer has 4 acts; 3 are enough."
+
+
+def test_values_of_every_library_are_compared_alike() -> None:
+    """Tables, numbers of numpy, sets and tuples count as what they hold; missing is None; True is not 1."""
+    frame = pd.DataFrame({"a": pd.Series([1, None], ["x", "y"], "Int64")})
+    assert comparable(frame) == {"x": {"a": 1}, "y": {"a": None}}
+    assert comparable(frame.a.dropna().to_numpy()) == [1] == comparable({1.0})
+    assert comparable((pd.Timedelta(seconds=2), pd.NaT, {2, 1})) == [2000, None, [1, 2]]
+    with pytest.raises(UnusableAnswer, match="whose type object cannot be compared"):
+        comparable([object()])
+
+
+# ---------------------------------------------------------------- progress, and the shell
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A learner's folder, in which this process works."""
+    workspace.prepare(tmp_path / "work")
+    monkeypatch.chdir(tmp_path / "work")
+    return tmp_path / "work"
+
+
+def test_progress_is_kept_in_the_learners_folder(work: Path) -> None:
+    """Tries are counted, solved stays solved, and an answer that is not begun is no try; another folder knows nothing of it."""
+    solution = "def next_leader(a, isr, live):\n    return next((b for b in a if b in isr and b in live), None)\n"
+    assert exercises.standing(work, WHO) == "open"
+    check(WHO, None)
+    assert exercises.standing(work, WHO) == "open"
+    check(WHO, 3)
+    assert exercises.standing(work, WHO) == "tried once"
+    exercises.file_of(work, WHO).write_text(solution.replace("b in live", "b != 3"))
+    assert exercises.check_file(work, WHO).text.endswith(f"A hint is in `kcontrol exercises hint {WHO}`.")
+    exercises.file_of(work, WHO).write_text(solution)
+    assert exercises.check_file(work, WHO).passed
+    check(WHO, 3)
+    assert exercises.standing(work, WHO) == "solved" and progress.of(work, WHO)["tries"] == 4
+    assert exercises.standing(work.parent, WHO) == "open"
+
+
+def test_progress_that_cannot_be_read_is_none(work: Path) -> None:
+    """A broken file costs the progress and nothing else."""
+    (work / progress.FILE).write_text('{"who-leads-next": {"tries": "many", "solved": 1}, "x": 3}')
+    assert exercises.standing(work, WHO) == "open"
+    (work / progress.FILE).write_text("{broken")
+    assert exercises.hint(WHO).startswith("Hint 1 of 3: ") and exercises.hint(WHO).startswith("Hint 2 of 3: ")
+
+
+def test_hints_come_one_at_a_time(work: Path) -> None:
+    """Python and the shell give the same row of hints; after the last hint there is a sentence, and then the first hint again."""
+    on_the_shell = kcontrol("exercises", "hint", WHO, "--dir", str(work)).stdout.strip()
+    said = [on_the_shell, *(exercises.hint(WHO) for _ in range(4))]
+    assert [hint[:9] for hint in said] == ["Hint 1 of", "Hint 2 of", "Hint 3 of", "This exer", "Hint 1 of"]
+    assert "no more than 3 hints" in said[3] and is_one_sentence(said[3])
+    assert [hint.partition(": ")[2] for hint in said[:3]] == exercise(WHO)["hints"]
+
+
+def test_an_exercise_on_the_shell(work: Path) -> None:
+    """Start, check, reset and list do what they say; the status of a check says whether it is solved."""
+    folder = ("--dir", str(work))
+    file = exercises.file_of(work, WHO)
+    file.unlink()
+    started = kcontrol("exercises", "start", WHO, *folder)
+    assert started.returncode == 0 and str(file) in started.stdout and exercise(WHO)["text"] in started.stdout
+    assert file.read_bytes() == (FOLDER / exercise(WHO)["stub"]).read_bytes()
+    tried = kcontrol("exercises", "check", WHO, *folder)
+    assert (tried.returncode, tried.stdout) == (1, exercise(WHO)["open"] + "\n")
+    mine = (FOLDER / exercise(WHO)["solution"]).read_text()
+    file.write_text(mine)
+    assert kcontrol("exercises", "start", WHO, *folder).returncode == 0 and file.read_text() == mine
+    solved = kcontrol("exercises", "check", WHO, *folder)
+    assert solved.returncode == 0 and solved.stdout.startswith(
+        "\u2713 Solved: the check reports that your answer is right in all 6 scenarios."
+    )
+    line = next(line for line in kcontrol("exercises", "list", *folder).stdout.splitlines() if line.startswith(WHO))
+    assert " 0  Fill " in line and "3 min" in line and "solved" in line
+    brought = kcontrol("exercises", "reset", WHO, *folder)
+    assert brought.returncode == 0 and "who_leads_next.kept-1.py" in brought.stdout
+    assert file.with_name("who_leads_next.kept-1.py").read_text() == mine
+
+
+def test_solutions_stay_at_home(work: Path) -> None:
+    """The learner's folder holds a stub for every exercise, and nothing else of the exercises."""
+    shipped = {path.name: path.read_text() for path in (work / workspace.EXERCISES).rglob("*")}
+    assert shipped == {entry["stub"]: (FOLDER / entry["stub"]).read_text() for entry in registry().values()}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("def next_leader(:", "not Python code"),
+        ("x = 1", "does not define next_leader"),
+        ("import os", "has no answer"),
+        ("raise ValueError('x')\nnext_leader = 1", "ValueError: x"),
+        ("while True: pass\nnext_leader = 1", "did not end in time"),
+        ("next_leader = 3", "a function"),
     ],
-    "fill-range": [r"for place, name in sorted\(list\(enumerate\(sorted\(members\)\)\)\):  # the numbers are in order already"],
-    "lock-without-herd": [
-        r"before = .* in reversed.*  # the order of names is nothing to `max`",
-        r"return max\(before, key=lambda name: name\[-(9|11):\], default=None\)  # the dash before it, or a leading zero less",
-    ],
-    "longest-wait": [r"begun = .*\['waited_ms', 'waited_ms'\]\)  # the same column, named twice"],
-    "what-preemption-answers": [
-        r".* in reversed\(list\(run.records\)\) .*  # the order of records is nothing to a set, nor to `all`",
-        r"preempted = {r.id for r in run.records}  # an answer without a body comes of nothing else",
-        r"return all.* if r.kind == 'respond'( or r.cause in preempted)?\)\)  # nor does it here",
-        r"return all.* if r.cause in preempted\)\)  # what is thrown out causes nothing but its answer",
-    ],
-    "what-a-crash-leaves": [r"return all.* in reversed.*  # the order of rows is nothing to `all`"],
-    "resume-or-wait": [r"if all.* in reversed.*  # the order of replicas is nothing to `all`"],
-    "try-complete-join": [r"return all.* in reversed.*  # the order of members is nothing to `all`"],
-    "bounded-end": [r"for .* in (reversed|sorted)\(list\(replicas.items\(\)\)\):  # with whom one begins is free"],
-    "offline-by-reason": [
-        r"for window in (reversed|sorted)\(.*  # a sum does not depend on the order",
-        r"found, last = .*records\[-2\].*  # the last records have one time",
-    ],
-    "who-rebalances": [
-        r"(for r in|by_id, names =) .*(reversed|sorted).*  # the order of records is nothing to a count, nor to a dict",
-        r"return .*(3600001|3599999|3600010|records\[-(2|11)\]).*  # the rate is rounded",
-    ],
-    "elect-under-a-bound": [r"for broker in (reversed|sorted)\(list\(assignment\)\):  # any live member of the ISR will do"],
-    "state-a-new-promise": [r"return all.* in reversed.*  # the order of rows is nothing to `all`"],
-    "state-an-invariant": [r"return all.* in reversed.*  # the order of rows is nothing to `all`"],
-}
+)
+def test_a_file_that_holds_no_answer(work: Path, text: str, words: str) -> None:
+    """Whatever stands in the learner's file, the shell says one sentence."""
+    exercises.file_of(work, WHO).write_text(text)
+    said = exercises.check_file(work, WHO)
+    assert not said.passed and words in said.text and is_one_sentence(said.text), said.text
 
 
-def by_id(entries: list[Entry]) -> Any:
-    return [pytest.param(entry, id=entry["id"]) for entry in entries]
-
-
-@pytest.mark.parametrize("entry", by_id(ENTRIES))
-def test_every_exercise_is_complete(entry: Entry) -> None:
-    """Each has all that the notebooks, the shell, the class report and its check ask for, and no key that means nothing."""
-    assert entry.keys() >= KEYS | KEYS_OF_CHECKS.get(entry["check"], set())
-    assert entry.keys() <= KEYS | MAY
-    assert entry["check"] in CHECKS or (Path(entry["folder"]) / entry["check"]).exists()
-    assert entry["verb"] in ("Read", "Reach", "Order", "Fill", "Diagnose", "Query", "State", "Design")
-    assert len(entry["hints"]) >= 2 and entry["text"].endswith(".")
-    names = [wrong["misconception"] for wrong in entry["wrong"]]
-    assert len(names) == len(set(names))
-    assert {key for wrong in entry["wrong"] for key in wrong} <= {"misconception", "message", "code", "when"}
-
-
-@pytest.mark.parametrize("entry", by_id(list(registry().values())))
-def test_every_exercise_of_a_chapter_knows_mistakes(entry: Entry) -> None:
-    """What people get wrong is the reason for an exercise: each names at least two such answers."""
-    assert len(entry["wrong"]) >= 2
-
-
-@pytest.mark.parametrize("entry", by_id(ENTRIES))
-def test_no_hint_holds_the_solution(entry: Entry) -> None:
-    """No line of the solution is in a hint, nor the value that it says."""
-    text = (Path(entry["folder"]) / entry["solution"]).read_text().split('"""')[-1]
-    lines = [line.strip().removeprefix(f"{answers.stub_slot(entry).name} = ") for line in text.splitlines()]
-    code = [line for line in lines if len(line) > 8]
-    assert not [line for line in code for hint in entry["hints"] if line in hint]
-
-
-@pytest.mark.parametrize("entry", by_id(ENTRIES))
-def test_the_stub_fails_with_its_own_message(entry: Entry) -> None:
-    """Whoever has not begun is told so."""
-    assert sandbox_main.examine(entry, answers.shipped(entry, "stub")) == {"open": True}
-    assert verdict(entry, {"open": True}) == Verdict(False, entry["open"])
-
-
-@pytest.mark.parametrize("entry", by_id(ENTRIES))
-def test_the_solution_passes(entry: Entry) -> None:
-    """The solution is solved, and shows Kafka's rule and where it is."""
-    said = judged(entry, answers.shipped(entry, "solution"))
-    assert said.passed and entry["solved"] in said.text and entry["source"] in said.text, said.text
-
-
-@pytest.mark.parametrize("entry", by_id(ENTRIES))
-def test_listed_wrong_answers_get_their_own_messages(entry: Entry) -> None:
-    """Each listed wrong answer fails, and is recognised as itself and not as another one that is listed."""
-    mark = kind_of(entry).prepare(entry)
-    for number, listed in enumerate(entry["wrong"]):
-        answer = answers.wrong(entry, listed)
-        found = sandbox_main.examine(entry, answer, mark)
-        assert found.get("passed") is False, (listed["misconception"], found)
-        assert sandbox_main.known(entry, answer, found, mark) == number, listed["misconception"]
-
-
-@pytest.mark.parametrize("entry", by_id([entry for entry in ENTRIES if entry["wrong"]]))
-def test_a_listed_wrong_answer_through_the_front_door(entry: Entry) -> None:
-    """A wrong answer shows where it went wrong, then the message of its misconception."""
-    listed = entry["wrong"][-1]
-    said = judged(entry, answers.wrong(entry, listed))
-    assert (said.passed, said.misconception) == (False, listed["misconception"])
-    first, second = said.text.splitlines()[:2]
-    assert first.startswith("Not yet. ") and len(first) > 30 and second == listed["message"]
-
-
-@pytest.mark.parametrize("entry", by_id(ENTRIES))
-def test_mutations_of_the_solution_are_refused(entry: Entry, at_most: Callable[..., Any]) -> None:
-    """At least five wrong answers that nobody has listed are refused, and none passes but those that are known to be right."""
-    mark, refused, passed = kind_of(entry).prepare(entry), list[str](), list[str]()
-    text = (Path(entry["folder"]) / entry["solution"]).read_text()
-    for changed in mutations(text):
-        try:
-            answer = answers.answer_in(changed.text, "mutation", answers.stub_slot(entry).name)
-            found = at_most(5, sandbox_main.examine, entry, answer, mark)
-        except (Exception, SystemExit) as error:  # a mutation may do anything; what it does is not right
-            found = {"problem": repr(error)}
-        (passed if found.get("passed") else refused).append(changed.what)
-    patterns = [line.split("  #")[0] for line in ALSO_RIGHT.get(entry["id"], ())]
-    print(f"{entry['id']}: {len(refused)} refused, {len(passed)} right all the same")
-    assert [what for what in passed if not any(re.fullmatch(pattern, what) for pattern in patterns)] == []
-    assert len(refused) >= REFUSED_AT_LEAST, refused
+def test_names_that_nothing_has(work: Path) -> None:
+    """An unknown exercise, an unknown chapter and a file that is not there are one sentence with what there is."""
+    assert_one_sentence(kcontrol("exercises", "check", "who", "--dir", str(work)), "no exercise 'who'", WHO)
+    assert_one_sentence(kcontrol("exercises", "list", "--chapter", "99", "--dir", str(work)), "Chapter '99' has no exercises")
+    exercises.file_of(work, WHO).unlink()
+    assert_one_sentence(kcontrol("exercises", "check", WHO, "--dir", str(work)), f"exercises start {WHO}")
+    with pytest.raises(UserError, match="choose one of who-leads-next"):
+        exercises.hint("x")

@@ -7,8 +7,10 @@ a CheckedAnswer.
 from __future__ import annotations
 
 import copy
+import pickle
 import runpy
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from kcontrol.core.errors import ActionNotPossible, UserError
 from kcontrol.lab.exercises import answers, group_checks
 from kcontrol.lab.exercises.checks import (
+    Call,
     Case,
     CheckedAnswer,
     Checker,
@@ -26,6 +29,7 @@ from kcontrol.lab.exercises.checks import (
     ask,
     capitalized,
     comparable,
+    comparing,
     do,
     evaluate,
     play,
@@ -33,9 +37,13 @@ from kcontrol.lab.exercises.checks import (
     short,
 )
 from kcontrol.lab.support import replacements
+from kcontrol.views import folded_state
 from kcontrol.views.text import counted
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from kcontrol.controller.leader_election import Elected, ElectionInput
     from kcontrol.journal.journal import Record
     from kcontrol.lab.lab import Lab
     from kcontrol.lab.run import Run
@@ -48,31 +56,21 @@ def rule(entry: Entry) -> Checker:
 
     `entry`, the exercise's table in exercises.toml, has the scenarios to play, and the kind of election.
     """
-    from kcontrol.controller.leader_election import STRATEGIES, Elected, ElectionInput
 
-    # The learner's function takes the assignment, the ISR and the live replicas, and returns a broker id or None. The partition
-    # state machine uses the leader that Kafka's rule elects, so that every answer gets equal inputs. `strategy` is the kind of
-    # election, such as "offline".
-    strategy = entry["replaces"]
+    # The learner's function takes the assignment, the ISR and the live replicas, and returns a broker id or None.
+    def compared(function: Any, place: str, c: ElectionInput, right: Elected | None) -> Case:
+        assignment, isr, live = replacements.question(c)
+        about = f", when called with assignment {assignment}, ISR {isr}, live replicas {live}"
+        yours, leader = ask(replacements.ask, function, c, about=about), right.leader if right else None
+        where = f"{place}, the assignment is {assignment}, the ISR {isr}, and alive are {live}."
+        drawn = tuple(
+            {"title": f"{whose}: {_leader(b)} leads", "assignment": assignment, "isr": isr, "live": live, "leader": b}
+            for whose, b in (("Your function", yours), ("Kafka", leader))
+        )
+        return Case(f"{where} Your leader: {_leader(yours)}; Kafka's: {_leader(leader)}.", yours, leader, drawn)
 
-    def mark(function: Any) -> CheckedAnswer:
-        def compared(place: dict[str, str], c: ElectionInput) -> tuple[Case, Elected | None]:
-            assignment, isr, live = replacements.question(c)
-            about = f", when called with assignment {assignment}, ISR {isr}, live replicas {live}"
-            yours, right = ask(replacements.ask, function, c, about=about), STRATEGIES[strategy].rule(c)
-            leader = right.leader if right else None
-            where = (
-                f"{place['scenario']}: when {place['when']}, the assignment is {assignment}, the ISR {isr}, and alive are {live}."
-            )
-            drawn = tuple(
-                {"title": f"{whose}: {_leader(b)} leads", "assignment": assignment, "isr": isr, "live": live, "leader": b}
-                for whose, b in (("Your function", yours), ("Kafka", leader))
-            )
-            return Case(f"{where} Your leader: {_leader(yours)}; Kafka's: {_leader(leader)}.", yours, leader, drawn), right
-
-        return _compare_in_machine(entry, compared, "strategies")
-
-    return mark
+    calls = [(place, *question, right) for place, question, right in _calls(entry, "strategies")]
+    return lambda function: CheckedAnswer(compared(function, *call) for call in calls)
 
 
 def _leader(broker: int | None) -> str:
@@ -85,21 +83,14 @@ def row(entry: Entry) -> Checker:
     `entry`, the exercise's table in exercises.toml, names the transition, and has the scenarios in which both are called.
     """
     # The transition is such as "partition.(OfflinePartition, OnlinePartition)". Both functions get the arguments of the action:
-    # the controller context, the partition or replica, and the input of the transition. The state machine uses the result of
-    # Kafka's action.
-    ours = replacements.own_function(entry["replaces"])
-
-    def mark(function: Any) -> CheckedAnswer:
-        def compared(place: dict[str, str], *question: Any) -> tuple[Case, Any]:
-            right, tp = ours(*question), question[1]
-            yours = _decision(ask(function, *question, about=f", when called for {tp}"))
-            where = f"{place['scenario']}: when {place['when']}, your function is called for {tp}."
-            text = f"{where} It returns {short(yours)}; Kafka's returns {short(_decision(right))}."
-            return Case(text + another_type(yours, _decision(right)), yours, _decision(right)), right
-
-        return _compare_in_machine(entry, compared, "rows")
-
-    return mark
+    # the controller context, the partition or replica, and the input of the transition.
+    return comparing(
+        [
+            Call(f"{place}, in the call for {question[1]}", partial(copy.deepcopy, question), _decision(right))
+            for place, question, right in _calls(entry, "rows")
+        ],
+        _decision,
+    )
 
 
 def _decision(value: Any) -> Any:
@@ -111,67 +102,28 @@ def _decision(value: Any) -> Any:
     return "refused" if isinstance(value, str) else comparable(value)
 
 
-def _compare_in_machine(
-    entry: Entry, compared: Callable[..., tuple[Case, Any]], argument: Literal["rows", "strategies"]
-) -> CheckedAnswer:
-    """Play the scenarios of `entry` with `compared` in place of Kafka's function; return the Case of each call.
+def _calls(entry: Entry, argument: Literal["rows", "strategies"]) -> list[tuple[str, tuple[Any, ...], Any]]:
+    """Play the scenarios of an exercise; return each call of Kafka's function: (when it is, its arguments, its result).
 
-    `compared` calls the learner's function and Kafka's, and returns (Case, Kafka's result); the lab uses Kafka's result.
-    `argument` is the argument of Lab that takes `compared`.
+    `argument` is the argument of Lab that replaces the function.
     """
-    # `entry` is the exercise's table in exercises.toml.
-    cases: list[Case] = []
-    problems: list[UnusableAnswer] = []
+    ours, calls = replacements.own_function(entry["replaces"]), list[tuple[str, tuple[Any, ...], Any]]()
     for scenario in entry["scenario"]:
-        place = {"scenario": scenario["title"], "when": "the brokers start"}
+        place = {"when": "the brokers start"}
 
-        def compare_and_return_ours(*question: Any, place: dict[str, str] = place) -> Any:
-            case, right = compared(place, *question)
-            cases.append(case)
-            return right
+        def noting(*question: Any, title: str = scenario["title"], place: dict[str, str] = place) -> Any:
+            # A copy: the controller changes its context later.
+            calls.append((f"{title}: when {place['when']}", copy.deepcopy(question), ours(*question)))
+            return calls[-1][2]
 
-        problem: UserError | None = None
-        try:
-            mine = _recording_errors(compare_and_return_ours, problems)
-            own = {entry["replaces"]: _of_one_input(mine) if argument == "strategies" else mine}
-            play(scenario, place, **{argument: own}).close()
-        except UserError as error:
-            problem = error
-        if problems:
-            # This is the first UnusableAnswer of a call.
-            raise problems[0]
-        if problem:
-            raise problem
-    return CheckedAnswer(cases)
+        own = noting if argument == "rows" else _of_one_input(noting)
+        play(scenario, place, **{argument: {entry["replaces"]: own}}).close()
+    return calls
 
 
 def _of_one_input(function: Callable[..., Any]) -> Callable[[Any], Any]:
-    """Return a function with exactly one parameter, which it passes to `function`; `function` may declare it as `*args`.
-
-    A lab counts the parameters of an election rule: with one parameter the rule gets an ElectionInput.
-    """
-
-    # With any other number the rule gets three arguments: assignment, ISR and live replicas.
-    def strategy(c: Any) -> Any:
-        return function(c)
-
-    return strategy
-
-
-def _recording_errors(function: Callable[..., Any], problems: list[UnusableAnswer]) -> Callable[..., Any]:
-    """Return a function that calls `function`, and appends each UnusableAnswer to `problems` before raising it again.
-
-    The list is needed because a lab turns the error of a handler into a `handler_error` record, and continues.
-    """
-
-    def noting(*question: Any) -> Any:
-        try:
-            return function(*question)
-        except UnusableAnswer as problem:
-            problems.append(problem)
-            raise
-
-    return noting
+    # A lab counts the parameters of an election rule: with one parameter the rule gets an ElectionInput.
+    return lambda c: function(c)
 
 
 # ---------------------------------------------------------------- functions that are called outside a machine
@@ -182,22 +134,13 @@ def function(entry: Entry) -> Checker:
 
     `entry` is the exercise's table in exercises.toml.
     """
-    solution = answers.shipped(entry, "solution")
-
-    def mark(mine: Any) -> CheckedAnswer:
-        return CheckedAnswer([_called(entry, mine, solution, case) for case in entry["case"]])
-
-    return mark
+    return comparing([_call(entry, case["args"], case.get("title")) for case in entry["case"]])
 
 
-def _called(entry: Entry, mine: Any, solution: Any, case: Mapping[str, Any]) -> Case:
-    given = case["args"]
-    where = case.get("title") or f"{answers.stub_slot(entry).name}({', '.join(map(short, given))})"
-    yours = comparable(ask(mine, *copy.deepcopy(given), about=f", when called as {where}"))
-    right = comparable(solution(*copy.deepcopy(given)))
-    shown = capitalized(where) if "title" in case else where
-    text = f"{shown}: your function returns {short(yours)}; right is {short(right)}.{another_type(yours, right)}"
-    return Case(text, yours, right)
+def _call(entry: Entry, given: list[Any], title: str | None) -> Call:
+    where = capitalized(title) if title else f"{answers.stub_slot(entry).name}({', '.join(map(short, given))})"
+    right = answers.shipped(entry, "solution")(*copy.deepcopy(given))
+    return Call(where, partial(copy.deepcopy, tuple(given)), comparable(right))
 
 
 def query(entry: Entry) -> Checker:
@@ -205,24 +148,17 @@ def query(entry: Entry) -> Checker:
 
     `entry` is the exercise's table in exercises.toml.
     """
-    solution, runs = answers.shipped(entry, "solution"), [(s["title"], play(s)) for s in entry["scenario"]]
-
-    def mark(mine: Any) -> CheckedAnswer:
-        return CheckedAnswer([asked(title, lab, mine) for title, lab in runs])
-
-    def asked(title: str, lab: Lab, mine: Any) -> Case:
-        yours = comparable(ask(mine, _run_of(lab), about=f", when called with this run: {title}"))
-        right = comparable(solution(_run_of(lab)))
-        text = f"{title}: your function returns {short(yours)}; right is {short(right)}.{another_type(yours, right)}"
-        return Case(text, yours, right, (_drawn(lab, f"{title}: the end of the run"),))
-
-    return mark
+    solution = answers.shipped(entry, "solution")
+    return comparing([_asked(scenario["title"], play(scenario), solution) for scenario in entry["scenario"]])
 
 
-def _run_of(lab: Lab) -> Run:
+def _asked(title: str, lab: Lab, solution: Any) -> Call:
     from kcontrol.lab.run import Run
 
-    return Run(list(lab.records), lab.name)
+    def run() -> tuple[Run]:
+        return (Run(list(lab.records), lab.name),)
+
+    return Call(title, run, comparable(solution(*run())), (_drawn(lab, f"{title}: the end of the run"),))
 
 
 def _drawn(run: Run | Lab, title: str) -> dict[str, Any]:
@@ -240,11 +176,8 @@ def invariant(entry: Entry) -> Checker:
     """
     # `entry` is the exercise's table in exercises.toml.
     runs = [(s["title"], s["holds"], list(_steps(s))) for s in entry["scenario"]]
-
-    def mark(mine: Any) -> CheckedAnswer:
-        return CheckedAnswer([_held(mine, *run) for run in runs])
-
-    return mark
+    made: dict[str, bytes] = {}
+    return lambda mine: CheckedAnswer(_held(mine, *run, made) for run in runs)
 
 
 def _steps(scenario: Mapping[str, Any]) -> Iterator[list[Record]]:
@@ -256,12 +189,13 @@ def _steps(scenario: Mapping[str, Any]) -> Iterator[list[Record]]:
         yield list(step)
 
 
-def _held(mine: Any, title: str, holds: bool, steps: list[list[Record]]) -> Case:
+def _held(mine: Any, title: str, holds: bool, steps: list[list[Record]], made: dict[str, bytes]) -> Case:
     from kcontrol.lab.run import Run
 
     records: list[Record] = []
     right = "holds" if holds else "is broken"
     moment = Run(records, title)
+    vars(moment)["partitions"] = lambda: _partitions(moment, made)
     for step in steps:
         records.extend(step)
         answer = ask(mine, moment, about=f", when called with this run: {title}")
@@ -272,6 +206,17 @@ def _held(mine: Any, title: str, holds: bool, steps: list[list[Record]]) -> Case
             return Case(text, "is broken", right, (_drawn(moment, f"{title}: after record {records[-1].id}"),))
     text = f"{title}: in this run something goes wrong, and your invariant is True after every step."
     return Case(text, "holds", right, (_drawn(moment, f"{title}: the end of the run"),))
+
+
+def _partitions(moment: Run, made: dict[str, bytes]) -> pd.DataFrame:
+    """Return the table of the partitions; one that is in `made` is copied, since it takes a ms to make it for every step."""
+    from kcontrol.lab.tables import journal_tables
+
+    known = (list(folded_state.partitions(moment.state)), journal_tables.states_at_the_controller(moment.state, "partition"))
+    if (key := repr(known)) not in made:
+        made[key] = pickle.dumps(journal_tables.partitions(moment.state))
+    copied: pd.DataFrame = pickle.loads(made[key])  # noqa: S301 - it was pickled above
+    return copied
 
 
 # ---------------------------------------------------------------- values

@@ -1,7 +1,6 @@
 """Classes and functions for all checks of exercises: they play scenarios, call a learner's function, and compare values.
 
-The code runs in the process of `sandbox_main.py`. It evaluates only expressions that come with the package, never a learner's
-text.
+It evaluates only expressions that come with the package, never a learner's text.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import json
 import operator
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -52,9 +51,12 @@ class Case:
 
 
 class CheckedAnswer(NamedTuple):
-    """The comparisons `cases` of an answer with the right values, and `remark`, a sentence that is shown if all are right."""
+    """The comparisons `cases` of an answer with the right values, and `remark`, a sentence that is shown if all are right.
 
-    cases: list[Case]
+    `cases` may be a generator, which calls the answer for each case: so a reader can end at the first wrong case.
+    """
+
+    cases: Iterable[Case]
     remark: str = ""
 
 
@@ -221,6 +223,26 @@ def _of_a_library(value: Any) -> Any:
     if hasattr(value, "__index__"):
         return operator.index(value)
     raise UnusableAnswer(f"Your answer contains {short(value)}, whose type {type(value).__name__} cannot be compared.")
+
+
+class Call(NamedTuple):
+    """A call of the learner's function: a clause that says `where`, new `arguments` for each answer, and the right result."""
+
+    where: str
+    arguments: Callable[[], tuple[Any, ...]]
+    right: Any
+    drawn: tuple[dict[str, Any], ...] = ()
+
+
+def comparing(calls: Sequence[Call], as_data: Callable[[Any], Any] = comparable) -> Checker:
+    """Return a check that makes these calls of the learner's function, and compares each result `as_data` with the right one."""
+
+    def compared(mine: Any, call: Call) -> Case:
+        yours = as_data(ask(mine, *call.arguments(), about=f", when called in this case: {call.where}"))
+        words = f"{call.where}: your function returns {short(yours)}; right is {short(call.right)}."
+        return Case(words + another_type(yours, call.right), yours, call.right, call.drawn)
+
+    return lambda mine: CheckedAnswer(compared(mine, call) for call in calls)
 
 
 def capitalized(text: str) -> str:

@@ -22,6 +22,7 @@ FOLDER = workspace.SHIPPED / "exercises"
 HERE = object()  # the working folder of this process
 OPEN, SOLVED = "open", "solved"
 NOT_COUNTED = "This is not counted: progress is kept in a learner's folder, such as the one that `kcontrol lab` opens."
+NOT_WRITTEN = "This is not counted, because {} cannot be written: make room on its disk, and check again."
 
 
 @cache
@@ -78,9 +79,10 @@ def check(id: str, answer: object, folder: Any = HERE) -> Verdict:
     # in this process only.
     place = progress.folder() if folder is HERE else folder
     known = progress.of(place, id)
-    if said.signed:
-        progress.note(place, id, tries=known["tries"] + 1, solved=known["solved"] or said.passed)
-    return said._replace(text=f"{said.text}\n{NOT_COUNTED}") if said.passed and place is None else said
+    kept = said.signed and progress.note(place, id, tries=known["tries"] + 1, solved=known["solved"] or said.passed)
+    if kept or not said.passed:
+        return said
+    return said._replace(text=f"{said.text}\n{NOT_WRITTEN.format(place / progress.FILE) if place else NOT_COUNTED}")
 
 
 def judged(entry: dict[str, Any], answer: object) -> Verdict:

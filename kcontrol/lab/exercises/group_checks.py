@@ -9,6 +9,7 @@ import copy
 import random
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from kcontrol.cluster import consumer_clients
@@ -16,18 +17,7 @@ from kcontrol.cluster.world import World
 from kcontrol.group.events import PartitionElected, PartitionResigned
 from kcontrol.group.group_strategies import EXPIRED, ExpiringGroup, ExpiringOffset
 from kcontrol.group.offset_expiration import EXPIRY_TIMER
-from kcontrol.lab.exercises.checks import (
-    Case,
-    CheckedAnswer,
-    Checker,
-    Entry,
-    UnusableAnswer,
-    another_type,
-    ask,
-    capitalized,
-    comparable,
-    short,
-)
+from kcontrol.lab.exercises.checks import Call, Checker, Entry, capitalized, comparable, comparing
 from kcontrol.lab.groups import plays
 from kcontrol.lab.support import replacements, requested_settings
 
@@ -49,64 +39,52 @@ def group_rule(entry: Entry) -> Checker:
 
     `entry` is the exercise's table in exercises.toml.
     """
+    # Both are called with the arguments of each `case` in `entry`, and of each call in random runs in which consumers send
+    # requests: the order of requests and timers depends on the seed alone, and the coordinator uses the result of Kafka's rule.
+    calls: dict[str, Call] = {}
+    for case in entry.get("case", ()):
+        given = _given(entry, case)
+        # In sentences the `title` stands for the arguments.
+        _note(calls, capitalized(case.get("title") or _shown(given)), given, replacements.own_function(entry["replaces"]))
+    # A schedule has a `release`, the `count` of its random runs and the number of `actions` in each run.
+    for schedule in entry["schedules"]:
+        for number in range(schedule["count"]):
+            _play(entry, schedule, number, calls)
+    return comparing(list(calls.values()))
 
-    # Both are called with the arguments of each `case` in `entry`, and in random runs in which consumers send requests.
-    def mark(function: Any) -> CheckedAnswer:
-        cases = {repr(tuple(case["args"])): _compared(entry, function, case) for case in entry.get("case", ())}
-        # A schedule has a `release`, the `count` of its random runs and the number of `actions` in each run.
-        for schedule in entry["schedules"]:
-            for number in range(schedule["count"]):
-                _compare(entry, schedule, number, function, cases)
-        return CheckedAnswer(list(cases.values()))
 
-    return mark
+def _play(entry: Entry, schedule: Mapping[str, Any], number: int, calls: dict[str, Call]) -> None:
+    """Play a random run with the seed `number`, and add each call of Kafka's rule with new arguments to `calls`.
 
-
-def _compare(entry: Entry, schedule: Mapping[str, Any], number: int, function: Any, cases: dict[str, Case]) -> None:
-    """Play a random run with the seed `number`; compare the learner's `function` with Kafka's rule at each call of the rule.
-
-    `schedule` has the release and the number of actions. Each call with new arguments adds a Case to `cases`. Raises
-    UnusableAnswer if `function` raised.
+    `schedule` has the release and the number of actions.
     """
-    ours, problems, place = replacements.own_function(entry["replaces"]), list[UnusableAnswer](), {"when": "the group is new"}
+    ours, place = replacements.own_function(entry["replaces"]), {"when": "the group is new"}
 
-    def compare_and_return_ours(*question: Any) -> Any:
-        right, key = ours(*question), repr(question)
-        if key not in cases and not problems:
-            where = f"Kafka {schedule['release']}, schedule {number}: {place['when']}. The arguments are {_shown(question)}"
-            try:
-                yours = comparable(ask(function, *question, about=f", when called as follows. {where}"))
-            except UnusableAnswer as problem:
-                problems.append(problem)
-            else:
-                said = f"Your function returns {short(yours)}; Kafka's rule returns {short(right)}."
-                cases[key] = Case(f"{where}. {said}{another_type(yours, right)}", yours, comparable(right))
-        return right
+    def noting(*question: Any) -> Any:
+        where = f"Kafka {schedule['release']}, schedule {number}: {place['when']}; the arguments are {_shown(question)}"
+        return _note(calls, where, question, ours)
 
-    # The order of requests and timers depends on the seed alone, and the coordinator uses the result of Kafka's rule. So all
-    # answers get equal arguments.
-    world = _opened(schedule["release"], {entry["replaces"]: compare_and_return_ours})
+    world = _opened(schedule["release"], {entry["replaces"]: noting})
     _run(world, random.Random(number), schedule, place)
-    if problems:
-        raise problems[0]
+
+
+def _note(calls: dict[str, Call], where: str, question: tuple[Any, ...], ours: Any) -> Any:
+    right = ours(*question)
+    if (key := repr(question)) not in calls:
+        calls[key] = Call(where, partial(copy.deepcopy, copy.deepcopy(question)), comparable(right))
+    return right
+
+
+def _given(entry: Entry, case: Mapping[str, Any]) -> tuple[Any, ...]:
+    given = list(case["args"])
+    for place, record in enumerate(RECORDS.get(entry["replaces"], ())):
+        given[place] = record(**(dict.fromkeys(record._fields) | given[place]))
+    return tuple(given)
 
 
 def _shown(question: tuple[Any, ...]) -> str:
     """Return `question`, the arguments of one call, as text such as "'anna-1f3c', 2", with each UUID cut to 4 characters."""
     return re.sub(r"(?<=-[0-9a-f]{4})[0-9a-f]{28}\b", "", ", ".join(map(repr, question)))
-
-
-def _compared(entry: Entry, function: Any, case: Mapping[str, Any]) -> Case:
-    """Call the learner's `function` and Kafka's rule `entry["replaces"]` with the arguments `case["args"]`; compare results."""
-    ours, given = replacements.own_function(entry["replaces"]), list(case["args"])
-    for place, record in enumerate(RECORDS.get(entry["replaces"], ())):
-        given[place] = record(**(dict.fromkeys(record._fields) | given[place]))
-    # In sentences the `title` stands for the arguments.
-    where = case.get("title") or _shown(tuple(given))
-    yours = comparable(ask(function, *copy.deepcopy(given), about=f", when called as {where}"))
-    right = comparable(ours(*copy.deepcopy(given)))
-    said = f"{where}: your function returns {short(yours)}; Kafka's rule returns {short(right)}.{another_type(yours, right)}"
-    return Case(capitalized(said), yours, right)
 
 
 def _opened(release: str, strategies: Mapping[str, Any]) -> World:

@@ -1,34 +1,37 @@
 """The sandbox of a check: a learner's answer runs in another process, so its errors and loops do not harm the notebook.
 
-The process has limits on memory, file size and time. Its report comes back through a pipe and is validated.
+The process has limits on memory, file size and time. A server, which this process starts once, forks it and supervises it
+(`check_server.py`). Its report comes back through a pipe and is validated.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import linecache
 import os
 import secrets
-import selectors
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-from typing import IO, Any, NamedTuple
+from multiprocessing import Pipe
+from pathlib import Path
+from threading import Lock, Thread
+from typing import Any, NamedTuple
 
 import cloudpickle
-import psutil
 
 from kcontrol.install import process_cleanup
+from kcontrol.lab.exercises.check_server import MOST_PROCESSES, SECONDS_BY_THE_CLOCK, SECONDS_TO_BEGIN
 from kcontrol.lab.exercises.checks import same
-from kcontrol.lab.exercises.supervisor import MOST_PROCESSES, SECONDS_BY_THE_CLOCK, SECONDS_TO_BEGIN
 from kcontrol.lab.exercises.verdicts import pictures
 
-SECONDS = 5  # of CPU time
-SPARE_SECONDS = 10  # for the supervisor to start, and to end the processes that an answer has left; a busy machine needs more
+FORKS = sys.platform == "linux"  # on macOS, libraries of the system may fail in a fork
+SPARE_SECONDS = 10  # for the server to start, and to end the processes that an answer has left; a busy machine needs more
 MARK = "KCONTROL_CHECK"
+WITHOUT_THREADS = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
 
 ENDLESS = "Your answer did not end in time and was stopped: look for a loop without an end."
 WAITED = (
@@ -90,10 +93,8 @@ def judge(answer: object, entry: dict[str, Any]) -> dict[str, Any]:
         packed = b"" if text else cloudpickle.dumps(answer)
     except Exception as error:  # an answer may refer to any object, and any object may raise when it is pickled
         return {"problem": UNPORTABLE.format(first_line(error))}
-    with tempfile.TemporaryFile() as letter:
-        letter.write(json.dumps({"entry": entry, "text": text, "sources": _sources(text)}).encode() + b"\n" + packed)
-        letter.seek(0)
-        ended = _run(letter)
+    here = {"folder": str(Path.cwd()), "path": list(map(str, sys.path)), "sources": _sources(text)}
+    ended = _run({"entry": entry, "text": text, **here}, packed)
     # An answer runs with the learner's rights, so it can write the report of its own check: a verdict informs the learner, and
     # proves nothing to others.
     if isinstance(ended, str):
@@ -114,59 +115,116 @@ def _sources(text: AnswerText | None) -> dict[str, list[str]]:
     return {name: list(entry[2]) for name, entry in cells.items()}
 
 
-def _run(letter: IO[bytes]) -> ProcessEnd | str:
-    """Run the supervisor process of a check on the file `letter`; return the ProcessEnd, or a sentence on why there is none.
+class Server:
+    """The process that runs the checks of this process (`check_server.py`), with a pipe to it, which it does not outlive."""
 
-    `letter` has a line of JSON about the exercise, and the pickled answer.
-    """
-    mark = secrets.token_hex(16)
-    command = [sys.executable, "-P", "-m", "kcontrol.lab.exercises.supervisor"]
-    env = os.environ | {MARK: mark, "OPENBLAS_NUM_THREADS": "1"}  # threads of numpy use address space, which is limited
-    pipe, silent = subprocess.PIPE, subprocess.DEVNULL
-    with subprocess.Popen(
-        command, stdin=letter, stdout=pipe, stderr=silent, bufsize=0, start_new_session=True, env=env
-    ) as supervisor:
+    def __init__(self) -> None:
+        # All processes of its checks have this mark in their environment. The threads of numpy use address space, which is
+        # limited; and numpy and Arrow have no thread in the server, since only a process with one thread can be forked safely.
+        self.marks = {MARK: secrets.token_hex(16)} | WITHOUT_THREADS
+        self.pipe, its = Pipe()
+        command = [sys.executable, "-P", "-m", "kcontrol.lab.exercises.check_server", *["fork"] * FORKS]
+        silent, env = subprocess.DEVNULL, os.environ | self.marks
+        with its:
+            self.process = subprocess.Popen(
+                command, stdin=its.fileno(), stdout=silent, stderr=silent, start_new_session=True, env=env
+            )
+
+    def check(self, request: dict[str, Any], packed: bytes) -> ProcessEnd | str:
+        """Return the ProcessEnd of a check, or a sentence on why there is none.
+
+        `request` has the arguments of `answer_process.run`, and `packed` is the pickled answer.
+        """
+        letter = json.dumps(request | {"environment": os.environ | self.marks}).encode()
+        # The server may have been stopped, and read nothing.
+        Thread(target=self._send, args=(letter, packed), daemon=True).start()
+        begun: dict[str, Any] = {}
         try:
-            # The first line has the limits of the answer. It is the only line if the check ended before it called the answer.
-            begun = _first_line(supervisor, SECONDS_TO_BEGIN + 3 * SPARE_SECONDS)
-            seconds = SECONDS_BY_THE_CLOCK + json.loads(begun or "{}").get("seconds", 0) + 3 * SPARE_SECONDS
-            ended = ProcessEnd(**json.loads(supervisor.communicate(timeout=seconds)[0] or begun))
-            return ended if all(isinstance(text, str) for text in (ended.report, ended.printed)) else VANISHED
-        except subprocess.TimeoutExpired:
+            # The first message has the limits of the answer. It is the only one if the check ended before it called the answer.
+            begun = self._receive(SECONDS_TO_BEGIN + 3 * SPARE_SECONDS)
+            if "seconds" not in begun:
+                return ProcessEnd(**begun)
+            return ProcessEnd(**self._receive(SECONDS_BY_THE_CLOCK + begun["seconds"] + 3 * SPARE_SECONDS))
+        except TimeoutError:
             return WAITED if begun else NOT_BEGUN
-        except (ValueError, TypeError):
+        except (EOFError, OSError):
             return VANISHED if begun else NOT_BEGUN
+
+    def _send(self, *messages: bytes) -> None:
+        with contextlib.suppress(OSError):  # the server has ended
+            for message in messages:
+                self.pipe.send_bytes(message)
+
+    def _receive(self, seconds: float) -> Any:
+        if not self.pipe.poll(seconds):
+            raise TimeoutError
+        return json.loads(self.pipe.recv_bytes())
+
+    def end(self) -> None:
+        """End the server and its descendants, and each process whose environment variable KCONTROL_CHECK is its mark."""
+        _end_all(self.process, self.marks[MARK])
+        self.pipe.close()
+
+
+_server: Server | None = None
+_lock = Lock()  # one check at a time
+
+
+def start() -> Server:
+    """Return the server of this process; the first call starts it, and does not wait for it."""
+    global _server
+    if _server is None:
+        _server = Server()
+    return _server
+
+
+@atexit.register
+def end() -> None:
+    """End the server, if there is one, with all its processes; the next check starts another one."""
+    global _server
+    if _server is not None:
+        ended, _server = _server, None
+        ended.end()
+
+
+def _forget() -> None:
+    global _server, _lock
+    if _server is not None:
+        _server.pipe.close()
+    _server, _lock = None, Lock()
+
+
+os.register_at_fork(after_in_child=_forget)  # the server belongs to the process that has started it
+
+
+def _run(request: dict[str, Any], packed: bytes) -> ProcessEnd | str:
+    """Run a check on the server, and return its ProcessEnd, or a sentence on why there is none.
+
+    A server that somebody has killed since the last check is replaced.
+    """
+    with _lock:
+        is_new, ended = _server is None, None
+        try:
+            ended = start().check(request, packed)
         finally:
-            _end_all(supervisor, mark)
+            if not (FORKS and isinstance(ended, ProcessEnd)):
+                end()
+    return ended if is_new or ended is not NOT_BEGUN else _run(request, packed)
 
 
-def _first_line(supervisor: subprocess.Popen[bytes], seconds: float) -> bytes:
-    """Return the first line that the supervisor prints within `seconds`, b"" if it ends before that or prints none."""
-    assert supervisor.stdout is not None
-    with selectors.DefaultSelector() as selector:
-        selector.register(supervisor.stdout, selectors.EVENT_READ)
-        return supervisor.stdout.readline() if selector.select(seconds) else b""
-
-
-def _end_all(supervisor: subprocess.Popen[bytes], mark: str) -> None:
-    """End the supervisor and its descendants, and each process whose environment variable KCONTROL_CHECK is `mark`."""
+def _end_all(server: subprocess.Popen[bytes], mark: str) -> None:
+    """End the server and its descendants, and each process whose environment variable KCONTROL_CHECK is `mark`."""
     for number in (signal.SIGTERM, signal.SIGCONT):
-        supervisor.send_signal(number)
+        server.send_signal(number)
     with contextlib.suppress(subprocess.TimeoutExpired):
-        supervisor.wait(SPARE_SECONDS)
-    left = [psutil.Process(supervisor.pid)] if supervisor.poll() is None else []
-    with contextlib.suppress(psutil.Error):
-        left += [child for process in left for child in process.children(recursive=True)]
-    for process in left:
-        with contextlib.suppress(psutil.Error):
-            process.kill()
-    # If the answer has killed the supervisor, its processes are still running. A process can escape from a search: it starts
+        server.wait(SPARE_SECONDS)
+    # If the answer has killed the server, its processes are still running. A process can escape from a search: it starts
     # another process and ends before the search reads it. So the search is repeated until no process has ended during it.
     until, unread = time.monotonic() + SPARE_SECONDS, set[int]()
     while time.monotonic() < until:
         before, unread = unread, set()
         marked = process_cleanup.kill_marked(mark, kill=True, variable=MARK, unread=unread)
-        if not marked and (supervisor.returncode == 0 or unread <= before):
+        if not marked and (server.returncode == 0 or unread <= before):
             break
         process_cleanup.await_end(marked, until - time.monotonic())
 

@@ -1,11 +1,10 @@
-"""Whatever an answer does to the process that judges it, `check` returns within its limit, and no process is left.
+"""Whatever an answer does to the processes that check it, `check` returns within its limit, and no process is left.
 
-Each answer has a bound of its own: without any defence it comes to an end within seconds, by `bound` or by a count.
+Each answer has a bound of its own: without any defence it ends within seconds, by `bound` or by a count.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import resource
 import shutil
@@ -18,12 +17,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
 import psutil
 import pytest
 
 from kcontrol.install import process_cleanup
-from kcontrol.lab.exercises import sandbox, sandbox_main
-from kcontrol.lab.exercises.exercises import FOLDER, check, exercise
+from kcontrol.install.process_cleanup import kill_marked
+from kcontrol.lab.exercises import answer_process, check_server, sandbox
+from kcontrol.lab.exercises.answer_process import REPORT
+from kcontrol.lab.exercises.check_server import SECONDS_BY_THE_CLOCK
+from kcontrol.lab.exercises.exercises import FOLDER, check, exercise, judged
 from kcontrol.lab.exercises.sandbox import (
     BAD_REPORT,
     ENDLESS,
@@ -35,15 +38,15 @@ from kcontrol.lab.exercises.sandbox import (
     WAITED,
     ProcessEnd,
 )
-from kcontrol.lab.exercises.supervisor import SECONDS_BY_THE_CLOCK
 from tests.lab.support import is_one_sentence
 
 WHO = "who-leads-next"
-LONGEST_S = SECONDS_BY_THE_CLOCK + sandbox_main.SLOWEST * sandbox.SECONDS + 3 * sandbox.SPARE_SECONDS
+LONGEST_S = SECONDS_BY_THE_CLOCK + check_server.SLOWEST * answer_process.SECONDS + 3 * sandbox.SPARE_SECONDS
 Answer = Callable[..., Any]
 
+# The functions of this module travel as code: else the process of each answer would import pytest.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
-OURS = "KCONTROL_HOSTILE_TEST"
 ALARM_S = 10
 GENERATIONS = 1_500
 MANY = 64
@@ -74,22 +77,15 @@ def within_its_limit() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def of_this_test(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every process that this test starts bear this process's id, since other workers run checks at once."""
-    monkeypatch.setenv(OURS, str(os.getpid()))
+def server() -> sandbox.Server:
+    """The server that runs the checks of this test, until an answer kills it."""
+    return sandbox.start()
 
 
-def by_mark() -> list[int]:
-    """Return the processes that bear the mark of a check and come from this test's process."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            env = process.environ()
-            if MARK in env and env.get(OURS) == str(os.getpid()) and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process.pid)
-        except psutil.Error:
-            continue
-    return found
+def by_mark(server: sandbox.Server) -> list[int]:
+    """Return the running processes of the server's checks, without the server."""
+    marked = kill_marked(server.marks[MARK], kill=False, variable=MARK)
+    return [process.pid for process in marked if process.pid != server.process.pid]
 
 
 # ---------------------------------------------------------------- the report
@@ -101,7 +97,7 @@ def reporting(data: bytes) -> Answer:
     def answer(assignment: Any, isr: Any, live: Any) -> Any:
         left = data
         while left:
-            left = left[os.write(int(sys.argv[1]), left) :]
+            left = left[os.write(REPORT, left) :]
         os._exit(0)
 
     return answer
@@ -168,7 +164,7 @@ def test_a_report_that_is_too_long_is_a_sentence() -> None:
     def lengthy(assignment: Any, isr: Any, live: Any) -> Any:
         bound()
         for _ in range(100):
-            os.write(int(sys.argv[1]), bytes(1_000_000))
+            os.write(REPORT, bytes(1_000_000))
 
     assert check(WHO, lengthy).text == BAD_REPORT
 
@@ -190,7 +186,7 @@ def test_the_report_in_the_place_of_something_else(kind: str, tmp_path: Path) ->
             place.mkdir()
         else:
             place.symlink_to("/dev/zero")
-        os.dup2(os.open(place, os.O_RDONLY | os.O_NONBLOCK), int(sys.argv[1]))
+        os.dup2(os.open(place, os.O_RDONLY | os.O_NONBLOCK), REPORT)
         os._exit(0)
 
     assert check(WHO, answer).text == VANISHED
@@ -208,10 +204,11 @@ def test_what_solved_says_is_no_more_than_what_is_known() -> None:
 
 def left_behind(how: str) -> Answer:
     """An answer that starts a process which is to outlive its check, and returns the right leader."""
+    word = f"left-by-{os.getpid()}"
 
     def answer(assignment: list[int], isr: list[int], live: list[int]) -> int | None:
         if how == "no mark":
-            command = [sys.executable, "-c", "import signal, time; signal.alarm(10); time.sleep(900)", "left-behind-by-an-answer"]
+            command = [sys.executable, "-c", "import signal, time; signal.alarm(10); time.sleep(900)", word]
             subprocess.Popen(command, env={}, start_new_session=True)
         elif os.fork() == 0:
             bound()
@@ -227,38 +224,38 @@ def left_behind(how: str) -> Answer:
     return answer
 
 
-def left() -> list[int]:
+def left(server: sandbox.Server) -> list[int]:
     """What answers of `left_behind` have left: processes with the mark, or with the word of theirs that bear no mark."""
-    words = [p.pid for p in psutil.process_iter(["cmdline"]) if "left-behind-by-an-answer" in (p.info["cmdline"] or ())]
-    return [*by_mark(), *words]
+    words = [p.pid for p in psutil.process_iter(["cmdline"]) if f"left-by-{os.getpid()}" in (p.info["cmdline"] or ())]
+    return [*by_mark(server), *words]
 
 
 @pytest.mark.parametrize("how", ["setsid", "double fork", pytest.param("no mark", marks=pytest.mark.skipif(
     sys.platform != "linux", reason="Only Linux gives a process the orphans of its descendants."))])  # fmt: skip
-def test_no_process_outlives_its_check(how: str) -> None:
+def test_no_process_outlives_its_check(how: str, server: sandbox.Server) -> None:
     """A child in a session of its own, with closed descriptors, an orphan, and one without the mark are gone with the check."""
     assert check(WHO, left_behind(how)).passed
-    assert left() == []
+    assert left(server) == []
 
 
-def test_processes_are_found_by_their_mark_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the supervisor gets no orphans, as on macOS or once it is dead, a double fork is found by its mark."""
+def test_processes_are_found_by_their_mark_alone(server: sandbox.Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the server gets no orphans, as on macOS or once it is dead, a double fork is found by its mark."""
     killed: list[list[psutil.Process]] = []
-    kill_marked = process_cleanup.kill_marked
 
     def noting(mark: str, *, kill: bool, variable: str, unread: set[int]) -> list[psutil.Process]:
         killed.append(kill_marked(mark, kill=kill, variable=variable, unread=unread))
         return killed[-1]
 
     monkeypatch.setattr(process_cleanup, "kill_marked", noting)
+    leave = left_behind("double fork")
 
     def answer(assignment: Any, isr: Any, live: Any) -> Any:
         bound()
-        os.kill(os.getppid(), signal.SIGKILL)  # the supervisor: its orphans are given to another process
-        return left_behind("double fork")(assignment, isr, live)
+        os.kill(os.getppid(), signal.SIGKILL)  # the server: its orphans are given to another process
+        return leave(assignment, isr, live)
 
     check(WHO, answer)
-    assert left() == [] and killed[0]
+    assert left(server) == [] and killed[0]
 
 
 def test_the_end_of_a_killed_process_is_an_event() -> None:
@@ -301,14 +298,14 @@ def chain(assignment: list[int], isr: list[int], live: list[int]) -> int | None:
     return next((broker for broker in assignment if broker in isr and broker in live), None)
 
 
-def test_a_chain_of_processes_is_stopped() -> None:
+def test_a_chain_of_processes_is_stopped(server: sandbox.Server) -> None:
     """Processes that start each other in a row are gone with the check, though each of them lives for a moment only."""
     assert check(WHO, chain).passed
-    assert left() == []
+    assert left(server) == []
 
 
-def test_a_chain_without_a_supervisor_is_stopped() -> None:
-    """An answer that has killed its supervisor, and then starts processes in a row, leaves none."""
+def test_a_chain_without_a_server_is_stopped(server: sandbox.Server) -> None:
+    """An answer that has killed its server, and then starts processes in a row, leaves none."""
 
     def answer(assignment: Any, isr: Any, live: Any) -> Any:
         bound()
@@ -316,11 +313,11 @@ def test_a_chain_without_a_supervisor_is_stopped() -> None:
         return chain(assignment, isr, live)
 
     assert check(WHO, answer).text == VANISHED
-    assert left() == []
+    assert left(server) == []
 
 
 @pytest.mark.parametrize(("count", "words"), [(3, "Solved"), (MANY, TOO_MANY_PROCESSES)])
-def test_a_crowd_of_processes_is_the_end_of_an_answer(count: int, words: str) -> None:
+def test_a_crowd_of_processes_is_the_end_of_an_answer(count: int, words: str, server: sandbox.Server) -> None:
     """An answer may start a few processes; with many at a time it is over, and all of them are ended."""
 
     def answer(assignment: list[int], isr: list[int], live: list[int]) -> int | None:
@@ -335,7 +332,7 @@ def test_a_crowd_of_processes_is_the_end_of_an_answer(count: int, words: str) ->
         return next((broker for broker in assignment if broker in isr and broker in live), None)
 
     assert words in check(WHO, answer).text
-    assert left() == []
+    assert left(server) == []
 
 
 def test_a_process_of_somebody_else_lives_on() -> None:
@@ -351,26 +348,24 @@ def test_a_process_of_somebody_else_lives_on() -> None:
         sleeper.wait()
 
 
-def test_an_interrupted_check_leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_check_leaves_no_process(server: sandbox.Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever interrupts the kernel during a check ends the answer's processes with it.
 
-    The supervisor ends them, and waits for their end. By the mark alone a process is missed that begins a program just then:
-    for that moment it has no environment, so here the mark finds none.
+    The server ends them, and waits for their end. By the mark alone a process is missed that begins a program just then: for that
+    moment it has no environment, so here the mark finds none.
     """
-    supervisors: list[subprocess.Popen[bytes]] = []
+    begun = sandbox.Server._receive
 
-    class Impatient(subprocess.Popen[bytes]):
-        def communicate(self, *_: Any, **__: Any) -> Any:
-            while len(by_mark()) < 2:  # the supervisor, and the process of the answer
-                assert self.poll() is None
-            supervisors.append(self)
+    def impatient(self: sandbox.Server, seconds: float) -> Any:
+        if psutil.Process(server.process.pid).children():
             raise KeyboardInterrupt
+        return begun(self, seconds)
 
-    monkeypatch.setattr("kcontrol.lab.exercises.sandbox.subprocess.Popen", Impatient)
+    monkeypatch.setattr(sandbox.Server, "_receive", impatient)
     monkeypatch.setattr(process_cleanup, "kill_marked", lambda mark, **_: [])
     with pytest.raises(KeyboardInterrupt):
         check(WHO, lambda assignment, isr, live: time.sleep(10))
-    assert left() == [] and [supervisor.returncode for supervisor in supervisors] == [0]
+    assert left(server) == [] and server.process.returncode == 0
 
 
 def test_a_search_that_a_process_escaped_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -423,50 +418,10 @@ def test_each_end_of_a_process_has_its_sentence(status: int | None, until: int |
 
 
 def test_a_check_that_cannot_start_is_not_the_fault_of_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A supervisor that ends at once, as on a machine without memory, is told of in a sentence about the machine."""
+    """A server that ends at once, as on a machine without memory, is told of in a sentence about the machine."""
+    sandbox.end()
     monkeypatch.setattr(sys, "executable", shutil.which("false"))
     assert check(WHO, lambda assignment, isr, live: None).text == NOT_BEGUN
-
-
-SUPERVISED = """
-import json, sys
-from kcontrol.lab.exercises import supervisor
-supervisor.SECONDS_TO_BEGIN, supervisor.SECONDS_BY_THE_CLOCK = map(int, sys.argv[1:3])
-print(json.dumps(supervisor.supervise([sys.executable, "-c", sys.argv[3]])))
-"""
-BEGINS = """import os, sys, time
-report = int(sys.argv[1])
-os.write(report, b'{"seconds": %d, "until": 7}\\n')
-"""
-
-
-@pytest.mark.parametrize(
-    ("to_begin", "command", "ended"),
-    [
-        (0, "import time; time.sleep(60)", [None, None, ""]),
-        (300, BEGINS % 0 + "time.sleep(60)", [None, 7, ""]),
-        (300, BEGINS % 300 + "os.write(report, b'[1]\\n')", [0, 7, "[1]"]),
-    ],
-    ids=["before the answer", "in the answer", "in time"],
-)
-def test_the_time_of_an_answer_begins_with_the_answer(to_begin: int, command: str, ended: list[Any]) -> None:
-    """The preparation of a check has a time of its own, and the time of an answer is the one in the first line of the report."""
-    run = [sys.executable, "-c", SUPERVISED, str(to_begin), "0", command]
-    last = subprocess.run(run, capture_output=True, text=True, check=True).stdout.splitlines()[-1]
-    assert [json.loads(last)[key] for key in ("status", "until_cpu_s", "report")] == ended
-
-
-def test_a_slow_or_busy_machine_gives_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """CPU time grows with the time of the imports, time by the clock also with the wait for a CPU, both ten times at most."""
-    monkeypatch.setattr(sandbox_main, "limit", lambda seconds: 100 + seconds)
-    found = []
-    for slowness in (1, 4):
-        for used_s in (1e9, 1e-9):
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(time, "process_time", lambda used_s=used_s: used_s)
-                found.append(next(sandbox_main.reports(exercise(WHO), None, b"", slowness)))
-    assert [(limits["seconds"], limits["until"]) for limits in found] == [(5, 105), (50, 105), (20, 120), (200, 120)]
-    assert [sandbox_main._times(slowness) for slowness in (0.1, 4, 40)] == [1, 4, sandbox_main.SLOWEST]
 
 
 def test_a_kill_from_outside_is_no_loop() -> None:
@@ -483,7 +438,7 @@ def test_a_loop_that_does_not_hear_its_limit_is_a_loop() -> None:
         while time.process_time() < 60:
             pass
 
-    assert check(WHO, stubborn).text == ENDLESS
+    assert judged(exercise(WHO) | {"seconds": 1}, stubborn).text == ENDLESS
 
 
 @pytest.mark.parametrize("number", [signal.SIGSEGV, 63])
@@ -505,7 +460,9 @@ def test_nothing_of_an_exercise_is_lost_on_its_way() -> None:
 
 
 def test_limits_of_this_process_stay() -> None:
-    """A check bounds its own process and not the caller's."""
-    before = [resource.getrlimit(what) for what in (resource.RLIMIT_CPU, resource.RLIMIT_AS, resource.RLIMIT_FSIZE)]
+    """A check bounds its own process, and neither the caller's nor the server's."""
+    limits = (resource.RLIMIT_CPU, resource.RLIMIT_AS, resource.RLIMIT_FSIZE)
+    before = [resource.getrlimit(what) for what in limits]
     check(WHO, sandbox.AnswerText((FOLDER / exercise(WHO)["solution"]).read_text(), "mine.py"))
-    assert before == [resource.getrlimit(what) for what in (resource.RLIMIT_CPU, resource.RLIMIT_AS, resource.RLIMIT_FSIZE)]
+    assert before == [resource.getrlimit(what) for what in limits]
+    assert before == [psutil.Process(sandbox.start().process.pid).rlimit(what) for what in limits]
