@@ -369,7 +369,7 @@ def test_an_interrupted_check_leaves_no_process(server: sandbox.Server, monkeypa
 
 
 def test_a_search_that_a_process_escaped_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no supervisor is left, a process that ends while it is looked for may have started another: the search goes on."""
+    """Where no server is left, a process that ends while it is looked for may have started another: the search goes on."""
     monkeypatch.setattr(sandbox, "SPARE_SECONDS", 60)
     searches: list[bool] = []
 

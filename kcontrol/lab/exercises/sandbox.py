@@ -69,9 +69,9 @@ class AnswerText(NamedTuple):
 class ProcessEnd(NamedTuple):
     """The end of an answer's process: its exit status, CPU time in seconds, report and output."""
 
-    # None if the supervisor ended the process.
+    # None if the server ended the process.
     status: int | None
-    # Whether the supervisor ended the answer because it had more than 32 processes (MOST_PROCESSES).
+    # Whether the server ended the answer because it had more than 32 processes (MOST_PROCESSES).
     too_many_processes: bool
     # The CPU time of all processes of the check.
     cpu_s: float
