@@ -200,7 +200,7 @@ os.register_at_fork(after_in_child=_forget)  # the server belongs to the process
 def _run(request: dict[str, Any], packed: bytes) -> ProcessEnd | str:
     """Run a check on the server, and return its ProcessEnd, or a sentence on why there is none.
 
-    A server that somebody has killed since the last check is replaced.
+    A server that was killed since the last check is replaced.
     """
     with _lock:
         is_new, ended = _server is None, None
