@@ -10,10 +10,6 @@ from kcontrol.core.errors import UserError
 from kcontrol.journal.journal import Record
 from kcontrol.views import kafka_words
 
-FILES = {"state.change.logger": "state-change.log"}
-CONTROLLER_LOGGERS, CONTROLLER_FILE, SERVER_FILE = "kafka.controller.", "controller.log", "server.log"
-"""Source: the appenders of config/log4j.properties (0.8.1 to 3.9)."""
-
 
 def save_logs(records: Sequence[Record], folder: Path) -> None:
     """Write the log files of the brokers of a run into `folder`, one subfolder per broker, in the words of the run's release.
@@ -25,9 +21,8 @@ def save_logs(records: Sequence[Record], folder: Path) -> None:
     found_lines = kafka_words.in_kafkas_words(records, dated=True)
     for record, lines in zip(records, found_lines, strict=True):
         for line in lines:
-            name = FILES.get(line.logger) or (CONTROLLER_FILE if line.logger.startswith(CONTROLLER_LOGGERS) else SERVER_FILE)
             broker = record.to_json().fields["broker"] if record.id.broker is None else record.id.broker
-            found[folder / f"broker-{broker}" / name].append(f"{line}\n")
+            found[folder / f"broker-{broker}" / line.file].append(f"{line}\n")
     try:
         folder.mkdir(parents=True)
         for path, text in found.items():

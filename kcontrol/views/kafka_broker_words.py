@@ -1,6 +1,6 @@
 """Computes the values of the lines that brokers log about processes and registrations: started, shut down, brokers changed.
 
-The lines themselves are rows of `kafka_words.tsv`.
+The texts are rows of `kafka_logs/log_lines.tsv`.
 
 Source: KafkaServer.startup and shutdown, ReplicaStateMachine.BrokerChangeListener (0.8.0 to 0.10.2), KafkaController.BrokerChange
 and initializeControllerContext, TopicDeletion (0.11 to 3.9), PartitionStateMachine.DeleteTopicsListener (0.8.1 to 0.10.2).
@@ -16,13 +16,13 @@ from kcontrol.core.znodes import BROKER_IDS
 from kcontrol.journal.journal import Record
 
 Line = tuple[str, dict[str, Any]]
-"""The kind of a line in `kafka_words.tsv`, and its values by name."""
+"""The kind of a line in `log_lines.tsv`, and its facts."""
 
 
 class BrokerWords:
     """Finds, record by record, the lines that Kafka logs about processes and registrations of brokers.
 
-    A line is (kind, values), such as ("started", {"id": 1}): a row of `kafka_words.tsv`, and the values of its placeholders.
+    A line is (kind, values), such as ("broker_started", {"broker": 1}): a row of `log_lines.tsv`, and its facts.
     """
 
     def __init__(self) -> None:
@@ -32,10 +32,7 @@ class BrokerWords:
         self._events: dict[tuple[int, ...], str] = {}  # the begin of a handler -> its event
 
     def lines(self, r: Record) -> Iterator[Line]:
-        """Yield (kind, values), such as ("started", {"id": 1}), for each line that Kafka logs at `r`, the next journal record.
-
-        The fields of `r` have JSON's types.
-        """
+        """Yield each line that Kafka logs at `r`, the next journal record, whose fields have JSON's types."""
         f = r.fields
         if r.kind == "begin":
             self._events[r.id] = f["event"]
@@ -45,9 +42,9 @@ class BrokerWords:
             for broker in _brokers(f["deleted"]):
                 self._registered.pop(broker, None)
         elif r.kind == "stop" and f["exit_code"] == 0:
-            yield "stopped", {"id": f["broker"]}
+            yield "broker_stopped", {"broker": f["broker"]}
         elif r.kind == "read" and self._is_in(r, "BrokerChange") and (f["how"], f["paths"]) == ("children", [BROKER_IDS]):
-            yield "brokers", self._changed(r.id.node)
+            yield "brokers_changed", self._changed(r.id.node)
         elif r.kind == "update" and f["context"] == "controller":
             yield from self._update(r)
 
@@ -65,7 +62,7 @@ class BrokerWords:
                     self._registered.pop(broker, None)
                 elif kind == "create":
                     self._registered[broker] = r.fields["zxid"]
-                    yield from [("started", {"id": broker})] if broker == r.id.broker else ()
+                    yield from [("broker_started", {"broker": broker})] if broker == r.id.broker else ()
 
     def _changed(self, controller: int) -> dict[str, Any]:
         """Return the ids in the line about changed brokers: `added`, `deleted`, `bounced` and `live`, texts such as "1,2".
@@ -75,7 +72,7 @@ class BrokerWords:
         now, known = self._registered, self._known[controller]
         bounced = [b for b in now if b in known and 0 <= known[b] < now[b]]
         found = {"added": now.keys() - known, "deleted": known.keys() - now, "bounced": bounced, "live": now}
-        return {name: ",".join(map(str, sorted(brokers))) for name, brokers in found.items()}
+        return {name: sorted(brokers) for name, brokers in found.items()}
 
     def _update(self, r: Record) -> Iterator[Line]:
         f = r.fields
@@ -84,14 +81,14 @@ class BrokerWords:
             kept = {} if f["clear"] else {broker: epoch for broker, epoch in known.items() if broker not in f["remove"]}
             self._known[r.id.node] = kept | {int(broker): epoch for broker, epoch in (f["put"] or {}).items()}
             if f["clear"] and not self._is_in(r, "BrokerChange"):
-                yield "active", {"live": ", ".join(map(str, sorted(self._known[r.id.node])))}
+                yield "live_brokers", {"live": sorted(self._known[r.id.node])}
         elif f["field"] == "shutting_down_broker_ids":
             leaving = set() if f["clear"] else self._leaving[r.id.node] - {*f["remove"]}
             for broker in f["put"] or ():
-                yield "shutting", {"broker": broker}
+                yield "broker_shutting_down", {"broker": broker}
             self._leaving[r.id.node] = leaving | {*(f["put"] or ())}
         elif f["field"] == "topics_to_be_deleted" and f["put"] and self._is_in(r, "TopicDeletion"):
-            yield "deletion", {"topics": ",".join(f["put"])}
+            yield "deletion_requested", {"topics": f["put"]}
 
 
 def _brokers(paths: Iterable[str]) -> Iterator[int]:

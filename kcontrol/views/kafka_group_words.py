@@ -1,6 +1,6 @@
 """The lines of a group coordinator in server.log: which record of a journal makes which line, with the values of the line.
 
-`kafka_words.tsv` has the texts by release. The reason in "Preparing to rebalance group" (2.1 on) follows from the event whose
+`log_lines.tsv` has the texts by release. The reason in "Preparing to rebalance group" (2.1 on) follows from the event whose
 handler begins the rebalance: a JoinGroup, a LeaveGroup, or the end of a session. Without one of these events the reason is not
 known, and from 2.1 on no line is returned. The consumers of kcontrol send no reason with a request (KIP-800), so the lines of 3.2
 and later have "not provided" in the place of the consumer's reason.
@@ -20,14 +20,16 @@ from kcontrol.group.coordinator_partition import OFFSETS_TOPIC, partition_for
 from kcontrol.journal.journal import Record, RecordId
 
 Line = tuple[str, dict[str, Any]]
-"""The kind of a line, as in `kafka_words.tsv`, and its values."""
+"""The kind of a line in `log_lines.tsv`, and its facts."""
 
 PREPARING, EMPTY, DEAD = "PreparingRebalance", "Empty", "Dead"
 LOADED, UNLOADED, SESSION, LEAVE, JOIN, EXPIRY, DELETE, PENDING = (
     "PartitionElected", "PartitionResigned", "SessionTimedOut", "LeaveGroup", "JoinGroup", "ExpireOffsets", "DeleteGroups",
     "PendingMemberTimedOut",
 )  # fmt: skip
-GONE = {PENDING: "group.pending_expired", LEAVE: "group.pending_left"}
+ENDS = {UNLOADED: "group_unloading", EXPIRY: "group_dead.expired"}
+"""The line about the end of a group at a coordinator, by the event."""
+GONE = {PENDING: "pending_member_expired", LEAVE: "pending_member_left"}
 """The line about a pending member id that is removed, by the event whose handler removes the id."""
 OFFSET_KEYS = ("\0\0", "\0\1")
 """How the keys of offsets begin: with their version, in two bytes."""
@@ -37,7 +39,7 @@ NO_REASON = "not provided"
 class GroupWords:
     """Finds, record by record, the lines that a group coordinator logs.
 
-    A line is (kind, values): the name of a row of `kafka_words.tsv`, and the values of its placeholders.
+    A line is (kind, values): the name of a row of `log_lines.tsv`, and its facts.
     """
 
     def __init__(self) -> None:
@@ -48,9 +50,9 @@ class GroupWords:
         self.removed = Counter[RecordId | None]()  # the record that begins a handler -> its tombstones of offsets
 
     def lines(self, r: Record) -> Iterator[Line]:
-        """Yield the lines that Kafka's coordinator logs at a journal record, as (kind, values): ("group.preparing", {...}).
+        """Yield the lines that Kafka's coordinator logs at a journal record, as (kind, values): ("rebalance_prepared", {...}).
 
-        The kind names a row of `kafka_words.tsv`, the values fill its message. `r` has fields in JSON's types.
+        The kind names a row of `log_lines.tsv`, the values fill its message. `r` has fields in JSON's types.
         """
         self._follow(r)
         event = self.events.get(r.cause, {}) if r.cause else {}
@@ -90,7 +92,7 @@ class GroupWords:
         self.groups[r.id.node, group] = now
         if before is None:
             if event.get("event") == LOADED:
-                yield "group.loading", {"group": group, "generation": now["generation"]}
+                yield "group_loading", {"group": group, "generation": now["generation"]}
             return
         if event.get("event") == JOIN and not event["member_id"]:
             yield from _joined(group, before, now)
@@ -98,17 +100,17 @@ class GroupWords:
             if (what := GONE.get(event.get("event", ""))) is not None:
                 yield what, {"group": group, "member": member_id}
         for member in (m for id, m in before["members"].items() if id not in now["members"]):
-            about = {"group": group, "member": member["member_id"], "instance": _option(member["instance_id"])}
+            about = {"group": group, "member": member["member_id"], "instance": member["instance_id"]}
             self.left = member["member_id"]
             if event.get("event") in (SESSION, LEAVE):
-                yield "group.failed" if event["event"] == SESSION else "group.left", about
+                yield "member_failed" if event["event"] == SESSION else "member_left", about
 
     def _assigned(self, r: Record) -> Iterator[Line]:
         written = r.fields["completion_event"]
         held = self.groups.get((r.id.node, written["group_id"]))
         if held is not None:
             said = {"group": written["group_id"], "generation": written["generation"], "member": held["leader"]}
-            yield "group.assignment", said | _sizes(held)
+            yield "assignment_received", said | _sizes(held)
 
     def _moved(self, r: Record, event: Mapping[str, Any]) -> Iterator[Line]:
         f, key = r.fields, (r.id.node, r.fields["group_id"])
@@ -121,27 +123,51 @@ class GroupWords:
         about = {"group": f["group_id"], "generation": held["generation"]} | _sizes(held) | self._partition(f["group_id"])
         match f["to"]:
             case "PreparingRebalance":
-                yield "group.preparing", about | {"state": PREPARING, "left": self.left} | _reason(f, held, event)
+                yield "rebalance_prepared", about | {"state": PREPARING} | self._reason(f, held, event)
             case "Empty":
-                yield "group.empty", about
+                yield "group_empty", about
             case "Dead":
-                what = {UNLOADED: "group.unloading", EXPIRY: "group.expired"}.get(event.get("event", ""), "group.dead")
-                yield what, about
+                yield ENDS.get(event.get("event", ""), "group_dead.removed"), about
             case "CompletingRebalance" | "AwaitingSync":
-                yield "group.stabilized", about
+                yield "rebalance_stabilized", about
 
     def _deleted(self, r: Record) -> Iterator[Line]:
         deleted = [group for group, error in (r.fields["body"] or {}).get("errors", {}).items() if error == "NONE"]
         if deleted:
-            yield "group.deleted", {"groups": ", ".join(deleted), "count": self.removed[r.cause]}
+            yield "groups_deleted", {"groups": deleted, "n": self.removed[r.cause]}
 
     def _partition(self, group: str) -> dict[str, Any]:
-        return {"partition": partition_for(group, self.partitions)} if self.partitions else {}
+        return {"offsets_partition": f"{OFFSETS_TOPIC}-{partition_for(group, self.partitions)}"} if self.partitions else {}
+
+    def _reason(self, f: Mapping[str, Any], held: Mapping[str, Any], event: Mapping[str, Any]) -> dict[str, Any]:
+        """Return {"reason": (kind of reason, its facts)}, {} for none.
+
+        `f` has the fields of the `group` record, `held` the group afterwards, `event` the handled event.
+        """
+        kind = event.get("event")
+        if kind == SESSION:
+            return {"reason": ("expired", {"member": event["member_id"]})}
+        if kind == LEAVE:
+            # Up to 2.8 a line has the member id of the request: "" where a tool has named a group.instance.id.
+            leaver = {"asked": event["members"][0]["member_id"], "member": self.left}
+            return {"reason": ("left", leaver | {"client_reason": NO_REASON})}
+        members = held["members"].values() if kind == JOIN else ()
+        joined = next((m for m in members if m["awaiting_join"] == event["correlation_id"]), None)
+        if joined is None:
+            return {}
+        about = {"member": joined["member_id"], "instance": joined["instance_id"]}
+        about |= {"state": f["from"], "client_reason": NO_REASON}
+        if f["rule"] == "a static member is back":
+            return {"reason": ("protocol" if f["from"] == "Stable" else "static", about)}
+        if f["rule"] == "a new member":
+            return {"reason": ("new", about)}
+        leads = joined["member_id"] == held["leader"] and f["from"] == "Stable"
+        return {"reason": ("leader" if leads else "updated", about)}
 
 
 def _sizes(held: Mapping[str, Any]) -> dict[str, Any]:
     members = held["members"].values()
-    return {"members": len(members), "static": sum(member["instance_id"] is not None for member in members)}
+    return {"members": len(members), "static_members": sum(member["instance_id"] is not None for member in members)}
 
 
 def _joined(group: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Line]:
@@ -151,45 +177,12 @@ def _joined(group: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> It
     """
     about = {"group": group, "state": before["state"]}
     for member_id in (id for id in now["pending_members"] if id not in before["pending_members"]):
-        yield "group.id_created", about | {"member": member_id}
+        yield "member_joined.pending", about | {"member": member_id}
     for member in (m for id, m in now["members"].items() if id not in before["members"]):
-        id, said = member["instance_id"], about | {"member": member["member_id"], "sort": "Dynamic"}
+        id, said = member["instance_id"], about | {"member": member["member_id"]}
         if id is None:
-            yield "group.joined", said
+            yield "member_joined", said | {"member_kind": "Dynamic Member"}
             continue
         old = next((m["member_id"] for m in before["members"].values() if m["instance_id"] == id), None)
-        said |= {"instance": _option(id), "instance_id": id, "old": old, "sort": "Static"}
-        yield ("group.static_joined" if old is None else "group.static_rejoined"), said
-
-
-def _option(value: str | None) -> str:
-    """Return a value as Scala prints an Option: "Some(x)", or "None" for None."""
-    return "None" if value is None else f"Some({value})"
-
-
-def _reason(f: Mapping[str, Any], held: Mapping[str, Any], event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the reason in the log line about a rebalance, as a text's name with the values of its placeholders; {} for none.
-
-    For example: {"reason": "reason.left", "member": "anna-1", ...}.
-
-    `f` has the fields of the `group` record, `held` the group afterwards, `event` the handled event.
-    """
-    # The value of `reason` names a text in `kafka_words.tsv`; the other values fill its placeholders.
-    kind, member = event.get("event"), event.get("member_id")
-    if kind == SESSION:
-        return {"reason": "reason.expired", "member": member}
-    if kind == LEAVE:
-        return {"reason": "reason.left", "member": event["members"][0]["member_id"], "client_reason": NO_REASON}
-    if kind != JOIN:
-        return {}
-    joined = next((m for m in held["members"].values() if m["awaiting_join"] == event["correlation_id"]), None)
-    if joined is None:
-        return {}
-    about = {"member": joined["member_id"], "instance": _option(joined["instance_id"]), "before": f["from"]}
-    about |= {"instance_id": joined["instance_id"], "client_reason": NO_REASON}
-    if f["rule"] == "a static member is back":
-        return about | {"reason": "reason.static_protocol" if f["from"] == "Stable" else "reason.static"}
-    if f["rule"] == "a new member":
-        return about | {"reason": "reason.new"}
-    leads = joined["member_id"] == held["leader"] and f["from"] == "Stable"
-    return about | {"reason": "reason.leader" if leads else "reason.updated"}
+        said |= {"instance": id, "member_kind": "Static Member"}
+        yield ("member_joined", said) if old is None else ("static_member_rejoined", said | {"old_member": old})

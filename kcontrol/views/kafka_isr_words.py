@@ -1,6 +1,6 @@
 """Computes the values of the lines that leaders log about their changes of ISRs, and controllers about elections up to 1.0.
 
-The lines themselves are rows of `kafka_words.tsv`.
+The texts are rows of `kafka_logs/log_lines.tsv`.
 
 Source: Partition.expandIsr, shrinkIsr and updateIsr (0.8.0 to 3.9), OfflinePartitionLeaderSelector.selectLeader (0.8.0 to 1.0).
 """
@@ -14,21 +14,21 @@ from kcontrol.core.znodes import parse_state_path
 from kcontrol.journal.journal import Record
 
 Line = tuple[str, dict[str, Any]]
-"""The kind of a line in `kafka_words.tsv`, and its values by name."""
+"""The kind of a line in `log_lines.tsv`, and its facts."""
 
 
 class IsrWords:
     """Finds, record by record, the lines that leaders log about their changes of ISRs.
 
-    A line is (kind, values), such as ("isr.shrunk", {"tp": "t-0", ...}): a row of `kafka_words.tsv`, and the values of its
-    placeholders.
+    A line is (kind, values), such as ("isr_shrunk", {"tp": "t-0", ...}): a row of `log_lines.tsv`, and the values of its
+    facts.
     """
 
     def __init__(self) -> None:
         self._pending: dict[tuple[int, str], dict[str, Any]] = {}  # leader, partition -> the leadership before its change
 
     def lines(self, r: Record) -> Iterator[Line]:
-        """Yield (kind, values), such as ("isr.shrunk", {...}), for each line that Kafka logs at `r`, the next journal record.
+        """Yield (kind, values), such as ("isr_shrunk", {...}), for each line that Kafka logs at `r`, the next journal record.
 
         The fields of `r` have JSON's types.
         """
@@ -42,7 +42,7 @@ class IsrWords:
             for _, path, *_ in f["ops"]:
                 before = self._pending.get((r.id.node, str(parse_state_path(path))))
                 if before is not None:
-                    yield "isr.stale", {"tp": str(parse_state_path(path)), "zk_version": before["zk_version"]}
+                    yield "isr_update_stale", {"tp": str(parse_state_path(path)), "zk_version": before["zk_version"]}
 
     def _hosted(self, broker: int, tp: str, held: dict[str, Any]) -> Iterator[Line]:
         """Yield the line that the leader `broker` writes to Kafka's log when it begins or ends a change of the ISR of `tp`.
@@ -51,25 +51,21 @@ class IsrWords:
         """
         now, asked, key = held["leadership"], held["pending_isr"], (broker, tp)
         if asked:
-            kind = "isr.expanded" if len(asked) > len(now["isr"]) else "isr.shrunk"
+            kind = "isr_expanded" if len(asked) > len(now["isr"]) else "isr_shrunk"
             self._pending[key] = now
-            yield kind, {"tp": tp, "before": _joined(now["isr"]), "isr": _joined(asked)}
+            yield kind, {"tp": tp, "isr_from": now["isr"], "isr_to": asked}
         elif (before := self._pending.pop(key, None)) is not None and before["zk_version"] != now["zk_version"]:
-            yield "isr.updated", {"tp": tp, "isr": _joined(now["isr"]), "zk_version": now["zk_version"]}
+            yield "isr_updated", {"tp": tp, "isr": now["isr"], "zk_version": now["zk_version"]}
 
 
 def election(f: dict[str, Any], live: Collection[int]) -> Iterator[Line]:
-    """Yield (kind, values), such as ("election.clean", {...}), for each log line of Kafka about an offline partition's election.
+    """Yield (kind, values), such as ("clean_election", {...}), for each log line of Kafka about an offline partition's election.
 
     `f` has the fields of a `change` record, `live` the live replicas of the partition.
     """
     chosen, rule = f["leadership"], f.get("rule")
     if f["source"] != "OfflinePartition" or rule not in ("offline", "unclean"):
         return
-    found = {"tp": f["subject"], "leader": chosen["leader"], "isr": _joined(chosen["isr"])}
-    yield ("election.clean", found) if rule == "offline" else ("election.unclean", found | {"live": _joined(live)})
-    yield "election.selected", found | {"leader_epoch": chosen["leader_epoch"]}
-
-
-def _joined(brokers: Collection[int]) -> str:
-    return ",".join(map(str, brokers))
+    found = {"tp": f["subject"], "leader": chosen["leader"], "isr": chosen["isr"]}
+    yield ("clean_election", found) if rule == "offline" else ("unclean_election", found | {"live": live})
+    yield "leader_selected", found | {"leader_epoch": chosen["leader_epoch"]}

@@ -1,20 +1,14 @@
 """Functions that convert a journal into the lines of state-change.log, controller.log and server.log that a Kafka release writes.
 
-The lines of group coordinators are in `kafka_group_words.py`.
+The lines of group coordinators are in `kafka_group_words.py`, the texts in the table `kafka_logs/log_lines.tsv`.
 
 A line is written where Kafka logs it, if the journal has all its values. Lines with correlation ids or durations are left out,
 because a journal does not have these, and so are lines about actions that are not in the journal.
-
-Source: the log statements of the class that a row of `kafka_words.tsv` names, at each release's tag; a row is valid from its
-release on.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
-from importlib.resources import files
 from typing import Any, NamedTuple
 
 from kcontrol.core.model import RECOVERED, ReplicaAssignment
@@ -28,6 +22,8 @@ from kcontrol.core.znodes import (
     topic_path,
 )
 from kcontrol.journal.journal import Record
+from kcontrol.kafka_logs.log_lines import text, written
+from kcontrol.kafka_logs.templates import numbers
 from kcontrol.views import clock
 from kcontrol.views.kafka_broker_words import BrokerWords
 from kcontrol.views.kafka_group_words import GroupWords
@@ -37,54 +33,20 @@ from kcontrol.views.text import clean
 NO_LEADERSHIP, NO_LEADERSHIP_LOGGED_SINCE = "it has no leadership", (1, 1)
 """The rule of a replica's transition to Online that Kafka does not log, and the first release that logs it."""
 
-PREFIXES = ("coordinator", "group_manager")
-"""The values that each line of a coordinator can have: how the lines of GroupCoordinator and GroupMetadataManager begin."""
-
-TABLE = files("kcontrol.views") / "kafka_words.tsv"
-"""One row per kind of line and release that changed it: kind, since, level, logger, message; "" as message is no line."""
-
-
-@cache
-def rows(kind: str) -> tuple[tuple[str, ...], ...]:
-    """Return the rows of `kafka_words.tsv` for a kind of log line, such as "partition.new", sorted by first release.
-
-    A row is (first release, level, logger, message); the message "" says that the line exists no longer.
-    """
-    lines = [line.split("\t") for line in TABLE.read_text().splitlines()[1:]]
-    return tuple(tuple(columns) for name, *columns in lines if name == kind)
-
 
 class LogLine(NamedTuple):
-    """A line of a log; `str()` returns the line as in the log file, such as "[<time>] INFO <message> (<logger>)".
+    """A line of a log; `str()` returns the line as in the log file, such as "[<time>] INFO <message> (<logger>)"."""
 
-    `stamp` is the time in brackets, as `clock.stamp` returns it.
-    """
-
+    # The time in brackets, as `clock.stamp` returns it.
     stamp: str
     level: str
     message: str
     logger: str
+    # The log that has the line, such as "controller.log".
+    file: str
 
     def __str__(self) -> str:
         return f"{self.stamp}{self.level} {self.message} ({self.logger})"
-
-
-def numbers(release: str) -> tuple[int, ...]:
-    """Return a release as numbers that can be compared, such as (2, 8) for "2.8".
-
-    A text without a number becomes (99,), which is later than every release.
-    """
-    return tuple(map(int, re.findall(r"\d+", release))) or (99,)
-
-
-def picked(kind: str, release: str) -> tuple[str, ...] | None:
-    """Return the (level, logger, message) of a kind of line, such as "partition.new", in a release.
-
-    Return None if the release does not log it, and for an unknown kind.
-    """
-    at = numbers(release)
-    found = [row[1:] for row in rows(kind) if numbers(row[0])[: len(at)] <= at]
-    return found[-1] if found and found[-1][-1] else None
 
 
 class KafkaWords:
@@ -104,45 +66,23 @@ class KafkaWords:
             self.controllers.discard(r.fields["broker"])
         write = WRITERS.get(r.kind)
         found = list(write(self, r)) if write else []
-        more = [*self.brokers.lines(r), *self.isrs.lines(r)]
-        found += [line for kind, facts in more for line in self._line(r, kind, **facts)]
-        return found + [line for kind, facts in self.groups.lines(r) for line in self._group_line(r, kind, facts)]
-
-    def _group_line(self, r: Record, kind: str, facts: dict[str, Any]) -> Iterator[LogLine]:
-        """Yield the log line `kind` of a coordinator, unless the journal lacks a value, or the release does not log the line.
-
-        `facts` has the line's values that the journal has, such as {"member": "anna-1"}.
-        """
-        if (why := facts.get("reason")) is not None and (row := picked(why, self.release)) is not None:
-            facts = facts | {"reason": row[-1].format(**facts)}
-        elif why is not None:
-            del facts["reason"]
-        row = picked(kind, self.release)
-        if row is not None and set(re.findall(r"{(\w+)}", row[-1])) <= {*facts, *PREFIXES}:
-            yield from self._line(r, kind, **facts)
+        more = [*self.brokers.lines(r), *self.isrs.lines(r), *self.groups.lines(r)]
+        return found + [line for kind, facts in more for line in self._line(r, kind, **facts)]
 
     def _line(self, r: Record, kind: str, **facts: Any) -> Iterator[LogLine]:
-        row = picked(kind, self.release)
-        if row is None:
-            return
-        n, old = facts.get("id", r.id.node), numbers(self.release) < (1, 0)
-        epoch = self.epochs.get(n, 0)
-        facts |= {
-            "id": n, "epoch": epoch,
-            "controller": f"Controller {n} epoch {epoch}" if old else f"[Controller id={n} epoch={epoch}]",
-            "who": f"[Controller {n}]: " if old else f"[Controller id={n}] ",
-            "coordinator": f"[GroupCoordinator {n}]: ",
-            "group_manager": f"[Group Metadata Manager on Broker {n}]: " if old else f"[GroupMetadataManager brokerId={n}] ",
-            "manager": f"[Topic Deletion Manager {n}]{', ' if numbers(self.release) < (2, 3) else ' '}",
-        }  # fmt: skip
+        """Yield the line, unless the release does not log it, or the journal lacks one of its facts."""
+        n = r.id.node
         if "tp" in facts:
-            facts["dashed"] = facts["tp"]
-            if old:
-                topic, _, number = facts["tp"].rpartition("-")
-                facts["tp"] = f"[{topic},{number}]"
-            facts["leader_log"] = f"Partition {facts['tp']} on broker {n}: " if old else f"[Partition {facts['tp']} broker={n}] "
-        level, logger, message = row
-        yield LogLine(clock.stamp(r.at_ms, self.clock), level, clean(message.format(**facts), 2_000), logger)
+            facts["topic"], _, facts["partition"] = facts.pop("tp").rpartition("-")
+        for name in ("state", "reason"):
+            if isinstance(facts.get(name), tuple):
+                part, values = facts.pop(name)
+                value = text(f"{name}.{part}", self.release, values)
+                facts |= {} if value is None else {name: value}
+        found = written(kind, self.release, {"controller": n, "broker": n, "epoch": self.epochs.get(n, 0)} | facts)
+        if found is not None:
+            stamp = clock.stamp(r.at_ms, self.clock)
+            yield LogLine(stamp, found.level, clean(found.message, 2_000), found.logger, found.file)
 
     # ---------------------------------------------------------------- the machines
 
@@ -157,33 +97,26 @@ class KafkaWords:
         if f.get("rule") == NO_LEADERSHIP and numbers(self.release) < NO_LEADERSHIP_LOGGED_SINCE:
             return
         tp, _, replica = f["subject"].rpartition("@") if f["machine"] == "replica" else (f["subject"], "", "")
-        facts = {"tp": tp, "replica": replica, "source": f["source"], "target": f["target"]}
-        facts |= {"short_source": _old_name(f["source"]), "short_target": _old_name(f["target"])}
+        facts = {"tp": tp, "from_state": f["source"], "to_state": f["target"]} | ({"replica": replica} if replica else {})
         if failed:
-            yield from self._line(r, f"{f['machine']}.failed", **facts)
+            yield from self._line(r, f"{f['machine']}_transition_failed", **facts)
         elif f["machine"] == "replica":
             if value and f["write"]:
-                yield from self._line(r, "replica.out_of_isr", cached=self._value("cached", value), **facts)
-                yield from self._line(r, "replica.isr_shrunk", plain=self._value("plain", value), **facts)
-            yield from self._line(r, "replica", **facts)
+                yield from self._line(r, "isr_removed_on_offline", **facts, **_leadership(value))
+                yield from self._line(r, "leader_isr_new", **facts, **_leadership(value))
+            yield from self._line(r, "replica_transition", **facts)
         elif f["target"] == "OnlinePartition":
             if value:
                 replicas = self.assigned[tp].replicas if tp in self.assigned else ()
                 for kind, found in election(f, self.brokers.live(r.id.node, replicas)):
                     yield from self._line(r, kind, **found)
-                yield from self._line(r, "partition.online", leader=value["leader"], value=self._value("value", value), **facts)
+                state = ("full", _leadership(value))
+                yield from self._line(r, "partition_transition", leader=value["leader"], state=state, **facts)
         elif f["target"] == "NewPartition":
             if (assigned := self.assigned.get(tp)) is not None:
-                yield from self._line(r, "partition.new", replicas=_joined(assigned.replicas), **facts)
+                yield from self._line(r, "partition_transition", replicas=assigned.replicas, **facts)
         else:
-            yield from self._line(r, "partition", **facts)
-
-    def _value(self, kind: str, value: dict[str, Any]) -> str:
-        row = picked(kind, self.release)
-        states = ", ".join(f"BrokerState(brokerId={b}, brokerEpoch=-1)" for b in value["isr"])
-        isr = {"isr": ", ".join(map(str, value["isr"])), "joined": _joined(value["isr"]), "states": states}
-        recovery = "RECOVERING" if value.get("leader_recovery_state", RECOVERED) else "RECOVERED"
-        return row[-1].format(**value | isr, recovery=recovery) if row else ""
+            yield from self._line(r, "partition_transition", **facts)
 
     # ---------------------------------------------------------------- requests
 
@@ -193,21 +126,21 @@ class KafkaWords:
         for broker, places in leaderships["to"].items():
             entries = [leaderships["values"][i] for i in places]
             leads = sum(str(entry["leader"]) == broker for entry in entries)
-            yield from self._line(r, "leader_and_isr", broker=broker, leaders=leads, followers=len(entries) - leads)
+            yield from self._line(
+                r, "leader_and_isr_sent_batch", to_broker=broker, n_leaders=leads, n_followers=len(entries) - leads
+            )
             for entry in entries:
                 yield from self._entry(r, broker, entry)
         metadata = sent.get("update_metadata")
         if metadata and not self.recorded:  # which brokers shared a batch is not recorded
-            brokers = ", ".join(map(str, metadata["to"]))
-            yield from self._line(r, "update_metadata", brokers=brokers, count=len(metadata["partitions"]))
+            yield from self._line(r, "update_metadata_sent_batch", to_brokers=metadata["to"], n=len(metadata["partitions"]))
         for broker, stopped in sent.get("stop_replica", {"to": {}})["to"].items():
-            yield from self._line(r, "stop_replica", broker=broker, count=len(stopped))
+            yield from self._line(r, "stop_replica_sent_batch", to_broker=broker, n=len(stopped))
 
     def _entry(self, r: Record, broker: str, entry: dict[str, Any]) -> Iterator[LogLine]:
         role = "become-leader" if str(entry["leader"]) == broker else "become-follower"
-        facts = {"tp": entry["partition"], "isr": _joined(entry["isr"]), "decided": entry["controller_epoch"]}
-        kept = {"leader": entry["leader"], "leader_epoch": entry["leader_epoch"]}
-        yield from self._line(r, "leader_and_isr.partition", broker=broker, role=role, **facts, **kept)
+        state = ("cached", _leadership(entry))
+        yield from self._line(r, "leader_and_isr_sent", tp=entry["partition"], to_broker=broker, role=role, state=state)
 
     # ---------------------------------------------------------------- the controller
 
@@ -215,22 +148,21 @@ class KafkaWords:
         if r.fields["error"] is not None:
             return
         epoch: dict[str, Any] = {}
-        for kind, path, text, version, _ in r.fields["ops"]:
+        for kind, path, content, version, _ in r.fields["ops"]:
             if path == CONTROLLER_EPOCH and kind in ("create", "set"):
-                epoch = {"new_epoch": text, "zk_version": version or 0}
-            moved = self._note_topic(kind, path, text)
+                epoch = {"epoch": content, "zk_version": version or 0}
+            moved = self._note_topic(kind, path, content)
             for tp, assignment in moved.items() if r.id.incarnation > 0 else ():
-                lists = {name: ",".join(map(str, ids)) for name, ids in assignment._asdict().items()}
-                yield from self._line(r, "assigned", tp=tp, **lists)
-                yield from self._line(r, "assigned.triple", tp=tp, **lists)
+                yield from self._line(r, "reassign_assignment_updated", tp=tp, replicas=assignment.replicas)
+                yield from self._line(r, "reassign_updated", tp=tp, assignment=_replica_assignment(assignment))
             if kind == "delete" and r.id.incarnation > 0:
                 yield from self._deleted(r, path)
         elected = any(op[0] == "create" and op[1] == CONTROLLER for op in r.fields["ops"])
         by_broker = r.id.incarnation > 0
         if by_broker and elected and (epoch or numbers(self.release) < (2, 1)):
-            yield from self._line(r, "elected", **epoch)
-        if by_broker and epoch and epoch["new_epoch"] != "0":
-            yield from self._line(r, "epoch", **epoch)
+            yield from self._line(r, "controller_elected", **epoch)
+        if by_broker and epoch and epoch["epoch"] != "0":
+            yield from self._line(r, "controller_epoch", **epoch)
 
     def _deleted(self, r: Record, path: str) -> Iterator[LogLine]:
         """Yield the line about a completed deletion of a topic; `path` is a path that the journal record `r` deletes.
@@ -242,19 +174,19 @@ class KafkaWords:
             self.gone.add(topic)
         elif path == delete_topic_path(topic) and topic in self.gone:
             self.gone.discard(topic)
-            yield from self._line(r, "deleted", topic=topic)
+            yield from self._line(r, "deletion_completed", topics=[topic])
 
-    def _note_topic(self, kind: str, path: str, text: str) -> dict[str, ReplicaAssignment]:
+    def _note_topic(self, kind: str, path: str, content: str) -> dict[str, ReplicaAssignment]:
         """Store the assignments in a topic znode; return the partitions whose assignment has changed, with the new assignment.
 
-        `kind` is "create", "set" or "delete"; `text` is the data that is written to the znode `path`.
+        `kind` is "create", "set" or "delete"; `content` is the data that is written to the znode `path`.
         """
         topic = path.removeprefix(f"{TOPICS}/")
         # No topic znode, or no new data.
         if topic == path or "/" in topic or kind not in ("create", "set"):
             return {}
         try:
-            assigned = decode_topic(text.encode()).partitions
+            assigned = decode_topic(content.encode()).partitions
         except MalformedZnode:
             return {}
         found = {f"{topic}-{number}": assignment for number, assignment in assigned.items()}
@@ -270,7 +202,7 @@ class KafkaWords:
             self.epochs[n] = f["put"]
         elif f["field"] == "active_controller_id":
             if n in self.controllers and f["put"] != n:
-                yield from self._line(r, "resigning")
+                yield from self._line(r, "controller_resigning")
             (self.controllers.add if f["put"] == n else self.controllers.discard)(n)
 
 
@@ -296,10 +228,13 @@ def in_kafkas_words(records: Iterable[Record], *, dated: bool = False) -> Iterat
         yield words.lines(record)
 
 
-def _joined(brokers: Iterable[int]) -> str:
-    return ",".join(map(str, brokers))
+def _leadership(value: dict[str, Any]) -> dict[str, Any]:
+    """Return the facts that a line has of a leader, ISR and epochs."""
+    recovery = "RECOVERING" if value.get("leader_recovery_state", RECOVERED) else "RECOVERED"
+    return value | {"state_epoch": value.get("controller_epoch"), "recovery": recovery}
 
 
-def _old_name(state: str) -> str:
-    """Return the name that 0.8.0 logs for the state of a partition: without "Partition", and `NotExists` for `NonExistent`."""
-    return state.removesuffix("Partition").replace("NonExistent", "NotExists")
+def _replica_assignment(assignment: ReplicaAssignment) -> str:
+    """Return what Scala prints for a ReplicaAssignment."""
+    replicas, adding, removing = (",".join(map(str, ids)) for ids in assignment)
+    return f"ReplicaAssignment(replicas={replicas}, addingReplicas={adding}, removingReplicas={removing})"

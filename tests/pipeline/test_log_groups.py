@@ -1,6 +1,6 @@
 """Broker logs as a run: the lines of group coordinators give back the rebalances and members that the journal's tables give.
 
-The other party is the journal from which the lines were written: `kafka_words.tsv`, whose messages are held against Kafka's
+The other party is the journal from which the lines were written: `log_lines.tsv`, whose messages are held against Kafka's
 templates and real lines (`tests/views/test_kafka_words.py`). The reasons of rebalances are those of prepareRebalance's callers in
 Kafka's GroupCoordinator.scala (2.1.0, 2.8.2, 3.4.0).
 """

@@ -1,6 +1,6 @@
 """Broker logs as a run: the lines of eight brokers give back what the journal of the run has, in pandas and on Spark.
 
-The other party is the journal from which the lines were written: `kafka_words.tsv`, whose messages are held against Kafka's
+The other party is the journal from which the lines were written: `log_lines.tsv`, whose messages are held against Kafka's
 templates and real lines (`tests/views/test_kafka_words.py`).
 """
 

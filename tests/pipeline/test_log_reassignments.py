@@ -1,6 +1,6 @@
 """Broker logs as a run: the lines of a controller give back the reassignments that the journal's table gives.
 
-The other party is the journal from which the lines were written: `kafka_words.tsv`, whose messages are held against Kafka's
+The other party is the journal from which the lines were written: `log_lines.tsv`, whose messages are held against Kafka's
 templates and real lines (`tests/views/test_kafka_words.py`). The lines of single tests are those of KafkaController.scala (2.3).
 """
 

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from kcontrol.pipeline.logs import log_tables
-from kcontrol.pipeline.logs.patterns import STATE, forms
+from kcontrol.pipeline.logs.patterns import forms
 from tests.pipeline.log_rows import Row, by_place, rows_of
 from tests.pipeline.log_templates import Filled, filled
 
@@ -124,9 +124,8 @@ def test_each_template_is_parsed_back(messages: list[Filled], records: dict[tupl
 
 
 def test_the_table_of_messages_names_each_kind_of_the_reference(messages: list[Filled]) -> None:
-    """Each kind of the reference has a pattern, and each pattern of a message with facts has its releases."""
+    """Each kind of the reference has a pattern."""
     assert {item.kind for item in messages} <= {form.kind for form in forms()}
-    assert [form.kind for form in forms() if not form.releases and form.kind != STATE] == []
 
 
 # Messages of brokers of 0.10.2.2, whose listeners name the broker as "Controller 3".

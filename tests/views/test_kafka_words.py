@@ -19,39 +19,16 @@ from kcontrol.cluster.world import World
 from kcontrol.core.model import ReplicaAssignment
 from kcontrol.core.znodes import DELETE_TOPICS, TOPICS
 from kcontrol.journal.journal import Record, RecordId
+from kcontrol.kafka_logs.log_lines import rows
+from kcontrol.kafka_logs.templates import TYPES, Choice, Fact, Template, filled, numbers
 from kcontrol.recordings import recording, to_journal
-from kcontrol.views.kafka_words import TABLE, KafkaWords, LogLine, in_kafkas_words, numbers, picked
-from tests.parts import ROOT
+from kcontrol.views.kafka_words import KafkaWords, LogLine, in_kafkas_words
 from tests.recordings.support import EACH
 from tests.views.support import NASTY, cluster, story
 
 HERE = Path(__file__).resolve().parent
-KINDS = tuple(dict.fromkeys(line.split("\t")[0] for line in TABLE.read_text().splitlines()[1:]))
-# The kinds of patterns.tsv that our kinds of lines belong to.
-CALLED = {
-    "partition": "partition_transition", "partition.new": "partition_transition", "partition.online": "partition_transition",
-    "partition.failed": "partition_transition_failed", "replica": "replica_transition",
-    "replica.out_of_isr": "isr_removed_on_offline", "replica.failed": "replica_transition_failed",
-    "leader_and_isr": "leader_and_isr_sent_batch", "leader_and_isr.partition": "leader_and_isr_sent",
-    "update_metadata": "update_metadata_sent_batch", "stop_replica": "stop_replica_sent_batch", "elected": "controller_elected",
-    "assigned": "reassign_assignment_updated", "assigned.triple": "reassign_updated",
-    "group.preparing": "rebalance_prepared", "group.stabilized": "rebalance_stabilized",
-    "group.assignment": "assignment_received",
-    "group.empty": "group_empty", "group.dead": "group_dead", "group.expired": "group_dead", "group.failed": "member_failed",
-    "group.id_created": "member_joined", "group.joined": "member_joined", "group.static_joined": "member_joined",
-    "group.static_rejoined": "static_member_rejoined", "group.pending_expired": "pending_member_expired",
-    "group.pending_left": "pending_member_left", "group.deleted": "groups_deleted",
-    "group.left": "member_left", "group.loading": "group_loading", "group.unloading": "group_unloading",
-    "deleted": "deletion_completed", "epoch": "controller_epoch", "resigning": "controller_resigning",
-    "replica.isr_shrunk": "leader_isr_new", "started": "broker_started", "stopped": "broker_stopped",
-    "brokers": "brokers_changed", "active": "live_brokers", "deletion": "deletion_requested",
-    "isr.expanded": "isr_expanded", "isr.shrunk": "isr_shrunk", "isr.updated": "isr_updated", "isr.stale": "isr_update_stale",
-    "election.clean": "clean_election", "election.unclean": "unclean_election", "election.selected": "leader_selected",
-    "shutting": "broker_shutting_down",
-}  # fmt: skip
-PARTS = ("value", "cached", "plain", "reason.new", "reason.updated", "reason.leader", "reason.left", "reason.expired",
-         "reason.static", "reason.static_protocol")  # fmt: skip
-"""The kinds of rows that are a part of a line."""
+KINDS = {row.kind for row in rows() if row.logger}
+"""The kinds of lines that are written."""
 RELEASES = (
     "0.8.0",
     "0.8.1.1",
@@ -105,7 +82,7 @@ def check(records: list[Record], release: str) -> int:
     count = 0
     for record, line in said(records):
         kind, facts = understood(line.message)
-        assert kind in CALLED.values(), line
+        assert kind in KINDS, line
         assert facts.get("controller", str(record.id.node)) == str(record.id.node), line
         if kind.endswith(("_transition", "_transition_failed")):
             wanted = facts_of(record)
@@ -211,32 +188,44 @@ def test_names_stay_text() -> None:
 # ---------------------------------------------------------------- beside the project
 
 
+STATES = ("NewReplica", "OnlineReplica", "OfflineReplica", "NonExistentReplica", "OnlinePartition")
+NOT_JOURNALED = {"correlation", "delete", "coordinator_partition", "hw"}
+NO_TEMPLATE = ("broker_started", "broker_stopped")
+"""The kinds of lines that the list of templates does not have; real lines of them are in the logs."""
+PREFIX = re.compile(
+    r"^(?:\[(?:Controller|Group|Topic Deletion Manager|delete-topics|\w+Listener on|OfflinePartitionLeader)[^]]*\][:,]? "
+    r"|Partition \[<>,<>\] on broker <>: |\[Partition <>-<> broker=<>\] )"
+)
+"""What the logger of a class puts before its messages."""
+VALUES = re.compile(r"Some\(<>\)|Set\(<>\)|<>-<>|\[<>,<>\]|\(Leader:.*?ControllerEpoch:<>\)|\{\"leader\".*?\}")
+
+
 def form(message: str) -> str:
     """A message or a template without what differs from line to line."""
-    found = re.sub(r"<[^<>]*>", "<>", re.sub(r"\{[^{}]*\}", "<>", message))
-    return found.replace("[<>,<>]", "<>").removesuffix(".")
+    return VALUES.sub("<>", re.sub(r"<[^<>]*>", "<>", message)).removesuffix(".")
 
 
-STATES = ("NewReplica", "OnlineReplica", "OfflineReplica", "NonExistentReplica")
-SPELT = {
-    "{coordinator}": "",
-    "{group_manager}": "",
-    "(__consumer_offsets-{partition})": "({topic}-{partition})",
-    "Set({brokers})": "{brokers}",
-    "ReplicaAssignment(replicas={replicas}, addingReplicas={adding}, removingReplicas={removing})": "{assignment}",
-    "(Leader:{leader},ISR:{isr},LeaderEpoch:{leader_epoch},ControllerEpoch:{decided})": "{state}",
-    "Set({live})": "{live}",
-    "[BrokerChangeListener on Controller {id}]: ": "",
-    "[DeleteTopicsListener on {id}]: ": "",
-    "[delete-topics-thread-{id}], ": "",
-    "{leader_log}": "",
-    "from OnlinePartition to OnlinePartition": "from {source} to OnlinePartition",
-    "[OfflinePartitionLeaderSelector]: ": "",
-    '{{"leader":{leader},"leader_epoch":{leader_epoch},"isr":[{isr}]}}': "{leadership}",
-    "{isr}  and": "{isr} {under} and",
-}
-NO_TEMPLATE = ("started", "stopped")
-"""The kinds of lines that the list of templates does not have; real lines of them are in the logs."""
+def placeholders(template: Template) -> dict[str, Any]:
+    """A placeholder for each fact of a template that a journal has."""
+    found: dict[str, Any] = {}
+    for part in template:
+        if isinstance(part, Choice):
+            found = {name: value for _, option in part.options for name, value in placeholders(option).items()} | found
+        elif isinstance(part, Fact) and part.name and part.name not in NOT_JOURNALED:
+            found[part.name] = ["<>"] if TYPES[part.type].json in ("ints", "ids", "names") else "<>"
+    return found
+
+
+def spelt(message: str) -> Iterator[str]:
+    """The message as a template has it that is for one state alone, or leaves to a placeholder what is always the same."""
+    yield message
+    for state in STATES:
+        yield message.replace("to <> with leader", f"to {state} with leader")
+        yield re.sub(r"to <>( failed)?$", rf"to {state}\1", message)
+        yield message.replace(state, "<>")
+    yield message.replace("  and version", " <> and version")
+    yield message.replace("from OnlinePartition to <>", "from <> to OnlinePartition")
+    yield from (message.replace("<> with unknown", f"{kind} Member with unknown") for kind in ("<>", "Dynamic"))
 
 
 @pytest.mark.shared
@@ -250,23 +239,17 @@ def test_every_message_is_a_template_of_its_release(shared: Path, release: str) 
         if numbers(first)[:3] <= at <= numbers(last or first)[:3]:
             templates |= {(logger.replace("[group.]", part), level, form(template)) for part in ("", "group.")}
     checked = 0
-    for kind in KINDS:
-        row = picked(kind, release)
-        if row is None or not row[1] or kind in NO_TEMPLATE:
-            continue
-        level, logger, message = row
-        logger = logger.partition("$")[0]  # a listener's class stands in the file of the outer class
-        logger = logger.replace("OfflinePartitionLeaderSelector", "*LeaderSelector")
-        prefix = "Controller {id} epoch {epoch} " if at < (1, 0) else ""  # from 1.0 on it is the logger's own
-        message = message.replace("{who}", "").replace("{manager}", "").replace("{controller} ", prefix)
-        for mine, theirs in SPELT.items():
-            message = message.replace(mine, theirs)
-        # A template may be for one state alone, as in 0.8.0, or leave to a placeholder what is always the same.
-        spelt = [message, message.replace("OfflineReplica", "{state}"), *(message.replace("{target}", state) for state in STATES)]
-        assert (at == (0, 8, 0) and "{short_" in message) or any((logger, level, form(one)) in templates for one in spelt), (
-            message
-        )
-        checked += 1
+    for row in rows():
+        level = filled(row.level, at, {}) if row.prints(at) and row.kind not in NO_TEMPLATE else None
+        message = filled(row.template, at, placeholders(row.template)) if level else None
+        if level and message is not None:
+            # A listener's class stands in the file of the outer class.
+            logger = (filled(row.logger, at, {}) or "").partition("$")[0].replace("OfflinePartitionLeader", "*Leader")
+            message = PREFIX.sub("", message)
+            assert (at == (0, 8, 0) and " state from " in message) or any(
+                (logger, level, form(one)) in templates for one in spelt(message)
+            ), message
+            checked += 1
     assert checked >= 5
 
 
@@ -348,7 +331,7 @@ def test_what_real_lines_say_we_say_in_the_same_words(shared: Path) -> None:
         for line in path.read_text(errors="replace").splitlines():
             found = APACHE.match(line)
             kind, facts = understood(found["message"]) if found else ("nothing", {})
-            if found is None or kind not in CALLED.values():
+            if found is None or kind not in KINDS:
                 continue
             mine = rewritten(kind, facts, found["message"], KafkaWords(release))
             if mine is not None:
@@ -365,14 +348,3 @@ def test_what_real_lines_say_we_say_in_the_same_words(shared: Path) -> None:
         "broker_stopped",
     }
     assert sum(same.values()) > 40
-
-
-def test_the_table_is_in_order() -> None:
-    """Each kind's rows go from the oldest release to the newest; each row has five columns; each kind is one of Kafka's."""
-    columns = [line.split("\t") for line in TABLE.read_text().splitlines()]
-    assert {len(row) for row in columns} == {5}
-    for kind in KINDS:
-        since = [numbers(row[1]) for row in columns[1:] if row[0] == kind]
-        assert since == sorted(set(since))
-    assert {*CALLED, *PARTS} == set(KINDS)
-    assert TABLE.is_relative_to(ROOT / "kcontrol")

@@ -1,6 +1,6 @@
 """Reads the table `records` of broker logs as log lines in the order of time.
 
-Only lines with facts are read: values in a message that matches `patterns.tsv`. Times are UTC if the zone of each such line is
+Only lines with facts are read: values in a message that matches `log_lines.tsv`. Times are UTC if the zone of each such line is
 known, else as written.
 """
 
@@ -39,7 +39,7 @@ class Logs(NamedTuple):
     release: str
     brokers: list[int]
     is_utc: bool
-    # The rows of the table `records` whose message matches a row of `patterns.tsv`; the column `facts` has the values in it.
+    # The rows of the table `records` whose message matches a row of `log_lines.tsv`; the column `facts` has the values in it.
     facts: DataFrame
     # The folder that has all files.
     root: str
@@ -50,7 +50,7 @@ class Logs(NamedTuple):
         return "in UTC" if self.is_utc else "as written"
 
     def lines(self, folder: Path | None = None) -> Iterator[Line]:
-        """Yield the log lines that match `patterns.tsv` and have a time, in the order of time, file and line number.
+        """Yield the log lines that match `log_lines.tsv` and have a time, in the order of time, file and line number.
 
         Spark writes the sorted lines to a new folder in `folder` or in a temporary folder. The new folder is deleted at the end.
         """

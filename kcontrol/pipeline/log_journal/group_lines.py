@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kcontrol.core.releases import sort_key
+from kcontrol.kafka_logs.log_lines import REASON, read
 from kcontrol.pipeline.log_journal.log_line import Line
 from kcontrol.pipeline.log_journal.memory import NOT_KNOWN, TIME, Memory
 from kcontrol.pipeline.log_journal.processes import Processes
@@ -30,19 +31,14 @@ from kcontrol.views.group_state import state_name
 PREPARING, COMPLETING, STABLE, EMPTY, DEAD = "PreparingRebalance", "CompletingRebalance", "Stable", "Empty", "Dead"
 JOINS, LEAVES, EXPIRES, OFFERS = "a new member", "a member leaves", "session timeout", "a member offers other protocols"
 GONE = "a member leaves or fails"
-REASONS = (
-    (r"Adding new member (?P<joins>\S+)", JOINS),
-    (r"Updating metadata for static member ", "a static member is back"),
-    (r"Updating metadata for member ", OFFERS),
-    (r"Group's selectedProtocol will change ", "a static member is back"),
-    (r"[lL]eader \S+ re-joining group ", "the leader joins again"),
-    (r"[rR]emoving member (?P<leaves>\S+) on LeaveGroup", LEAVES),
-    (r"[rR]emoving member (?P<leaves>\S+) on heartbeat expiration", EXPIRES),
-    (r"Removing (?:\w*\()?(?P<listed>.*?)\)? on pending sync request expiration", "sync timeout"),
-    (r"Freshly-loaded group is over capacity ", "group.max.size is exceeded"),
-    (r"[eE]rror (?:(?P<error>\S+) )?when storing group assignment ", "the assignment was not stored"),
-)
-"""The texts of reasons in "Preparing to rebalance", each with the reason of kcontrol; the groups name members."""
+REASONS = {
+    "new": JOINS, "static": "a static member is back", "updated": OFFERS, "protocol": "a static member is back",
+    "leader": "the leader joins again", "left": LEAVES, "expired": EXPIRES, "sync": "sync timeout",
+    "capacity": "group.max.size is exceeded", "storing": "the assignment was not stored",
+}  # fmt: skip
+"""kcontrol's reason for each case of `reason` in the table of log lines."""
+LEAVING = ("left", "expired", "sync")
+"""The reasons that name members which are removed."""
 UUID = re.compile(r"-[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$")
 
 
@@ -187,20 +183,18 @@ class GroupLines:
 
         Also add the joining member in `text` to `known`, and remove the leaving members.
         """
-        for pattern, reason in REASONS:
-            if text is None or (found := re.match(pattern, text)) is None:
-                continue
-            named = found.groupdict()
-            # The reason names a member that joins.
-            if member := named.get("joins"):
-                instance = re.search(r" with group instance ?id (?:Some\()?(.*?)\)?(?:;|$)", text)
-                self._add(known, member, instance[1] if instance and instance[1] != "None" else None, is_member=True)
-            # The reason names members that leave.
-            for gone in re.split(r", ?", named.get("leaves") or named.get("listed") or ""):
+        found = read(REASON, text) if text else None
+        if text is None or found is None:
+            return (text, True) if text else (known.why or NOT_KNOWN, False)
+        case, named = found
+        if case == "new":
+            instance = named.get("instance", "None").removeprefix("Some(").removesuffix(")")
+            self._add(known, named["member"], None if instance in ("None", "null") else instance, is_member=True)
+        elif case in LEAVING:
+            for gone in re.split(r", ?", named.get("members") or named.get("asked") or named["member"]):
                 known.members.pop(gone, None)
-            error = named.get("error")
-            return reason + (f": {error}" if error else ""), reason != OFFERS or " during " in text
-        return (text, True) if text else (known.why or NOT_KNOWN, False)
+        error = named.get("error")
+        return REASONS[case] + (f": {error}" if error else ""), case != "updated" or "state" in named
 
     # ---------------------------------------------------------------- records
 

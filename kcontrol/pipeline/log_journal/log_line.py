@@ -32,7 +32,7 @@ class Line(NamedTuple):
     file: str
     n: int
     at_ms: int
-    # Such as "partition_transition": a kind in `patterns.tsv`.
+    # Such as "partition_transition": a kind in `log_lines.tsv`.
     kind: str
     # The values in the message by name, such as `partition`.
     facts: Facts

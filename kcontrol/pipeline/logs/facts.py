@@ -1,4 +1,4 @@
-"""Functions that return the kind and the facts of a message in a broker's log as Spark columns, by `patterns.tsv`.
+"""Functions that return the kind and the facts of a message in a broker's log as Spark columns, by `log_lines.tsv`.
 
 A fact is a value in a message, with a name: from "Broker 1 ..." the fact `broker`, which is 1.
 """
@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sql
 
-from kcontrol.pipeline.logs.patterns import FACT, NAME, OPENINGS, STATE, TYPE, Form, forms
+from kcontrol.kafka_logs.log_lines import STATE
+from kcontrol.kafka_logs.templates import IDS
+from kcontrol.pipeline.logs.patterns import FACT, NAME, OPENINGS, TYPE, Form, forms
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -24,13 +26,11 @@ PLACES = (
     (r"\[([^\[\],\s]+),\s?(\d+)\]", "$1-$2"),
 )
 PLACE = r"[A-Za-z0-9._-]+-\d+(?:@\d+)?"
-IDS = r"(?:\d+(?:, ?\d+)*)?"
-STATE_TYPE = "state"
 LAST = rf"(?={FACT}|\z)"
 CONVERTED_TOGETHER = (
-    (rf"{FACT}\w+{NAME}(?:{STATE_TYPE}{TYPE}[^{FACT}]*|(?:\w+{TYPE})?){LAST}", ""),
+    (rf"{FACT}\w+{NAME}(?:{STATE}{TYPE}[^{FACT}]*|(?:\w+{TYPE})?){LAST}", ""),
     (rf"{NAME}text{TYPE}([ !#-\[\]-~]*+){LAST}", f'{NAME}"$1"'),
-    (rf"{NAME}ints{TYPE}[:\[(]?(\d++(?:,\d++)*+)\]?{LAST}", f"{NAME}[$1]"),
+    (rf"{NAME}ints{TYPE}[:\[( ]?(\d++(?:,\d++)*+)\]?{LAST}", f"{NAME}[$1]"),
 )
 """Replacements in the text of all facts: of facts without a value, of texts without a character that JSON escapes, and of lists
 of numbers. One replacement costs less than a conversion of each value."""
@@ -39,13 +39,13 @@ of numbers. One replacement costs less than a conversion of each value."""
 def encoded_facts(message: Column) -> Column:
     """Return the kind of a log message and its facts (named values, such as the partition), separated by control characters.
 
-    The text is NULL for a message that matches no row of `patterns.tsv`.
+    The text is NULL for a message that matches no row of `log_lines.tsv`.
     """
     # The form of the text: the kind; for each fact U+0001, the name, U+0002, and the value, which is a JSON number, or the
     # type, U+0003 and the text in the message.
     rows = [form for form in forms() if form.kind != STATE]
     by_opening = sql.when(sql.lit(False), sql.lit(None).cast("string"))
-    for parts in (("{CTRL}", "{KC}"), ("{BRK}",), ("{GC}",)):
+    for parts in (("{CTRL}", "{KC}"), ("{BRK}",), ("{GC}", "{GMM}")):
         beginnings = [beginning for part in parts for beginning in OPENINGS[part]]
         test = reduce(or_, (message.startswith(beginning) for beginning in beginnings))
         by_opening = by_opening.when(test, _encoded([form for form in rows if form.opening in parts], message))
@@ -57,7 +57,7 @@ def encoded_state(encoded: Column) -> Column:
 
     `encoded` has the kind and the facts of the message, as `encoded_facts` returns them; the result has this form too.
     """
-    mark = f"{FACT}{STATE_TYPE}{NAME}{STATE_TYPE}{TYPE}"
+    mark = f"{FACT}{STATE}{NAME}{STATE}{TYPE}"
     text = sql.substring_index(sql.substring_index(encoded, mark, -1), FACT, 1)
     return _encoded([form for form in forms() if form.kind == STATE], sql.when(encoded.contains(mark), text))
 
@@ -104,7 +104,7 @@ def all_facts(own: Column, state: Column) -> Column:
 def _encoded(rows: Sequence[Form], message: Column) -> Column:
     """Return the kind and the facts (named values) of a log message as one text, as the first matching row of `rows` reads it.
 
-    `rows` are rows of `patterns.tsv`. The text is NULL if no row's pattern matches the message.
+    `rows` are rows of `log_lines.tsv`. The text is NULL if no row's pattern matches the message.
     """
     found: Column | None = None
     for form in rows:

@@ -5,7 +5,7 @@ belongs to another log, if it or its record is too long, or if it is damaged. Th
 that is no log has one row in `rejected`, also with the reason.
 
 Columns of `records`, beside the values in the line:
-    kind: the kind of the message, such as "partition_transition", by `patterns.tsv`; "other" for a message without facts.
+    kind: the kind of the message, such as "partition_transition", by `log_lines.tsv`; "other" for a message without facts.
     copy_of: for a copy of a record in an earlier file, the file and the line number of that record; else NULL.
     zone: the offset of the record's time from UTC, such as "+02:00"; NULL if it is not known.
     zone_from: "written" if the time has the offset, else the log line that shows the offset, such as "server.log:1".
@@ -75,7 +75,7 @@ class Written(NamedTuple):
     files: int
     # The sum of the five numbers below.
     lines: int
-    # First lines of records with facts, the named values in a message that matches `patterns.tsv`.
+    # First lines of records with facts, the named values in a message that matches `log_lines.tsv`.
     facts: int
     # First lines of all other records.
     other: int

@@ -1,4 +1,4 @@
-"""Finds the parts of a log line in which a message of Kafka has names of topics, groups or clients, by `patterns.tsv`."""
+"""Finds the parts of a log line in which a message of Kafka has names of topics, groups or clients, by `log_lines.tsv`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
+from kcontrol.kafka_logs.log_lines import STATE
 from kcontrol.pipeline.logs.patterns import FACT, NAME, TYPE, forms
 
 KINDS = {
@@ -25,8 +26,8 @@ class Place(NamedTuple):
 
     # "topic", or "client" for names of clients and groups.
     kind: str
-    # How the part is written, a type in `patterns.tsv`: "names" is a list of names; "partitions", "assignment" and "states" are
-    # lists with partitions such as "t-0"; any other type, such as "text", is one name.
+    # How the part is written, a conversion of `templates.TYPES`: "names" is a list of names; "partitions", "assignment" and
+    # "states" are lists with partitions such as "t-0"; any other type, such as "text", is one name.
     type: str
     # The part is line[start:end].
     start: int
@@ -54,7 +55,7 @@ class Place(NamedTuple):
 def places(line: str) -> list[Place] | None:
     """Return where a log line has names of topics, clients or groups: a Place (start, end, kind) per part; [] without names.
 
-    Return None if no row of `patterns.tsv` (Kafka's messages) matches the line.
+    Return None if no row of `log_lines.tsv` (Kafka's messages) matches the line.
     """
     for words, pattern, groups in _rows():
         if words in line and (found := pattern.search(line)):
@@ -64,21 +65,21 @@ def places(line: str) -> list[Place] | None:
 
 @cache
 def _rows() -> tuple[tuple[str, re.Pattern[str], dict[int, tuple[str, str]]], ...]:
-    """Return (text, regular expression, groups) for each row of `patterns.tsv`, which is one wording of a log message.
+    """Return (text, regular expression, groups) for each row of `log_lines.tsv`, which is one wording of a log message.
 
     Such a message contains the text and matches the expression. `groups` maps the number of each capture group with names of
     topics or clients to (`Place.kind`, `Place.type`).
     """
     return tuple(
         (form.words, re.compile(form.pattern[1:-1] + LOGGER), dict(_groups(form.replacement)))
-        for form in forms() if form.kind != "(state)"
+        for form in forms() if form.kind != STATE
     )  # fmt: skip
 
 
 def _groups(replacement: str) -> Iterator[tuple[int, tuple[str, str]]]:
     """Yield (number, (kind, type)) for each capture group that matches names: `kind` and `type` are those of Place.
 
-    The groups are those of a row of `patterns.tsv`; `replacement` is the row's `Form.replacement`. An example is
+    The groups are those of a row of `log_lines.tsv`; `replacement` is the row's `Form.replacement`. An example is
     (2, ("topic", "partitions")).
     """
     for fact in replacement.split(FACT)[1:]:

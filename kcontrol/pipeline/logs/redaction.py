@@ -3,7 +3,7 @@
 The files are copied with other names in them, so no table can have a former name: neither in a text, a stack trace or a rejected
 line, nor in the name of a file. A name is found where Kafka writes names, such as `[name,0]`, `host:9092` or "group name"; it is
 then replaced at every place of every file. A topic can have a name that is also a word of Kafka's messages, such as "state". Such
-a name is replaced only at the places where Kafka writes names; elsewhere the word stays. `patterns.tsv` has these places of most
+a name is replaced only at the places where Kafka writes names; elsewhere the word stays. `log_lines.tsv` has these places of most
 messages. Brokers keep their ids, and the topics of Kafka itself keep their names.
 """
 
