@@ -27,13 +27,12 @@ from kcontrol.lab.run import Run, open_journal
 from kcontrol.lab.run_files import RunFile
 from kcontrol.lab.support import arguments, failures, replacements, requested_settings, run_until
 from kcontrol.lab.support.output import say, show_sentences
-from kcontrol.lab.sweeps import sweep as sweeps
+from kcontrol.lab.sweeps import door as sweeps
 from kcontrol.lab.tables import invariants, reassignments, recording_diff
 from kcontrol.lab.tables.run_tables import LabTables
 from kcontrol.lab.topic_creation import Assignment
-from kcontrol.pipeline.gateway import LOCAL
-from kcontrol.recordings.groups.player import GroupPlayer
-from kcontrol.recordings.player import Player
+from kcontrol.pipeline.door import LOCAL
+from kcontrol.recordings.door import group_player, player
 from kcontrol.views import text
 
 if TYPE_CHECKING:
@@ -446,8 +445,8 @@ class Lab(Operations, opened_as="Lab"):
         lab = object.__new__(cls)
         # The winners of controller elections are the recorded ones. The keys of a recording, such as `brokers` and `steps`, are
         # those of `kcontrol/recordings/recording.py`.
-        player = GroupPlayer if "exchange" in played else Player
-        lab._take(player(dict(played), chosen).play(), name, ExitStack(), runs)
+        play_it = group_player.GroupPlayer if "exchange" in played else player.Player
+        lab._take(play_it(dict(played), chosen).play(), name, ExitStack(), runs)
         return lab
 
     # ---------------------------------------------------------------- pictures

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from kcontrol.core.errors import UserError
-from kcontrol.journal import journal_file
 from kcontrol.lab.run import Run, open_journal
 from kcontrol.lab.support import arguments
 from kcontrol.lab.support.missing_parts import part_or_substitute
 from kcontrol.lab.support.output import say
-from kcontrol.pipeline.gateway import open_session
-from kcontrol.pipeline.log_journal import releases
-from kcontrol.pipeline.log_journal.to_journal import to_journal
-from kcontrol.pipeline.logs.files import log_files
+from kcontrol.pipeline.door import known_release, records_of_logs
 
 NOTHING = "No line in {} says anything about a cluster: name a folder with state-change.log or controller.log of brokers."
 
@@ -30,7 +25,7 @@ def open_logs(path: str | Path, release: str | None = None, *, optional: bool = 
     Raises UserError for a path without a log, for an unknown release, and if Spark or Java is missing.
     """
     place = arguments.path(path, "logs")
-    chosen = None if release is None else releases.checked(release)
+    chosen = None if release is None else known_release(release)
     # Journal records that no log line shows are inferred, and marked so in the viewer and in `tables.run_table`. A sentence is
     # printed for each file that is refused. An unknown release is an error in any case.
     return part_or_substitute(lambda: _run(place, chosen), optional=optional)
@@ -49,16 +44,7 @@ def open_run(path: Path) -> Run:
 
 
 def _run(place: Path, release: str | None) -> Run:
-    log_files([place])  # refuses a folder without logs before Spark starts
-    with open_session() as spark, tempfile.TemporaryDirectory(prefix="kcontrol-logs-") as folder:
-        from kcontrol.pipeline.log_journal.fact_lines import logs_of
-        from kcontrol.pipeline.logs import log_tables
-
-        out = Path(folder) / "tables"
-        for refused in log_tables.write_logs(spark, [place], out).refused:
-            say(refused.reason)
-        logs = logs_of(spark.read.parquet(str(out / "records")), release)
-        records = list(journal_file.check(to_journal(logs.lines(), logs.release, logs.brokers, zone=logs.zone)))
+    records, release = records_of_logs(place, release, say)
     if len(records) == 1:
         raise UserError(NOTHING.format(place))
-    return Run(records, f"{place.name}, Kafka {logs.release}")
+    return Run(records, f"{place.name}, Kafka {release}")

@@ -23,9 +23,7 @@ from kcontrol.lab.support.late import pd
 from kcontrol.lab.support.output import warn
 from kcontrol.lab.tables import groups, journal_tables, recording_diff
 from kcontrol.lab.tables.run_tables import Tables
-from kcontrol.recordings import recording, to_journal
-from kcontrol.recordings.groups import recording as group_recording
-from kcontrol.recordings.groups import to_journal as group_to_journal
+from kcontrol.recordings.door import group_recording, group_to_journal, recording, to_journal
 from kcontrol.views import group_state, text
 
 if TYPE_CHECKING:

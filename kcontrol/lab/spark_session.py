@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kcontrol.core.errors import UserError
 from kcontrol.lab.support.missing_parts import part_or_substitute
-from kcontrol.pipeline.gateway import spark_session, stop_spark
+from kcontrol.pipeline.door import spark_session, spark_views, stop_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,8 +34,6 @@ def _session_with_views(lab: Lab, master: str) -> SparkSession:
             'Spark reads the journal from a file, and this run has no file: open the lab with runs=, such as runs="runs".'
         )
     spark = spark_session(master)
-    from kcontrol.pipeline import spark_views
-
     spark_views.register(spark, lab._file.path)
     if lab not in _labs_using_spark:
         _labs_using_spark.add(lab)

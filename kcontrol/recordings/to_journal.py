@@ -11,27 +11,11 @@ from typing import Any
 
 from kcontrol.core.errors import UserError
 from kcontrol.core.model import TopicPartition
-from kcontrol.core.znodes import (
-    BROKER_IDS,
-    CONTROLLER,
-    CONTROLLER_EPOCH,
-    ISR_CHANGE_NOTIFICATION,
-    TOPICS,
-    state_path,
-)
+from kcontrol.core.znodes import BROKER_IDS, CONTROLLER, CONTROLLER_EPOCH, ISR_CHANGE_NOTIFICATION, TOPICS, state_path
 from kcontrol.journal.journal import JOURNAL_VERSION, OUTSIDE, Journal, Record, RecordId
 from kcontrol.journal.journal_file import WRONG
 from kcontrol.recordings.interleave import Item, Leaderships, interleave, is_isr_change, started
-from kcontrol.recordings.recording import (
-    RECORDED,
-    TOOL,
-    UNNAMED,
-    Recording,
-    Step,
-    long,
-    state_key,
-    text_of,
-)
+from kcontrol.recordings.recording import RECORDED, TOOL, UNNAMED, Recording, Step, long, state_key, text_of
 
 WORLD = TOOL  # its records have the node OUTSIDE, as in every journal
 By = int | str

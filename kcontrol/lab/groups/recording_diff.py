@@ -12,9 +12,9 @@ from kcontrol.journal.journal import Record
 from kcontrol.lab.support.late import pd
 from kcontrol.lab.tables import journal_tables
 from kcontrol.lab.tables.recording_diff import RecordingDiff
-from kcontrol.recordings.compare import Difference
-from kcontrol.recordings.groups import compare, from_journal
-from kcontrol.recordings.groups.recording import RECORDED_GROUP, Step
+from kcontrol.recordings.door import compare as differences
+from kcontrol.recordings.door import group_compare as compare
+from kcontrol.recordings.door import group_from_journal, group_recording
 from kcontrol.views import recorded_text, text
 
 COLUMNS = {"entry": "Int64", "at_ms": "Int64", "request": "string", "theirs": "string", "ours": "string", "verdict": "string"}
@@ -22,7 +22,7 @@ COLUMNS = {"entry": "Int64", "at_ms": "Int64", "request": "string", "theirs": "s
 
 def is_recorded_group(records: Sequence[Record]) -> bool:
     """Return whether a journal was made from a recording of a real group coordinator."""
-    return bool(records) and records[0].fields.get("world") == RECORDED_GROUP
+    return bool(records) and records[0].fields.get("world") == group_recording.RECORDED_GROUP
 
 
 def group_recording_diff(names: tuple[str, str], one: Sequence[Record], other: Sequence[Record]) -> GroupRecordingDiff:
@@ -30,14 +30,14 @@ def group_recording_diff(names: tuple[str, str], one: Sequence[Record], other: S
     # In the table, "theirs" is `one` if that is the recording of a real coordinator, else `other`.
     if not is_recorded_group(one):
         names, one, other = names[::-1], other, one
-    return GroupRecordingDiff(names, from_journal.of_journal(one), from_journal.of_journal(other))
+    return GroupRecordingDiff(names, group_from_journal.of_journal(one), group_from_journal.of_journal(other))
 
 
 class GroupRecordingDiff(RecordingDiff):
     """The comparison of two runs in which a coordinator received one sequence of requests: its responses and log records."""
 
     # Differences that Kafka leaves open, such as the order of members and times in records, do not count.
-    def _compare(self) -> Iterator[Difference]:
+    def _compare(self) -> Iterator[differences.Difference]:
         return compare.differences(self.theirs, self.ours)
 
     def __str__(self) -> str:
@@ -63,7 +63,7 @@ class GroupRecordingDiff(RecordingDiff):
         ours = compare.renamed(self.ours["exchange"], compare.member_names(self.theirs, self.ours))
         for at in range(max(len(self.theirs["exchange"]), len(ours))):
             one, other = (side[at] if at < len(side) else None for side in (self.theirs["exchange"], ours))
-            step: Step = one or other or {}
+            step: group_recording.Step = one or other or {}
             pair = [side and _shown(side.get("answer")) for side in (one, other)]
             about = {"entry": step["n"], "at_ms": step["at"], "request": text.clean(recorded_text.entry(step))}
             yield about | dict(zip(("theirs", "ours"), pair, strict=True)) | {"verdict": self._of(step["n"], "answers", pair)}
@@ -75,7 +75,7 @@ class GroupRecordingDiff(RecordingDiff):
             row = {"entry": None, "request": f"record {at + 1} of __consumer_offsets"}
             yield row | dict(zip(("theirs", "ours"), pair, strict=True)) | {"verdict": self._of(at + 1, "log", pair)}
 
-    def _around(self, d: Difference) -> pd.DataFrame:
+    def _around(self, d: differences.Difference) -> pd.DataFrame:
         return self.table[self.table["verdict"] != "same"]
 
     def _of(self, number: int, kind: str, pair: Sequence[Any]) -> str:

@@ -21,9 +21,17 @@ from kcontrol.lab.support import arguments
 from kcontrol.lab.support.calls import Commands
 from kcontrol.lab.support.missing_parts import MissingPart, part_or_substitute
 from kcontrol.lab.support.output import Shown, say
-from kcontrol.pipeline import query_plan, spark_views
-from kcontrol.pipeline.gateway import LOCAL, spark_session, stop_spark
-from kcontrol.pipeline.run_files import DATED, SUFFIX, JournalOfRun, journals_of
+from kcontrol.pipeline.door import (
+    DATED,
+    LOCAL,
+    SUFFIX,
+    JournalOfRun,
+    journals_of,
+    query_plan,
+    spark_session,
+    spark_views,
+    stop_spark,
+)
 from kcontrol.views import text
 from kcontrol.views.run_lines import RunLine, RunLines
 

@@ -15,7 +15,7 @@ import cloudpickle
 
 from kcontrol.cluster.world import World
 from kcontrol.core.errors import UserError
-from kcontrol.pipeline import shards
+from kcontrol.pipeline.door import shards
 from kcontrol.search import memo_world, replayed_search
 from kcontrol.search.invariants import Property
 from kcontrol.search.search import Budget, Expansion, FrontierState, SearchResult, Successor, explore

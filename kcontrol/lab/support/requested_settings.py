@@ -15,8 +15,7 @@ from kcontrol.core.errors import UserError
 from kcontrol.core.releases import is_since
 from kcontrol.lab.groups import settings as group_settings
 from kcontrol.lab.support import arguments, replacements
-from kcontrol.recordings import player
-from kcontrol.recordings.groups import player as group_player
+from kcontrol.recordings.door import group_player, player
 from kcontrol.views import text
 
 # A member id is the consumer's name with 37 characters more, a dash and a UUID, and has at most LARGEST_SHORT bytes.

@@ -21,7 +21,7 @@ from kcontrol.lab.sweeps import processes, scenarios, timed_run
 from kcontrol.lab.sweeps.intervals import Estimate, middle_value, proportion
 from kcontrol.lab.sweeps.timed_run import Cell, Job, Outcome, Task
 from kcontrol.lab.tables import journal_tables
-from kcontrol.pipeline import shards
+from kcontrol.pipeline.door import shards
 from kcontrol.views import text
 
 if TYPE_CHECKING:

@@ -15,13 +15,11 @@ from typing import Any, NamedTuple
 from kcontrol.core.errors import UserError
 from kcontrol.lab.sweeps import sweep
 from kcontrol.lab.sweeps.timed_run import Job
-from kcontrol.pipeline import pipeline
-from kcontrol.pipeline.cluster import check_master
-from kcontrol.pipeline.gateway import spark_session, stop_spark
+from kcontrol.pipeline.door import check_master, claimed, spark_session, stop_spark, write_frames
 from kcontrol.views.text import counted
 
 Say = Callable[[str], None]
-FORMAT = {"kcontrol": "tables of a sweep", "version": pipeline.VERSION}
+FORMAT = "tables of a sweep"
 REPORTS_EVERY_S = 5.0
 SETTINGS: dict[str, Callable[[str], Any]] = {
     "replication": int,
@@ -71,7 +69,7 @@ def run(asked: Asked, out: Path | None, master: str | None, say: Say) -> bool:
         for sentence in found.failures():
             say(sentence)
         if out is not None:
-            _write(found, out)
+            write_frames(out, {name: getattr(found, name) for name in sweep.TABLES})
     return found.failed.empty
 
 
@@ -102,14 +100,4 @@ def _claimed(out: Path) -> contextlib.AbstractContextManager[None]:
     # If the `with` block raises before `out` has a table, what was created is removed.
     if importlib.util.find_spec("pyarrow") is None:
         raise UserError("--out writes Parquet files with pyarrow, which is not installed: kcontrol doctor says how to get Spark.")
-    return pipeline.claimed(out, list(sweep.TABLES), FORMAT)
-
-
-def _write(found: sweep.Sweep, out: Path) -> None:
-    """Write the tables `cells`, `runs` and `failed` of a sweep, one folder each, in place of the former tables in `out`."""
-    with pipeline.sentences(out):
-        for name in sweep.TABLES:
-            folder = out / pipeline.NEW / name
-            folder.mkdir(parents=True)
-            getattr(found, name).to_parquet(folder / "part-0.parquet", index=False)
-        pipeline.publish(out, list(sweep.TABLES))
+    return claimed(out, list(sweep.TABLES), FORMAT)

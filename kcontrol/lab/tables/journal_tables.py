@@ -15,7 +15,7 @@ from kcontrol.group.offsets_topic_records import decode
 from kcontrol.journal.journal import Record
 from kcontrol.lab.history.brokers import queued
 from kcontrol.lab.support.late import frames, pd
-from kcontrol.recordings.groups.from_journal import bytes_of
+from kcontrol.recordings.door import bytes_of
 from kcontrol.views import clock, controller_terms, folded_state, group_state, kafka_words, watch_counts
 
 State = dict[str, Any]

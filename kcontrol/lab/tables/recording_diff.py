@@ -13,11 +13,7 @@ from kcontrol.core.errors import UserError
 from kcontrol.journal.journal import Record
 from kcontrol.lab.support.late import pd
 from kcontrol.lab.tables import journal_tables
-from kcontrol.recordings import compare, recording
-from kcontrol.recordings.compare import Difference
-from kcontrol.recordings.groups import from_journal as group_journals
-from kcontrol.recordings.groups import recording as group_recording
-from kcontrol.recordings.recording import Recording
+from kcontrol.recordings.door import compare, group_from_journal, group_recording, recording
 from kcontrol.views import text
 
 if TYPE_CHECKING:
@@ -44,8 +40,8 @@ def scenario_of(given: Run | Mapping[str, Any]) -> tuple[Mapping[str, Any], str]
         return given, text.clean(str(given.get("name") or given.get("scenario") or "scenario"), 60)
     if not hasattr(given, "records"):
         raise UserError(f"{given!r} is not a scenario: pass the name of a recording, or a dict with brokers and steps.")
-    if group_journals.is_of_group(given.records):
-        found = group_journals.of_journal(given.records)
+    if group_from_journal.is_of_group(given.records):
+        found = group_from_journal.of_journal(given.records)
         return found, f"our {group_recording.scenario(found)}"
     found = recording.of_journal(given.records)
     return found, f"our {found['scenario'] or 'scenario'}"
@@ -68,16 +64,16 @@ class RecordingDiff:
     `difference` is the first difference, None if there is none; `table` shows both runs.
     """
 
-    def __init__(self, names: tuple[str, str], theirs: Recording, ours: Recording) -> None:
+    def __init__(self, names: tuple[str, str], theirs: recording.Recording, ours: recording.Recording) -> None:
         # Differences that Kafka leaves open, such as the order of two brokers' writes, do not count.
         self.names, self.theirs, self.ours = names, theirs, ours
         self.differences = list(self._compare())
 
-    def _compare(self) -> Iterator[Difference]:
+    def _compare(self) -> Iterator[compare.Difference]:
         return compare.differences(self.theirs, self.ours)
 
     @property
-    def difference(self) -> Difference | None:
+    def difference(self) -> compare.Difference | None:
         return self.differences[0] if self.differences else None
 
     @cached_property
@@ -121,7 +117,7 @@ class RecordingDiff:
         sides = f"{theirs}: {_short(d.theirs)}; {ours}: {_short(d.ours)}"
         return f"The first difference is in {where}, in {d.kind}, {d.about}. {sides}."
 
-    def _around(self, d: Difference) -> pd.DataFrame:
+    def _around(self, d: compare.Difference) -> pd.DataFrame:
         """Return the rows of `table` whose scenario step and kind, such as "requests", are those of the difference `d`."""
         return self.table[(self.table["step"] == d.step) & (self.table["kind"] == d.kind)]
 

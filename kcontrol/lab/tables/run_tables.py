@@ -39,8 +39,7 @@ from kcontrol.lab.tables import (
     watch_handlers,
 )
 from kcontrol.lab.tables import invariants as invariants_table
-from kcontrol.pipeline import spark_views
-from kcontrol.pipeline.log_journal.to_journal import WORLD
+from kcontrol.pipeline.door import WORLD, spark_views
 
 if TYPE_CHECKING:
     from kcontrol.lab.lab import Lab

@@ -17,13 +17,7 @@ from kcontrol.group.coordinator_partition import OFFSETS_TOPIC, partition_for
 from kcontrol.group.group_machine import COMPLETING, DEAD, EMPTY, PREPARING
 from kcontrol.group.group_rules import group_rules
 from kcontrol.group.handlers import REQUESTS, SCHEDULER
-from kcontrol.group.model import (
-    CommitRecordMetadataAndOffset,
-    Group,
-    GroupState,
-    Member,
-    Offsets,
-)
+from kcontrol.group.model import CommitRecordMetadataAndOffset, Group, GroupState, Member, Offsets
 from kcontrol.group.offsets_topic_records import read_group_value, read_offset_value
 from kcontrol.group.rebalance import join_timer, session_timer, sync_timer
 from kcontrol.journal.journal import OUTSIDE, Journal, RecordId
