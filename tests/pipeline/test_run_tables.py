@@ -159,7 +159,7 @@ def test_a_lab_shows_a_table_and_its_text() -> None:
     assert found["duration_ms"].tolist() == (found["end_ms"] - found["begin_ms"]).tolist()
     assert str(lab.tables.table_sql("offline_windows")) == spark_views.table_sql("offline_windows")
     for ask in (lab.tables.run_table, lab.tables.table_sql):
-        with pytest.raises(UserError, match=r"There is no table 'outages' .*offline_windows"):
+        with pytest.raises(UserError, match=r"There is no table 'outages': .*offline_windows"):
             ask("outages")
 
 
