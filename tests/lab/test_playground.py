@@ -160,7 +160,7 @@ def test_the_picture_says_who_owns_and_who_watches(ground: Playground) -> None:
 @pytest.mark.parametrize(
     ("call", "part"),
     [
-        (lambda g: Playground("moon"), "simulated and zookeeper"),
+        (lambda g: Playground("moon"), "'simulated' and 'zookeeper'"),
         (lambda g: g.kazoo("anna"), "already"),
         (lambda g: g.cut("carl"), "anna"),
         (lambda g: g.time_out("anna"), 'call cut("anna")'),

@@ -111,8 +111,8 @@ def test_an_error_inside_a_command_is_kept() -> None:
 
 
 def test_a_name_that_is_none_of_the_legal_ones() -> None:
-    """A sentence has the value and the legal names, in quotes if they have a space; without names it says so."""
-    for legal, ending in ((("a", "b c"), "choose one of a and 'b c'."), ((), "there is none yet.")):
+    """A sentence has the value and the legal names; without names it says so."""
+    for legal, ending in ((("a", "b c"), "choose one of 'a' and 'b c'."), ((), "there is none yet.")):
         for value in ("x", 7, None, ["a"]):
             with pytest.raises(UserError) as problem:
                 arguments.one_of(value, legal, "exercise")

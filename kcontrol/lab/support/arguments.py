@@ -26,7 +26,7 @@ def one_of(value: Any, legal: Iterable[str], what: str) -> str:
     names = [*legal]
     if isinstance(value, str) and value in names:
         return value
-    listed = text.listed((repr(name) if " " in name else name for name in names), len(names))
+    listed = text.listed(map(repr, names), len(names))
     raise UserError(f"There is no {what} {shown(value)}: {f'choose one of {listed}' if names else 'there is none yet'}.")
 
 
