@@ -350,5 +350,5 @@ def test_names_that_nothing_has(work: Path) -> None:
     assert_one_sentence(kcontrol("exercises", "list", "--chapter", "99", "--dir", str(work)), "Chapter '99' has no exercises")
     exercises.file_of(work, WHO).unlink()
     assert_one_sentence(kcontrol("exercises", "check", WHO, "--dir", str(work)), f"exercises start {WHO}")
-    with pytest.raises(UserError, match="choose one of who-leads-next"):
+    with pytest.raises(UserError, match="choose one of 'who-leads-next'"):
         exercises.hint("x")
