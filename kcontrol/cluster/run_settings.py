@@ -9,12 +9,10 @@ from typing import Any
 from kcontrol.broker.broker_configs import BrokerConfig
 from kcontrol.core.controller_rules import Rules, rules
 from kcontrol.core.errors import UserError
+from kcontrol.core.releases import PLAYABLE_RELEASES
 from kcontrol.core.rule_fields import declared
 from kcontrol.core.transitions import NO_CHANGES, Changes
 from kcontrol.group.group_rules import GroupRules, group_rules
-
-PLAYABLE_RELEASES = ("0.8.0", "0.8.1", "0.8.2", "0.9", "0.10.2", "0.11.0", "1.0", "1.1", "2.4", "2.8", "3.9")
-"""The release lines that can be played. The rules of other lines are known too, for `rule_changes`."""
 
 FAULTS = ("kill", "start", "expire_session", "terminate", "freeze", "thaw", "shrink_isr", "drop_request", "duplicate_request",
           "delete_controller", "produce", "delete_topic")  # fmt: skip

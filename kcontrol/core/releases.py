@@ -7,6 +7,10 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+# The release lines that can be played. The rules of other lines are known too, for `rule_changes`.
+PLAYABLE_RELEASES = ("0.8.0", "0.8.1", "0.8.2", "0.9", "0.10.2", "0.11.0", "1.0", "1.1",
+                     "2.4", "2.8", "3.9")  # fmt: skip
+
 
 @cache
 def sort_key(release: str) -> tuple[int, ...]:

@@ -8,9 +8,9 @@ import pytest
 
 from kcontrol.broker.broker_configs import BrokerConfig
 from kcontrol.cluster import actions
-from kcontrol.cluster.run_settings import PLAYABLE_RELEASES
 from kcontrol.cluster.world import Action, World
 from kcontrol.core.model import TopicPartition
+from kcontrol.core.releases import PLAYABLE_RELEASES
 from kcontrol.core.znodes import (
     DELETE_TOPICS,
     REASSIGN_PARTITIONS,

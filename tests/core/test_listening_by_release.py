@@ -11,9 +11,9 @@ from dataclasses import replace
 import pytest
 
 from kcontrol.broker.broker_configs import BrokerConfig
-from kcontrol.cluster.run_settings import PLAYABLE_RELEASES
 from kcontrol.cluster.world import World
 from kcontrol.core.model import TopicPartition
+from kcontrol.core.releases import PLAYABLE_RELEASES
 from kcontrol.core.znodes import REASSIGN_PARTITIONS, encode_reassignment
 from tests.core.support import cluster
 

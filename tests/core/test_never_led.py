@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from kcontrol.cluster.run_settings import PLAYABLE_RELEASES
 from kcontrol.cluster.world import World
 from kcontrol.core.model import TopicPartition
+from kcontrol.core.releases import PLAYABLE_RELEASES
 from kcontrol.core.znodes import CONTROLLER, PREFERRED_REPLICA_ELECTION, encode_partition_list
 from tests.core.support import T0, alone, cluster, of_kind, stored, until
 

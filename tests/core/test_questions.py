@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from kcontrol.cluster import actions
-from kcontrol.cluster.run_settings import PLAYABLE_RELEASES
 from kcontrol.cluster.world import World
 from kcontrol.core.controller_rules import rules
+from kcontrol.core.releases import PLAYABLE_RELEASES
 from kcontrol.core.znodes import CONTROLLER
 from tests.core.support import T0, alone, cluster, of_kind, stored, until
 

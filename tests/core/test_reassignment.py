@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from kcontrol.broker.broker_configs import BrokerConfig
-from kcontrol.cluster.run_settings import PLAYABLE_RELEASES
 from kcontrol.cluster.world import World
 from kcontrol.controller.earlier.scala_hash_order import in_set_order
 from kcontrol.core.effects import FencedTransactions
 from kcontrol.core.model import PartitionReplica, ReplicaAssignment, TopicPartition
+from kcontrol.core.releases import PLAYABLE_RELEASES
 from kcontrol.core.znodes import (
     CONTROLLER_EPOCH,
     REASSIGN_PARTITIONS,

@@ -15,7 +15,6 @@ import pytest
 from kcontrol.broker.broker_configs import BrokerConfig
 from kcontrol.cluster import actions
 from kcontrol.cluster.network import QueuedRequest, response_event
-from kcontrol.cluster.run_settings import PLAYABLE_RELEASES
 from kcontrol.cluster.world import World
 from kcontrol.controller import replica_machine
 from kcontrol.controller.context import ControllerContext, apply_update
@@ -41,6 +40,7 @@ from kcontrol.core.model import (
     ReplicaState,
     TopicPartition,
 )
+from kcontrol.core.releases import PLAYABLE_RELEASES
 from kcontrol.core.znodes import (
     DELETE_TOPICS,
     PREFERRED_REPLICA_ELECTION,

@@ -6,10 +6,11 @@ import random
 
 import pytest
 
-from kcontrol.cluster.run_settings import PLAYABLE_RELEASES, Settings
+from kcontrol.cluster.run_settings import Settings
 from kcontrol.cluster.world import World
 from kcontrol.core.errors import UserError
 from kcontrol.core.model import TopicPartition
+from kcontrol.core.releases import PLAYABLE_RELEASES
 from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
 from kcontrol.group.events import JoinTimedOut
 from kcontrol.group.offsets_topic_records import decode

@@ -10,10 +10,10 @@ import pytest
 
 from kcontrol import Lab
 from kcontrol import rules as public_rules
-from kcontrol.cluster.run_settings import PLAYABLE_RELEASES
 from kcontrol.controller.handlers import design_of
 from kcontrol.core.controller_rules import rules
 from kcontrol.core.errors import UserError
+from kcontrol.core.releases import PLAYABLE_RELEASES
 from kcontrol.lab.tables import release_differences, watch_handlers
 from tests.lab.support import refusal
 

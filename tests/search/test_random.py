@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from kcontrol.broker.broker_configs import BrokerConfig
 from kcontrol.cluster import actions
-from kcontrol.cluster.run_settings import PLAYABLE_RELEASES, Settings
+from kcontrol.cluster.run_settings import Settings
 from kcontrol.cluster.world import Action, World
+from kcontrol.core.releases import PLAYABLE_RELEASES
 from kcontrol.search.counterexample import report
 from kcontrol.search.invariants import AT_REST, violation
 from tests.core.support import ALL_FAULTS, TOPICS

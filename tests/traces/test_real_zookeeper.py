@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from kcontrol.cluster.run_settings import PLAYABLE_RELEASES, Settings
+from kcontrol.cluster.run_settings import Settings
 from kcontrol.cluster.world import World
+from kcontrol.core.releases import PLAYABLE_RELEASES
 from kcontrol.journal.journal import to_json
 from kcontrol.zookeeper.kazoo import KazooZooKeeper
 from kcontrol.zookeeper.server.embedded import EmbeddedZooKeeper

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from kcontrol.cluster.run_settings import PLAYABLE_RELEASES
 from kcontrol.core.controller_rules import rules
 from kcontrol.core.errors import UserError
-from kcontrol.core.releases import sort_key
+from kcontrol.core.releases import PLAYABLE_RELEASES, sort_key
 
 WORDINGS = (
     ("hanged state of replica ", r"changed state of replica \d+ for partition \S+ to ", "0.8.0", "0.8.0"),
