@@ -10,16 +10,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
 import pandas as pd
 import psutil
 import pytest
 
 from kcontrol.core.errors import UserError
 from kcontrol.install import progress, workspace
-from kcontrol.lab.exercises import exercises
+from kcontrol.lab.exercises import exercises, sandbox
 from kcontrol.lab.exercises.checks import UnusableAnswer, comparable
 from kcontrol.lab.exercises.examination import examine
-from kcontrol.lab.exercises.exercises import FOLDER, check, exercise, registry
+from kcontrol.lab.exercises.exercises import FOLDER, check, exercise, judged, registry
 from kcontrol.lab.exercises.verdicts import Verdict
 from tests.infra.test_cli import assert_one_sentence, kcontrol
 from tests.lab.support import is_one_sentence
@@ -31,7 +32,13 @@ PARTITION = f"{PARTITIONS}/0"
 SAMPLES = registry(Path(__file__).parent / "samples")
 
 
+# The functions of this module travel as code: else the process of each answer would import pytest.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+
 def children() -> set[int]:
+    """The processes that this one has started, with the server of the checks."""
+    sandbox.start()
     return {child.pid for child in psutil.Process().children(recursive=True)}
 
 
@@ -151,7 +158,7 @@ HARM: list[tuple[Rule, str]] = [
 def test_whatever_an_answer_does_there_is_a_sentence(rule: Rule, words: str, capfd: pytest.CaptureFixture[str]) -> None:
     """The answer is tried in a process of its own: here nothing happens but one sentence, and no process is left."""
     before = children()
-    verdict = check(WHO, rule)
+    verdict = judged(exercise(WHO) | {"seconds": 1}, rule)
     assert not verdict.passed and words in verdict.text and is_one_sentence(verdict.text), verdict.text
     assert children() <= before
     assert capfd.readouterr() == ("", "")
@@ -337,8 +344,9 @@ def test_solutions_stay_at_home(work: Path) -> None:
         ("next_leader = 3", "a function"),
     ],
 )
-def test_a_file_that_holds_no_answer(work: Path, text: str, words: str) -> None:
+def test_a_file_that_holds_no_answer(work: Path, text: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever stands in the learner's file, the shell says one sentence."""
+    monkeypatch.setitem(exercise(WHO), "seconds", 1)
     exercises.file_of(work, WHO).write_text(text)
     said = exercises.check_file(work, WHO)
     assert not said.passed and words in said.text and is_one_sentence(said.text), said.text
