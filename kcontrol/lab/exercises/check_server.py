@@ -30,6 +30,7 @@ SECONDS_BY_THE_CLOCK = 30  # for an answer, in addition to its seconds of CPU ti
 SECONDS_TO_END = 5.0  # to end the processes of an answer after its check
 MOST_PROCESSES = 32  # an answer with more descendants at a time is ended
 SECONDS_BETWEEN_COUNTS = 0.1
+SECONDS_OF_QUIET = 0.2  # without a check, before the server does what makes later checks faster: cells often run in a row
 REPORT_BYTES = 4_000_000
 PRINTED_BYTES = 4_000  # the last bytes of the answer's output are kept
 SECONDS_OF_LOOP = 0.025  # of CPU time, on the machine for which the limits in exercises.toml were chosen
@@ -248,7 +249,7 @@ def serve(*, forks: bool) -> None:
     first = imported() if forks else iter(())
     spare = first
     while True:
-        while not kernel.poll() and next(spare, "nothing left") is None:
+        while not kernel.poll(SECONDS_OF_QUIET) and next(spare, "nothing left") is None:
             pass
         try:
             request, packed = json.loads(kernel.recv_bytes()), kernel.recv_bytes()
