@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kcontrol.install.jupyter_server import SETTINGS
 from tests.parts import ROOT
 
 LOCKS = ["requirements.lock", "requirements-lab.lock", "requirements-light.lock", "binder/requirements.txt"]
@@ -92,6 +93,12 @@ def test_binder_pins_python_and_what_readers_need() -> None:
         assert "set -euo pipefail\n" in path.read_text()
         assert path.stat().st_mode & 0o111
     assert "pip install" in (ROOT / "binder" / "postBuild").read_text()
+
+
+def test_binder_uses_the_settings_of_the_lab() -> None:
+    """The folder of settings that Binder's start names is the one that `kcontrol lab` uses."""
+    named = re.search(r'JUPYTER_CONFIG_PATH="\$\{REPO_DIR:-\$PWD\}/([^$]+)\$', (ROOT / "binder" / "start").read_text())
+    assert named is not None and ROOT / named[1] == SETTINGS
 
 
 def test_every_dependency_is_explained() -> None:
