@@ -69,6 +69,19 @@ NOTEBOOKS = {
 }
 
 
+# What the fast tier has of the browser: a viewer in JupyterLab, in a page and by keyboard, text of markup, and a report.
+FAST = (
+    "test_stepped_by_mouse", "test_keys_do_what_the_methods_do", "test_a_journal_full_of_markup",
+    "test_a_number_leads_to_its_rows",
+)  # fmt: skip
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """A page takes one to five processor seconds, a notebook ten to twenty."""
+    if item.get_closest_marker("chromium") and item.name not in FAST:
+        item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="session")
 def lab_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The learner's folder."""
