@@ -84,8 +84,8 @@ def trials(
     `rules` maps the name of each row to a function of (assignment, isr, live) that returns the new leader's id or None, or to a
     function of an ElectionInput. In place of a function, None stands for Kafka's rule. Each rule is tried in `runs` simulated
     clusters; the kills and starts of brokers in them are drawn with `seed`, and are equal for all rules. The columns are sums
-    over these clusters: elections; unclean, the unclean elections; outages, the times in which a partition has no running
-    leader; down_ms, the length of these times in ms.
+    over these clusters: elections; unclean, the unclean elections; offline_windows, the times in which a partition has no
+    running leader; offline_ms, the length of these times in ms.
 
     With `assignors` instead of `rules` there is one row per assignor, with its effects in `runs` random series of joins, failures
     and lags: rebalances; moved, the partitions that another living member had before; uneven, the assignments in which a member

@@ -54,7 +54,7 @@ def _live(lab, day, happens, mine):
 
 def _step(lab, day, mine):
     alive = set(lab.brokers().query("alive").index.tolist())
-    replicas = {int(replica.split("@")[1]): state for replica, state in lab.tables.deletions().state.items()}
+    replicas = {int(replica.split("@")[1]): state for replica, state in lab.tables.ongoing_deletions().state.items()}
     answer = ask(mine, replicas, alive, day, about=f", when called with {short(replicas)}, {sorted(alive)}, {day}")
     match answer:
         case "wait":

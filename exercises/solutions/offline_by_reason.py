@@ -5,7 +5,7 @@ import pandas
 
 def offline_by_reason(run):
     found, last = {}, run.records[-1].at_ms
-    for window in run.tables.run_table("offline_windows").itertuples():
+    for window in run.tables.offline_windows().itertuples():
         end = last if pandas.isna(window.end_ms) else window.end_ms
         name = f"{window.partition} {window.reason}"
         found[name] = found.get(name, 0) + end - window.begin_ms

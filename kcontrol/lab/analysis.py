@@ -20,15 +20,18 @@ from kcontrol.views import text
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from kcontrol.lab.run import Run
+
 HANDLED = {"at": journal_tables.TIME, "kind": "string", "what": "string"}
 
 
-def handled(records: Sequence[Record], event: str, broker: int | None, *, memory: bool) -> pd.DataFrame:
-    """Return a table of the journal records that a broker made when it last handled `event` and did more than read.
+def handler_steps(run: Run, event: str, broker: int | None = None, *, memory: bool = False) -> pd.DataFrame:
+    """Each read, write, transition and request of the last handler of an event that did more than read.
 
-    `broker` None means any broker; `memory` adds changes of the controller's memory. Raises UserError if no broker handled
-    `event`.
+    `event` is its name, such as "BrokerChange"; `broker` limits the handlers to one broker; `memory` adds changes of the
+    controller's memory. Raises UserError if no broker handled `event`.
     """
+    records = run.records
     begins = [r for r in records if r.kind == "begin" and broker in (None, r.id.node)]
     handlers = [_steps(records, begin) for begin in begins if _event(begin) == event]
     if not handlers:

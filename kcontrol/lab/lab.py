@@ -28,7 +28,7 @@ from kcontrol.lab.run_files import RunFile
 from kcontrol.lab.support import arguments, failures, replacements, requested_settings, run_until
 from kcontrol.lab.support.output import say, show_sentences
 from kcontrol.lab.sweeps import door as sweeps
-from kcontrol.lab.tables import invariants, reassignments, recording_diff
+from kcontrol.lab.tables import reassignments, recording_diff
 from kcontrol.lab.tables.run_tables import LabTables
 from kcontrol.lab.topic_creation import Assignment
 from kcontrol.pipeline.door import LOCAL
@@ -36,7 +36,6 @@ from kcontrol.recordings.door import group_player, player
 from kcontrol.views import text
 
 if TYPE_CHECKING:
-    import pandas as pd
     from pyspark.sql import SparkSession
 
     from kcontrol.core.effects import Znode
@@ -489,14 +488,6 @@ class Lab(Operations, opened_as="Lab"):
         for viewer in filter(None, (self._shown, self._beside)):
             viewer.held = self._held or ""
 
-    def _check_invariants(self, own: tuple[invariants.Own, ...]) -> pd.DataFrame:
-        """Play this run again, and return one row per invariant with the first step that broke the invariant.
-
-        `own` has a learner's invariants: functions that take the cluster (a World), and return True or None if unbroken.
-        """
-        world = World(self._world.settings)
-        return invariants.check_invariants(self._world, lambda: self._played_again(world), own)
-
     # ---------------------------------------------------------------- questions
 
     def _ask(self, id: str) -> predictions.PredictionQuestion:
@@ -531,7 +522,7 @@ class Lab(Operations, opened_as="Lab"):
         return Runs(folder, cls)
 
     def spark(self, *, optional: bool = False, master: str = LOCAL) -> SparkSession | Any:
-        """Return a Spark session with a view of this run for each table of `lab.tables.run_table`, such as `journal`.
+        """Return a Spark session with a view of this run for each table of the whole run, such as `journal`.
 
         optional  if Spark or Java is missing, whether to print a sentence and return a substitute
         master    the address of Spark, such as spark://HOST:PORT, whose workers read the file of the run

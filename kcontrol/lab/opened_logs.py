@@ -26,8 +26,8 @@ def open_logs(path: str | Path, release: str | None = None, *, optional: bool = 
     """
     place = arguments.path(path, "logs")
     chosen = None if release is None else known_release(release)
-    # Journal records that no log line shows are inferred, and marked so in the viewer and in `tables.run_table`. A sentence is
-    # printed for each file that is refused. An unknown release is an error in any case.
+    # Journal records that no log line shows are inferred, and marked so in the viewer and in the tables of the whole run. A
+    # sentence is printed for each file that is refused. An unknown release is an error in any case.
     return part_or_substitute(lambda: _run(place, chosen), optional=optional)
 
 

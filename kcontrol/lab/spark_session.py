@@ -6,17 +6,20 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from kcontrol.core.errors import UserError
+from kcontrol.lab.support import arguments
 from kcontrol.lab.support.missing_parts import part_or_substitute
+from kcontrol.lab.support.output import Shown
 from kcontrol.pipeline.door import spark_session, spark_views, stop_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kcontrol.lab.lab import Lab
+    from kcontrol.lab.run import Run
 
 
 def session(lab: Lab, *, optional: bool, master: str) -> Any:
-    """Return a Spark session with a view of this lab's run for each table of `lab.tables.run_table`, such as `journal`.
+    """Return a Spark session with a view of this lab's run for each table of the whole run, such as `journal`.
 
     `master` is Spark's address. Without Spark or Java raise UserError; with `optional` print the error's text instead, and return
     a substitute (MissingPart) that shows this text.
@@ -40,6 +43,14 @@ def _session_with_views(lab: Lab, master: str) -> SparkSession:
         # Spark is stopped when the last lab that uses it is closed.
         lab._closing.callback(_release_spark, lab)
     return spark
+
+
+def table_sql(run: Run, name: str) -> Shown:
+    """The SQL text by which Spark makes a table, such as "elections", of the journals of one or many runs.
+
+    Raises UserError, listing the tables, for an unknown name.
+    """
+    return Shown(spark_views.table_sql(arguments.one_of(name, spark_views.TABLES, "table")))
 
 
 _labs_using_spark: weakref.WeakSet[Lab] = weakref.WeakSet()

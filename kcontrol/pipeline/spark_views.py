@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TABLES = (
-    "journal", "znode_writes", "partition_states", "leaderships", "tenures", "transitions", "isr_history", "broker_events",
-    "refused_elections", "deletions", "offline_windows", "elections", "reassignments", "broker_lives", "requests", "records_lost",
-    "group_states", "rebalances", "member_lives", "commits",
+    "journal", "znode_writes", "partition_states", "leaderships", "tenures", "transitions", "isr_history", "partition_history",
+    "broker_events", "refused_elections", "deletions", "offline_windows", "elections", "reassignments", "broker_lives",
+    "requests", "records_lost", "group_states", "rebalances", "member_lives", "commits",
 )  # fmt: skip
 
 

@@ -285,11 +285,11 @@ def test_a_lab_is_a_context_manager(folder: object) -> None:
 def test_what_moves_is_in_a_table(lab: Lab, znode: bool) -> None:
     """While a new replica is frozen the table says where the partition is to be and whom it waits for; then it is empty."""
     lab.freeze(1).thaw(1).freeze(3).reassign({"t-0": [1, 2]}, znode=znode).run()
-    assert lab.tables.reassignments().empty and lab.partitions().replicas["t-0"] == [1, 2]
+    assert lab.tables.ongoing_reassignments().empty and lab.partitions().replicas["t-0"] == [1, 2]
     lab.reassign({"t-0": [3, 2]}, znode=znode).run()
-    row = lab.tables.reassignments().loc["t-0"]
-    assert (row.target, row.adding, row.removing, row.missing, row.in_znode) == ([3, 2], [3], [1], [3], znode)
-    assert lab.thaw(3).run().tables.reassignments().empty
+    row = lab.tables.ongoing_reassignments().loc["t-0"]
+    assert (row.target, row.adding_replicas, row.removing_replicas, row.missing, row.in_znode) == ([3, 2], [3], [1], [3], znode)
+    assert lab.thaw(3).run().tables.ongoing_reassignments().empty
     assert lab.partitions().replicas["t-0"] == [3, 2]
 
 
@@ -424,7 +424,7 @@ def test_a_replaced_row_is_drawn(opened: Callable[..., Lab]) -> None:
 
 def test_an_id_from_a_table(lab: Lab) -> None:
     """A broker's id that comes out of a table, where numbers are NumPy's, is taken as a number is."""
-    lab.kill(lab.brokers().index[2]).run().expire_session(lab.tables.controllers().broker.iloc[-1]).run()
+    lab.kill(lab.brokers().index[2]).run().expire_session(lab.tables.tenures().broker.iloc[-1]).run()
     assert lab.brokers().alive.tolist() == [True, True, False]
     assert [type(word) for word in lab.records[-1].cause or ()] == [int, int, int]
 

@@ -47,7 +47,6 @@ ASKED: dict[str, Ask] = {
     "rewind":          lambda lab, value: lab.rewind(value if value != -1 else 10**9),
     "ballots":         lambda lab, value: lab.tables.ballots(value if value is not None else 7),
     "reactions":       lambda lab, value: lab.tables.reactions(value if value is not None else 7),
-    "run_table":       lambda lab, value: lab.tables.run_table(value),
     "table_sql":       lambda lab, value: lab.tables.table_sql(value),
 }
 # fmt: on

@@ -15,7 +15,7 @@ from kcontrol.views import still_picture, text
 OTHER = 7814  # in every order of the replica machine it comes where broker 0 comes, beside the two that both runs have
 BOTH = (8888, 9999)
 RELEASES = ("0.8.1", "2.8")
-TABLES = ("partitions", "replicas", "brokers", "znodes", "watches", "controllers", "requests", "metrics", "journal")
+TABLES = ("partitions", "replicas", "brokers", "znodes", "watches", "tenures", "requests", "metrics", "journal")
 
 
 @cache
@@ -35,7 +35,7 @@ def run(first: int, release: str) -> Lab:
 
 def table(lab: Lab, name: str) -> pd.DataFrame:
     """The table of that name, of the lab itself or in its namespace."""
-    found: pd.DataFrame = getattr(lab.tables if hasattr(lab.tables, name) else lab, name)()
+    found: pd.DataFrame = getattr(lab if hasattr(lab, name) else lab.tables, name)()
     return found
 
 
@@ -76,7 +76,7 @@ def test_what_was_stored_handled_and_heard(release: str) -> None:
             continue  # its events have other names
         mine, theirs = (renamed(ask(run(first, release), first)) for first in (0, OTHER))
         assert mine == theirs
-    assert set(run(0, release).tables.partition_history("t-0")["by"].dropna()) >= {0}
+    assert set(run(0, release).tables.partition_history("t-0")["written_by"].dropna()) >= {0}
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -89,10 +89,10 @@ def test_the_still_picture(release: str) -> None:
 
 
 def test_no_broker_has_made_what_a_client_does() -> None:
-    """`node` and `by` are missing for a client's records, and 0 for those of broker 0."""
+    """`node` and `written_by` are missing for a client's records, and 0 for those of broker 0."""
     lab = run(0, "2.8")
     found = lab.journal()
     assert found[found["kind"] == "act"]["node"].isna().all() and (found[found["kind"] == "change"]["node"] == 0).any()
     assert found.index[0] == f"{OUTSIDE}.0.1"
     created = lab.tables.partition_history("t-0").iloc[0]
-    assert lab.why(created.name) and found.loc[created.name, "what"] == "A client creates /brokers/topics/t."
+    assert lab.why(created.record) and found.loc[created.record, "what"] == "A client creates /brokers/topics/t."

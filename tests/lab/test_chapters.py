@@ -126,7 +126,7 @@ def test_a_deleted_controller_znode_refreshes_metadata_everywhere(opened: Opened
     lab.zk.delete("/controller").run()
     sent = lab.tables.requests()[before:].query("api == 'UpdateMetadata'")
     assert list(sent.receiver) == [1, 2, 3, 1, 2, 3]
-    assert list(map(len, sent.partitions)) == [0, 0, 0, 2, 2, 2] and set(sent.outcome) == {"NONE"}
+    assert list(map(len, sent.partitions)) == [0, 0, 0, 2, 2, 2] and set(sent.state) == {"answered"}
     assert lab.partitions().leader.equals(leaders)
 
 
@@ -155,7 +155,7 @@ def test_a_request_of_a_replaced_controller_is_refused(opened: Opened) -> None:
     """Chapter 9: brokers refuse what bears a controller epoch smaller than the largest they have seen."""
     lab = opened(3, topics=ZOMBIE).kill(3).run(until="BrokerChange").step().step().step().step()
     lab.freeze(1).zk.delete("/controller").run().thaw(1).step(("deliver_request", 1, 2))
-    refused = lab.tables.requests().query("sender == 1 and outcome == 'STALE_CONTROLLER_EPOCH'")
+    refused = lab.tables.requests().query("sender == 1 and error == 'STALE_CONTROLLER_EPOCH'")
     assert list(refused.receiver) == [2]
 
 
@@ -247,7 +247,7 @@ def test_a_move_goes_on_after_every_crash(opened: Opened, release: str) -> None:
     """Chapter 10: whichever of its writes the controller survives, t-0 ends on 4, 5 and 6; after the last one old logs stay."""
     lab = moved(opened, release)
     logs = []
-    for write in lab.tables.partition_history("t-0").index[2:]:
+    for write in lab.tables.partition_history("t-0").set_index("record").index[2:]:
         after = lab.branch(at=write).kill(9).run()
         row = after.partitions().loc["t-0"]
         assert (row.leader, row.replicas, sorted(row.isr)) == (4, [4, 5, 6], [4, 5, 6])
@@ -258,8 +258,8 @@ def test_a_move_goes_on_after_every_crash(opened: Opened, release: str) -> None:
 def test_an_assignment_written_too_early_forgets_the_old_replicas(opened: Opened) -> None:
     """Chapter 10: with the target in the topic znode before anybody is let go, the next 0.8.1 controller lets nobody go."""
     lab = moved(opened, "0.8.1")
-    writes = lab.tables.partition_history("t-0")
-    early = lab.branch(at=writes.index[writes["isr"].map(len) == 6][0])
+    writes = lab.tables.partition_history("t-0").set_index("record")
+    early = lab.branch(at=writes.index[writes["isr"].str.len() == 6][0])
     early.kill(9).zk.set("/brokers/topics/t", '{"version":1,"partitions":{"0":[4,5,6]}}').run()
     row = early.partitions().loc["t-0"]
     assert (row.leader, row["isr"], row.replicas) == (1, [1, 2, 3, 4, 5, 6], [4, 5, 6])
@@ -268,9 +268,9 @@ def test_an_assignment_written_too_early_forgets_the_old_replicas(opened: Opened
 
 def test_a_move_begins_with_who_comes_and_who_goes(opened: Opened) -> None:
     """Chapter 10: the first write that 2.8 makes for a move is the topic znode: all replicas, and who is added and removed."""
-    writes = moved(opened, "2.8").tables.partition_history("t-0")
+    writes = moved(opened, "2.8").tables.partition_history("t-0").set_index("record")
     first = writes.iloc[2]
-    assert (first.replicas, first.adding, first.removing) == ([4, 5, 6, 1, 2, 3], [4, 5, 6], [1, 2, 3])
+    assert (first.replicas, first.adding_replicas, first.removing_replicas) == ([4, 5, 6, 1, 2, 3], [4, 5, 6], [1, 2, 3])
     assert first[["leader", "isr", "leader_epoch"]].equals(writes.iloc[1][["leader", "isr", "leader_epoch"]])
 
 
@@ -280,7 +280,8 @@ def test_a_cancellation_shrinks_the_assignment_first(opened: Opened) -> None:
     lab.freeze(6).reassign({"t-0": [5, 6]}).run().reassign({"t-0": None}).run()
     assert lab.partitions().loc["t-0", ["isr", "replicas"]].tolist() == [[1, 2], [1, 2]]
     left = [
-        lab.branch(at=write).kill(9).run().partitions()["isr"]["t-0"] for write in lab.tables.partition_history("t-0").index[5:]
+        lab.branch(at=write).kill(9).run().partitions()["isr"]["t-0"]
+        for write in lab.tables.partition_history("t-0").set_index("record").index[5:]
     ]
     assert left == [[1, 2, 5], [1, 2], [1, 2]]
 
@@ -319,7 +320,7 @@ def test_silence_has_no_deadline(opened: Opened) -> None:
     """Chapter 11: a silent replica stays in DeletionStarted whoever restarts; the end of its session fails it."""
     lab = opened(3, topics=DOOMED).freeze(3).delete_topic("t").run()
     lab.kill(2).run().start(2).run()
-    assert lab.tables.deletions().state.filter(like="@3").unique().tolist() == ["ReplicaDeletionStarted"]
+    assert lab.tables.ongoing_deletions().state.filter(like="@3").unique().tolist() == ["ReplicaDeletionStarted"]
     lab.kill(3).run()
     moved = lab.journal("change").query("subject == 't-0@3'").target.tolist()
     assert moved[-3:] == ["ReplicaDeletionStarted", "ReplicaDeletionIneligible", "OfflineReplica"]
@@ -337,10 +338,10 @@ def test_a_request_where_deletion_is_off(opened: Opened, release: str, requested
 def test_a_reassignment_halts_in_0_8_1_alone(opened: Opened, release: str, halts: bool) -> None:
     """Chapter 11: the topic is ineligible and untouched, or it is deleted but for the broker that stands still."""
     lab = opened(4, release=release, config={"delete.topic.enable": True}, topics=DOOMED).freeze(4)
-    found = lab.reassign({"t-0": [2, 4]}).run().delete_topic("t").run().tables.deletions()
+    found = lab.reassign({"t-0": [2, 4]}).run().delete_topic("t").run().tables.ongoing_deletions()
     assert found.ineligible.all() == halts
     assert ("ReplicaDeletionSuccessful" in set(found.state)) != halts
-    assert len(lab.thaw(4).run().tables.deletions()) == 0
+    assert len(lab.thaw(4).run().tables.ongoing_deletions()) == 0
 
 
 def test_what_is_forgotten_by_hand_comes_back(opened: Opened) -> None:
@@ -356,7 +357,7 @@ def test_what_is_forgotten_by_hand_comes_back(opened: Opened) -> None:
 def test_where_all_are_dead_nobody_looks_again(opened: Opened) -> None:
     """Chapter 11: with no answer to come, the replicas stay in DeletionIneligible."""
     lab = opened(3, topics=DOOMED).kill(2).run().kill(3).run().delete_topic("t").run()
-    assert set(lab.tables.deletions().state) == {"ReplicaDeletionIneligible"}
+    assert set(lab.tables.ongoing_deletions().state) == {"ReplicaDeletionIneligible"}
 
 
 @pytest.mark.parametrize("halt", [("kill", 3), ("fail_log_dir", 3, "t-0"), ("freeze", 3)])
@@ -364,7 +365,7 @@ def test_the_rule_of_the_exercise_is_that_of_the_controller(opened: Opened, halt
     """Chapter 11: where a halted deletion has come to rest, nothing is due by the solution of `resume-or-wait`."""
     due = answers.shipped(exercises.registry()["resume-or-wait"], "solution")
     lab = opened(3, topics={"t": [[2, 3]]}).step(halt)
-    found = (lab if halt[0] == "freeze" else lab.run()).delete_topic("t").run().tables.deletions()
+    found = (lab if halt[0] == "freeze" else lab.run()).delete_topic("t").run().tables.ongoing_deletions()
     states = found.state.str.removeprefix("ReplicaDeletion").str.removesuffix("Replica").tolist()
     assert len(states) == 2 and due(states, bool(found.ineligible.all())) == []
 
@@ -418,7 +419,7 @@ def test_online_is_not_alive(opened: Opened) -> None:
 def test_a_broker_that_leaves_refuses_to_stop(opened: Opened) -> None:
     """Chapter 7: in 2.8 both orders carry the leader epoch that the broker has. Source: ReplicaManager.stopReplicas (2.8)."""
     found = opened([5, 1, 2, 3], topics={"t": [[1, 2, 3]]}).terminate(3).run().tables.requests().query("api == 'StopReplica'")
-    assert found.outcome.tolist() == ["FENCED_LEADER_EPOCH"] * 2
+    assert found.error.tolist() == ["FENCED_LEADER_EPOCH"] * 2
 
 
 TWO = {"t": [[1, 2, 3], [2, 3, 1]]}
@@ -427,7 +428,7 @@ ORDER = "LeaderAndIsrRequest"
 
 def told_3(lab: Lab) -> list[str]:
     """What broker 3 has answered to the two requests of the first batch after the death of broker 2."""
-    found: list[str] = lab.tables.requests().query("sender == 4 and receiver == 3").outcome.tolist()[-4:-2]
+    found: list[str] = lab.tables.requests().query("sender == 4 and receiver == 3").error.fillna("NONE").tolist()[-4:-2]
     return found
 
 

@@ -15,7 +15,7 @@ from kcontrol.views.html_page import write_html
 from tests.views.support import group_story
 
 RELEASES = ("0.9", "2.8")
-TABLES = ("partitions", "brokers", "znodes", "watches", "controllers", "requests", "replicas", "metrics")
+TABLES = ("partitions", "brokers", "znodes", "watches", "tenures", "requests", "replicas", "metrics")
 
 
 def stages(release: str) -> list[Run]:

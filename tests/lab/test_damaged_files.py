@@ -23,7 +23,7 @@ from kcontrol.views import still_picture, text
 from tests.lab.support import refusal
 from tests.recordings.support import in_project
 
-TABLES = ("partitions", "replicas", "brokers", "znodes", "watches", "controllers", "requests", "metrics", "journal")
+TABLES = ("partitions", "replicas", "brokers", "znodes", "watches", "tenures", "requests", "metrics", "journal")
 OTHERS: tuple[Any, ...] = (None, True, -1, 10**29, 1.5, "x", "", [], [1], {}, {"x": 1}, "\x00")
 SEEDS = int(os.environ.get("KCONTROL_DAMAGED_FILES", "25"))  # of each kind of damage
 
@@ -135,7 +135,7 @@ def look(path: Path) -> bool:
     is_recorded = found.records[0].fields["world"] == "recorded"  # its metrics are refused
     for name in TABLES:
         if name != "metrics" or not is_recorded:
-            getattr(found.tables if hasattr(found.tables, name) else found, name)()
+            getattr(found if hasattr(found, name) else found.tables, name)()
     text_report.report(found)
     still_picture.svg(found.state, found.records[0].fields["brokers"])
     return True
@@ -252,7 +252,7 @@ OPTIONAL = [(kind, name) for kind, fields in FIELDS.items() for name, type_ in f
 def shown(run: Run) -> dict[str, str]:
     """Return, each as text, the state, the sentences, Kafka's log lines, the tables and the picture of a run."""
     tables = {name: history_tables.table(run.records, "run", name) for name in history_tables.TABLES if name != "journal"}
-    tables |= {name: getattr(run.tables if hasattr(run.tables, name) else run, name)() for name in TABLES}
+    tables |= {name: getattr(run if hasattr(run, name) else run.tables, name)() for name in TABLES}
     return {name: repr(found.to_dict("split")) for name, found in tables.items()} | {
         "state": repr(run.state),
         "sentences": repr([text.sentence(record) for record in run.records]),

@@ -20,13 +20,13 @@ def rows(found: pd.DataFrame) -> dict[str, list[object]]:
 
 def test_nothing_is_to_be_deleted(opened: Opened) -> None:
     """Without a request there is no row, and every column has its type all the same."""
-    found = opened(3, topics=TOPICS).tables.deletions()
+    found = opened(3, topics=TOPICS).tables.ongoing_deletions()
     assert len(found) == 0 and found.dtypes.astype(str).to_dict() == TYPES
 
 
 def test_a_request_that_nobody_has_read_yet(opened: Opened) -> None:
     """It is asked for and not queued, and its replicas are as they were; other topics are not in the table."""
-    found = opened(3, topics=TOPICS).delete_topic("t").tables.deletions()
+    found = opened(3, topics=TOPICS).delete_topic("t").tables.ongoing_deletions()
     assert rows(found) == {name: [True, False, False, False, "OnlineReplica", True] for name in ("t-0@2", "t-0@3")}
 
 
@@ -35,21 +35,21 @@ def test_a_dead_broker_halts_its_topic(opened: Opened, release: str, started: bo
     """The topic is queued and ineligible, and the dead broker's replica alone is left; 0.8.1 keeps no set of those started."""
     lab = opened(3, topics=TOPICS, release=release, config={"delete.topic.enable": True})
     lab.kill(3).run().delete_topic("t").run()
-    assert rows(lab.tables.deletions()) == {
+    assert rows(lab.tables.ongoing_deletions()) == {
         "t-0@2": [True, True, started, True, "ReplicaDeletionSuccessful", True],
         "t-0@3": [True, True, started, True, "OfflineReplica", False],
     }
     lab.start(3).run()
-    assert len(lab.tables.deletions()) == 0 and "/brokers/topics/t" not in lab.tables.znodes().index
+    assert len(lab.tables.ongoing_deletions()) == 0 and "/brokers/topics/t" not in lab.tables.znodes().index
 
 
 def test_silence_makes_nothing_ineligible(opened: Opened) -> None:
     """A fork of a run shows what the run shows: a topic under way, queued and started, and not ineligible."""
     lab = opened(3, topics=TOPICS).freeze(3)
     lab.delete_topic("t").run()
-    assert lab.tables.deletions().equals(lab.branch().tables.deletions())
-    assert list(lab.tables.deletions()[["queued", "started", "ineligible"]].all()) == [True, True, False]
-    assert list(lab.tables.deletions().state) == ["ReplicaDeletionSuccessful", "ReplicaDeletionStarted"]
+    assert lab.tables.ongoing_deletions().equals(lab.branch().tables.ongoing_deletions())
+    assert list(lab.tables.ongoing_deletions()[["queued", "started", "ineligible"]].all()) == [True, True, False]
+    assert list(lab.tables.ongoing_deletions().state) == ["ReplicaDeletionSuccessful", "ReplicaDeletionStarted"]
 
 
 def test_topics_of_a_recording_may_be_deleted() -> None:

@@ -55,7 +55,7 @@ def test_a_name_breaks_between_its_words(text: str, pieces: list[str]) -> None:
 )
 def test_no_text_is_cut_and_no_piece_is_long(lab: Lab, table: Callable[[Any], pd.DataFrame]) -> None:
     """Each cell holds its whole text, and no piece of a text or name that stays together is long."""
-    shown = table(lab.tables if hasattr(LabTables, table.__name__) else lab)
+    shown = table(lab if hasattr(Lab, table.__name__) else lab.tables)
     cells = re.findall(r"<t[hd][^>]*>([^<]*(?:<wbr>[^<]*)*)</t[hd]>", shown._repr_html_())
     assert not any(cell.endswith("...") for cell in cells if len(cell) > len("..."))
     assert len(max((piece for cell in cells for piece in re.split(r"<wbr>| ", cell)), key=len)) <= LONGEST_PIECE

@@ -142,7 +142,7 @@ def beside_our_run(run: Run, folder: Path) -> None:
 def tables_of_groups(run: Run, folder: Path) -> None:
     """Each table about groups is there; the rebalances and the assignments name the recorded group."""
     tables, group = run.tables, run.records[0].fields["group"]
-    assert set(tables.rebalances().index) == {group} and not tables.reactions().empty and not tables.metrics().empty
+    assert set(tables.rebalances().group_id) == {group} and not tables.reactions().empty and not tables.metrics().empty
     for found in (tables.members(), tables.offsets(), tables.assignment(), tables.consumer_groups()):
         assert set(found.index.get_level_values("group")) <= {group}
     assert tables.parked().empty and set(tables.timers()["group"]) <= {group}

@@ -110,14 +110,14 @@ def test_a_line_has_the_terms_kills_and_windows_of_its_run(one: Runs) -> None:
     (first, second), (kill,), ((begin, end),) = line.terms, line.kills, line.offline
     assert (first[2], second[2], second[1]) == (1, 2, line.length)
     assert first[1] >= kill == begin < end <= line.length
-    tenures = run.tables.run_table("tenures")
+    tenures = run.tables.tenures()
     assert [first[0], second[0]] == (tenures.begin_ms - run.records[0].at_ms).tolist()
 
 
 def test_windows_that_overlap_are_one_stripe(folder: Path) -> None:
     """Two partitions that are without a leader at one time have one stripe."""
     lab = Lab(topics={"t": [[1, 2], [1, 3]]}, runs=None).kill(1).run()
-    assert len(lab.tables.run_table("offline_windows")) == 2
+    assert len(lab.tables.offline_windows()) == 2
     assert len(run_line(lab.records, "x").offline) == 1
 
 

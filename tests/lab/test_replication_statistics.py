@@ -69,7 +69,7 @@ def test_added_replicas_are_not_missing(opened: Callable[..., Lab], release: str
     """
     lab = opened(3, release=release, runs=None, topics={"t": [[1, 2]]})
     lab.freeze(3).reassign({"t-0": [1, 3]}).run()
-    assert lab.tables.reassignments().missing.tolist() == [[3]]
+    assert lab.tables.ongoing_reassignments().missing.tolist() == [[3]]
     assert shown(lab, URP)[1] == counted
 
 

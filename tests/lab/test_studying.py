@@ -1,4 +1,4 @@
-"""What chapters look at: candidates, outages, the steps of a handler, rules on trial."""
+"""What chapters look at: candidates, offline windows, the steps of a handler, rules on trial."""
 
 from __future__ import annotations
 
@@ -65,56 +65,56 @@ def test_a_partition_that_is_not_there(four: Lab) -> None:
         four.elect_preferred("t-1")
 
 
-def test_outages_last_from_death_to_a_living_leader(four: Lab) -> None:
-    """An outage begins with the kill, not with the end of the session, and is over with the record of the next leader."""
-    assert len(four.tables.outages()) == 0
+def test_an_offline_window_lasts_from_death_to_a_living_leader(four: Lab) -> None:
+    """A window begins with the kill, not with the end of the session, and is over with the record of the next leader."""
+    assert len(four.tables.offline_windows()) == 0
     four.kill(1)
     died = four.records[-1].at_ms
-    assert four.tables.outages().until_ms.isna().all()
+    assert four.tables.offline_windows().end_ms.isna().all()
     four.run()
     elected = next(
         r for r in four.records if r.kind == "change" and "leader 2" in str(four.rewind(r.id).tables.election_candidates("t-0"))
     )
-    (row,) = four.tables.outages().itertuples()
-    assert (row.partition, row.led, row.leads, row.steps) == ("t-0", 1, 2, elected.at_ms - died)
+    (row,) = four.tables.offline_windows().itertuples()
+    assert (row.partition, row.led_before, row.led_after, row.duration_ms) == ("t-0", 1, 2, elected.at_ms - died)
 
 
 def test_a_frozen_leader_is_no_leader(four: Lab) -> None:
     """Whoever is frozen answers nobody, and leads again once it is thawed."""
     four.freeze(1)
-    assert len(four.tables.outages()) == 1 and four.tables.outages().until_ms.isna().all()
+    assert len(four.tables.offline_windows()) == 1 and four.tables.offline_windows().end_ms.isna().all()
     four.thaw(1).run()
-    assert list(four.tables.outages().leads) == [1]
+    assert list(four.tables.offline_windows().led_after) == [1]
 
 
 def test_who_starts_again_leads_only_once_it_is_named_again(four: Lab) -> None:
     """A leader that died and is back before its death was seen leads nothing until the controller names a leader anew."""
     four.freeze(4).kill(1).expire_session(1).start(1).run()
-    assert four.partitions().leader["t-0"] == 1 and four.tables.outages().until_ms.isna().all()
+    assert four.partitions().leader["t-0"] == 1 and four.tables.offline_windows().end_ms.isna().all()
     four.thaw(4).run()
-    assert list(four.tables.outages().leads) == [2]
+    assert list(four.tables.offline_windows().led_after) == [2]
 
 
-def test_an_outage_ends_where_a_broker_that_is_back_is_told_to_lead(opened: Callable[..., Lab]) -> None:
+def test_an_offline_window_ends_where_a_broker_that_is_back_is_told_to_lead(opened: Callable[..., Lab]) -> None:
     """Up to 2.1 the controller does not notice a fast restart; the next controller's LeaderAndIsr makes the broker lead again.
 
     The row ends when the broker takes the request over, although no state znode is written.
     """
     lab = opened([4, 1, 2, 3], topics={"t": [[1, 2, 3]]}, release="1.1")
     lab.freeze(4).kill(1).expire_session(1).start(1).run().thaw(4).run()
-    assert lab.tables.outages().until_ms.isna().all()
+    assert lab.tables.offline_windows().end_ms.isna().all()
     before = len(lab.records)
     lab.zk.delete("/controller").run()
     told = next(r for r in lab.records[before:] if r.kind == "apply_request" and r.id.node == 1 and r.fields["field"] == "hosted")
-    assert not lab.tables.outages().until_ms.isna().any()
-    [row] = lab.tables.outages().itertuples()
-    assert (row.until_ms, row.led, row.leads) == (told.at_ms, 1, 1)
+    assert not lab.tables.offline_windows().end_ms.isna().any()
+    [row] = lab.tables.offline_windows().itertuples()
+    assert (row.end_ms, row.led_before, row.led_after) == (told.at_ms, 1, 1)
 
 
-def test_a_goodbye_leaves_no_outage(four: Lab) -> None:
+def test_a_goodbye_leaves_no_offline_window(four: Lab) -> None:
     """A broker that says goodbye hands over what it leads before it goes."""
     four.terminate(1).run()
-    assert four.partitions().leader["t-0"] == 2 and len(four.tables.outages()) == 0
+    assert four.partitions().leader["t-0"] == 2 and len(four.tables.offline_windows()) == 0
 
 
 def test_what_a_handler_did(four: Lab) -> None:
@@ -165,7 +165,7 @@ def test_rules_on_trial(four: Lab) -> None:
     found = rules.trials(candidates, runs=6)
     assert list(found.index) == ["Kafka", "anybody"] and set(found.runs) == {6}
     assert found.unclean["Kafka"] == 0 < found.unclean["anybody"]
-    assert found.down_ms["anybody"] < found.down_ms["Kafka"]
+    assert found.offline_ms["anybody"] < found.offline_ms["Kafka"]
     assert found.equals(rules.trials(candidates, runs=6))
 
 

@@ -205,12 +205,12 @@ def test_the_measures_of_a_run_are_those_of_its_tables(scenario: str, number: in
     (found,) = processes.outcomes(job, [[task]], 60)
     run = Sweep(job, [found]).open(number, *task.cell)
     begin_ms = play(job, task)[1]
-    assert len(run.tables.run_table("records_lost")) == found.lost
-    windows = run.tables.run_table("offline_windows")
+    assert len(run.tables.records_lost()) == found.lost
+    windows = run.tables.offline_windows()
     assert windows.begin_ms.ge(begin_ms).all() and len(windows) == found.offline
     lengths = windows.end_ms.fillna(run.records[-1].at_ms) - windows.begin_ms
     assert (None if windows.empty else lengths.max()) == found.offline_ms
-    rebalances = run.tables.run_table("rebalances").query(f"begin_ms >= {begin_ms}")
+    rebalances = run.tables.rebalances().query(f"begin_ms >= {begin_ms}")
     assert (None if rebalances.empty else rebalances.duration_ms.max()) == found.rebalance_ms
     assert len(moves(run.records)) == found.moved
 

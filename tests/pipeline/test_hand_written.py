@@ -40,14 +40,3 @@ def opened(name: str) -> Run:
 def test_every_table_is_written_by_hand_for_a_recording() -> None:
     """Each table of a run has rows written by hand for at least one recording."""
     assert {made.partition(" kind=")[0] for _, made in CASES} == set(TABLES)
-
-
-@pytest.mark.parametrize("path", sorted(GOLDEN.glob("*/*.json")), ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_outages_are_the_offline_windows(path: Path) -> None:
-    """`outages` and the table `offline_windows`, two derivations, have the same partitions, leaders before and leaders after."""
-    run = Lab.open(path)
-    outages = [(row["partition"], row["led"], row["leads"]) for row in rows_of_pandas(run.tables.outages())]
-    windows = [
-        (row["partition"], row["led_before"], row["led_after"]) for row in rows_of_pandas(run.tables.run_table("offline_windows"))
-    ]
-    assert sorted(map(str, outages)) == sorted(map(str, windows))

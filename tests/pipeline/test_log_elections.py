@@ -35,7 +35,7 @@ def created(*replicas: int) -> Line:
 
 
 def kinds(run: Run) -> list[tuple[str, ...]]:
-    return rows(run.tables.run_table("elections"), "kind", "inferred")
+    return rows(run.tables.elections(), "kind", "inferred")
 
 
 # ---------------------------------------------------------------- outages
@@ -44,8 +44,8 @@ def kinds(run: Run) -> list[tuple[str, ...]]:
 def test_a_leader_that_no_line_starts_runs() -> None:
     """state-change.log alone has no line of a broker's start: elected leaders run, and no partition has an outage."""
     run = run_of(created(2, 3), state(2, NEW, 2, 2, 3), state(3, ONLINE, 3, 3, epoch=1))
-    assert run.tables.run_table("offline_windows").empty
-    assert set(run.tables.run_table("broker_lives").inferred) == {"record"}
+    assert run.tables.offline_windows().empty
+    assert set(run.tables.broker_lives().inferred) == {"record"}
 
 
 def test_an_outage_begins_at_the_line_to_offline() -> None:
@@ -54,23 +54,23 @@ def test_an_outage_begins_at_the_line_to_offline() -> None:
         created(2, 3), state(2, NEW, 2, 2, 3), move(7, 0, ONLINE, OFFLINE), state(9, OFFLINE, 3, 3, epoch=1), release="1.1"
     )
     columns = ("led_before", "led_after", "begin_ms", "end_ms", "reason")
-    assert rows(run.tables.run_table("offline_windows"), *columns) == [("2", "3", "1007", "1009", "death")]
+    assert rows(run.tables.offline_windows(), *columns) == [("2", "3", "1007", "1009", "death")]
 
 
 def test_a_leader_that_only_a_shrunk_isr_names_runs() -> None:
     """At INFO 2.8 logs only that a replica has left the ISR; its leader runs, unless a line has shown the leader's end."""
     shrunk = {"controller": 1, "epoch": 4, "topic": "t", "partition": 0, "leader": 2, "isr": [2], "leader_epoch": 3}
     left = line(2, "isr_removed_on_offline", **shrunk, replica=3, to_state="OfflineReplica", zk_version=5)
-    assert run_of(left).tables.run_table("offline_windows").empty
+    assert run_of(left).tables.offline_windows().empty
     live = [line(1, "brokers_changed", controller=1, added=[2], deleted=[], live=[1, 2]),
             line(2, "brokers_changed", controller=1, added=[], deleted=[2, 3], live=[1])]  # fmt: skip
-    assert run_of(*live, left._replace(n=3)).tables.run_table("offline_windows").led_before.tolist() == [2]
+    assert run_of(*live, left._replace(n=3)).tables.offline_windows().led_before.tolist() == [2]
 
 
 def test_a_follower_that_no_line_starts_is_in_the_first_isr() -> None:
     """Up to 1.0 the line of a new partition has the leader alone: the inferred ISR has each replica that has not ended."""
     run = run_of(created(2, 3), move(2, 0, NEW, ONLINE, leader=2), release="0.9")
-    assert rows(run.tables.run_table("isr_history"), "isr", "inferred") == [("[2, 3]", "isr, leader_epoch")]
+    assert rows(run.tables.isr_history(), "isr", "inferred") == [("[2, 3]", "isr, leader_epoch")]
 
 
 # ---------------------------------------------------------------- kinds of elections
@@ -157,7 +157,7 @@ def test_a_shrunk_isr_without_a_line_is_inferred() -> None:
     offline = replica(5, 2, "OnlineReplica", "OfflineReplica")
     for epoch, leaders in ((2, [2, -1, 3]), (1, [2, 3])):
         lines = (created(2, 3), state(2, NEW, 2, 2, 3), offline, state(6, OFFLINE, 3, 3, epoch=epoch))
-        table = run_of(*lines, release="2.4").tables.run_table("leaderships")
+        table = run_of(*lines, release="2.4").tables.leaderships()
         assert table.leader.tolist() == leaders
         assert table[table.leader < 0].inferred.tolist() == ["leader, leader_epoch"] * leaders.count(-1)
 
@@ -171,7 +171,7 @@ def test_states_before_a_transition_of_0_8_0_are_those_of_a_new_controllers_star
         replica(6, 2, None, "OfflineReplica", 5), move(7, 0, ONLINE, ONLINE, leader=3)._replace(
             facts=move(7, 0, ONLINE, ONLINE, leader=3).facts | {"epoch": 5}), release="0.8.0",
     )  # fmt: skip
-    table = run.tables.run_table("transitions")
+    table = run.tables.transitions()
     assert rows(table, "source", "target") == [
         (GONE, NEW), (NEW, ONLINE), ("OnlineReplica", "OnlineReplica"), ("OfflineReplica", "OfflineReplica"), (OFFLINE, ONLINE),
     ]  # fmt: skip
@@ -201,10 +201,10 @@ def test_files_of_0_9_show_an_outage_an_unclean_election_and_a_deletion(tmp_path
     (tmp_path / "controller.log").write_text(CONTROLLER_OF_0_9)
     run = Lab.open_logs(tmp_path)
     assert run.records[0].fields["release"] == "0.8.1"
-    (window,) = run.tables.run_table("offline_windows").itertuples()
+    (window,) = run.tables.offline_windows().itertuples()
     assert (window.duration_ms, window.led_before, window.led_after) == (8, 1, 2)
     assert kinds(run) == [("unclean", "<NA>")]
-    assert run.tables.run_table("deletions").topic.tolist() == ["t"]
+    assert run.tables.deletions().topic.tolist() == ["t"]
 
 
 def test_states_of_partitions_show_that_a_log_is_not_of_0_8_0() -> None:

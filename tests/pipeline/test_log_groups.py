@@ -45,7 +45,7 @@ def test_the_logs_give_back_the_rebalances(journals: Journals) -> None:
         more = ("reason", "members") if name.startswith("2.8") else ()
         assert cells(run, "rebalances", *same, *more) == cells(lab, "rebalances", *same, *more), name
         assert cells(run, "rebalances", "ended_in") == cells(lab, "rebalances", "ended_in"), name
-        ours = run.tables.run_table("rebalances")
+        ours = run.tables.rebalances()
         marks = [set(str(inferred).split(", ")) for inferred in ours.inferred]
         assert [NO_TIME in mark for mark in marks] == ours.ended_in.fillna("").eq("Stable").tolist(), name
         if name.startswith("0.9"):
@@ -59,7 +59,7 @@ def test_the_logs_give_back_the_members_that_they_name(journals: Journals) -> No
     same = ("client_id", "member_id", "begin_ms", "first_generation", "last_generation")
     for name, (lab, run) in journals.items():
         assert cells(run, "member_lives", *same) == (cells(lab, "member_lives", *same) if name.startswith("2.8") else []), name
-    lives = journals["2.8-join"][1].tables.run_table("member_lives")
+    lives = journals["2.8-join"][1].tables.member_lives()
     assert lives.set_index("client_id").inferred.fillna("").to_dict() == {"anna": "", "bert": "member_id", "cleo": ""}
 
 
@@ -119,7 +119,7 @@ def stabilized(generation: int, members: int | None = None) -> tuple[str, dict[s
 )  # fmt: skip
 def test_a_reason_has_the_words_of_the_journal(text: str, reason: str, is_sure: bool) -> None:
     """Each text of a reason is read; a text that stands for two reasons is marked, and an unknown text is kept."""
-    (row,) = run_of(prepared(1, text)).tables.run_table("rebalances").itertuples()
+    (row,) = run_of(prepared(1, text)).tables.rebalances().itertuples()
     assert (row.reason, "reason" in row.inferred) == (reason, not is_sure)
 
 
@@ -147,7 +147,7 @@ def test_a_group_without_members_is_empty_and_then_dead() -> None:
         prepared(1, f"removing member {ANNA} on LeaveGroup"), ("group_empty", {"generation": 2}),
         ("group_dead", {"generation": 2}),
     )  # fmt: skip
-    table = run.tables.run_table("rebalances")
+    table = run.tables.rebalances()
     assert cells(run, "rebalances", "ended_in", "to_generation", "members") == [["Stable", 1, ["anna"]], ["Empty", 2, []]]
     assert table.inferred.fillna("").tolist() == ["end", ""]
     assert [(r.fields["from"], r.fields["to"]) for r in run.records if r.kind == "group"][-1] == ("Empty", "Dead")
@@ -157,6 +157,6 @@ def test_a_restarted_coordinator_knows_no_members() -> None:
     """A second start of the broker ends the rebalance; the members of the first process are not those of the next."""
     started = ("broker_started", {})
     run = run_of(started, prepared(0, f"Adding new member {ANNA}"), started, prepared(1, f"Adding new member {BERT}"))
-    table = run.tables.run_table("rebalances")
+    table = run.tables.rebalances()
     assert table.ended_in.fillna("").tolist() == ["the coordinator has ended", ""]
     assert table.members.tolist() == [["anna"], ["bert"]]

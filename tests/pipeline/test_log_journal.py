@@ -62,10 +62,10 @@ MOVES = ("controller", "machine", "partition", "replica", "source", "target")
 def test_the_logs_give_back_the_transitions(journals: Journals, release: str) -> None:
     """Each transition of each controller is there, in order, but for those that the release does not log."""
     lab, run = journals[release]
-    theirs = lab.tables.run_table("transitions")
+    theirs = lab.tables.transitions()
     if release != "2.8":
         theirs = theirs[theirs.rule.fillna("") != LOGGED_SINCE_1_1]
-    ours = run.tables.run_table("transitions")
+    ours = run.tables.transitions()
     assert rows(ours, *MOVES) == rows(theirs, *MOVES) and len(ours) > 50
     assert ours.mismatch.isna().all() and ours.inferred.isna().all()
 
@@ -76,12 +76,12 @@ def test_the_logs_give_back_the_transitions(journals: Journals, release: str) ->
 def test_the_logs_give_back_the_leaderships(journals: Journals, release: str) -> None:
     """Each change of a leader is there; 0.8.1 logs the leader epochs of offline elections only, and the others are inferred."""
     lab, run = journals[release]
-    ours = run.tables.run_table("leaderships")
+    ours = run.tables.leaderships()
     columns = ("partition", "leader", "leader_epoch", "controller_epoch")
-    assert sorted(rows(ours, *columns)) == sorted(rows(lab.tables.run_table("leaderships"), *columns))
+    assert sorted(rows(ours, *columns)) == sorted(rows(lab.tables.leaderships(), *columns))
     inferred = ours[ours.inferred.notna()]
     assert set(inferred.inferred) == ({"leader_epoch"} if release == "0.8.1" else set())
-    elected = run.tables.run_table("elections").query("kind == 'clean' or kind == 'unclean'")
+    elected = run.tables.elections().query("kind == 'clean' or kind == 'unclean'")
     others = ours[(ours.leader >= 0) & ~ours.record.isin(elected.record)]
     assert inferred.record.tolist() == (others.record.tolist() if release == "0.8.1" else [])
 
@@ -92,7 +92,7 @@ def test_the_logs_give_back_the_leaderships(journals: Journals, release: str) ->
 def test_the_logs_give_back_the_offline_windows(journals: Journals, release: str) -> None:
     """Each window is there with its reason; its begin is inferred, and later than the kill, which no line shows."""
     lab, run = journals[release]
-    theirs, ours = (owner.tables.run_table("offline_windows").sort_values(["partition", "begin_ms"]) for owner in (lab, run))
+    theirs, ours = (owner.tables.offline_windows().sort_values(["partition", "begin_ms"]) for owner in (lab, run))
     columns = ("partition", "led_before", "led_after", "reason")
     assert rows(ours, *columns) == rows(theirs, *columns)
     assert set(ours.reason) == {"0.8.1": {"death"}, "0.9": {"death", REFUSED}, "2.8": {"death", REFUSED, "deletion"}}[release]
@@ -112,7 +112,7 @@ def test_the_logs_give_back_processes_and_controllers(journals: Journals, releas
         ("tenures", ("broker", "controller_epoch", "ended_by")),
         ("broker_lives", ("broker", "incarnation", "ended_by")),
     ):
-        assert sorted(rows(run.tables.run_table(name), *columns)) == sorted(rows(lab.tables.run_table(name), *columns)), name
+        assert sorted(rows(getattr(run.tables, name)(), *columns)) == sorted(rows(getattr(lab.tables, name)(), *columns)), name
 
 
 @pytest.mark.spark
@@ -160,7 +160,7 @@ def test_a_transition_that_the_release_does_not_have_is_marked() -> None:
         move(3, 1, "OfflinePartition", "OnlinePartition", **STATE), move(4, 1, "OfflinePartition", "OnlinePartition", **STATE),
         release="2.4",
     )  # fmt: skip
-    marks = run.tables.run_table("transitions").mismatch.fillna("").tolist()
+    marks = run.tables.transitions().mismatch.fillna("").tolist()
     assert marks[0] == marks[2] == ""
     assert marks[1] == "2.4 has no transition from OnlinePartition to NewPartition: controller.log:2, after controller.log:1"
     assert marks[3] == "controller.log:4 leaves OfflinePartition, and controller.log:3 has entered OnlinePartition"
@@ -173,10 +173,7 @@ def test_a_transition_to_offline_that_a_release_hides_is_inferred(is_refused: bo
     refused = line(2, "partition_transition_failed", **move(2, 0, offline, online).facts)
     found = [move(1, 0, offline, online, **STATE), *([refused] if is_refused else []), move(3, 0, offline, online, **STATE)]
     table = (
-        run_of(*found, release="2.6")
-        .tables.run_table("transitions")
-        .astype({"mismatch": object})
-        .fillna({"inferred": "", "mismatch": ""})
+        run_of(*found, release="2.6").tables.transitions().astype({"mismatch": object}).fillna({"inferred": "", "mismatch": ""})
     )
     rows = [tuple(row) for row in table[["source", "target", "inferred", "mismatch", "line"]].itertuples(index=False)]
     assert rows == [
@@ -193,7 +190,7 @@ def test_a_reassignment_that_deletes_a_replica_requests_no_deletion_of_the_topic
     steps = [{"from_state": before, "to_state": after} for before, after in pairwise(states)]
     moves = [line(n, "replica_transition", **about, **step) for n, step in enumerate(steps, 2)]
     run = run_of(move(1, 0, "OfflinePartition", "OnlinePartition", **STATE), *moves, release="2.4")
-    assert run.tables.run_table("deletions").empty
+    assert run.tables.deletions().empty
 
 
 def test_a_partition_that_follows_its_replicas_requests_no_second_deletion() -> None:
@@ -207,7 +204,7 @@ def test_a_partition_that_follows_its_replicas_requests_no_second_deletion() -> 
         *(line(n, "replica_transition", **about, **step) for n, step in enumerate(steps, 3)),
         move(7, 0, "OnlinePartition", "OfflinePartition"), move(8, 0, "OfflinePartition", "NonExistentPartition"),
     ]  # fmt: skip
-    table = run_of(*found, release="1.1").tables.run_table("deletions")
+    table = run_of(*found, release="1.1").tables.deletions()
     assert rows(table, "topic", "line") == [("t", "controller.log:3")]
 
 
@@ -231,13 +228,13 @@ def test_a_former_leader_that_does_not_know_the_next_one_changes_no_isr() -> Non
     """A broker that was frozen logs a smaller ISR, and its write fails, because the controller has elected another leader."""
     about = {"topic": "t", "partition": 0, "broker": 3, "isr_from": [3, 2, 1], "isr_to": [3]}
     run = run_of(move(1, 0, "OfflinePartition", "OnlinePartition", **STATE), line(2, "isr_shrunk", **about))
-    assert run.tables.run_table("isr_history").isr.tolist() == [[2, 3]]
+    assert run.tables.isr_history().isr.tolist() == [[2, 3]]
 
 
 def test_a_controller_without_a_line_about_its_election_is_inferred() -> None:
     """The first transition of a term shows the controller and its epoch; the term is a row, marked as inferred."""
     run = run_of(move(1, 0, "OfflinePartition", "OnlinePartition", **STATE))
-    (row,) = run.tables.run_table("tenures").itertuples()
+    (row,) = run.tables.tenures().itertuples()
     assert (row.broker, row.controller_epoch, row.inferred, row.line) == (1, 4, "record", "controller.log:1")
 
 
@@ -248,8 +245,8 @@ def test_a_former_controller_lives_if_it_logs_more(last: str | None, ended_by: s
     run = run_of(
         line(1, "controller_elected", controller=1, epoch=4), line(2, "controller_elected", controller=2, epoch=5), *more
     )
-    assert run.tables.run_table("tenures").ended_by.iloc[0] == ended_by
-    assert run.tables.run_table("broker_lives").query("broker == 1").end_n.isna().sum() == lives
+    assert run.tables.tenures().ended_by.iloc[0] == ended_by
+    assert run.tables.broker_lives().query("broker == 1").end_n.isna().sum() == lives
 
 
 def test_an_isr_of_a_leader_is_not_written_if_zookeeper_refused_it() -> None:
@@ -261,7 +258,7 @@ def test_an_isr_of_a_leader_is_not_written_if_zookeeper_refused_it() -> None:
         line(3, "isr_expanded", **known, isr_from=[2], isr_to=[2, 3]),
         line(4, "isr_update_stale", **known, zk_version=9),
     )  # fmt: skip
-    assert run.tables.run_table("isr_history").isr.tolist() == [[2, 3], [2]]
+    assert run.tables.isr_history().isr.tolist() == [[2, 3], [2]]
 
 
 def test_an_election_has_the_isr_of_the_line_before_it() -> None:
@@ -269,8 +266,8 @@ def test_an_election_has_the_isr_of_the_line_before_it() -> None:
     chosen = line(1, "leader_selected", topic="t", partition=0, leader=3, isr=[3, 1], leader_epoch=7)
     known = run_of(chosen, move(2, 0, "OfflinePartition", "OnlinePartition", leader=3), release="0.9")
     alone = run_of(move(2, 0, "OfflinePartition", "OnlinePartition", leader=3), release="0.9")
-    assert rows(known.tables.run_table("isr_history"), "isr", "leader_epoch", "inferred") == [("[3, 1]", "7", "<NA>")]
-    assert rows(alone.tables.run_table("isr_history"), "isr", "leader_epoch", "inferred") == [("[3]", "0", "isr, leader_epoch")]
+    assert rows(known.tables.isr_history(), "isr", "leader_epoch", "inferred") == [("[3, 1]", "7", "<NA>")]
+    assert rows(alone.tables.isr_history(), "isr", "leader_epoch", "inferred") == [("[3]", "0", "isr, leader_epoch")]
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def test_the_logs_give_back_the_reassignments(tmp_path: Path, spark: Any) -> Non
         for targets in ({"t-0": [3, 4]}, {"t-1": [3, 2, 1]}, {"t-0": [3]}):
             labs[release].reassign(targets).run()
     for release, (lab, run) in journals_of(spark, tmp_path, labs, {release: release for release in labs}).items():
-        ours, theirs = (owner.tables.run_table("reassignments") for owner in (run, lab))
+        ours, theirs = (owner.tables.reassignments() for owner in (run, lab))
         cells = [[(row.partition, list(row.target)) for row in table.itertuples()] for table in (ours, theirs)]
         assert cells[0] == cells[1] == [("t-0", [3, 4]), ("t-1", [3, 2, 1]), ("t-0", [3])], release
         has_line = release == "2.8"
@@ -50,7 +50,7 @@ def run_of(release: str, *facts: tuple[str, dict[str, Any]]) -> Any:
     """Return the table of reassignments that these lines of controller 1 about t-0 show; its replicas were 1 and 2 before."""
     known = ("partitions_added", {"assignment": {"t-0": [1, 2]}})
     lines = [Line("controller.log", n, 1000 * n, kind, ABOUT | more, 1) for n, (kind, more) in enumerate((known, *facts), 1)]
-    table = run_of_lines(lines, release, [1, 2, 3]).tables.run_table("reassignments")
+    table = run_of_lines(lines, release, [1, 2, 3]).tables.reassignments()
     return [(list(row.target), row.begin_ms, row.end_ms, row.inferred) for row in table.fillna({"inferred": ""}).itertuples()]
 
 

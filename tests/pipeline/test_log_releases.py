@@ -25,7 +25,7 @@ TABLES = {
     "leaderships": ("partition", "leader", "leader_epoch", "controller_epoch"),
     "offline_windows": ("partition", "led_before", "led_after", "reason"),
     "elections": ("partition", "led_before", "leader", "isr_before", "isr", "leader_epoch", "kind"),
-    "isr_history": ("partition", "before", "isr", "leader_epoch"),
+    "isr_history": ("partition", "isr_before", "isr", "leader_epoch"),
     "deletions": ("topic", "ineligible"),
     "tenures": ("broker", "controller_epoch", "ended_by"),
     "broker_lives": ("broker", "incarnation", "ended_by"),
@@ -84,10 +84,10 @@ def journals(tmp_path_factory: pytest.TempPathFactory, spark: Any) -> Journals:
 def test_the_logs_of_each_release_give_back_its_tables(journals: Journals, release: str, name: str) -> None:
     """Each row of the journal's table is there, with no row more, and no transition contradicts the release's machines."""
     lab, run = journals[release]
-    theirs, ours = (Counter(rows(owner.tables.run_table(name), *TABLES[name])) for owner in (lab, run))
+    theirs, ours = (Counter(rows(getattr(owner.tables, name)(), *TABLES[name])) for owner in (lab, run))
     assert (theirs - ours, ours - theirs) == (Counter(), Counter())
     assert theirs or (name, release) == ("deletions", "0.8.0")
-    assert name != "transitions" or run.tables.run_table(name).mismatch.isna().all()
+    assert name != "transitions" or getattr(run.tables, name)().mismatch.isna().all()
 
 
 @pytest.mark.spark
@@ -97,7 +97,7 @@ def test_what_a_release_does_not_log_is_marked(journals: Journals, release: str)
     """The column `inferred` names the values without a line: those of the release, and the consequences of kills."""
     run, marked = journals[release][1], {}
     for name in ("transitions", "leaderships", "isr_history", "elections", "deletions", "offline_windows"):
-        found = set(run.tables.run_table(name).inferred.dropna()) - KILLED
+        found = set(getattr(run.tables, name)().inferred.dropna()) - KILLED
         marked |= {name: found} if found else {}
     assert marked == INFERRED.get(release, {})
 
@@ -107,4 +107,4 @@ def test_what_a_release_does_not_log_is_marked(journals: Journals, release: str)
 def test_the_runs_have_each_kind_of_election_of_a_log(journals: Journals) -> None:
     """The runs have clean and unclean elections and elections at a shutdown, so that the tables above compare them."""
     for release, (lab, _) in journals.items():
-        assert set(lab.tables.run_table("elections").kind) >= {"clean", "unclean", "shutdown"}, release
+        assert set(lab.tables.elections().kind) >= {"clean", "unclean", "shutdown"}, release

@@ -71,7 +71,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory, spark: Any) -> dict[str, 
 @pytest.mark.parametrize("release", UNREAD)
 def test_the_controllers_log_has_the_requests_of_the_request_logs(recorded: dict[str, Run], release: str) -> None:
     """Each request in the request logs of real brokers is a row; a row more is a request to a broker that had died."""
-    ours = recorded[release].tables.run_table("requests")
+    ours = recorded[release].tables.requests()
     theirs = pd.read_csv(RECORDED / release / "requests.tsv", sep="\t")
     expected = Counter({tuple(row[:4]): row[4] for row in theirs.itertuples(index=False)})
     assert counted(ours) == expected + Counter(UNREAD[release])
@@ -101,7 +101,7 @@ def test_the_logs_give_back_the_requests_of_a_run(tmp_path: Path, spark: Any) ->
         lab.kill(2).run()
         lab.start(2).run()
     for release, (lab, run) in journals_of(spark, tmp_path, labs).items():
-        ours, theirs = (owner.tables.run_table("requests") for owner in (run, lab))
+        ours, theirs = (owner.tables.requests() for owner in (run, lab))
         assert counted(ours) == counted(theirs[theirs.api.isin(apis[release])]), release
         assert ours.state.isna().all() and set(ours.inferred) == {"state"}, release
         assert disagreements(run.records, tmp_path / release, spark) == []
@@ -118,7 +118,7 @@ def states(release: str, *facts: tuple[str, dict[str, Any]]) -> list[tuple[Any, 
     about = {"controller": 1, "epoch": 4}
     known = ("brokers_changed", {"controller": 1, "added": [1, 2, 3], "deleted": [], "live": [1, 2, 3]})
     lines = [Line("controller.log", n, 1000 + n, kind, about | more, 1) for n, (kind, more) in enumerate((known, *facts), 1)]
-    table = run_of_lines(lines, release, [1, 2, 3]).tables.run_table("requests").fillna({"state": "", "inferred": ""})
+    table = run_of_lines(lines, release, [1, 2, 3]).tables.requests().fillna({"state": "", "inferred": ""})
     return [(row.api, int(row.receiver), row.state, row.inferred) for row in table.itertuples()]
 
 

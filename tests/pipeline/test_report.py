@@ -218,7 +218,7 @@ def test_the_report_of_a_class_tells_its_learners_apart(spark: Any, tmp_path: Pa
     pipeline_report.report(tmp_path / "tables", tmp_path / "page.html", Console(file=io.StringIO(), width=200))
     text = (tmp_path / "page.html").read_text()
     assert all(text.count(f"{name}/runs/run</th>") >= 1 for name in names)
-    expected = len(lab.tables.run_table("offline_windows"))
+    expected = len(lab.tables.offline_windows())
     found = dict(counted(tmp_path / "tables")["offline"].counts())
     assert {run: count for (run, _), count in found.items()} == {f"{name}/runs/run": expected for name in names[::2]}
     page = Page(text)

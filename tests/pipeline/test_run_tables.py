@@ -1,4 +1,4 @@
-"""The tables of runs: Spark and pandas derive them separately, and every cell is equal."""
+"""The tables of whole runs: what `lab.tables` shows is what the SQL on Spark makes, in every cell."""
 
 from __future__ import annotations
 
@@ -42,15 +42,49 @@ def every_run() -> Iterator[tuple[str, Run]]:
     yield "lost", records_lost()
 
 
+def some_runs() -> Iterator[tuple[str, Run]]:
+    """Yield a few runs that together have a row of each table."""
+    yield from ((f"random {seed}", random_run(seed)) for seed in range(3))
+    yield from ((" ".join(path.with_suffix("").parts[-3:]), Lab.open(path)) for path in RECORDINGS[:3])
+    yield from ((f"group {name}", played(name)) for name in ("2.8 join", "2.8 leave", "0.9 join"))
+    yield "lost", records_lost()
+    yield "written", written_by_a_client()
+
+
+def written_by_a_client() -> Run:
+    """Return a run in which a client writes a topic znode that no one can read, deletes a state znode, and names a controller."""
+    lab = (
+        Lab(brokers=3, topics={"t": [[1, 2]], "u": [[2, 3]]}, runs=None)
+        .run()
+        .reassign({"u-0": [3, 1]})
+        .run()
+        .delete_topic("u")
+        .run()
+    )
+    for text in ('{"version":1,"partitions":{"0":[1,2],"1":[2]}}', '{"version":1,"partitions":{"0":"x"}}', "no JSON"):
+        lab.zk.set("/brokers/topics/t", text).run()
+    lab.zk.set("/brokers/topics/t/partitions/0/state", "no JSON").zk.set("/controller", "3").run()
+    return lab.zk.delete("/brokers/topics/t/partitions/0/state").run()
+
+
+@pytest.fixture(scope="module")
+def in_both_of_some(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[Rows, Rows]]]:
+    """The rows of each table of a few runs, as Spark makes them and as `tables` of the run shows them."""
+    yield from _in_both(spark, tmp_path_factory.mktemp("some runs"), some_runs())
+
+
 @pytest.fixture(scope="module")
 def in_both(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[Rows, Rows]]]:
-    """The rows of each table, as Spark and as pandas have them, of all runs."""
-    folder = tmp_path_factory.mktemp("every run")
+    """The rows of each table of all runs, as Spark makes them and as `tables` of the run shows them."""
+    yield from _in_both(spark, tmp_path_factory.mktemp("every run"), every_run())
+
+
+def _in_both(spark: Any, folder: Path, runs: Iterator[tuple[str, Run]]) -> Iterator[dict[str, tuple[Rows, Rows]]]:
     ours: dict[str, Rows] = {name: [] for name in TABLES}
-    for name, run in every_run():
+    for name, run in runs:
         run.save(folder / f"{name}.jsonl")
         for made in TABLES:
-            ours[made] += rows_of_pandas(table(run.records, name, made))
+            ours[made] += rows_of_pandas(getattr(Run(run.records, name).tables, made)())
     journals, refused = journals_of([folder])
     assert not refused
     journal_lines(spark, journals).createOrReplaceTempView("lines")
@@ -64,13 +98,47 @@ def in_both(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[di
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize("name", TABLES)
+def test_spark_and_the_lab_have_equal_tables_of_some_runs(in_both_of_some: dict[str, tuple[Rows, Rows]], name: str) -> None:
+    """Names, columns, order of columns and every cell of the table are equal in Spark and in `lab.tables`; it has rows."""
+    assert_equal(name, *in_both_of_some[name])
+
+
+@pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
-def test_spark_and_pandas_have_equal_tables(in_both: dict[str, tuple[Rows, Rows]], name: str) -> None:
-    """Every cell of the table is equal in Spark and pandas, and the table has rows."""
-    theirs, ours = in_both[name]
+def test_spark_and_the_lab_have_equal_tables(in_both: dict[str, tuple[Rows, Rows]], name: str) -> None:
+    """The same for fifty random runs, all recordings and twelve runs of groups."""
+    assert_equal(name, *in_both[name])
+
+
+def assert_equal(name: str, theirs: Rows, ours: Rows) -> None:
     assert ours != []
     assert list(differences(name, theirs, ours, list(TABLES[name].columns))) == []
+
+
+@pytest.mark.parametrize("opened", [lambda: Lab.open("2.8.2/isr-order"), lambda: played("2.8 leave"), written_by_a_client])
+def test_a_table_of_a_lab_is_the_one_that_pandas_makes(opened: Callable[[], Run]) -> None:
+    """`lab.tables` has each table by its name, with the columns and rows of the function."""
+    run = opened()
+    for name in TABLES:
+        shown, made = getattr(run.tables, name)(), table(run.records, run.name, name)
+        assert list(shown.columns) == list(TABLES[name].columns) and shown.equals(made), name
+
+
+def test_a_table_of_partitions_is_limited_to_one() -> None:
+    """A table with a column `partition` takes the name of one, and has its rows alone; an unknown partition is refused."""
+    lab = Lab(topics={"t": [[1, 2], [2, 1]]}, runs=None).run().kill(1).run()
+    for name, made in TABLES.items():
+        ask = getattr(lab.tables, name)
+        if "partition" not in made.columns:
+            with pytest.raises(UserError, match=r"has too many arguments"):
+                ask("t-0")
+            continue
+        whole = ask()
+        assert rows_of_pandas(ask("t-0")) == [row for row in rows_of_pandas(whole) if row["partition"] == "t-0"]
+        with pytest.raises(UserError, match=r"There is no partition 't-9'; the partitions are t-0 and t-1"):
+            ask("t-9")
 
 
 @pytest.mark.spark
@@ -152,15 +220,14 @@ def test_a_window_begins_many_records_after_the_election_of_its_leader(spark: An
 
 
 def test_a_lab_shows_a_table_and_its_text() -> None:
-    """`run_table` has rows without Spark, and `table_sql` the text; another name is refused with a list."""
+    """A table has rows without Spark, and `table_sql` its text; another name is refused with a list."""
     lab = Lab(topics={"t": [[1, 2]]}, runs=None).run().kill(1).run()
-    found = lab.tables.run_table("offline_windows")
+    found = lab.tables.offline_windows()
     assert found[["partition", "led_before", "led_after", "reason"]].values.tolist() == [["t-0", 1, 2, "death"]]
     assert found["duration_ms"].tolist() == (found["end_ms"] - found["begin_ms"]).tolist()
     assert str(lab.tables.table_sql("offline_windows")) == spark_views.table_sql("offline_windows")
-    for ask in (lab.tables.run_table, lab.tables.table_sql):
-        with pytest.raises(UserError, match=r"There is no table 'outages': .*offline_windows"):
-            ask("outages")
+    with pytest.raises(UserError, match=r"There is no table 'outages': choose one of .*offline_windows"):
+        lab.tables.table_sql("outages")
 
 
 REASONS: dict[str, tuple[list[list[int]], Callable[[Lab], Lab]]] = {
@@ -177,7 +244,7 @@ def test_a_window_has_the_reason_of_its_begin(reason: str) -> None:
     """The only offline window of the run has this reason; a refused election names the record of the refusal."""
     assignment, play = REASONS[reason]
     lab = play(Lab(topics={"t": assignment}, runs=None).run())
-    (window,) = rows_of_pandas(lab.tables.run_table("offline_windows"))
+    (window,) = rows_of_pandas(lab.tables.offline_windows())
     assert window["reason"] == reason
     assert (window["refused_record"] is not None) == (reason == "unclean election refused")
 
@@ -185,7 +252,7 @@ def test_a_window_has_the_reason_of_its_begin(reason: str) -> None:
 def test_a_replica_that_a_reassignment_has_removed_refuses_no_election() -> None:
     """The reason is the death of the only replica, although the broker of the former replica runs."""
     lab = Lab(topics={"t": [[1]]}, runs=None).run().reassign({"t-0": [2]}).run().kill(2).run()
-    window = rows_of_pandas(lab.tables.run_table("offline_windows"))[-1]
+    window = rows_of_pandas(lab.tables.offline_windows())[-1]
     assert (window["reason"], window["led_before"], window["refused_record"]) == ("death", 2, None)
 
 

@@ -8,7 +8,7 @@ Source: selectProtocol, candidateProtocols of GroupMetadata.scala, vote of Membe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kcontrol.core.errors import UserError
 from kcontrol.group.model import Group, GroupProtocol, GroupState, Member
@@ -16,16 +16,19 @@ from kcontrol.lab.support import arguments
 from kcontrol.lab.support.late import frames, pd
 from kcontrol.views import group_state, text
 
+if TYPE_CHECKING:
+    from kcontrol.lab.run import Run
+
 ALL_MEMBERS = "all members"
 
 
-def ballots(state: Mapping[str, Any], group: str | None = None) -> pd.DataFrame:
-    """Return one row per member of a group (protocols, candidates, vote), and a last row with the winner.
+def ballots(run: Run, group: str | None = None) -> pd.DataFrame:
+    """The vote on a group's assignor: one row per member, and a last row with the winner.
 
-    `group` None means the only group with members. Raises UserError for a group without members, and for None if several groups
-    have members.
+    `group` is by default the only group with members. Raises UserError for a group without members, and for None if several
+    groups have members.
     """
-    found = {name: held for _, name, held in group_state.cached(state, "groups") if held["members"]}
+    found = {name: held for _, name, held in group_state.cached(run.state, "groups") if held["members"]}
     name = next(iter(found)) if group is None and len(found) == 1 else group
     if name not in [*found]:
         wrong = "Name one group with members" if group is None else f"Group {arguments.shown(group)} has no members"

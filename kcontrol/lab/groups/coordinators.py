@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kcontrol.core.model import TopicPartition
 from kcontrol.group import events as e
@@ -22,6 +22,9 @@ from kcontrol.group.group_rules import group_rules
 from kcontrol.journal.journal import Record, RecordId
 from kcontrol.lab.support.late import frames, pd
 from kcontrol.lab.tables import journal_tables
+
+if TYPE_CHECKING:
+    from kcontrol.lab.run import Run
 
 State = Mapping[str, Any]
 OWN_GROUP = "the group decides"
@@ -35,18 +38,18 @@ ELECTED, RESIGNED = e.PartitionElected.__name__, e.PartitionResigned.__name__
 # ---------------------------------------------------------------- the sets
 
 
-def coordinators(state: State, release: str) -> pd.DataFrame:
-    """Return one row per running broker and partition of `__consumer_offsets`, with the broker's role for the partition.
+def coordinators(run: Run) -> pd.DataFrame:
+    """The partitions of `__consumer_offsets` that each running broker leads, loads and owns.
 
     `owned`: the broker coordinates the partition's groups; `loading`: the broker reads the log. The column `JoinGroup`, for
     example, has the error of a response to JoinGroup.
     """
     # The sets `loading` and `owned` and the release decide the response to a request before any group is looked at. `groups`
     # are those in the coordinator's cache.
-    brokers = sorted(((int(n), node) for n, node in state["nodes"].items() if "group" in node), key=lambda entry: entry[0])
+    brokers = sorted(((int(n), node) for n, node in run.state["nodes"].items() if "group" in node), key=lambda entry: entry[0])
     known = {tp for _, node in brokers for tp in node["broker"].get("metadata", {}) if tp.startswith(f"{OFFSETS_TOPIC}-")}
     rows = (
-        _row(tp, n, node, release) | _groups(tp, node, len(known)) for tp in sorted(known, key=_number) for n, node in brokers
+        _row(tp, n, node, run._played) | _groups(tp, node, len(known)) for tp in sorted(known, key=_number) for n, node in brokers
     )
     return frames.Wide(journal_tables.table(rows, COORDINATORS, "partition"))
 
@@ -124,26 +127,27 @@ class _Run:
         return "cut off: the broker leads no longer" if self.reads[-1:] == [None] else "owned"
 
 
-def loads(records: Sequence[Record]) -> pd.DataFrame:
-    """Return one row per load and unload of a partition of `__consumer_offsets`, in the order in which they began.
+def loads(run: Run) -> pd.DataFrame:
+    """Each load and unload of a partition of `__consumer_offsets`, with its groups and its outcome.
 
-    `outcome` is, for example, "owned" or "ignored: the coordinator epoch is older".
+    `outcome` is, for example, "owned" or "ignored: the coordinator epoch is older"; `batches` is the number of batches that a
+    load has read from the log.
     """
+    records = run.records
     rows = [
         {
-            "broker": run.begun.id.node,
+            "broker": load.begun.id.node,
             # The event follows the election of the broker as the partition's leader, or the end of this leadership.
-            "event": run.event["event"],
-            "begin_ms": run.begun.at_ms,
-            "end_ms": run.ended,
-            "partition": str(TopicPartition(OFFSETS_TOPIC, run.event["partition"])),
-            "coordinator_epoch": run.event["coordinator_epoch"],
-            # The number of batches read from the log.
-            "batches": sum(read or 0 for read in run.reads),
-            "groups": run.groups,
-            "outcome": run.outcome,
+            "event": load.event["event"],
+            "begin_ms": load.begun.at_ms,
+            "end_ms": load.ended,
+            "partition": str(TopicPartition(OFFSETS_TOPIC, load.event["partition"])),
+            "coordinator_epoch": load.event["coordinator_epoch"],
+            "batches": sum(read or 0 for read in load.reads),
+            "groups": load.groups,
+            "outcome": load.outcome,
         }
-        for run in _runs(records)
+        for load in _runs(records)
     ]
     return frames.Wide(journal_tables.table(rows, journal_tables.timed(LOADS, records)))
 

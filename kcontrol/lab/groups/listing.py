@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kcontrol.core.errors import UserError
 from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
@@ -12,18 +12,21 @@ from kcontrol.lab.support.late import frames, pd
 from kcontrol.lab.tables import journal_tables
 from kcontrol.views import folded_state, group_state, text
 
+if TYPE_CHECKING:
+    from kcontrol.lab.run import Run
+
 State = Mapping[str, Any]
 DESCRIBED = {"partition": "string", "current_offset": "Int64", "log_end_offset": "Int64", "lag": "Int64", "member": "string",
              "client": "string", "host": "string", "state": "string"}  # fmt: skip
 
 
-def assignment(state: State, release: str) -> pd.DataFrame:
-    """Return a row per group, client and member id, and a column per partition: True if the member owns the partition.
+def assignment(run: Run) -> pd.DataFrame:
+    """Members x partitions: whether the partition is assigned to the member.
 
-    `release` is Kafka's release in the run.
+    The columns are the partitions of all existing topics but `__consumer_offsets`, and of all assignments.
     """
-    members = [(group, member) for group in group_state.groups(state, release) for member in group.members]
-    # The columns are the partitions of all existing topics but `__consumer_offsets`, and of all assignments.
+    state = run.state
+    members = [(group, member) for group in group_state.groups(state, run._played) for member in group.members]
     known = (p for p in folded_state.partitions(dict(state)) if p.topic != OFFSETS_TOPIC)
     names = {p.name: None for p in known} | {name: None for _, member in members for name in member.partitions}
     index, columns = ["group", "client", "member"], "partition"
@@ -36,16 +39,18 @@ def assignment(state: State, release: str) -> pd.DataFrame:
     return frames.Frame(found.pivot(index=index, columns=columns, values="has"))
 
 
-def described(state: State, release: str, group: str | None = None) -> pd.DataFrame:
-    """Return the rows that `kafka-consumer-groups --describe` prints of a group, or of every group.
+def consumer_groups(run: Run, group: str | None = None) -> pd.DataFrame:
+    """Offsets and lag of a group, by default of all, as `kafka-consumer-groups --describe` prints them.
 
-    Raises UserError, listing the groups, for a group that no coordinator has.
+    The lag is missing if no leader runs, or if the brokers store no records. Raises UserError, listing the groups, for a group
+    that no coordinator has.
 
     Source: collectGroupsOffsets of ConsumerGroupCommand.scala (2.8).
     """
+    state = run.state
     # The tool shows assignments only of a Stable group. A group of which a coordinator has only offsets is Dead.
     offsets = {name: held["committed"] for _, name, held in group_state.cached(state, "offsets")}
-    groups = {found.group: found for found in group_state.groups(state, release)}
+    groups = {found.group: found for found in group_state.groups(state, run._played)}
     names = sorted({*groups, *offsets})
     if group is not None and group not in names:
         raise UserError(f"No coordinator has a group {arguments.shown(group)}; there are {text.listed(names, 30) or 'none'}.")

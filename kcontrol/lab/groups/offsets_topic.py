@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kcontrol.batches.record_batch import CODECS
 from kcontrol.broker import log_segments
@@ -30,6 +30,9 @@ from kcontrol.lab.support.late import pd
 from kcontrol.lab.tables import journal_tables
 from kcontrol.views import group_state, text
 from kcontrol.views.offsets_topic_picture import NO_KEY, OffsetsTopicPicture, Square
+
+if TYPE_CHECKING:
+    from kcontrol.lab.run import Run
 
 State = Mapping[str, Any]
 GROUP_VERSION = 2
@@ -116,14 +119,15 @@ def _bytes(escaped: str) -> bytes:
 # ---------------------------------------------------------------- tables
 
 
-def table(state: State, release: str, partition: str | None, offset: int | None) -> pd.DataFrame:
-    """Return one row per record of a partition of `__consumer_offsets`; with `offset`, one row per field of this record.
+def offsets_topic(run: Run, partition: str | None = None, *, offset: int | None = None) -> pd.DataFrame:
+    """The records of a partition of `__consumer_offsets`: key, value, batch, what compaction does.
 
-    `partition` None means the first with a record. Raises UserError for an unknown partition or offset.
+    With `offset`, one row per field of this record, with its bytes. `partition` None means the first with a record. Raises
+    UserError for an unknown partition or offset.
     """
-    found = log(state, partition)
+    found = log(run.state, partition)
     if offset is None:
-        kept, batches = _compaction(found.records), _batches(found.records, release)
+        kept, batches = _compaction(found.records), _batches(found.records, run._played)
         more = ({"offset": str(r.offset), "compaction": kept[r.offset]} | batches[r.offset] for r in found.records)
         rows = (_row(record) | fields for record, fields in zip(found.records, more, strict=True))
         return journal_tables.table(rows, RECORDS, "offset").set_axis(pd.Index(list(kept), name="offset", dtype="int64"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kcontrol.group.group_machine import GROUP_TRANSITIONS
 from kcontrol.group.request_reactions import Reaction, Request, always, is_unknown, reactions_of
@@ -13,15 +13,19 @@ from kcontrol.lab.groups.rebalances import NO_GROUP, require_coordinator
 from kcontrol.lab.support.late import frames, pd
 from kcontrol.views import group_state
 
+if TYPE_CHECKING:
+    from kcontrol.lab.run import Run
+
 COLUMNS = (Request.JOIN_NEW, Request.JOIN, Request.SYNC, Request.HEARTBEAT, Request.LEAVE)
 EVENTS = ("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup")
 
 
-def grid(records: Sequence[Record], release: str) -> frames.Grid:
-    """Return a row per group state and a column per request: the coordinator's usual response in this release.
+def reaction_grid(run: Run) -> frames.Grid:
+    """Group states x requests: the coordinator's usual response in this release.
 
     "▶ " marks the cell of the last request in the journal. Raises UserError before 0.9 (no coordinator).
     """
+    release = run._played
     require_coordinator(release)
     names = {None: NO_GROUP} | group_state.state_names(GROUP_TRANSITIONS.for_(release), release)
     states = {None: None} | {str(state): state for state in GROUP_TRANSITIONS.states}
@@ -29,7 +33,7 @@ def grid(records: Sequence[Record], release: str) -> frames.Grid:
         named: {request.title: _usual(reactions_of(release, states[state], request)) for request in COLUMNS}
         for state, named in names.items()
     }
-    if used := _last_used(records):
+    if used := _last_used(run.records):
         state, request = used
         rows[names[state]][request.title] = frames.MARK + rows[names[state]][request.title]
     return frames.Grid(pd.DataFrame.from_dict(rows, orient="index").rename_axis("state"))

@@ -1,73 +1,34 @@
-"""Tables of the rebalances of a run, and of the responses that a coordinator gives to each request in each group state."""
+"""The table of the responses that a coordinator gives to each request in each group state."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 from kcontrol.core.errors import UserError
 from kcontrol.group.group_machine import GROUP_TRANSITIONS
 from kcontrol.group.group_rules import group_rules
 from kcontrol.group.request_reactions import Reaction, Request, always, reactions_of
-from kcontrol.journal.journal import Record
 from kcontrol.lab.support import arguments
 from kcontrol.lab.support.late import frames, pd
 from kcontrol.lab.tables import journal_tables
 from kcontrol.views import group_state, text
 
-PREPARING, COMPLETING = "PreparingRebalance", "CompletingRebalance"
-REBALANCES = {"coordinator": "int64", "begin": journal_tables.TIME, "end": journal_tables.TIME, "reason": "string",
-              "from_generation": "Int64", "to_generation": "Int64", "members": "object", "ended_in": "string"}  # fmt: skip
+if TYPE_CHECKING:
+    from kcontrol.lab.run import Run
+
 REACTIONS = {"state": "string", "request": "string", "condition": "string", "response": "string",
              "restarts_session": "bool", "since": "string", "source": "string"}  # fmt: skip
 NO_GROUP = "no group"
 
 
-def rebalances(records: Sequence[Record]) -> pd.DataFrame:
-    """Return one row per rebalance, indexed by group: from PreparingRebalance to Stable, Empty or Dead.
+def reactions(run: Run, request: str | None = None) -> pd.DataFrame:
+    """The coordinator's response per group state, request and condition.
 
-    The end is missing while the rebalance goes on.
+    The first row whose condition holds applies. `request`, such as "JoinGroup", limits the rows. Raises UserError for a request
+    that the release lacks.
     """
-    # A rebalance also ends with the coordinator's process. If a group returns to PreparingRebalance before its assignment is
-    # stored, one row ends and the next row begins.
-    rows = list(_rebalances(records))
-    return journal_tables.table(rows, journal_tables.timed(REBALANCES, records), "group")
-
-
-def _rebalances(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
-    under_way: dict[tuple[int, str], dict[str, Any]] = {}
-    for record in records:
-        if record.kind == "stop":
-            for key in [key for key in under_way if key[0] == record.fields["broker"]]:
-                under_way.pop(key).update(end_ms=record.at_ms, ended_in="the coordinator has ended")
-        if record.kind != "group":
-            continue
-        r = record.to_json()
-        key, value = (r.id.node, r.fields["group_id"]), r.fields["group_metadata"] or {}
-        row = under_way.get(key)
-        if row is not None and value.get("state") != PREPARING:
-            row["to_generation"] = value.get("generation", row["to_generation"])
-            row["members"] = [m["client_id"] for m in value.get("members", {}).values()]
-        if row is not None and value.get("state") != COMPLETING:
-            under_way.pop(key).update(end_ms=r.at_ms, ended_in=r.fields["to"])
-        if value.get("state") == PREPARING:
-            under_way[key] = row = _begun(r, value)
-            rows.append(row)
-    yield from rows
-
-
-def _begun(r: Record, value: Mapping[str, Any]) -> dict[str, Any]:
-    members = [m["client_id"] for m in value["members"].values()]
-    begun = {"group": r.fields["group_id"], "coordinator": r.id.node, "begin_ms": r.at_ms, "reason": r.fields["rule"]}
-    return begun | {"from_generation": value["generation"], "to_generation": value["generation"], "members": members}
-
-
-def reactions(release: str, request: str | None = None) -> pd.DataFrame:
-    """Return one row per group state, request and condition, with the coordinator's response in this release.
-
-    With `request`, such as "JoinGroup", return only its rows. Raises UserError for a request that the release lacks.
-    """
+    release = run._played
     require_coordinator(release)
     asked = {found.title: found for found in Request if reactions_of(release, "any", found)}
     if request is not None and request not in [*asked]:

@@ -6,7 +6,7 @@ It makes a table of them, and a sentence for each error in them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kcontrol.cluster.group_admin import PREFIX
 from kcontrol.core.errors import UserError
@@ -19,12 +19,19 @@ from kcontrol.lab.support.late import frames, pd
 from kcontrol.lab.tables import journal_tables
 from kcontrol.views import group_state, text
 
+if TYPE_CHECKING:
+    from kcontrol.lab.run import Run
+
 RESPONSES = {"broker": "int64", "request": "string", "about": "string", "error": "string", "code": "int64", "response": "string"}
 
 
-def responses(records: Sequence[Record]) -> pd.DataFrame:
-    """One row per group or partition (`about`) in each response to an administrator, by the record's id."""
-    rows = (row for record in records for row in _rows(record))
+def group_responses(run: Run) -> pd.DataFrame:
+    """Responses to ListGroups, DescribeGroups and other admin requests, by group or partition (`about`).
+
+    The index is the id of the response's journal record. `error` and `code` are the error's name and number; for ListGroups and
+    DescribeGroups `response` describes the group.
+    """
+    rows = (row for record in run.records for row in _rows(record))
     return frames.Wide(journal_tables.table(rows, RESPONSES, "id"))
 
 

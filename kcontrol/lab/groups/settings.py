@@ -145,14 +145,14 @@ def _check_acks(config: GroupConfig) -> None:
 def table(settings: Settings) -> pd.DataFrame:
     """No row before 0.9, the first release with a coordinator."""
     # The processes of a sweep import this module, and pandas would take longer than ten of their runs.
-    from kcontrol.lab.tables import journal_tables
+    from kcontrol.lab.tables import config, journal_tables
 
     rows = _rows(settings) if is_since(FIRST, settings.release) else ()
-    return journal_tables.table(rows, journal_tables.CONFIG, "name")
+    return journal_tables.table(rows, config.CONFIG, "name")
 
 
 def _rows(settings: Settings) -> Iterator[dict[str, Any]]:
-    from kcontrol.lab.tables.journal_tables import config_row
+    from kcontrol.lab.tables.config import config_row
 
     release, chosen = settings.release, settings.group_config
     values = consumer_clients.config(settings) if settings.consumers else GroupConfig.of(release, **chosen)

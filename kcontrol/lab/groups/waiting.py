@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kcontrol.core.errors import UserError
 from kcontrol.journal.journal import Record
 from kcontrol.lab.support import arguments
 from kcontrol.lab.support.late import frames, pd
 from kcontrol.lab.tables import journal_tables
-from kcontrol.views import clock, delayed_operations, group_state, text
+from kcontrol.views import clock, group_state, text
+from kcontrol.views.delayed_operations import Operation, Purgatory, purgatories
 from kcontrol.views.purgatory_picture import PurgatoryPicture
+
+if TYPE_CHECKING:
+    from kcontrol.lab.run import Run
 
 State = Mapping[str, Any]
 TIMERS = {"broker": "int64", "fires": journal_tables.TIME, "in_ms": "Int64", "timer": "string", "event": "string",
@@ -27,11 +31,13 @@ CHECK = "auto-leader-rebalance"
 REQUESTS = {"join": "JoinGroup", "sync": "SyncGroup", "append": "OffsetCommit"}
 
 
-def timers(records: Sequence[Record], state: State) -> pd.DataFrame:
-    """Return one row per timer that a broker has set and that has not fired, in the order of firing.
+def timers(run: Run) -> pd.DataFrame:
+    """Each timer that a broker has set: when it fires, its event, group and member.
 
-    `in_ms` is the time until the timer fires. The preferred-leader check is last, with <NA>: only `lab.fire_timer` fires it.
+    The next to fire is the first. `in_ms` is the time until the timer fires. The preferred-leader check is last, with <NA>:
+    only `lab.fire_timer` fires it.
     """
+    records, state = run.records, run.state
     now_ms, armed = records[-1].at_ms, []
     for broker, node in state["nodes"].items():
         for name, timer in node["timers"].items():
@@ -55,8 +61,9 @@ def _client(state: State, group: str | None, member: str | None) -> str | None:
     return (member.rpartition("-")[0] or None) if member else None
 
 
-def parked(records: Sequence[Record], state: State) -> pd.DataFrame:
-    """Return one row per request, such as a JoinGroup, that a coordinator has received and not answered; the oldest first."""
+def parked(run: Run) -> pd.DataFrame:
+    """Each request, such as a JoinGroup, that a coordinator has not answered yet; the oldest first."""
+    records, state = run.records, run.state
     rows = [row for record in _unanswered(records, state) for row in _row(record, state)]
     now_ms = records[-1].at_ms
     timed = ({**row, "waited_ms": now_ms - row["since_ms"]} for row in rows)
@@ -110,14 +117,15 @@ def _for_sync(held: Mapping[str, Any]) -> str:
 # ---------------------------------------------------------------- delayed operations
 
 
-def operations(records: Sequence[Record]) -> pd.DataFrame:
-    """Return one row per delayed operation in the purgatories, with the cause of the operation's completion.
+def delayed_operations(run: Run) -> pd.DataFrame:
+    """Each delayed operation in Kafka's purgatories: its tries, its timer, the cause of its completion.
 
     `steps` is, for example, "try, watch, try again, timer"; a try is an attempt to complete the operation. Raises UserError for
     a run without `purgatory=True`.
     """
     # The index is the id of the journal record of the first try. `rings` is the tick of each timing wheel in which the
     # operation's timer was, such as "20 ms > 1 ms".
+    records = run.records
     rows = [(each.begun, _operation(broker, each)) for broker, found in _purgatories(records) for each in found.operations]
     position = {record.id: number for number, record in enumerate(records)}
     rows.sort(key=lambda row: position[row[0]])
@@ -125,7 +133,7 @@ def operations(records: Sequence[Record]) -> pd.DataFrame:
     return frames.Wide(journal_tables.table(named, journal_tables.timed(OPERATIONS, records), "id"))
 
 
-def _operation(broker: int, operation: delayed_operations.Operation) -> dict[str, Any]:
+def _operation(broker: int, operation: Operation) -> dict[str, Any]:
     rings = " > ".join(clock.duration(place.tick_ms) for place in operation.places)
     names = "purgatory", "operation", "key", "begun_ms", "completed_ms", "completed_by"
     named = {name: getattr(operation, name) for name in names}
@@ -148,7 +156,7 @@ def purgatory(records: Sequence[Record], name: str, broker: int | None) -> Purga
     return PurgatoryPicture(n, chosen, records[-1].at_ms)
 
 
-def _purgatories(records: Sequence[Record]) -> list[tuple[int, delayed_operations.Purgatory]]:
-    if found := delayed_operations.purgatories(records):
+def _purgatories(records: Sequence[Record]) -> list[tuple[int, Purgatory]]:
+    if found := purgatories(records):
         return found
     raise UserError("The journal has no delayed operation: open the lab with consumers and with purgatory=True.")

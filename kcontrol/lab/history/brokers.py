@@ -13,9 +13,10 @@ ENDS = {"close": "session ended", "delete": "znode deleted", "set": "znode overw
 
 
 def tenures(run: Entries) -> Iterator[Row]:
-    """Yield one row per term of a controller: the time from a write of `/controller` to its next write or its deletion.
+    """Each term of a controller, from a write of `/controller` to the next, or to its deletion.
 
-    The end is missing if the term goes on.
+    `controller_epoch` is the last value that was written to `/controller_epoch` in this time, missing if none was. `ended_by` is
+    "session ended", "znode deleted" or "znode overwritten".
     """
     writes = list(znode_writes(run, lambda path: path == CONTROLLER))
     epochs = [w for w in znode_writes(run, lambda path: path == CONTROLLER_EPOCH) if w.op in ("create", "set")]
@@ -24,8 +25,6 @@ def tenures(run: Entries) -> Iterator[Row]:
             of_tenure = [e for e in epochs if write.entry.n <= e.entry.n and (after is None or e.entry.n < after.entry.n)]
             yield interval(write.entry, after and after.entry) | {
                 "broker": _broker(write.data),
-                # The last value that was written to `/controller_epoch` during the term, None if no value was written or the
-                # value is no number.
                 "controller_epoch": _number(of_tenure[-1].data) if of_tenure else None,
                 "ended_by": ENDS.get(after.op) if after else None,
             }
@@ -43,15 +42,16 @@ def _broker(data: str | None) -> int | None:
 
 
 def broker_lives(run: Entries) -> Iterator[Row]:
-    """Yield one row per process of a broker, from its start to its end, which is missing while the process runs."""
+    """Each process of a broker, from its start to its end.
+
+    `registered_record` is the record that registered the broker in ZooKeeper. `ended_by` is "killed", "halted" or "shut down".
+    """
     registered = {w.entry.n: w for w in znode_writes(run, lambda p: p.startswith(broker_path(0)[:-1])) if w.op == "create"}
     lives: dict[int, Row] = {}
     for entry in run.entries:
         if entry.r.kind == "start":
             fields = entry.r.fields
             named = {"broker": fields["broker"], "incarnation": fields["incarnation"]}
-            # `registered_record` is the id of the journal record of the registration in ZooKeeper, None if the broker has not
-            # registered.
             lives[fields["broker"]] = named | {"begin": entry, "registered_record": None, "registered_ms": None}
         elif entry.r.kind == "stop" and (life := lives.pop(entry.r.fields["broker"], None)):
             yield _life(life, entry)
@@ -70,10 +70,10 @@ def _life(life: Row, end: Entry | None) -> Row:
 
 
 def requests(run: Entries) -> Iterator[Row]:
-    """Yield one row per request of a controller to a broker, with the id of its response's journal record.
+    """Each request of a controller to a broker, in the order of sending.
 
-    `state` is "answered", "refused" (the response has an error), "dropped" (lost) or "waiting"; None if broker logs do not show
-    responses.
+    `state` is "answered", "refused" (the response has an error), "dropped" (lost) or "waiting"; missing if broker logs do not
+    show responses. `error` has the error codes of the response, sorted; missing without an error.
     """
     answers = _answers(run)
     # Lines about responses of a broker to a controller are in the logs of this run.
@@ -81,10 +81,11 @@ def requests(run: Entries) -> Iterator[Row]:
     ends = list(run.of("stop", "close_channels"))
     for entry in run.of("send"):
         batch, (node, incarnation, seq) = entry.r.fields["requests"], entry.r.id
-        for api, receiver, _ in queued(batch):
+        for api, receiver, partitions in _queued(batch):
             answer = answers.get((f"{node}.{incarnation}.{seq}", receiver, api))
+            error = _errors(answer) if answer else None
             if answer:
-                state = "refused" if _is_refusal(answer) else "answered"
+                state = "refused" if error else "answered"
             elif "line" in entry.r.fields and (node, receiver) not in shown:
                 state = None
             else:
@@ -92,12 +93,12 @@ def requests(run: Entries) -> Iterator[Row]:
                 # them, has ended.
                 state = "dropped" if any(e.n > entry.n and _drops(e, node, receiver) for e in ends) else "waiting"
             yield entry.evidence | {
-                "api": api, "sender": node, "receiver": receiver, "controller_epoch": batch["controller_epoch"],
-                "answer_record": answer and str(answer.r.id), "state": state,
+                "api": api, "sender": node, "receiver": receiver, "controller_epoch": batch["controller_epoch"], "partitions":
+                partitions, "state": state, "error": error, "response_record": answer and str(answer.r.id),
             }  # fmt: skip
 
 
-def queued(batch: Mapping[str, Any]) -> Iterator[tuple[str, int, list[str]]]:
+def _queued(batch: Mapping[str, Any]) -> Iterator[tuple[str, int, list[str]]]:
     leaderships = batch.get("leader_and_isr", {"to": {}})
     for receiver, positions in leaderships["to"].items():
         yield "LeaderAndIsr", int(receiver), [leaderships["values"][i]["partition"] for i in positions]
@@ -113,7 +114,7 @@ def _answers(run: Entries) -> dict[tuple[str, int, str], Entry]:
     # One `send` record can have requests to several brokers. Recordings have no responses.
     received: dict[str, tuple[str, int, str]] = {}
     found: dict[tuple[str, int, str], Entry] = {}
-    for entry in run.entries:
+    for entry in run.of("receive", "respond", "response"):
         fields = entry.r.fields
         if entry.r.kind == "receive":
             received[str(entry.r.id)] = (str(entry.r.cause), entry.r.id.node, fields["api"])
@@ -126,9 +127,10 @@ def _answers(run: Entries) -> dict[tuple[str, int, str], Entry]:
     return found
 
 
-def _is_refusal(entry: Entry) -> bool:
+def _errors(entry: Entry) -> str | None:
+    """Return the error codes of a response, such as "STALE_CONTROLLER_EPOCH", sorted, with commas; None without an error."""
     body: dict[str, Any] = entry.r.fields.get("body") or {}
-    return body.get("error", "NONE") != "NONE" or any(error != "NONE" for error in (body.get("errors") or {}).values())
+    return ", ".join(sorted({body.get("error", "NONE"), *(body.get("errors") or {}).values()} - {"NONE"})) or None
 
 
 def _drops(entry: Entry, sender: int, receiver: int) -> bool:
@@ -138,7 +140,7 @@ def _drops(entry: Entry, sender: int, receiver: int) -> bool:
 
 
 def records_lost(run: Entries) -> Iterator[Row]:
-    """Yield one row per produced log record that a leader has acknowledged and that no replica has in its log any more."""
+    """Each log record that a leader has acknowledged and that no replica has any more."""
     for entry in run.of("record_lost"):
         fields = entry.r.fields
         kept = {name: fields[name] for name in ("partition", "offset", "leader_epoch", "value")}

@@ -45,9 +45,11 @@ def _group(entry: Entry) -> dict[str, Any]:
 
 
 def rebalances(run: Entries) -> Iterator[Row]:
-    """Yield one row per rebalance: from PreparingRebalance to the next state other than CompletingRebalance.
+    """Each rebalance of a group, with its reason, generations and members.
 
-    The end of the coordinator's process ends the rebalance too. A rebalance that goes on has no end.
+    It lasts from PreparingRebalance to the next state other than CompletingRebalance. The end of the coordinator's process ends
+    the rebalance too. `members` are the client ids at the end, sorted. `disturbance_begin_ms` is the begin of the first of
+    several rebalances whose begins are at most 5 s apart.
     """
     by_group: dict[str, list[Row]] = defaultdict(list)
     for (coordinator, group), history in _histories(run).items():
@@ -90,9 +92,9 @@ def _rebalance(begin: Entry, later: list[Entry]) -> Row:
 
 
 def member_lives(run: Entries) -> Iterator[Row]:
-    """Yield one row per member of a group: the time during which a coordinator has the member in its memory.
+    """Each member of a group: the time in which a coordinator has the member in its memory.
 
-    A row has no end if the member is there after the last record.
+    A static member that gets a new member id has a row for each id.
     """
     # The row of a member that the coordinator has loaded begins with the group's next transition (docs/omissions.md).
     for (coordinator, group), history in _histories(run).items():
@@ -101,7 +103,6 @@ def member_lives(run: Entries) -> Iterator[Row]:
             members, generation = _group(entry).get("members", {}), _group(entry).get("generation")
             for name in [name for name in lives if name not in members]:
                 yield _life(lives.pop(name), entry)
-            # A static member that gets a new member id has a row for each id.
             for name, member in members.items():
                 begun = {"begin": entry, "coordinator": coordinator, "group_id": group, "member_id": name}
                 new = begun | {"client_id": member["client_id"], "first_generation": generation}
@@ -115,9 +116,9 @@ def _life(life: Row, end: Entry | None) -> Row:
 
 
 def commits(run: Entries) -> Iterator[Row]:
-    """Yield one row per partition of each commit whose offsets a coordinator has written to the log of the offsets topic.
+    """Each offset of a commit that a coordinator has written to the log of the offsets topic.
 
-    A commit whose write failed has no rows.
+    A commit whose write failed has no rows. `log_offset` is the offset of the first record of the batch.
     """
     written = {e.r.cause: e for e in (*run.of("offsets_append"), *run.of("log_append"))}
     for entry in run.of("append"):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
+
 from kcontrol.journal.journal import Record
 from kcontrol.views import clock
 
@@ -125,3 +127,16 @@ class StoredState(NamedTuple):
     def zxid(self) -> int | None:
         """The zxid of the write of the state znode."""
         return self.entry.r.fields.get("zxid")
+
+
+def journal(run: Entries) -> Iterator[Row]:
+    """Each journal record; `fields` has its fields as JSON text, such as {"broker": 1}.
+
+    `at` is the time of a wall clock, `at_ms` that of a simulated run, `time_ms` either in ms.
+    """
+    for entry in run.entries:
+        _, incarnation, seq = entry.r.id
+        at = {"at": entry.time_ms if run.clock == "wall" else None, "at_ms": entry.time_ms if run.clock == "virtual" else None}
+        yield {"n": entry.n, "id": str(entry.r.id), **at, "time_ms": entry.time_ms, "node": entry.r.id.broker,
+               "incarnation": incarnation, "seq": seq, "kind": entry.r.kind, "cause": entry.r.cause and str(entry.r.cause),
+               "fields": msgspec.json.encode(entry.r.fields).decode()}  # fmt: skip

@@ -1,26 +1,34 @@
-"""The tables of a run's history: `TABLES` maps a table's name to the function that yields its rows, and to its columns.
+"""The tables of a whole run, which Spark has too: each is a line with the function that yields its rows, and its columns.
 
-Each row names its evidence: the position `n` and the id `record` of a journal record. Read next: `entries.py`, `partitions.py`.
+What `lab.tables` shows is what the SQL in `kcontrol/pipeline/sql` makes of the run's journal, cell by cell. The functions here
+follow the journal record by record and share nothing with the SQL but the names of columns, so each checks the other (a test
+compares all cells).
+
+Each row names its evidence: the position `n` (from 1) and the id `record` of a journal record. A row about a time has the record
+that begins it, and in `end_n` and `end_record` the record that ends it; they are missing while the time goes on. Times are in ms
+of the run's clock; a recording has none. Read next: `entries.py`, `partitions.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
-
-import msgspec
+from typing import TYPE_CHECKING, NamedTuple
 
 from kcontrol.journal.journal import Record
-from kcontrol.lab.history import brokers, consumer_groups, partitions, topics
+from kcontrol.lab import spark_session
+from kcontrol.lab.history import brokers, consumer_groups, entries, log_evidence, partitions, topics
 from kcontrol.lab.history.entries import Entries, Row, entries_of
+from kcontrol.lab.support import arguments
 from kcontrol.lab.support.late import frames, pd
+from kcontrol.lab.support.registered import Section, of_run
+from kcontrol.lab.tables import elections as election_tables
 from kcontrol.lab.tables import journal_tables
+from kcontrol.pipeline.door import WORLD
+
+if TYPE_CHECKING:
+    from kcontrol.lab.run import Run
 
 Columns = Mapping[str, str]
-# A row about a time has the record that begins it, and in `end_n` and `end_record` the record that ends it. Times are in ms of
-# the run's clock; a recording has none. The same tables exist as SQL for Spark (`kcontrol/pipeline/sql`). The functions here
-# follow the journal record by record and share nothing with the SQL but the names of columns, so each derivation checks the
-# other: a test compares them cell by cell.
 # fmt: off
 RECORD: Columns = {"run": "string", "n": "Int64", "record": "string"}
 MOMENT: Columns = {**RECORD, "time_ms": "Int64"}
@@ -28,67 +36,85 @@ TIMES: Columns = {"begin_ms": "Int64", "end_ms": "Int64", "duration_ms": "Int64"
 
 
 class Table(NamedTuple):
-    """A table of a run's history, such as "elections" (a value of TABLES)."""
+    """The rows of a table of a whole run, from the run's journal, and the pandas type of each column by name."""
 
-    # A function that yields the rows from the journal records of a run.
     rows: Callable[[Entries], Iterator[Row]]
-    # The pandas type of each column by name, such as {"partition": "string"}.
     columns: Columns
 
 
-def _journal(run: Entries) -> Iterator[Row]:
-    """Yield one row per journal record; the column `fields` has the record's fields as JSON text, such as {"broker": 1}."""
-    for entry in run.entries:
-        _, incarnation, seq = entry.r.id
-        at = {"at": entry.time_ms if run.clock == "wall" else None, "at_ms": entry.time_ms if run.clock == "virtual" else None}
-        yield {"n": entry.n, "id": str(entry.r.id), **at, "time_ms": entry.time_ms, "node": entry.r.id.broker,
-               "incarnation": incarnation, "seq": seq, "kind": entry.r.kind, "cause": entry.r.cause and str(entry.r.cause),
-               "fields": msgspec.json.encode(entry.r.fields).decode()}
+def history(rows: Callable[[Entries], Iterator[Row]], columns: Columns) -> Callable[..., pd.DataFrame]:
+    """Return the method of `lab.tables` for a table; one with a column `partition` takes the name of a partition too."""
+
+    def whole(run: Run) -> pd.DataFrame:
+        found = table(run.records, run.name, rows.__name__)
+        # A run of `Lab.open_logs` has the columns `inferred` and `line` too.
+        is_of_logs = run.records[0].fields["world"] == WORLD
+        return log_evidence.with_evidence(found, run.records, rows.__name__) if is_of_logs else found
+
+    def of_partition(run: Run, partition: str | None = None) -> pd.DataFrame:
+        found = whole(run)
+        chosen = found if partition is None else found[found["partition"] == arguments.words(partition, "A partition", "t-0")]
+        if partition is not None and chosen.empty:
+            election_tables.find(run.state, partition)
+        return chosen.reset_index(drop=True)
+
+    made: Callable[..., pd.DataFrame] = of_partition if "partition" in columns else whole
+    vars(made).update(table=Table(rows, columns))
+    made.__name__, made.__doc__ = rows.__name__, rows.__doc__
+    return of_run(made)
 
 
-TABLES: dict[str, Table] = {
-    "journal": Table(_journal, {
+class WholeRun(Section):
+    """The whole run, as Spark has it."""
+
+    journal = history(entries.journal, {
         "run": "string", "n": "Int64", "id": "string", "at": journal_tables.TIME, "at_ms": "Int64", "time_ms": "Int64",
-        "node": "Int64", "incarnation": "Int64", "seq": "Int64", "kind": "string", "cause": "string", "fields": "string"}),
-    "leaderships": Table(partitions.leaderships, {
+        "node": "Int64", "incarnation": "Int64", "seq": "Int64", "kind": "string", "cause": "string", "fields": "string"})
+    leaderships = history(partitions.leaderships, {
         **RECORD, "at": journal_tables.TIME, "at_ms": "Int64", "time_ms": "Int64", "zxid": "Int64", "partition": "string",
-        "leader": "Int64", "leader_epoch": "Int64", "controller_epoch": "Int64"}),
-    "tenures": Table(brokers.tenures, {
-        **RECORD, "broker": "Int64", "controller_epoch": "Int64", **TIMES, "ended_by": "string"}),
-    "transitions": Table(partitions.transitions, {
+        "leader": "Int64", "leader_epoch": "Int64", "controller_epoch": "Int64"})
+    tenures = history(brokers.tenures, {
+        **RECORD, "broker": "Int64", "controller_epoch": "Int64", **TIMES, "ended_by": "string"})
+    transitions = history(partitions.transitions, {
         **MOMENT, "controller": "Int64", "machine": "string", "partition": "string", "replica": "Int64", "source": "string",
-        "target": "string", "rule": "string", "write": "string"}),
-    "isr_history": Table(partitions.isr_history, {
-        **MOMENT, "zxid": "Int64", "partition": "string", "written_by": "Int64", "before": "object", "isr": "object",
-        "entered": "object", "left": "object", "leader_epoch": "Int64"}),
-    "offline_windows": Table(partitions.offline_windows, {
+        "target": "string", "rule": "string", "write": "string"})
+    isr_history = history(partitions.isr_history, {
+        **MOMENT, "zxid": "Int64", "partition": "string", "written_by": "Int64", "isr_before": "object", "isr": "object",
+        "entered": "object", "left": "object", "leader_epoch": "Int64"})
+    partition_history = history(partitions.partition_history, {
+        **MOMENT, "zxid": "Int64", "partition": "string", "written_by": "Int64", "replicas": "object",
+        "adding_replicas": "object", "removing_replicas": "object", "leader": "Int64", "isr": "object", "leader_epoch": "Int64"})
+    offline_windows = history(partitions.offline_windows, {
         **RECORD, "partition": "string", "led_before": "Int64", **TIMES, "led_after": "Int64", "refused_record": "string",
-        "reason": "string"}),
-    "elections": Table(partitions.elections, {
+        "reason": "string"})
+    elections = history(partitions.elections, {
         **MOMENT, "zxid": "Int64", "partition": "string", "controller": "Int64", "led_before": "Int64", "leader": "Int64",
-        "isr_before": "object", "isr": "object", "leader_epoch": "Int64", "kind": "string"}),
-    "reassignments": Table(topics.reassignments, {**RECORD, "partition": "string", "target": "object", **TIMES}),
-    "deletions": Table(topics.deletions, {**RECORD, "topic": "string", **TIMES, "ineligible": "Int64"}),
-    "broker_lives": Table(brokers.broker_lives, {
+        "isr_before": "object", "isr": "object", "leader_epoch": "Int64", "kind": "string"})
+    reassignments = history(topics.reassignments, {**RECORD, "partition": "string", "target": "object", **TIMES})
+    deletions = history(topics.deletions, {**RECORD, "topic": "string", **TIMES, "ineligible": "Int64"})
+    broker_lives = history(brokers.broker_lives, {
         **RECORD, "broker": "Int64", "incarnation": "Int64", **TIMES, "registered_record": "string", "registered_ms": "Int64",
-        "exit_code": "Int64", "ended_by": "string"}),
-    "requests": Table(brokers.requests, {
+        "exit_code": "Int64", "ended_by": "string"})
+    requests = history(brokers.requests, {
         **MOMENT, "api": "string", "sender": "Int64", "receiver": "Int64", "controller_epoch": "Int64",
-        "answer_record": "string", "state": "string"}),
-    "records_lost": Table(brokers.records_lost, {
+        "partitions": "object", "state": "string", "error": "string", "response_record": "string"})
+    records_lost = history(brokers.records_lost, {
         **MOMENT, "partition": "string", "offset": "Int64", "leader_epoch": "Int64", "value": "string", "acks": "string",
-        "acknowledged_by": "Int64", "cause": "string"}),
-    "rebalances": Table(consumer_groups.rebalances, {
+        "acknowledged_by": "Int64", "cause": "string"})
+    rebalances = history(consumer_groups.rebalances, {
         **RECORD, "group_id": "string", "coordinator": "Int64", "reason": "string", **TIMES, "ended_in": "string",
-        "from_generation": "Int64", "to_generation": "Int64", "members": "object", "disturbance_begin_ms": "Int64"}),
-    "member_lives": Table(consumer_groups.member_lives, {
+        "from_generation": "Int64", "to_generation": "Int64", "members": "object", "disturbance_begin_ms": "Int64"})
+    member_lives = history(consumer_groups.member_lives, {
         **RECORD, "group_id": "string", "coordinator": "Int64", "member_id": "string", "client_id": "string", **TIMES,
-        "first_generation": "Int64", "last_generation": "Int64"}),
-    "commits": Table(consumer_groups.commits, {
+        "first_generation": "Int64", "last_generation": "Int64"})
+    commits = history(consumer_groups.commits, {
         **MOMENT, "coordinator": "Int64", "group_id": "string", "partition": "string", "offset": "Int64", "metadata": "string",
-        "log_partition": "string", "log_offset": "Int64", "log_record": "string"}),
-}
+        "log_partition": "string", "log_offset": "Int64", "log_record": "string"})
+    table_sql = of_run(spark_session.table_sql)
+
+
 # fmt: on
+TABLES: dict[str, Table] = {name: made.table for name, made in vars(WholeRun).items() if hasattr(made, "table")}
 
 
 def table(records: Sequence[Record], run: str, name: str) -> pd.DataFrame:

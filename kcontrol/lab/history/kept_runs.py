@@ -158,7 +158,7 @@ class Runs(Commands, owner="runs"):
     # ---------------------------------------------------------------- Spark
 
     def spark(self, *, optional: bool = False, master: str = LOCAL) -> SparkSession | Any:
-        """Return a Spark session with a view for each table of `lab.tables.run_table`, such as `journal`, of all runs.
+        """Return a Spark session with a view for each table of a whole run, such as `journal`, of all runs.
 
         optional  if Spark or Java is missing, whether to print a sentence and return a substitute
         master    the address of Spark, such as spark://HOST:PORT, whose workers read the files of the runs

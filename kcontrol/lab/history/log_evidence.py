@@ -32,7 +32,7 @@ def with_evidence(table: pd.DataFrame, records: Sequence[Record], name: str) -> 
     # No line says that a request waits or that it was dropped.
     if name == "requests":
         inferred = [", ".join(filter(None, (found, "state" if pd.isna(answer) else None))) or None
-                    for found, answer in zip(inferred, table["answer_record"], strict=True)]  # fmt: skip
+                    for found, answer in zip(inferred, table["response_record"], strict=True)]  # fmt: skip
     more = {"inferred": inferred, "line": [fields[n - 1].get("line") for n in table["n"]]}
     # Why a transition is illegal or does not follow from the latest transition of its subject; missing for any other
     # transition.

@@ -6,9 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from kcontrol.core.model import ReplicaAssignment
 from kcontrol.core.znodes import parse_state_path
 from kcontrol.lab.history.entries import Entries, Entry, Row, StoredState, interval
-from kcontrol.lab.history.topics import Targets, assignments, deletion_times
+from kcontrol.lab.history.topics import Assignments, assignments, deletion_times
 from kcontrol.views import decisions
 
 KINDS = {
@@ -44,7 +45,7 @@ def _with_former(run: Entries) -> Iterator[tuple[StoredState, StoredState | None
 
 
 def leaderships(run: Entries) -> Iterator[Row]:
-    """Yield one row of the table `leaderships` per write that changes the leader of a partition in ZooKeeper.
+    """Each write that changes the leader of a partition in ZooKeeper; -1 is no leader.
 
     The first leader has a row, the deletion of the state znode none.
     """
@@ -65,7 +66,7 @@ def _written(state: StoredState) -> Row:
 
 
 def isr_history(run: Entries) -> Iterator[Row]:
-    """Yield one row per write that changes the members or the order of a partition's ISR in ZooKeeper.
+    """Each write that changes the members or the order of a partition's ISR in ZooKeeper.
 
     The first ISR has a row, the deletion of the state znode none.
     """
@@ -77,7 +78,7 @@ def isr_history(run: Entries) -> Iterator[Row]:
                 | _written(state)
                 | {
                     "written_by": state.entry.r.id.broker,
-                    "before": before,
+                    "isr_before": before,
                     "isr": state.isr,
                     "entered": [b for b in state.isr if b not in (before or ())],
                     "left": [b for b in before or () if b not in state.isr],
@@ -85,10 +86,43 @@ def isr_history(run: Entries) -> Iterator[Row]:
             )
 
 
-def elections(run: Entries) -> Iterator[Row]:
-    """Yield one row per election of a leader: a transition from OfflinePartition or OnlinePartition to OnlinePartition.
+def partition_history(run: Entries) -> Iterator[Row]:
+    """Each write that changes a partition in ZooKeeper: assignment, leader and ISR after it.
 
-    `kind` is "clean", "unclean", "preferred", "shutdown" or "reassignment"; None if a recording does not show the kind.
+    The replicas are those in the topic znode, leader and ISR those in the state znode; missing where the znode does not exist.
+    `written_by` is missing for a write of a client.
+    """
+    states: dict[int, list[StoredState]] = defaultdict(list)
+    for state in stored_states(run):
+        states[state.entry.n].append(state)
+    topics, held = assignments(run), dict[str, Row]()
+    for entry in run.of("change", "write", "close"):
+        changed: dict[str, Row] = {state.partition: _led(state) for state in states.get(entry.n, ())}
+        for topic, assigned in topics.get(entry.n, {}).items():
+            for name in {*assigned, *(name for name in held if name.rpartition("-")[0] == topic)}:
+                changed[name] = _assigned(assigned.get(name)) | changed.get(name, {})
+        for name, values in changed.items():
+            before = held.get(name, _assigned(None) | dict.fromkeys(("leader", "isr", "leader_epoch")))
+            held[name] = before | values
+            if held[name] != before:
+                zxid = entry.r.fields.get("zxid")
+                yield entry.evidence | {"zxid": zxid, "partition": name, "written_by": entry.r.id.broker} | held[name]
+
+
+def _led(state: StoredState) -> Row:
+    return {"leader": state.leader, "isr": state.isr, "leader_epoch": state.leader_epoch}
+
+
+def _assigned(of: ReplicaAssignment | None) -> Row:
+    names = {"replicas": "replicas", "adding_replicas": "adding", "removing_replicas": "removing"}
+    return {name: list(getattr(of, field)) if of else None for name, field in names.items()}
+
+
+def elections(run: Entries) -> Iterator[Row]:
+    """Each election of a leader for a partition that is offline or online.
+
+    An election is a transition to OnlinePartition; that of a new partition is none. `kind` is "clean", "unclean", "preferred",
+    "shutdown" or "reassignment"; missing if a recording does not show the kind.
     """
     for state, former in _with_former(run):
         if state.source in ELECTING:
@@ -116,7 +150,7 @@ def _kind(state: StoredState, former: StoredState | None) -> str | None:
 
 
 def transitions(run: Entries) -> Iterator[Row]:
-    """Yield one row per transition of a partition or replica in a controller's memory; a failed transition has no row."""
+    """Each transition of a partition or replica in a controller's memory; none that failed."""
     for entry in run.of("change"):
         fields = entry.r.fields
         partition, _, replica = fields["subject"].partition("@")
@@ -129,8 +163,11 @@ def transitions(run: Entries) -> Iterator[Row]:
 
 
 def offline_windows(run: Entries) -> Iterator[Row]:
-    """Yield one row per time in which a partition has no leader, or its leader's process does not run or is frozen."""
-    # A leader that was started again counts as running when it has applied a LeaderAndIsr request.
+    """Each time in which a partition has no leader whose process runs; a frozen one does not run.
+
+    A leader that was started again counts as running when it has applied a LeaderAndIsr request. `reason` is "death",
+    "shutdown", "freeze", "deletion", "unclean election refused" or "no leader elected".
+    """
     found = _OfflineWindows(run)
     for entry in run.of(*OF_WINDOWS):
         found.take(entry)
@@ -152,7 +189,7 @@ class _OfflineWindows:
         for state in stored_states(run):
             self._states[state.entry.n].append(state)
         self._deletions = deletion_times(run)
-        self._assignments, self._assigned = assignments(run), dict[str, Targets]()
+        self._assignments, self._assigned = assignments(run), dict[str, Assignments]()
         self._process: dict[int, tuple[str, int | None]] = {}  # by broker: its last event, and an exit code
         self._leader: dict[str, int] = {}
         self._replicas: dict[str, set[int]] = defaultdict(set)
@@ -205,7 +242,8 @@ class _OfflineWindows:
         is_election = (fields["source"], fields["target"]) == ELECTING
         # A reassignment may have removed a replica; without the topic's znode the present replicas are not known.
         replicas, known = self._replicas[partition], self._assigned.get(partition.rpartition("-")[0], {})
-        if window and is_election and any(map(self._runs, replicas.intersection(known.get(partition, replicas)))):
+        present = known[partition].replicas if partition in known else replicas
+        if window and is_election and any(map(self._runs, replicas.intersection(present))):
             window["refused_record"] = window["refused_record"] or str(entry.r.id)
 
     def _runs(self, broker: int) -> bool:

@@ -34,34 +34,39 @@ def deletion_times(run: Entries) -> dict[str, Times]:
 
 
 def deletions(run: Entries) -> Iterator[Row]:
-    """Yield one row per request to delete a topic: the times at which the request's znode is created and deleted."""
+    """Each request to delete a topic, until the controller deletes the request.
+
+    The request is a znode in `/admin/delete_topics`. `ineligible` is the number of transitions of the topic's replicas to
+    ReplicaDeletionIneligible in this time.
+    """
     halts = [e for e in run.of("change") if e.r.fields["target"] == "ReplicaDeletionIneligible"]
     for topic, times in deletion_times(run).items():
         of_topic = [e for e in halts if e.r.fields["subject"].partition("@")[0].rpartition("-")[0] == topic]
         for begin, end in times:
-            # The number of transitions of the topic's replicas to ReplicaDeletionIneligible in this time.
             ineligible = sum(begin.n < e.n and (end is None or e.n < end.n) for e in of_topic)
             yield interval(begin, end) | {"topic": topic, "ineligible": ineligible}
 
 
 Targets = dict[str, list[int]]
 """By partition, such as "t-0", its replicas."""
+Assignments = dict[str, ReplicaAssignment]
+"""By partition, its replicas, with those that a reassignment adds and removes."""
 
 
-def assignments(run: Entries) -> dict[int, dict[str, Targets]]:
-    """Return, by the number of a journal record, the replicas of each topic whose znode the record writes or deletes.
+def assignments(run: Entries) -> dict[int, dict[str, Assignments]]:
+    """Return, by the number of a journal record and the topic, the assignments that the record writes to the topic's znode.
 
     A deleted or malformed znode has no partition.
     """
-    found: dict[int, dict[str, Targets]] = defaultdict(dict)
+    found: dict[int, dict[str, Assignments]] = defaultdict(dict)
     for write in znode_writes(run, lambda path: _is_child(path, TOPICS)):
         topic = write.path.removeprefix(TOPICS)
-        found[write.entry.n][topic] = {f"{topic}-{number}": list(of.replicas) for number, of in _stored(write).items()}
+        found[write.entry.n][topic] = {f"{topic}-{number}": of for number, of in _stored(write).items()}
     return found
 
 
 def reassignments(run: Entries) -> Iterator[Row]:
-    """Yield one row per reassignment of a partition: the time in which ZooKeeper has its target.
+    """Each reassignment of a partition: the time in which ZooKeeper has its target.
 
     The target is in `/admin/reassign_partitions` or, as added and removed replicas, in the topic znode.
     """

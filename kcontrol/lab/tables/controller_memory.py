@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kcontrol.core.errors import UserError
-from kcontrol.core.transitions import TransitionTable
+from kcontrol.lab.support import arguments, replacements
 from kcontrol.lab.support.late import frames, pd
 from kcontrol.lab.tables.journal_tables import table
 from kcontrol.views import folded_state, text
+
+if TYPE_CHECKING:
+    from kcontrol.lab.run import Run
 
 # `entries` is missing for a value that is no set, list or map.
 MEMORY = {"kafka": "string", "entries": "Int64", "holds": "string"}
@@ -34,11 +37,12 @@ def kafka_name(field: str) -> str:
     return KAFKA_NAMES.get(field, head + "".join(word.capitalize() for word in rest))
 
 
-def memory(state: folded_state.State, broker: int | None = None) -> pd.DataFrame:
-    """Return one row per field of a controller context: Kafka's name of the field, its value as text, its number of entries.
+def controller_memory(run: Run, broker: int | None = None) -> pd.DataFrame:
+    """The fields of a controller context, with Kafka's name, value as text, and number of entries.
 
     `broker` is by default the active controller. Raises UserError if this broker does not run.
     """
+    state = run.state
     ruler = folded_state.controller(state)
     chosen = broker if broker is not None else ruler[0] if ruler else None
     node = state["nodes"].get(str(chosen))
@@ -60,13 +64,14 @@ def _brief(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def moves(machine: TransitionTable) -> pd.DataFrame:
-    """Return the transitions of a state machine as a table: one row per source state, one column per target state.
+def legal_transitions(run: Run, machine: str = "partition") -> pd.DataFrame:
+    """The legal target states of each state of the machine "partition", "replica" or "group".
 
-    A cell has the name of the transition's function, "" for an illegal transition.
+    A row per source state, a column per target state; a cell has the transition's function, `memory_only` if it only changes
+    memory, and "" if the transition is illegal. Raises UserError for an unknown `machine`.
     """
-    names = [text.short(state) for state in machine.states]
-    # A transition that only changes memory has the function `memory_only`.
-    found = {(row.source, row.target): getattr(row.action, "__name__", "") for row in machine}
-    rows = [[found.get((source, target), "") for target in machine.states] for source in machine.states]
+    table = run._table(arguments.one_of(machine, replacements.MACHINES, "transition table of"))
+    names = [text.short(state) for state in table.states]
+    found = {(row.source, row.target): getattr(row.action, "__name__", "") for row in table}
+    rows = [[found.get((source, target), "") for target in table.states] for source in table.states]
     return frames.Frame(rows, index=pd.Index(names, name="from"), columns=pd.Index(names, name="to"))

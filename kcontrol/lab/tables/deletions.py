@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kcontrol.core.model import PartitionReplica, TopicPartition
 from kcontrol.core.znodes import delete_topic_path
 from kcontrol.lab.support.late import pd
 from kcontrol.lab.tables import journal_tables
 from kcontrol.views import folded_state
+
+if TYPE_CHECKING:
+    from kcontrol.lab.run import Run
 
 # Columns of the table. `requested`: the topic's znode below `/admin/delete_topics` exists. `queued`, `started`, `ineligible`:
 # the topic is in this set of the deletion manager. Before 2.1 there is no set for `started`, and in recordings of real brokers
@@ -23,14 +26,14 @@ SETS = {
 }
 
 
-def deletions(state: folded_state.State) -> pd.DataFrame:
-    """Return one row per replica of each topic whose deletion is requested in ZooKeeper or queued at the controller.
+def ongoing_deletions(run: Run) -> pd.DataFrame:
+    """Each replica of each topic to be deleted: its state, and the sets that the topic is in.
 
     The rows are sorted by partition, and within a partition in the order of its assignment.
 
     Source: ControllerContext.topicsToBeDeleted, topicsWithDeletionStarted, topicsIneligibleForDeletion (2.8).
     """
-    return journal_tables.table(_rows(state), DELETIONS, "replica")
+    return journal_tables.table(_rows(run.state), DELETIONS, "replica")
 
 
 def _rows(state: folded_state.State) -> Iterator[dict[str, Any]]:

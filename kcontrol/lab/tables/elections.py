@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Collection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kcontrol.controller.leader_election import STRATEGIES, ElectionInput, offline
 from kcontrol.core.controller_rules import Rules
@@ -15,6 +15,9 @@ from kcontrol.core.znodes import broker_path, topic_config_path
 from kcontrol.lab.support.late import frames, pd
 from kcontrol.lab.tables import journal_tables
 from kcontrol.views import folded_state, replica_strip, text
+
+if TYPE_CHECKING:
+    from kcontrol.lab.run import Run
 
 UNCLEAN = "unclean.leader.election.enable"
 COLUMNS = {"broker": "int64", "alive": "bool", "in_sync": "bool", "leads": "bool", "verdict": "string"}
@@ -39,20 +42,21 @@ class CandidateTable:
         return replica_strip.svg(self.title, self.candidates)
 
 
-def candidates(state: folded_state.State, partition: str, rules: Rules, unclean: bool) -> CandidateTable:
-    """Return the replicas of a partition, each with a verdict, such as "leads", "dead", or "next" for the next leader.
+def election_candidates(run: Run, partition: str) -> CandidateTable:
+    """The replicas of a partition: the next leader, and the reason against each other replica.
 
-    `rules` are Kafka's in the release, `unclean` the brokers' unclean.leader.election.enable. Raises UserError for an unknown
-    partition.
+    Verdicts are "dead", "next" (the next leader), "next, unclean" (the next leader, outside the ISR) and others. Raises
+    UserError for an unknown partition.
 
     Source: PartitionLeaderElectionAlgorithms.offlinePartitionLeaderElection (2.8); OfflinePartitionLeaderSelector (0.8.1).
     """
+    state, unclean = run.state, run._allows_unclean()
     p = find(state, partition)
     # A replica counts as alive if its broker is registered in ZooKeeper.
     live = {b for b in p.replicas if broker_path(b) in state["znodes"]}
     # The topic's own setting overrides that of the brokers.
     allowed = _topic_setting(state, p.topic, unclean)
-    asked = ElectionInput(p.replicas, p.isr, live - {p.leader}, unclean_allowed=allowed, order=rules.offline_order)
+    asked = ElectionInput(p.replicas, p.isr, live - {p.leader}, unclean_allowed=allowed, order=run._rules().offline_order)
     elected = offline(asked)
     chosen = elected.leader if elected else None
     rows = tuple(

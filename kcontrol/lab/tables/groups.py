@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kcontrol.lab.support.late import frames, pd
 from kcontrol.views import group_state
+
+if TYPE_CHECKING:
+    from kcontrol.lab.run import Run
 
 State = Mapping[str, Any]
 MEMBERS = ("group", "coordinator", "state", "generation", "member", "client", "leads", "waits_for", "partitions")
 OFFSETS = ("group", "coordinator", "partition", "offset", "metadata")
 
 
-def members(state: State, release: str) -> pd.DataFrame:
-    """Return one row per member of each group, as its coordinator has it in memory, with the release's names of states.
+def members(run: Run) -> pd.DataFrame:
+    """Each member of each consumer group, from the memory of the group's coordinator.
 
     `waits_for` is the member's parked request, "join" or "sync"; "" without a parked request.
     """
-    rows = [(*group[:4], *member) for group in group_state.groups(state, release) for member in group.members]
+    rows = [(*group[:4], *member) for group in group_state.groups(run.state, run._played) for member in group.members]
     return frames.Frame(rows, columns=list(MEMBERS)).set_index("group")
 
 
-def offsets(state: State) -> pd.DataFrame:
-    """Return one row per committed offset of each group, with its metadata, as the group's coordinator has it in memory."""
+def offsets(run: Run) -> pd.DataFrame:
+    """Each committed offset of each consumer group, from the memory of the group's coordinator."""
     rows = [
         (group, broker, partition, stored["value"]["offset"], stored["value"]["metadata"])
-        for broker, group, held in group_state.cached(state, "offsets")
+        for broker, group, held in group_state.cached(run.state, "offsets")
         for partition, stored in sorted(held["committed"].items())
     ]
     return frames.Frame(rows, columns=list(OFFSETS)).set_index("group")

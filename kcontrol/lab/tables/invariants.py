@@ -6,7 +6,7 @@ To check a run, kcontrol plays the run again in a second simulated cluster and e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kcontrol.cluster.world import World
 from kcontrol.core.errors import UserError
@@ -14,6 +14,9 @@ from kcontrol.lab.support.late import pd
 from kcontrol.lab.tables import journal_tables
 from kcontrol.search.counterexample import report
 from kcontrol.search.invariants import INVARIANTS, QUIET, STEP, Invariant, is_at_rest
+
+if TYPE_CHECKING:
+    from kcontrol.lab.lab import Lab
 
 Own = Callable[[World], Any]
 """A learner's invariant: a function of the world that returns None or True if it holds; its docstring states the invariant."""
@@ -26,11 +29,12 @@ RESULTS = {"outcome": "string", "step": "Int64", "action": "string", "what": "st
 # fmt: on
 
 
-def invariants(release: str) -> pd.DataFrame:
-    """Return one row per invariant, indexed by name: sentence, first release that promises it, when it is checked, source.
+def invariants(lab: Lab) -> pd.DataFrame:
+    """Each invariant: its sentence, the first release that promises it, when it is checked, its source.
 
-    `promised` is whether `release` promises the invariant.
+    `promised` is whether the release of this lab promises the invariant.
     """
+    release = lab._world.settings.release
     rows = (
         {"invariant": r.name, "sentence": r.sentence, "since": r.since, "when": r.when, "source": r.source,
          "promised": r.is_promised_by(release)}
@@ -39,18 +43,20 @@ def invariants(release: str) -> pd.DataFrame:
     return journal_tables.table(rows, INVARIANT_COLUMNS, "invariant")
 
 
-def check_invariants(world: World, play: Callable[[], Iterator[World]], own: tuple[Own, ...]) -> pd.DataFrame:
-    """Return one row per invariant with its outcome, such as "broken", and the first step that broke it.
+def invariant_checks(lab: Lab, *own: Own) -> pd.DataFrame:
+    """Whether this run has kept each promise of Kafka's, with the first step that broke it.
 
-    `play` replays the run of `world` and yields the cluster after each step. `own` has a learner's functions: each takes the
-    cluster, and returns True or None if its invariant holds.
+    The run is played again, and every invariant is checked after each step. A function in `own` takes the simulated cluster,
+    and returns True or None if its invariant holds; its docstring states the invariant. If an invariant is broken,
+    `attrs["scenario"]` of the table is the run as Python code.
     """
+    world = lab._world
     # Any other result means that the invariant is broken. `_named` raises UserError for a function without a docstring,
     # `_violations` for a function that raises.
     rows: list[Mapping[str, Any]] = [{"invariant": name, "sentence": said} for name, said in map(_named, own)]
     rows = [*({"invariant": r.name, "sentence": r.sentence} for r in INVARIANTS), *rows]
     broken: dict[str, tuple[int, str, str]] = {}
-    for replayed in play():
+    for replayed in lab._played_again(World(world.settings)):
         if not replayed.done:
             continue
         for name, what in _violations(replayed, own):

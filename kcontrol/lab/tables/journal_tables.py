@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kcontrol.broker.broker_configs import CONFIGS, Config
 from kcontrol.core.znodes import broker_path
 from kcontrol.group.offsets_topic_records import decode
 from kcontrol.journal.journal import Record
-from kcontrol.lab.history.brokers import queued
+from kcontrol.lab import record_lookup
 from kcontrol.lab.support.late import frames, pd
 from kcontrol.recordings.door import bytes_of
-from kcontrol.views import clock, controller_terms, folded_state, group_state, kafka_words, watch_counts
+from kcontrol.views import clock, folded_state, group_state, kafka_words, watch_counts
+
+if TYPE_CHECKING:
+    from kcontrol.lab.run import Run
 
 State = dict[str, Any]
 
@@ -31,13 +33,9 @@ PARTITIONS = {"leader": "Int64", "isr": "object", "replicas": "object", "leader_
 BROKERS = {"alive": "bool", "frozen": "bool", "registered": "bool", "controller": "bool", "believes_so": "bool",
            "controller_epoch": "Int64", "broker_epoch": "Int64", "leads": "object", "handling": "object", "queue": "object"}
 ZNODES = {"text": "string", "version": "Int64", "owner": "Int64"}
-REQUESTS = {"batch": "string", "api": "string", "sender": "int64", "receiver": "int64", "controller_epoch": "Int64",
-            "partitions": "object", "outcome": "string"}
 JOURNAL = {"at": TIME, "node": "Int64", "incarnation": "int64", "seq": "int64", "kind": "string", "cause": "string",
            "what": "string"}
 WATCHES = {"broker": "int64", "path": "string", "kind": "string"}
-CONTROLLERS = {"broker": "Int64", "controller_epoch": "Int64", "begun_by": "string", "ended_by": "string"}
-CONFIG = {"value": "object", "default": "object", "defaults": "string", "meaning": "string", "is_used": "bool", "here": "string"}
 ALIVE = "alive"
 DIFFERENCES = {"where": "string", "what": "string", "before": "object", "after": "object"}
 # fmt: on
@@ -150,12 +148,12 @@ def _broker_row(state: State, n: int, frozen: bool) -> dict[str, Any]:
     }
 
 
-def znodes(state: State) -> pd.DataFrame:
-    """Return one row per znode, indexed by path: data as text, version and owner.
+def znodes(run: Run) -> pd.DataFrame:
+    """ZooKeeper's tree: each znode by its path, with data as text, version and owner.
 
-    The column `owner` has the broker whose session owns an ephemeral znode; it is empty for a persistent znode.
+    `owner` is the broker whose session owns an ephemeral znode; missing for a persistent znode.
     """
-    found = sorted(state["znodes"].items())
+    found = sorted(run.state["znodes"].items())
     return table(
         ({"path": path, "text": text, "version": version, "owner": owner} for path, (text, version, owner) in found),
         ZNODES,
@@ -163,79 +161,9 @@ def znodes(state: State) -> pd.DataFrame:
     )
 
 
-def watches(records: Sequence[Record]) -> pd.DataFrame:
-    """Return one row per watch that a running broker has set at ZooKeeper: the broker, the path of the znode, and the kind.
-
-    The kind is "data", or "children" for the list of child znodes.
-    """
-    return table((watch._asdict() for watch in watch_counts.open_watches(records)), WATCHES)
-
-
-def controllers(records: Iterable[Record]) -> pd.DataFrame:
-    """Return one row per term of a controller: its broker, its controller epoch, and why the term began and ended, in words.
-
-    The index is the id of the journal record that wrote `/controller`.
-    """
-    return table((term._asdict() for term in controller_terms.controller_terms(records)), CONTROLLERS, "id")
-
-
-# ---------------------------------------------------------------- requests
-
-
-def requests(records: Sequence[Record], state: State) -> pd.DataFrame:
-    """Return one row per request that a controller has queued for a broker, in sending order.
-
-    `outcome` is the response's error code, "waiting" before the response, "dropped" if lost, or "handled" in a recording.
-    """
-    otherwise = "handled" if records[0].fields.get("world") == "recorded" else "dropped"
-    answers = {r.fields["correlation_id"]: r.fields["body"] for r in map(Record.to_json, records) if r.kind == "respond"}
-    # A request that is in no channel and has no response was dropped. Recordings have no responses.
-    waiting = {(pair.split(">")[1], *parcel) for pair, parcels in state["channels"].items() for parcel in parcels}
-    sent = (record.to_json() for record in records if record.kind == "send")
-    return table((row for record in sent for row in _request_rows(record, answers, waiting, otherwise)), REQUESTS)
-
-
-def _request_rows(record: Record, answers: Mapping[str, Any], waiting: set[Any], otherwise: str) -> Iterator[dict[str, Any]]:
-    batch, (node, incarnation, seq) = record.fields["requests"], record.id
-    for api, receiver, partitions in queued(batch):
-        answer = answers.get(f"{node}.{incarnation}-{receiver}-{seq}-{api}")
-        on_its_way = "waiting" if (str(receiver), str(record.id), api) in waiting else otherwise
-        yield {
-            "batch": str(record.id), "api": api, "sender": node, "receiver": receiver,
-            "controller_epoch": batch["controller_epoch"], "partitions": partitions,
-            "outcome": _answer(answer) if answer else on_its_way,
-        }  # fmt: skip
-
-
-def _answer(body: Mapping[str, Any]) -> str:
-    """Return the error code of a whole response, such as "STALE_CONTROLLER_EPOCH".
-
-    If this is NONE, return the partitions' error codes, sorted and separated by ", "; "NONE" if the response has none.
-    """
-    error, errors = body.get("error", "NONE"), body.get("errors", {})
-    return ", ".join(sorted({*map(str, errors.values())})) or "NONE" if error == "NONE" else str(error)
-
-
-# ---------------------------------------------------------------- settings
-
-
-def config(release: str, values: Mapping[str, Any]) -> pd.DataFrame:
-    """Return one row per broker setting of the control plane: its value, its defaults, and whether kcontrol uses it.
-
-    `values` maps names with underscores, such as `broker_id`, to values; a setting without a value has the default.
-    """
-    # The column `default` is that of `release`, the column `defaults` has those of all releases.
-    rows = (config_row(row, release, values.get(row.name.replace(".", "_"))) for row in CONFIGS.values())
-    return table(rows, CONFIG, "name")
-
-
-def config_row(row: Config, release: str, value: Any) -> dict[str, Any]:
-    defaults = "; ".join(f"{since}: {'none' if value is None else value}" for since, value in row.defaults)
-    unsaid = row.default(release)
-    return {
-        "name": row.name, "value": unsaid if value is None and row.is_used else value, "default": unsaid, "defaults": defaults,
-        "meaning": row.meaning, "is_used": row.is_used, "here": row.behavior_here,
-    }  # fmt: skip
+def watches(run: Run) -> pd.DataFrame:
+    """Each watch of a running broker at ZooKeeper: on the data of a znode, or on its children."""
+    return table((watch._asdict() for watch in watch_counts.open_watches(run.records)), WATCHES)
 
 
 # ---------------------------------------------------------------- the journal
@@ -308,11 +236,16 @@ def _journal_row(record: Record) -> dict[str, Any]:
 # ---------------------------------------------------------------- what has changed
 
 
-def diff(before: State, after: State) -> pd.DataFrame:
-    """Return one row (`where`, `what`, `before`, `after`) per difference of two states: znodes, running brokers, their memory.
+def diff(run: Run, before: object, after: object = -1) -> pd.DataFrame:
+    """The differences of the states after two records: znodes, running brokers, their memory.
 
-    None stands for a znode or a field that does not exist.
+    A record is an id such as "2.1.58", or a position in the journal. None stands for a znode or a field that does not exist.
+    Raises UserError for an unknown record.
     """
+    return _differences(*(run._past.at(record_lookup.position(run.records, to)) for to in (before, after)))
+
+
+def _differences(before: State, after: State) -> pd.DataFrame:
     # The memory is compared for brokers that run in both states; any other broker has one row, `alive`.
     both = before["nodes"].keys() & after["nodes"].keys()
     one, other = dict(_facts(before, both)), dict(_facts(after, both))

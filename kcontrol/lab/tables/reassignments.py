@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kcontrol.core.controller_rules import rules
 from kcontrol.core.errors import UserError
@@ -22,12 +22,15 @@ from kcontrol.lab.support.late import pd
 from kcontrol.lab.tables import elections, journal_tables
 from kcontrol.views import folded_state
 
+if TYPE_CHECKING:
+    from kcontrol.lab.run import Run
+
 Targets = Mapping[str, Sequence[int] | None]
 
 # fmt: off
 # `missing` has the brokers of the target that are not in the ISR.
-REASSIGNMENTS = {"replicas": "object", "target": "object", "adding": "object", "removing": "object", "isr": "object",
-                 "missing": "object", "in_znode": "bool"}
+REASSIGNMENTS = {"replicas": "object", "target": "object", "adding_replicas": "object", "removing_replicas": "object",
+                 "isr": "object", "missing": "object", "in_znode": "bool"}
 # fmt: on
 
 
@@ -116,13 +119,13 @@ def unanswered(release: str, state: folded_state.State, targets: Mapping[str, li
 # ---------------------------------------------------------------- what is under way
 
 
-def reassignments(state: folded_state.State) -> pd.DataFrame:
-    """Return one row per partition that is being reassigned, or that `/admin/reassign_partitions` names.
+def ongoing_reassignments(run: Run) -> pd.DataFrame:
+    """Each partition that is being reassigned: replicas, target, target brokers not in the ISR.
 
-    `missing` has the target brokers outside the ISR.
+    A partition that only `/admin/reassign_partitions` names has a row too. Before 2.4 every replica in the topic znode counts
+    as a replica from before the reassignment.
     """
-    # Before 2.4 every replica in the topic znode counts as a replica from before the reassignment.
-    return journal_tables.table(_rows(state), REASSIGNMENTS, "partition")
+    return journal_tables.table(_rows(run.state), REASSIGNMENTS, "partition")
 
 
 def _rows(state: folded_state.State) -> Iterator[dict[str, Any]]:
@@ -137,8 +140,8 @@ def _rows(state: folded_state.State) -> Iterator[dict[str, Any]]:
             "partition": p.name,
             "replicas": list(p.replicas),
             "target": list(triple.target),
-            "adding": list(triple.adding),
-            "removing": list(triple.removing),
+            "adding_replicas": list(triple.adding),
+            "removing_replicas": list(triple.removing),
             "isr": list(p.isr),
             "missing": [b for b in triple.target if b not in p.isr],
             "in_znode": wanted is not None,

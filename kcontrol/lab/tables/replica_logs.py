@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kcontrol.core.errors import UserError
 from kcontrol.journal.fold import end_offset
@@ -10,6 +10,9 @@ from kcontrol.lab.support import arguments
 from kcontrol.lab.support.late import pd
 from kcontrol.lab.tables import journal_tables
 from kcontrol.views import folded_state, text
+
+if TYPE_CHECKING:
+    from kcontrol.lab.run import Run
 
 State = dict[str, Any]
 
@@ -46,11 +49,12 @@ def replicas(state: State, partition: str) -> dict[int, State]:
     return dict(sorted(found.items()))
 
 
-def log(state: State, partition: str) -> pd.DataFrame:
-    """Return one row per replica of a partition, indexed by broker, and one column per offset with its record's value.
+def replica_log(run: Run, partition: str) -> pd.DataFrame:
+    """Each replica's log, dead brokers included: one column per offset with the record's value.
 
-    A value is None where the replica has no such record.
+    A value is None where the replica has no such record. Raises UserError if there is no such log.
     """
+    state = run.state
     found = replicas(state, partition)
     rows = [_row(state, partition, n, held) for n, held in found.items()]
     # A replica has no record past the end of its log, and where the log cleaner has removed the record.
@@ -72,12 +76,13 @@ def _row(state: State, partition: str, n: int, held: State) -> State:
     }
 
 
-def read(state: State, partition: str, broker: int | None) -> pd.DataFrame:
-    """Return one row per record of a partition's log below the high watermark, as a consumer reads it from the leader.
+def consumer_records(run: Run, partition: str, broker: int | None = None) -> pd.DataFrame:
+    """The records of a partition below the high watermark, as a consumer reads them from the leader.
 
     With `broker`, read from this broker, which must lead in its own memory. Raises UserError without such a leader, and if
     brokers keep no logs.
     """
+    state = run.state
     found = replicas(state, partition)
     leader = next((p.leader for p in folded_state.partitions(state) if p.name == partition), None) if broker is None else broker
     held = found.get(leader) if leader is not None and str(leader) in state["nodes"] else None

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kcontrol.lab.support.late import pd
 from kcontrol.lab.tables import elections, journal_tables
 from kcontrol.views import folded_state
+
+if TYPE_CHECKING:
+    from kcontrol.lab.run import Run
 
 # `state`: in the memory of the active controller. `in_sync`: the ISR in the state znode has the replica. `role` and
 # `leader_epoch`: by the last LeaderAndIsr that the broker accepted; missing if it does not host the replica, and in a
@@ -24,12 +27,12 @@ LEADERSHIP_VIEWS = {
 }
 
 
-def replicas(state: folded_state.State) -> pd.DataFrame:
-    """Return one row per replica, such as `t-0@2`: its state at the controller, and its role at its broker.
+def replicas(run: Run) -> pd.DataFrame:
+    """Each replica, such as `t-0@2`: its state at the controller, its role at its broker.
 
     The role is "leads", "follows 3" or "waits for a leader"; missing before the broker has a LeaderAndIsr.
     """
-    return journal_tables.table(_rows(state), REPLICAS, "replica")
+    return journal_tables.table(_rows(run.state), REPLICAS, "replica")
 
 
 def _rows(state: folded_state.State) -> Iterator[dict[str, Any]]:
@@ -57,13 +60,14 @@ def _role(held: Mapping[str, Any] | None, broker: int) -> str | None:
     return "leads" if held["leader"] == broker else f"follows {held['leader']}" if held["leader"] >= 0 else "waits for a leader"
 
 
-def leadership_views(state: folded_state.State, partition: str) -> pd.DataFrame:
-    """Return one row per copy of a partition's leader, ISR and epochs: in ZooKeeper, the controller, and each running broker.
+def leadership_views(run: Run, partition: str) -> pd.DataFrame:
+    """A partition's leader, ISR and epochs in ZooKeeper, at the controller, and in each broker's caches.
 
-    A place without a copy has no row. Raises UserError for an unknown partition.
+    A broker has copies from LeaderAndIsr (`hosts`) and from UpdateMetadata (`metadata`); a place without a copy has no row.
+    Raises UserError for an unknown partition.
     """
-    elections.find(state, partition)
-    return journal_tables.table(_places(state, partition), LEADERSHIP_VIEWS, "where")
+    elections.find(run.state, partition)
+    return journal_tables.table(_places(run.state, partition), LEADERSHIP_VIEWS, "where")
 
 
 def _places(state: folded_state.State, partition: str) -> Iterator[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """Trials of election rules: equal series of random kills and starts of brokers under each of several rules.
 
-For each rule a table counts elections, unclean elections, and outages with their length.
+For each rule a table counts elections, unclean elections, and offline windows with their length.
 """
 
 from __future__ import annotations
@@ -15,25 +15,27 @@ from kcontrol.cluster.run_settings import Settings
 from kcontrol.cluster.world import Action, World
 from kcontrol.core.errors import UserError
 from kcontrol.journal.journal import Record
+from kcontrol.lab.history.entries import entries_of
+from kcontrol.lab.history.partitions import offline_windows
 from kcontrol.lab.support import arguments, replacements
 from kcontrol.lab.support.late import pd
-from kcontrol.lab.tables import journal_tables, outages
+from kcontrol.lab.tables import journal_tables
 from kcontrol.views.decisions import written
 
 CONTROLLER, BROKERS = 4, (1, 2, 3)
 TOPIC, ASSIGNMENT = "t", ((1, 2, 3), (2, 3, 1), (3, 1, 2))
 FAULTS = 8
-# Sums over the runs: changes of a leader to another broker, changes to a broker outside the ISR, outages of partitions, and the
-# total length of these outages in ms of virtual time.
-COLUMNS = {"runs": "int64", "elections": "int64", "unclean": "int64", "outages": "int64", "down_ms": "int64"}
+# Sums over the runs: changes of a leader to another broker, changes to a broker outside the ISR, offline windows of partitions,
+# and the total length of these windows in ms of virtual time.
+COLUMNS = {"runs": "int64", "elections": "int64", "unclean": "int64", "offline_windows": "int64", "offline_ms": "int64"}
 
 Rule = Callable[..., Any] | None
 
 
 def trials(rules: Mapping[str, Rule], runs: int, seed: int) -> pd.DataFrame:
-    """Return one row per rule for the offline election: its elections and outages in `runs` clusters with random failures.
+    """Return one row per rule for the offline election: its elections and offline windows in `runs` clusters.
 
-    A rule None in `rules` stands for Kafka's rule; `seed` determines the failures. Raises UserError if a rule raises.
+    A rule None in `rules` stands for Kafka's rule; `seed` determines the random failures. Raises UserError if a rule raises.
     """
     # A rule is a function like `leader_election.offline`. Every rule meets equal failures: eight kills and starts of brokers per
     # cluster, drawn with `seed`.
@@ -77,10 +79,7 @@ def _play(settings: Settings, failures: Sequence[Action]) -> Sequence[Record]:
 
 
 def counted(records: Sequence[Record]) -> Counter[str]:
-    """Count the elections, unclean elections and outages in a journal, and add up the lengths of the outages in ms.
-
-    The keys are `elections`, `unclean`, `outages` (the number of outages) and `down_ms` (the total length).
-    """
+    """Count the elections, unclean elections and offline windows in a journal, and add up the lengths of the windows in ms."""
     found, held = Counter[str](), dict[str, dict[str, Any]]()
     for record in records:
         for partition, stored in written(record).items():
@@ -90,7 +89,7 @@ def counted(records: Sequence[Record]) -> Counter[str]:
             found["unclean"] += moved and stored["leader"] not in before["isr"]
             held[partition] = stored
     ends = records[-1].at_ms
-    for row in outages.rows(records):
-        found["outages"] += 1
-        found["down_ms"] += (ends if row["until_ms"] is None else row["until_ms"]) - row["since_ms"]
+    for row in offline_windows(entries_of(records)):
+        found["offline_windows"] += 1
+        found["offline_ms"] += (ends if row["end_ms"] is None else row["end_ms"]) - row["begin_ms"]
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kcontrol.controller.handlers import design_of
 from kcontrol.core.controller_rules import Rules
@@ -14,6 +14,9 @@ from kcontrol.journal.journal import Record, RecordId
 from kcontrol.lab.support.late import frames, pd
 from kcontrol.lab.tables import journal_tables
 from kcontrol.views import text, watch_counts
+
+if TYPE_CHECKING:
+    from kcontrol.lab.run import Run
 
 # fmt: off
 HANDLER_NAMES: Mapping[str, tuple[tuple[str, str], ...]] = {
@@ -115,13 +118,12 @@ def _watchers(znode: str) -> str:
 HANDLERS = {"change": "string", "handler": "string", "event": "string", "state": "string", "watched_by": "string"}
 
 
-def handlers(rules: Rules) -> pd.DataFrame:
-    """Return the znodes that brokers watch in the release of `rules`: one row per znode and event.
+def event_handlers(run: Run) -> pd.DataFrame:
+    """Each znode that brokers watch: the kind of change, Kafka's handler, the event, and who watches.
 
-    The columns are the kind of change, Kafka's handler, the event, Kafka's name of the controller state, and the
-    watching brokers.
+    `state` is Kafka's name of the state of the controller while it handles the event.
     """
-    return frames.Wide(journal_tables.table((row._asdict() for row in watched_events(rules)), HANDLERS, "znode"))
+    return frames.Wide(journal_tables.table((row._asdict() for row in watched_events(run._rules())), HANDLERS, "znode"))
 
 
 # ---------------------------------------------------------------- the events of a run
@@ -148,14 +150,15 @@ ORIGIN_TEXTS: Mapping[str, Callable[[Record], str]] = {
 }
 
 
-def handled_events(records: Sequence[Record], broker: int | None = None) -> pd.DataFrame:
-    """Return one row per event in a controller's queue, with its result, such as "handled", or "waits" before it begins.
+def watch_events(run: Run, broker: int | None = None) -> pd.DataFrame:
+    """Each event in a controller's queue: its cause, the time in ms that it waited and took, its result.
 
-    With `broker`, return only events in this broker's queue. Raises UserError for a recording of real brokers.
+    `result` is, for example, "handled", or "waits" before the event begins; `broker` limits the rows to this broker's queue.
+    Raises UserError for a recording of real brokers.
     """
+    records, rules = run.records, run._rules()
     if records[0].fields.get("world") == "recorded":
         raise UserError("A recording of real brokers has no events: play it with Lab.play(recording), and ask that lab.")
-    rules = _rules_of(records)
     rows = _rows(records, {event.__name__ for event in design_of(rules).handlers})
     chosen = (row for row in rows.values() if broker in (None, row["broker"]))
     named = (
@@ -164,12 +167,6 @@ def handled_events(records: Sequence[Record], broker: int | None = None) -> pd.D
         for row in chosen
     )
     return frames.Wide(journal_tables.table(named, EVENTS, "id"))
-
-
-def _rules_of(records: Sequence[Record]) -> Rules:
-    from kcontrol.core.controller_rules import rules
-
-    return rules(records[0].fields["release"])
 
 
 def _rows(records: Sequence[Record], events: set[str]) -> dict[RecordId, dict[str, Any]]:

@@ -15,8 +15,10 @@ from kcontrol.cluster.world import World
 from kcontrol.core.effects import Op
 from kcontrol.core.errors import UserError
 from kcontrol.journal.journal import Record
+from kcontrol.lab.history.brokers import requests
+from kcontrol.lab.history.entries import entries_of
 from kcontrol.lab.support.late import pd
-from kcontrol.lab.tables.journal_tables import requests, table
+from kcontrol.lab.tables.journal_tables import table
 from kcontrol.views import watch_counts
 from kcontrol.zookeeper.memory import MemoryZooKeeper
 from kcontrol.zookeeper.port import Client, ZooKeeper
@@ -68,7 +70,7 @@ def _rows(brokers: int, partitions: int, replication: int) -> list[dict[str, obj
     world.step(("kill", brokers))
     world.run()
     records, size = world.journal.records, {"brokers": brokers, "partitions": partitions}
-    sent = len(requests(records[before:], world.snapshot()))
+    sent = sum(row["n"] > before for row in requests(entries_of(records)))
     return [size | _counted_as(name, records, before, sent) for name in watch_counts.DESIGNS]
 
 

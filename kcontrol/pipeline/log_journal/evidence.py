@@ -81,5 +81,5 @@ def with_evidence(spark: SparkSession, name: str) -> DataFrame:
     listed = ", ".join(f"'{column}'" for column in columns)
     end_n = "t.end_n" if "end_n" in columns else "NULL"
     # No line says that a request waits or that it was dropped.
-    state = "IF(t.answer_record IS NULL, 'state', NULL)" if name == "requests" else "NULL"
+    state = "IF(t.response_record IS NULL, 'state', NULL)" if name == "requests" else "NULL"
     return spark.sql(EVIDENCE.format(name=name, columns=listed, end_n=end_n, state=state))
