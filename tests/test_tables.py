@@ -36,9 +36,9 @@ from kcontrol.journal.fold import CHANGES
 from kcontrol.journal.record_fields import FIELDS
 from tests.core.logs import lost_by_unclean_election
 from tests.core.support import ALL_FAULTS, TOPICS, cluster, walk
-from tests.core.test_questions import wish
-from tests.group.test_group_world import cluster as group_cluster
-from tests.group.test_group_world import stable
+from tests.core.test_broker_to_controller import wish
+from tests.group.test_coordinators_in_a_cluster import cluster as group_cluster
+from tests.group.test_coordinators_in_a_cluster import stable
 from tests.group.test_log_cleaner import cluster as log_cluster
 from tests.parts import ROOT
 

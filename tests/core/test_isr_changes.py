@@ -11,7 +11,7 @@ from kcontrol.core.effects import UpdateContext
 from kcontrol.core.events import AlterIsrReceived
 from kcontrol.core.model import LeaderAndIsr
 from tests.core.support import T0, T1
-from tests.core.test_machines import Machines
+from tests.core.test_state_machines import Machines
 
 LED = LeaderAndIsr(2, (2, 3), 4, 1, 1)
 

@@ -16,7 +16,7 @@ from kafka.protocol.old.types import Array, Bytes, Int16, Int32, Int64, Schema, 
 from kafka.record import MemoryRecords, MemoryRecordsBuilder
 
 from kcontrol.group.offsets_topic_records import OffsetsTopicRecord, encode
-from tests.group.test_group_world import T, stable
+from tests.group.test_coordinators_in_a_cluster import T, stable
 
 TEXT = String("utf-8")
 HEAD = [("protocol_type", TEXT), ("generation", Int32), ("protocol", TEXT), ("leader", TEXT)]

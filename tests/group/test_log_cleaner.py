@@ -23,7 +23,7 @@ from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
 from kcontrol.group.offsets_topic_records import OffsetsTopicRecord
 from kcontrol.search.group_invariants import committed_offsets_are_stored
 from tests.core.durability import DURABLE
-from tests.group.test_group_world import agrees, started
+from tests.group.test_coordinators_in_a_cluster import agrees, started
 
 T = TopicPartition(OFFSETS_TOPIC, 0)
 DAY_MS = 86_400_000

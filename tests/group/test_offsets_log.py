@@ -11,7 +11,7 @@ from kcontrol.cluster.world import World
 from kcontrol.core.model import TopicPartition
 from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
 from kcontrol.group.offset_expiration import EXPIRY_TIMER
-from tests.group.test_group_world import agrees, cluster, stable
+from tests.group.test_coordinators_in_a_cluster import agrees, cluster, stable
 
 T = TopicPartition(OFFSETS_TOPIC, 0)
 COMMIT = ("commit", "a", "t-0", 7)

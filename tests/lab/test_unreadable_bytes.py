@@ -17,7 +17,7 @@ from kcontrol import Lab
 from kcontrol.lab.run import Run
 from kcontrol.views import group_state
 from tests.lab.group_runs import GROUP, ask, opened, settle
-from tests.lab.test_group_runs import compare, kafkas_words, opened_again, the_journal, the_page, the_picture
+from tests.lab.test_views_of_group_runs import compare, kafkas_words, opened_again, the_journal, the_page, the_picture
 
 BYTES = {"no bytes": b"", "one topic is missing": bytes.fromhex("00000000000200017400000000"), "a negative version": b"\xff\xff"}
 RELEASES = ("0.9", "2.8")

@@ -21,7 +21,7 @@ from kcontrol.search.counterexample import report
 from kcontrol.search.invariants import ALWAYS, AT_REST, INVARIANTS, Invariant, violation
 from kcontrol.search.museum import BY_RULE
 from tests.core.support import T0, cluster
-from tests.group.test_group_world import stable
+from tests.group.test_coordinators_in_a_cluster import stable
 from tests.search.support import pasted, two_brokers
 from tests.search.test_museum import SHORTEST
 

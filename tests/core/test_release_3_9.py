@@ -12,7 +12,7 @@ from kcontrol.cluster.world import World
 from kcontrol.core.events import AlterIsrReceived
 from kcontrol.core.model import RECOVERED, RECOVERING, LeaderAndIsr, TopicPartition
 from tests.core.support import T0, cluster, of_kind, states, until
-from tests.core.test_broker import Broker
+from tests.core.test_broker_handlers import Broker
 
 NEW: dict[str, Any] = {"release": "3.9"}
 

@@ -32,7 +32,7 @@ RELEASES_OWN = {
 SCHEDULER_FAILS = (
     "0.8.1",
     "0.8.2",
-)  # one that rules twice without a resignation gives up, and competes, for ever: see test_listeners
+)  # one that rules twice without a resignation gives up, and competes, for ever: see test_listeners_0_8_1
 WAITS_FOR_EVER = ("0.8.0", "0.8.1", "0.8.2")
 NAPS = 6  # no broker needs to wait so often for the session of an earlier life
 FOR_EVER = 20_000  # steps; the longest way to rest takes a tenth of them

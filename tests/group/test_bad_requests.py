@@ -11,7 +11,7 @@ from kcontrol.cluster.world import World
 from kcontrol.core.errors import UserError
 from kcontrol.group.model import GroupState
 from kcontrol.group.offsets_topic_records import decode
-from tests.group.test_group_world import fire, stable
+from tests.group.test_coordinators_in_a_cluster import fire, stable
 from tests.group.test_offsets_log import logs
 
 JOIN = {"group": "g", "member": "", "session": 10_000, "type": "consumer", "protocols": [["range", ""]]}

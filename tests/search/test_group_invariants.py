@@ -10,8 +10,8 @@ from kcontrol.cluster.actions import ACTIONS
 from kcontrol.cluster.world import Action, World
 from kcontrol.group.events import OffsetsStored
 from kcontrol.search.invariants import INVARIANTS
-from tests.group.test_group_world import T, stable
-from tests.search.test_random import UNHURRIED, run
+from tests.group.test_coordinators_in_a_cluster import T, stable
+from tests.search.test_random_runs import UNHURRIED, run
 
 RELEASES = ("0.9", "0.10.2", "1.1", "2.8")
 FAULTS = ("consumer", "kill", "start", "freeze", "thaw")

@@ -35,7 +35,7 @@ from kcontrol.search.memo_world import fork_for_search
 from kcontrol.zookeeper.memory import MemoryZooKeeper
 from kcontrol.zookeeper.port import ConnectionLoss, WriteResult
 from tests.core.support import T0, Bench, alone, cluster, until
-from tests.search.test_quick import same, seen
+from tests.search.test_memo_world import same, seen
 
 # ---------------------------------------------------------------- answers that differ
 

@@ -20,7 +20,7 @@ from kcontrol.group.model import OffsetAndMetadata
 from kcontrol.group.offset_expiration import EXPIRY_TIMER
 from kcontrol.group.offsets_topic_records import OffsetsTopicRecord, offset_key, offset_value
 from tests.group.kafka_batches import kafka_batches
-from tests.group.test_group_world import agrees, started
+from tests.group.test_coordinators_in_a_cluster import agrees, started
 
 T = TopicPartition(OFFSETS_TOPIC, 0)
 GZIP = 1

@@ -19,8 +19,8 @@ from kcontrol.zookeeper.kazoo.observe import ROOTS, Observer
 from kcontrol.zookeeper.kazoo.root_protection import open_zookeeper
 from kcontrol.zookeeper.memory import MemoryZooKeeper
 from tests.lab.support import refusal
-from tests.lab.test_watching import ACTS
-from tests.zookeeper.test_safety import mzxids
+from tests.lab.test_zookeeper_costs import ACTS
+from tests.zookeeper.test_root_protection import mzxids
 
 
 def shown(moment: Lab | Observed) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from playwright.sync_api import Locator
 from kcontrol import Lab
 from tests.browser.conftest import Open
 from tests.browser.support import Desk
-from tests.browser.test_page import go
+from tests.browser.test_html_page import go
 from tests.views.support import cluster
 
 pytestmark = [pytest.mark.chromium]

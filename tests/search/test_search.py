@@ -9,7 +9,7 @@ from kcontrol.search.invariants import violation
 from kcontrol.search.search import SearchResult, search
 from tests.core.support import cluster
 from tests.search.support import pasted, two_brokers
-from tests.search.test_shortest import small
+from tests.search.test_shortest_runs import small
 
 STEPS_TO_A_DEPOSED_WRITE = 16
 STATES_UNTIL_FOUND = 1_983
