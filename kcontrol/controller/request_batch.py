@@ -67,12 +67,12 @@ class StopReplicaPartition(NamedTuple):
 
 LeaderAndIsrs = dict[int, dict[TopicPartition, LeaderAndIsrPartition]]
 StopReplicas = dict[int, dict[TopicPartition, StopReplicaPartition]]
+Description = tuple[LeaderAndIsr | None, ReplicaAssignment | None]
 
 
 def _leadership_fields(value: LeaderAndIsr) -> tuple[int, int, tuple[int, ...], int, int]:
     """In the order of LeaderAndIsr and UpdateMetadata."""
-    epochs = value.controller_epoch, value.zk_version
-    return (value.leader, value.leader_epoch, value.isr, *epochs)
+    return value.leader, value.leader_epoch, value.isr, value.controller_epoch, value.zk_version
 
 
 def _fields(entry: Any) -> dict[str, Any]:
@@ -151,6 +151,9 @@ class RequestBatch:
     update_metadata_to: set[int] = field(default_factory=set)
     update_metadata: dict[TopicPartition, UpdateMetadataPartition] = field(default_factory=dict)
     stop_replica: StopReplicas = field(default_factory=dict)
+    # From which leadership and assignment `add_leader_and_isr` has made the partition's entry in
+    # `update_metadata`: a state machine adds a partition once for each of its replicas.
+    described: dict[TopicPartition, Description] = field(default_factory=dict)
 
     def add_leader_and_isr(
         self,
@@ -177,7 +180,10 @@ class RequestBatch:
                 earlier = entries.get(tp)
                 # Once an entry of this batch has `is_new`, later entries of the partition keep it.
                 entries[tp] = entry._replace(is_new=True) if earlier and earlier.is_new else entry
-        self.add_update_metadata(ctx, ctx.live_or_shutting_down_broker_ids, (tp,))
+        now = ctx.leadership.get(tp), ctx.assignments.get(tp)
+        if self.described.get(tp) != now:
+            self.described[tp] = now
+            self.add_update_metadata(ctx, ctx.live_broker_epochs, (tp,))
 
     def add_update_metadata(
         self, ctx: ControllerContext, brokers: Iterable[int], partitions: Iterable[TopicPartition]
@@ -248,7 +254,7 @@ class RequestBatch:
         """
         requests = self.fold(ctx)
         self.leader_and_isr, self.stop_replica = {}, {}
-        self.update_metadata_to, self.update_metadata = set(), {}
+        self.update_metadata_to, self.update_metadata, self.described = set(), {}, {}
         divide = ctx.design.requests_to_send
         for message in divide(ctx, requests) if divide else (requests,):
             if message.in_send_order():

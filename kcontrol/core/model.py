@@ -102,7 +102,7 @@ class LeaderAndIsr(NamedTuple):
 
         `zk_version` stays: the next write of the state znode succeeds only with this data version.
         """
-        return self._replace(leader=leader, isr=isr, leader_epoch=self.leader_epoch + 1)
+        return LeaderAndIsr(leader, isr, self.leader_epoch + 1, *self[3:])
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields by name as JSON types; `leader_recovery_state` only if it is not 0."""

@@ -115,7 +115,8 @@ def require_path(path: str) -> None:
     """Raise ValueError for a path without a leading slash or with a lone surrogate, so that it is never sent."""
     if path[:1] != "/":
         raise ValueError(f"{path!r} is not the path of a znode: it must begin with a slash.")
-    if any("\ud800" <= character <= "\udfff" for character in path):  # a path is sent as UTF-8, which has no surrogates
+    # A path is sent as UTF-8, which has no surrogates.
+    if not path.isascii() and any("\ud800" <= character <= "\udfff" for character in path):
         raise ValueError(f"{path!r} is not the path of a znode: leave out the lone surrogate.")
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
+
+import pytest
 
 from kcontrol.cluster.snapshot import context
 from kcontrol.controller.context import ControllerContext, apply_update
@@ -46,6 +49,28 @@ def folded(ctx: ControllerContext, *calls: Any) -> Requests:
     for call in calls:
         call(batch)
     return batch.fold(ctx)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_an_entry_of_a_batch_is_as_if_made_at_each_call(seed: int) -> None:
+    """Leadership and assignments change between the calls: the batch equals one that makes each entry of UpdateMetadata anew."""
+    chance, ctx, kept, anew = random.Random(seed), known(), RequestBatch(), RequestBatch()
+    for epoch in range(60):
+        tp, leader = chance.choice((T0, T1, U0)), chance.choice((1, 2, 3))
+        replicas = tuple(chance.sample((1, 2, 3), chance.randint(1, 3)))
+        match chance.randrange(5):
+            case 0:
+                apply_update(ctx, UpdateContext("leadership", {tp: LeaderAndIsr(leader, (1, 2), epoch, 6, 4)}))
+            case 1:
+                apply_update(ctx, UpdateContext("assignments", {tp: ReplicaAssignment(replicas)}))
+            case 2 if epoch % 10 == 0:
+                assert kept.fold(ctx) == anew.fold(ctx)
+                assert list(kept.send_requests_to_brokers(ctx)) == list(anew.send_requests_to_brokers(ctx))
+        value = ctx.leadership.get(tp) or LeaderAndIsr(leader, (1, 2), epoch, 6, 4)
+        for batch in (kept, anew):
+            batch.add_leader_and_isr(ctx, replicas, tp, value)
+        anew.described.clear()
+        assert kept.fold(ctx) == anew.fold(ctx)
 
 
 def test_folding_changes_nothing() -> None:
