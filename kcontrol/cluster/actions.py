@@ -324,9 +324,9 @@ def routine_actions(world: World) -> Iterator[Action]:
     for n in sorted(world.orphaned_sessions):
         yield ("expire_session", n)
     for n, p in living:
-        yield from (("fire_timer", n, name) for name, timer in sorted(p.driver.timers.items()) if timer.is_routine)
-    for n, _ in living:
-        yield from (("time_out_request", n, receiver) for receiver in request_timeouts.brokers_to_time_out(world, n) if frozen)
+        yield from (("fire_timer", n, name) for name in sorted(p.driver.routine_timers))
+    for n, _ in living if frozen else ():
+        yield from (("time_out_request", n, receiver) for receiver in request_timeouts.brokers_to_time_out(world, n))
 
 
 def fault_actions(world: World) -> Iterator[Action]:

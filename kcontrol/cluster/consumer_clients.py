@@ -246,7 +246,7 @@ def _send(world: World, name: str, consumer: Consumer, event: Any, broker: int |
 
 def note(world: World, name: str, now: Consumer, cause: RecordId | None) -> None:
     """Store `now` as the state of the consumer `name`, and add a `consumer` record with this state and cause to the journal."""
-    world.consumers = {**world.consumers, name: now}
+    world.consumers[name] = now
     world.log("consumer", cause, name=name, now=now)
 
 

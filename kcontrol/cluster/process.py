@@ -128,11 +128,8 @@ def copy_driver(
                 handler=thread.handler if moves_handlers else None,
             )
     copied.znode_handlers, copied.timers, copied.parked = driver.znode_handlers.copy(), driver.timers.copy(), driver.parked.copy()
-    copied.under_replicated, copied.keeps_replay_logs, copied.locks = (
-        driver.under_replicated.copy(),
-        driver.keeps_replay_logs,
-        driver.locks.copy(),
-    )
+    copied.routine_timers, copied.locks = driver.routine_timers.copy(), driver.locks.copy()
+    copied.under_replicated, copied.keeps_replay_logs = driver.under_replicated.copy(), driver.keeps_replay_logs
     copied.has_lost_session, copied.exit_code, copied.exit_cause = driver.has_lost_session, driver.exit_code, driver.exit_cause
     return copied
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any
 
 from kcontrol.broker.log import ReplicaLog
@@ -81,14 +82,13 @@ class World:
         self.zk: ZooKeeper = zookeeper or MemoryZooKeeper(now_ms=lambda: self.now_ms)
         self.journal, self.network = Journal(), Network()
         self.processes: dict[int, Process] = {}
-        self.orphaned_sessions: dict[
-            int, list[OrphanedSession]
-        ] = {}  # broker -> open sessions of its ended processes, the oldest first
+        # broker -> open sessions of its ended processes, the oldest first
+        self.orphaned_sessions: dict[int, list[OrphanedSession]] = {}
         self.owners: Mapping[int, int] = {}  # session id -> broker; never changed in place, since forks share the mapping
         self.incarnations: Mapping[int, int] = {}
         self.disks: dict[int, dict[TopicPartition, ReplicaLog]] = {}  # the logs of brokers that do not run
         self.acknowledged: dict[TopicPartition, tuple[data_plane.Acknowledged, ...]] = {}  # records that producers rely on
-        self.consumers: Mapping[str, consumer_state.Consumer] = consumer_clients.consumers(self.settings)
+        self.consumers: dict[str, consumer_state.Consumer] = consumer_clients.consumers(self.settings)
         self.done: list[Action] = []  # the performed actions, in order
         self._tool = self.zk.connect()
         # A copy of this world before a handler began, on which no step is performed: from it `fork` repeats the actions since.
@@ -246,12 +246,8 @@ class World:
         Raises ValueError if a suspended handler has no replay log.
         """
         copied = object.__new__(World)
-        copied.settings, copied.now_ms, copied.is_simulated, copied.keeps_replay_logs = (
-            self.settings,
-            self.now_ms,
-            True,
-            self.keeps_replay_logs,
-        )
+        copied.settings, copied.now_ms = self.settings, self.now_ms
+        copied.is_simulated, copied.keeps_replay_logs = True, self.keeps_replay_logs
         copied.clock = lambda: copied.now_ms
         assert isinstance(self.zk, MemoryZooKeeper)
         zk = self.zk.copy(now_ms=lambda: copied.now_ms)
@@ -264,7 +260,7 @@ class World:
         }
         copied.owners, copied.incarnations, copied.done = self.owners, self.incarnations, self.done.copy()
         copied.disks, copied.acknowledged = self.disks.copy(), self.acknowledged.copy()
-        copied.consumers = self.consumers
+        copied.consumers = self.consumers.copy()
         copied._base, copied._actions_since_base, copied._next_base_at = None, [], 0
         copied._journal_length_before = self._journal_length_before
         return copied
@@ -272,17 +268,7 @@ class World:
     def _copy_process(self, p: Process, zk: MemoryZooKeeper) -> Process:
         client = zk.client(p.driver.client.session_id)
         driver = process.copy_driver(p.driver, client, self.journal, lambda: self.clock(), self)
-        return Process(
-            driver,
-            p.host,
-            p.port,
-            p.session,
-            p.frozen,
-            p.notifications.copy(),
-            p.session_loss_record,
-            p.coordinated_partitions,
-            p.was_sent_request,
-        )
+        return replace(p, driver=driver, notifications=p.notifications.copy())
 
     def _driver(self, node: int, incarnation: int, client: Client, controller: Any, broker: Any, group: Any = None) -> Driver:
         threads, route = process.threads(controller.rules, controller, broker, group), process.route(controller.rules)

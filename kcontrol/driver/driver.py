@@ -79,6 +79,7 @@ class Driver:
         self.locks: dict[str, str] = {}  # lock to the name of the thread that holds it
         self.znode_handlers: set[tuple[str, bool]] = set()  # (path, True for children) of each registered handler
         self.timers: dict[str, Timer] = {}
+        self.routine_timers: set[str] = set()  # the names of the timers that `World.run` fires
         self.parked: dict[str, str] = {}  # correlation id to the key of its `Park`
         self.under_replicated: dict[Any, HostedPartition] = {}  # led by this broker, with replicas outside the ISR
         self.exit_code: int | None = None  # not None: the process is about to end
@@ -226,6 +227,7 @@ class Driver:
     def fire(self, timer: str) -> None:
         """Queue the timer's event or, without one, end the sleep of a thread. Raises KeyError for a timer that is not set."""
         due = self.timers.pop(timer)
+        self.routine_timers.discard(timer)
         record = self.log("fire_timer", due.record, timer=timer)
         if due.event:
             self.enqueue(due.event, record, due.thread)

@@ -122,7 +122,8 @@ def set_timer(driver: Driver, thread: Thread, effect: fx.SetTimer) -> None:
     at_ms, event = driver.clock() + effect.delay_ms, effect.event
     name = driver.route(event) if event else thread.name
     record = driver.log("set_timer", thread.begin_record, timer=effect.timer, thread=name, fires_at_ms=at_ms, event=event)
-    driver.timers[effect.timer] = Timer(at_ms, name, effect.event, record, periodic=effect.periodic)
+    driver.timers[effect.timer] = timer = Timer(at_ms, name, effect.event, record, periodic=effect.periodic)
+    (driver.routine_timers.add if timer.is_routine else driver.routine_timers.discard)(effect.timer)
 
 
 def cancel_timer(driver: Driver, thread: Thread, effect: fx.CancelTimer) -> None:
@@ -134,6 +135,7 @@ def cancel_timer(driver: Driver, thread: Thread, effect: fx.CancelTimer) -> None
     # The journal gets the steps of a delayed operation even if the timer stays set.
     _log_steps(driver, thread, effect)
     if effect.is_complete and driver.timers.pop(effect.timer, None) is not None:
+        driver.routine_timers.discard(effect.timer)
         driver.log("cancel_timer", thread.begin_record, timer=effect.timer)
 
 

@@ -127,6 +127,9 @@ def rule(ctx: GroupContext, name: str) -> Callable[..., Any]:
 
 def may_complete_join(ctx: GroupContext, group: Group) -> bool:
     """The learner's `group.try_complete_join`, else Kafka's, decides."""
+    # Kafka's answer needs no list of the members: it follows from the count.
+    if TRY_COMPLETE_JOIN not in ctx.changes.strategies:
+        return group.members.awaiting_join == len(group.members) and not group.pending_members
     members = [
         JoiningMember(id, id == group.leader, JOIN_GROUP if member.awaiting_join else None)
         for id, member in group.members.items()

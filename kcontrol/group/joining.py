@@ -20,7 +20,7 @@ from kcontrol.group import rebalance
 from kcontrol.group.context import GroupContext, cache_group, unloaded_name
 from kcontrol.group.error_codes import translate_append_error
 from kcontrol.group.group_machine import PREPARING, STABLE, IllegalStateError, new_group
-from kcontrol.group.model import NO_MEMBER_ID, Group, Member
+from kcontrol.group.model import NO_MEMBER_ID, Group, Member, Members
 from kcontrol.group.request_reactions import react
 
 
@@ -215,9 +215,9 @@ def replace_group_instance(group: Group, old_id: str, member: Member) -> Group:
 
     Source: replaceGroupInstance of GroupMetadata.scala (2.8).
     """
-    members = {id: other for id, other in group.members.items() if id != old_id}
+    members = Members(other for id, other in group.members.items() if id != old_id)
     leader = member.member_id if group.leader == old_id else group.leader
-    return group.with_changes(members=members | {member.member_id: member}, leader=leader)
+    return group.with_changes(members=members.with_member(member), leader=leader)
 
 
 def static_member_stored(ctx: GroupContext, event: e.StaticMemberStored) -> Handler:

@@ -114,6 +114,44 @@ class Member:
         raise ValueError(f"member {self.member_id} supports none of the candidates: {names}")
 
 
+class Members(dict[str, Member]):
+    """The members of a group by id, in the order in which they joined, with Kafka's two counts.
+
+    The mapping never changes in place. The counts spare each JoinGroup a scan over all members.
+
+    Source: numMembersAwaitingJoin, supportedProtocols of GroupMetadata.scala (2.8).
+    """
+
+    __slots__ = ("awaiting_join", "supported_protocols")
+
+    def __init__(self, members: Iterable[Member] = ()) -> None:
+        super().__init__({member.member_id: member for member in members})
+        self.awaiting_join, self.supported_protocols = 0, dict[str, int]()
+        for member in self.values():
+            self._count(member, 1)
+
+    def with_member(self, member: Member) -> Members:
+        changed, old = Members(), self.get(member.member_id)
+        changed.update(self)
+        changed.awaiting_join = self.awaiting_join
+        changed.supported_protocols = self.supported_protocols.copy()
+        changed[member.member_id] = member
+        changed._count(member, 1)
+        if old:
+            changed._count(old, -1)
+        return changed
+
+    def _count(self, member: Member, change: int) -> None:
+        self.awaiting_join += change * (member.awaiting_join is not None)
+        for name in set(member.protocol_names):
+            self.supported_protocols[name] = self.supported_protocols.get(name, 0) + change
+
+
+def without_id(ids: tuple[str, ...], gone: str) -> tuple[str, ...]:
+    at = ids.index(gone) if gone in ids else len(ids)
+    return ids[:at] + ids[at + 1 :]
+
+
 @dataclass(frozen=True, slots=True)
 class Group:
     """One group: its members by id, in the order in which they joined, and its state."""
@@ -130,7 +168,7 @@ class Group:
     generation: int = 0
     # A member id.
     leader: str | None = None
-    members: Mapping[str, Member] = field(default_factory=dict)
+    members: Members = field(default_factory=Members)
     # Member ids that the coordinator has assigned and no member uses yet.
     pending_members: tuple[str, ...] = ()
     # The ids of members that have not sent SyncGroup since the join phase ended (2.8 on).
@@ -156,14 +194,14 @@ class Group:
         """
         return replace(
             self,
-            members={**self.members, member.member_id: member},
+            members=self.members.with_member(member),
             leader=self.leader if self.leader is not None else member.member_id,
-            pending_members=tuple(id for id in self.pending_members if id != member.member_id),
+            pending_members=without_id(self.pending_members, member.member_id),
         )
 
     def with_members(self, members: Iterable[Member]) -> Group:
         """Return the group with these members in place of its members; all other fields stay."""
-        return replace(self, members={member.member_id: member for member in members})
+        return replace(self, members=Members(members))
 
     def with_each_member(self, **changes: Any) -> Group:
         """Return the group in which `changes` (field to value) are made in every member."""
@@ -177,7 +215,7 @@ class Group:
 
         Source: remove of GroupMetadata.scala (0.9, 2.8).
         """
-        members = {id: member for id, member in self.members.items() if id not in gone}
+        members = Members(member for id, member in self.members.items() if id not in gone)
         # Kafka takes the first member of a hash map, whose order has no meaning.
         leader = next(iter(members), None) if self.leader in gone else self.leader
         pending = tuple(id for id in self.pending_sync if id not in gone)
@@ -224,9 +262,8 @@ class Group:
     @property
     def candidates(self) -> frozenset[str]:
         """Return the protocols that all members offer. Source: candidateProtocols (0.9, 2.8)."""
-        lists = {member.protocols for member in self.members.values()}  # mostly one
-        offered = [frozenset(protocol.name for protocol in protocols) for protocols in lists]
-        return frozenset.intersection(*offered) if offered else frozenset()
+        counts = self.members.supported_protocols
+        return frozenset(name for name, count in counts.items() if count == len(self.members) > 0)
 
     @property
     def votes(self) -> dict[str, int]:

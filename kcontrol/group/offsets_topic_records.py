@@ -284,8 +284,8 @@ def read_group_value(group_id: str, data: bytes) -> Group:
     """
     fields = decode("group_value", data)[1]
     protocol = fields["protocol"]
-    members = {
-        m["member_id"]: Member(
+    members = [
+        Member(
             m["member_id"],
             m["client_id"],
             m["client_host"],
@@ -296,8 +296,8 @@ def read_group_value(group_id: str, data: bytes) -> Group:
             m["assignment"] or b"",
         )
         for m in fields["members"]
-    }
+    ]
     state = GroupState.STABLE if members else GroupState.EMPTY
     since = fields.get("current_state_timestamp", -1)
     chosen = fields["protocol_type"] or None, protocol, fields["generation"], fields["leader"]
-    return Group(group_id, state, since, *chosen, members)
+    return Group(group_id, state, since, *chosen).with_members(members)

@@ -31,7 +31,7 @@ from kcontrol.group.context import GroupContext, cache_group
 from kcontrol.group.error_codes import translate_append_error
 from kcontrol.group.group_machine import COMPLETING, DEAD, EMPTY, PREPARING, STABLE
 from kcontrol.group.group_strategies import KEEP_ALIVE, may_complete_join, rule
-from kcontrol.group.model import NO_MEMBER_ID, Group, Member
+from kcontrol.group.model import NO_MEMBER_ID, Group, Member, without_id
 from kcontrol.group.offsets_topic_records import group_key, group_value
 
 # ---------------------------------------------------------------- sessions
@@ -113,7 +113,7 @@ def remove_pending_member(ctx: GroupContext, group_id: str, member_id: str, now_
     """
     group = ctx.groups[group_id]
     yield CancelTimer(session_timer(group_id, member_id))
-    pending = tuple(id for id in group.pending_members if id != member_id)
+    pending = without_id(group.pending_members, member_id)
     yield cache_group(group.with_changes(pending_members=pending))
     yield from try_complete_join(ctx, group_id, now_ms)
 
@@ -351,7 +351,7 @@ def remove_pending_sync_member(ctx: GroupContext, group_id: str, member_id: str)
     """
     group = ctx.groups[group_id]
     if member_id in group.pending_sync:
-        left = tuple(id for id in group.pending_sync if id != member_id)
+        left = without_id(group.pending_sync, member_id)
         yield cache_group(group.with_changes(pending_sync=left))
         if not left:
             yield CancelTimer(sync_timer(group_id))

@@ -133,9 +133,8 @@ def session_timeout_is_illegal(asked: ReactionInput) -> bool:
 
 
 def all_seats_are_taken(asked: ReactionInput) -> bool:
-    parked = sum(other.awaiting_join is not None for other in asked.group.members.values())
     has_seat = asked.member is not None and asked.member.awaiting_join is not None
-    return not has_seat and parked >= asked.config.max_size
+    return not has_seat and asked.group.members.awaiting_join >= asked.config.max_size
 
 
 def group_is_full(asked: ReactionInput) -> bool:

@@ -157,12 +157,8 @@ class MemoryZooKeeper:
         """
         copied = MemoryZooKeeper.__new__(MemoryZooKeeper)
         copied._now_ms = now_ms or self._now_ms
-        copied._chroot, copied._java, copied._zxid, copied._next_session = (
-            self._chroot,
-            self._java,
-            self._zxid,
-            self._next_session,
-        )
+        copied._chroot, copied._java = self._chroot, self._java
+        copied._zxid, copied._next_session = self._zxid, self._next_session
         self._nodes_are_shared = copied._nodes_are_shared = True
         copied._nodes = self._nodes
         copied._children = self._children.copy()

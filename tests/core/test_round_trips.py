@@ -43,8 +43,8 @@ def test_after_each_step_no_watch_event_is_left_in_a_session_of_a_running_broker
     """In random runs each watch event is among the broker's notifications after the step that fired its watch."""
     world = cluster(faults=ALL_FAULTS)
     for action in walk(world, seed, 150):
-        sessions = [p.driver.client for p in world.processes.values() if p.session is SessionState.OPEN]
-        assert not any(map(world.zk.undelivered, sessions)), action  # type: ignore[attr-defined]
+        sessions = [p.driver.client.session_id for p in world.processes.values() if p.session is SessionState.OPEN]
+        assert not any(world.zk._events[session] for session in sessions), action  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("release", ["0.8.1", "0.10.2", "2.8"])
@@ -56,6 +56,18 @@ def test_the_ready_threads_are_those_that_can_begin_or_advance(release: str) -> 
             can = [(t.name, driver.can_begin(t), driver.can_advance(t)) for t in driver.threads.values()]
             steps = [("begin" if begins else "advance", name) for name, begins, advances in can if begins or advances]
             assert driver.ready() == steps
+
+
+@pytest.mark.parametrize("release", ["0.10.2", "2.8"])
+def test_the_routine_timers_are_among_the_timers(release: str) -> None:
+    """In random runs, and in forks of them, `routine_timers` has the names of the timers that `run` fires."""
+    world, seen = cluster(faults=ALL_FAULTS, release=release), set[str]()
+    for number, _ in enumerate(walk(world, 5, 300)):
+        for p in (world if number % 30 else world.fork()).processes.values():
+            routine = {name for name, timer in p.driver.timers.items() if timer.is_routine}
+            assert p.driver.routine_timers == routine
+            seen |= routine
+    assert seen
 
 
 @pytest.mark.parametrize("release", ["0.8.1", "2.8"])

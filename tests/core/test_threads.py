@@ -183,6 +183,21 @@ def test_a_request_that_was_not_parked_can_be_answered() -> None:
 # ---------------------------------------------------------------- timers
 
 
+def test_a_timer_that_is_set_again_as_periodic_or_cancelled_is_not_routine() -> None:
+    """`routine_timers` has the timer only while it is set and is not periodic."""
+    bench = Bench()
+    found = []
+    for effect in (
+        SetTimer("tick", 50, None),
+        SetTimer("tick", 50, None, periodic=True),
+        SetTimer("tick", 50, None),
+        CancelTimer("tick"),
+    ):
+        bench.do(effect)
+        found.append(bench.driver.routine_timers.copy())
+    assert found == [{"tick"}, set(), {"tick"}, set()]
+
+
 def test_a_timer_queues_its_event_when_it_fires() -> None:
     """An armed timer stands in the snapshot with its time; firing it queues its event for the thread that armed it."""
     bench = Bench()

@@ -20,7 +20,7 @@ from kcontrol.group.context import GroupConfig, GroupContext
 from kcontrol.group.error_codes import ERRORS
 from kcontrol.group.group_machine import COMPLETING, DEAD, EMPTY, PREPARING, STABLE, IllegalStateError
 from kcontrol.group.group_rules import group_rules
-from kcontrol.group.model import Group, GroupProtocol, GroupState, Member
+from kcontrol.group.model import Group, GroupProtocol, GroupState, Member, Members
 from kcontrol.group.request_reactions import (
     ABSENT,
     COMMIT,
@@ -195,7 +195,7 @@ def answer(release: str, change: Change) -> str:
     both = {m.member_id: replace(m, awaiting_join=waits) for m in (MEMBER, FOLLOWER)}
     members = asked.pop("members", {} if change.state is EMPTY else both)
     kind = asked.pop("group_type", "consumer")
-    group = Group("g", change.state, 0, kind, "range", 1, "m" if members else None, members, ("p",))
+    group = Group("g", change.state, 0, kind, "range", 1, "m" if members else None, Members(members.values()), ("p",))
     context = GroupContext(group_rules(release), config)
     identity = e.MemberIdentity(asked.get("member_id", "m"), asked.get("instance_id")) if change.request is LEAVE else None
     event = EVENTS[change.request](**({} if identity else asked))

@@ -17,6 +17,7 @@ from kcontrol.group.model import (
     GroupProtocol,
     GroupState,
     Member,
+    Members,
     OffsetAndMetadata,
     Offsets,
 )
@@ -28,10 +29,10 @@ METADATA = encode("subscription", 0, {"topics": ["t", "u"], "user_data": b""})
 
 def group(protocol_type: str, protocol: str | None, *members: bytes) -> Group:
     """Return a group with one member for each metadata, all with the protocol "range"."""
-    found = {
-        f"m{n}": Member(f"m{n}", "c", "/127.0.0.1", 10_000, 60_000, (GroupProtocol("range", metadata),))
+    found = Members(
+        Member(f"m{n}", "c", "/127.0.0.1", 10_000, 60_000, (GroupProtocol("range", metadata),))
         for n, metadata in enumerate(members)
-    }
+    )
     return Group("g", GroupState.STABLE, 0, protocol_type).with_changes(protocol=protocol, members=found)
 
 

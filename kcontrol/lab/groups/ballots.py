@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from kcontrol.core.errors import UserError
-from kcontrol.group.model import Group, GroupProtocol, GroupState, Member
+from kcontrol.group.model import Group, GroupProtocol, GroupState, Member, Members
 from kcontrol.lab.support import arguments
 from kcontrol.lab.support.late import frames, pd
 from kcontrol.views import group_state, text
@@ -33,7 +33,7 @@ def ballots(run: Run, group: str | None = None) -> pd.DataFrame:
     if name not in [*found]:
         wrong = "Name one group with members" if group is None else f"Group {arguments.shown(group)} has no members"
         raise UserError(f"{wrong}; groups with members: {text.listed(found, 30) or 'none'}.")
-    voting = Group(name, GroupState.PREPARING, members={id: _member(id, held) for id, held in found[name]["members"].items()})
+    voting = Group(name, GroupState.PREPARING, members=Members(_member(id, held) for id, held in found[name]["members"].items()))
     # The functions that vote are those of the coordinator (`group/model.py`). In a tie Kafka takes the first of a hash map,
     # kcontrol the protocol with the earliest vote.
     candidates = voting.candidates

@@ -205,11 +205,11 @@ class Memory:
         for gone in group.members.keys() - members.keys():
             self.cancel_session(gone, cause)
         self.released |= {m.awaiting_join: cause for m in members.values() if m.awaiting_join is not None}
-        joined = {id: replace(m, awaiting_join=None) for id, m in members.items()}
+        joined = [replace(m, awaiting_join=None) for m in members.values()]
         about = {"generation": first["generation"], "protocol": first["protocol"], "leader": first["leader"]}
-        self.group = replace(group, members=joined, pending_members=(), **about)
+        self.group = replace(group.with_members(joined), pending_members=(), **about)
         self.move(COMPLETING, "all members have joined, or the wait is over", cause)
-        for member in joined.values():
+        for member in joined:
             self.restart_session(member, cause)
         if self.rules.sync_timeout:
             self._begin_sync_wait(cause)

@@ -12,7 +12,7 @@ from kcontrol.cluster.coordinator_requests import HOST
 from kcontrol.group import events as e
 from kcontrol.group.error_codes import ERRORS
 from kcontrol.group.group_machine import COMPLETING, DEAD, EMPTY, STABLE
-from kcontrol.group.model import CommitRecordMetadataAndOffset, Group, GroupProtocol, Member, OffsetAndMetadata
+from kcontrol.group.model import CommitRecordMetadataAndOffset, Group, GroupProtocol, Member, Members, OffsetAndMetadata
 from kcontrol.group.offsets_topic_records import read_offset_value
 from kcontrol.group.request_reactions import Request, reactions_of
 from kcontrol.journal.journal import RecordId
@@ -102,7 +102,7 @@ def _replace_id(memory: Memory, step: Step, old_id: str, member_id: str, cause: 
     """A static member that returns gets the id of its JoinGroup `step`."""
     assert memory.group is not None
     member = _member(memory, step, member_id, memory.group.members[old_id])
-    members = {member_id if id == old_id else id: member if id == old_id else m for id, m in memory.group.members.items()}
+    members = Members(member if id == old_id else m for id, m in memory.group.members.items())
     leader = member_id if memory.group.leader == old_id else memory.group.leader
     memory.cancel_session(old_id, cause)
     memory.put(replace(memory.group, members=members, leader=leader), cause)

@@ -16,7 +16,7 @@ from kcontrol.group import handlers
 from kcontrol.group.context import GroupConfig
 from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
 from kcontrol.group.error_codes import ERRORS
-from kcontrol.group.model import Group, GroupProtocol
+from kcontrol.group.model import Group, GroupProtocol, Members
 from kcontrol.journal.journal import RecordId
 from tests.conformance.group.stage import Answer, Stage
 from tests.group.differential.seen import answer_of, state_of
@@ -40,8 +40,8 @@ def hash_map_order(ranks: Mapping[str, int], votes: Mapping[str, int]) -> Iterat
 
     def make_sorted(group: Group, *args: Any, **fields: Any) -> None:
         make(group, *args, **fields)
-        members = dict(sorted(group.members.items(), key=lambda item: ranks.get(item[0], LAST)))
-        object.__setattr__(group, "members", members)
+        members = sorted(group.members.values(), key=lambda member: ranks.get(member.member_id, LAST))
+        object.__setattr__(group, "members", Members(members))
 
     def select_protocol(group: Group) -> str:
         found = group.votes
