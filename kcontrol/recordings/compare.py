@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from kcontrol.core.znodes import CONTROLLER, REASSIGN_PARTITIONS
 from kcontrol.recordings.interleave import as_list, is_isr_change
 from kcontrol.recordings.recorded_step import UNTIMED
+from kcontrol.recordings.recorded_words import translated
 from kcontrol.recordings.recording import Recording, Step, since, state_key
 
 SEQUENTIAL = re.compile(
@@ -120,7 +121,7 @@ class RecordingSide:
         self.old_lists = since(recording["release"]) < since(REPLICA_LISTS_ARE_LISTS_SINCE)
         self._states: dict[str, dict[str, Any]] = {}
         self._unordered: set[str] = set()
-        self.steps = [self._split(step) for step in recording["steps"]]
+        self.steps = [self._split(step) for step in translated(recording)["steps"]]
 
     def _split(self, step: Step) -> SplitStep:
         own: list[dict[str, Any]] = []
@@ -253,12 +254,12 @@ class StepComparison:
 
 
 def resigned(step: Step, before: Any) -> frozenset[Any]:
-    """Brokers whose last requests as controller may be missing: resumed ones and, if `/controller` changes, both controllers."""
+    """Brokers whose last requests as controller may be missing: thawed ones and, if `/controller` changes, both controllers."""
     winners = [w["by"] for w in step["writes"] if w["op"] == "create" and w["path"] == CONTROLLER]
     ends = any(
         CONTROLLER in w.get("deleted", ()) or (w["op"] in ("delete", "set") and w["path"] == CONTROLLER) for w in step["writes"]
     )
-    thawed = {b for part in step["do"].get("together", [step["do"]]) for b in as_list(part.get("resume", []))}
+    thawed = {b for part in step["do"].get("together", [step["do"]]) for b in as_list(part.get("thaw", []))}
     # Thawed brokers; and if the step deletes or sets `/controller`, its former and its new owners.
     return frozenset({before, *winners, *thawed} if ends else thawed)
 
@@ -282,9 +283,9 @@ def subject_of(path: str) -> tuple[str, str | None] | None:
 
 
 def stopped_brokers(do: Mapping[str, Any]) -> set[Any]:
-    """Of `together` also the brokers that it starts or resumes, since the order in time is unknown."""
+    """Of `together` also the brokers that it starts or thaws, since the order in time is unknown."""
     parts = do.get("together")
-    words = ("kill", "term", "pause", "freeze") + (("start", "resume") if parts else ())
+    words = ("kill", "terminate", "pause", "freeze") + (("start", "thaw") if parts else ())
     return {broker for part in parts or [do] for word in words if word in part for broker in as_list(part[word])}
 
 

@@ -142,7 +142,7 @@ class Gates:
         self.groups, self.known = groups, {(tp, *_essence(v)) for tp, v in before.items()}
         actions = [step["do"], *step["do"].get("together", ())]
         # The numbers of transactions up to the step's trigger, such as a registration, and up to the first end of a registration.
-        self.trigger = 0 if any("term" in do for do in actions) else self.after(_is_trigger)
+        self.trigger = 0 if any("terminate" in do for do in actions) else self.after(_is_trigger)
         self.failure = self.after(lambda w: w["op"] == "close" or (w["op"] == "delete" and w["path"].startswith(BROKER_IDS)))
         self.epochs = {(w["by"], str(w["data"])): g for g, w in self._out() if w.get("path") == CONTROLLER_EPOCH and "data" in w}
         self.values: dict[Any, int] = {}
@@ -240,7 +240,7 @@ def process_actions(step: Step, gates: Gates) -> list[tuple[int, Item]]:
                 now = _place(word, broker, gates, now, together="together" in step["do"])
                 found.append((now, Item(PROCESS_ACTIONS[word], broker)))
     for broker in map(int, step.get("exited", ())):
-        now = _place("term", broker, gates, now, together=False)
+        now = _place("terminate", broker, gates, now, together=False)
         found.append((now, Item("exit", broker)))
     return found
 
@@ -250,7 +250,7 @@ def started(step: Step) -> list[int]:
     return [broker for do in step["do"].get("together", [step["do"]]) for broker in as_list(do.get("start", []))]
 
 
-PROCESS_ACTIONS = {"start": "start", "kill": "stop", "term": "exit", "pause": "freeze", "freeze": "freeze", "resume": "thaw"}
+PROCESS_ACTIONS = {"start": "start", "kill": "stop", "terminate": "exit", "pause": "freeze", "freeze": "freeze", "thaw": "thaw"}
 
 
 def _awaited(how: str, path: Any) -> Callable[[dict[str, Any]], bool]:
@@ -268,9 +268,9 @@ def _place(word: str, broker: int, gates: Gates, now: int, *, together: bool) ->
     if word == "start":
         # The broker opens its session after its start.
         return max(now, gates.after(lambda w: w["by"] in (broker, UNNAMED) and w["op"] == "open") - 1)
-    if word == "term" or (word == "kill" and together):
+    if word == "terminate" or (word == "kill" and together):
         # A controlled shutdown comes before the session closes, and so does a kill among several actions.
-        unnamed = gates.after(lambda w: w["by"] == UNNAMED and w["op"] == ("close" if word == "term" else "open"))
+        unnamed = gates.after(lambda w: w["by"] == UNNAMED and w["op"] == ("close" if word == "terminate" else "open"))
         return max(now, (unnamed or gates.after(lambda w: w["by"] == broker and w["op"] == "close")) - 1)
     return now
 

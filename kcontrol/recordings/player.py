@@ -33,12 +33,12 @@ from kcontrol.core.znodes import (
     parse_state_path,
     topic_path,
 )
+from kcontrol.recordings.interleave import as_list
 from kcontrol.recordings.recorded_choices import LOCAL, RecordedChoices, creates_controller, is_bid, writes_of
 from kcontrol.recordings.recorded_step import Join, RecordedStep, Shrink, State
+from kcontrol.recordings.recorded_words import translated
 
-UNCLEAN = "unclean.leader.election.enable"
 RECORDERS = ("patience", "quiet")  # the waiting times of the recorder, which the player ignores
-ORDER_ONLY = ("sleep", "await")
 
 
 class Player:
@@ -104,7 +104,7 @@ class Player:
 
     def _do(self, step: dict[str, Any]) -> None:
         for word, argument in step.items():
-            if word in RECORDERS or (word in ORDER_ONLY and self.waits):
+            if word in RECORDERS or (word in ("sleep", "await") and self.waits):
                 continue
             if word not in STEPS:
                 raise UserError(f"The step word {word!r} is not known; there are {', '.join([*STEPS, *RECORDERS])}.")
@@ -261,7 +261,7 @@ class Player:
 
     def start(self, brokers: Any) -> None:
         """Start a broker, or a list of brokers one after the other; a running broker is skipped."""
-        for broker in _list(brokers):
+        for broker in as_list(brokers):
             if broker not in self.world.processes:
                 self.world.step(("start", broker))
                 self._wait()
@@ -272,7 +272,7 @@ class Player:
 
     def kill(self, brokers: Any) -> None:
         """Kill a broker, or a list of brokers; their sessions then end in the order of the recording."""
-        killed = _list(brokers)
+        killed = as_list(brokers)
         for broker in killed:
             self.world.step(("kill", broker))
         if not self.waits:
@@ -289,7 +289,7 @@ class Player:
 
     def pause(self, brokers: Any) -> None:
         """Freeze a broker or a list of brokers, and end their ZooKeeper sessions."""
-        for broker in _list(brokers):
+        for broker in as_list(brokers):
             if not (broker in self.world.processes and self.world.processes[broker].frozen):
                 self.world.step(("freeze", broker))
             # Among several actions of a step the sessions stay open.
@@ -297,11 +297,11 @@ class Player:
                 self.world.step(("expire_session", broker))
 
     def freeze(self, brokers: Any) -> None:
-        for broker in _list(brokers):
+        for broker in as_list(brokers):
             self.world.step(("freeze", broker))
 
-    def resume(self, brokers: Any) -> None:
-        for broker in _list(brokers):
+    def thaw(self, brokers: Any) -> None:
+        for broker in as_list(brokers):
             self.world.step(("thaw", broker))
 
     def together(self, steps: list[dict[str, Any]]) -> None:
@@ -332,7 +332,8 @@ class Player:
         """
         # In a recorded step the player repeats the recorded ends of sessions instead.
         for how, path in what.items() if not self.recorded.is_recorded else ():
-            while (routine := self._before_expiry()) and self.world.exist(path) != [how != "gone"]:
+            done = [how != "gone"]
+            while self.world.exist(path) != done and (routine := [a for a in self._routine() if a[0] != "expire_session"]):
                 self.world.step(self._next(routine))
             (stat,) = self.world.tool.exists([path], False)
             # The znode of a dead or frozen broker goes with its session.
@@ -340,14 +341,11 @@ class Player:
             if owner is not None and self._has_orphaned_session(owner):
                 self.world.step(("expire_session", owner))
 
-    def _before_expiry(self) -> list[Any]:
-        return [action for action in self._routine() if action[0] != "expire_session"]
-
     def sleep(self, seconds: float) -> None:
         """Until the cluster rests, whatever `seconds`; no session expires."""
         self._settle(but="expire_session")
 
-    def expand(self, topics: dict[str, Any]) -> None:
+    def create_partitions(self, topics: dict[str, Any]) -> None:
         version = self.world.settings.rules().topic_znode
         for topic, added in topics.items():
             (znode,) = self.world.tool.read([topic_path(topic)], False)
@@ -357,9 +355,9 @@ class Player:
             grown = stored.partitions | {int(p): ReplicaAssignment(tuple(replicas)) for p, replicas in added.items()}
             self.world.step(("set", topic_path(topic), encode_topic(stored._replace(partitions=grown), version).decode()))
 
-    def term(self, brokers: Any) -> None:
+    def terminate(self, brokers: Any) -> None:
         """Stop a broker, or a list of brokers, by a controlled shutdown, as SIGTERM does."""
-        for broker in self.recorded.at_once or _list(brokers):
+        for broker in self.recorded.at_once or as_list(brokers):
             # In some recordings a broker fetches once more before it stops, and joins an ISR again.
             self.slow = self.rejoining = broker if self.recorded.is_in_sync_again(broker) else None
             if self.slow is not None:
@@ -370,11 +368,11 @@ class Player:
                 self._wait()
         self.slow = self.rejoining = None
 
-    def prefer(self, partitions: list[str]) -> None:
+    def elect_preferred(self, partitions: list[str]) -> None:
         text = encode_partition_list(tuple(map(TopicPartition.parse, partitions))).decode()
         self.world.step(("create", PREFERRED_REPLICA_ELECTION, text))
 
-    def create(self, topics: dict[str, Any]) -> None:
+    def create_topic(self, topics: dict[str, Any]) -> None:
         """{"t": {"0": [1, 2]}}, with settings {"t": {"partitions": {"0": [1, 2]}, "config": {...}}}."""
         for topic, assignment in topics.items():
             # In the recording the controller has handled the earlier topics before.
@@ -385,11 +383,11 @@ class Player:
             config = [assignment["config"]] if assignment.get("config") else []
             self.world.step(("create_topic", topic, numbered, *config))
 
-    def reassign(self, targets: dict[str, list[int]]) -> None:
+    def reassign_by_znode(self, targets: dict[str, list[int]]) -> None:
         parsed = {TopicPartition.parse(tp): tuple(replicas) for tp, replicas in targets.items()}
         self.world.step(("create", REASSIGN_PARTITIONS, encode_reassignment(parsed).decode()))
 
-    def api_reassign(self, targets: dict[str, list[int] | None]) -> None:
+    def reassign(self, targets: dict[str, list[int] | None]) -> None:
         """None cancels a reassignment. Raises ValueError without a controller, or before 2.4."""
         (stat,) = self.world.tool.exists([CONTROLLER], False)
         owner = self.world.owners.get(stat.ephemeral_owner) if stat is not None else None
@@ -398,40 +396,24 @@ class Player:
         self.world.step(("reassign", owner, targets))
 
     def delete_topic(self, topics: Any) -> None:
-        for earlier, topic in zip([None, *_list(topics)], _list(topics), strict=False):
+        for earlier, topic in zip([None, *as_list(topics)], as_list(topics), strict=False):
             if writes := self.recorded.writes_between_deletions(earlier, topic):
                 self._settle(but="expire_session", writes=writes)
             elif self.recorded.deleted_apart:
                 self._rest()
             self.world.step(("delete_topic", topic))
 
-    def znode_delete(self, path: str) -> None:
+    def delete(self, path: str) -> None:
         self.world.step(("delete", path))
 
-    def znode_set(self, znodes: dict[str, Any]) -> None:
+    def set_(self, znodes: dict[str, Any]) -> None:
         for path, value in znodes.items():
             self.world.step(("set", path, value if isinstance(value, str) else encode(value).decode()))
 
 
-STEPS: dict[str, Callable[[Player, Any], None]] = {
-    "start": Player.start,
-    "kill": Player.kill,
-    "term": Player.term,
-    "prefer": Player.prefer,
-    "pause": Player.pause,
-    "freeze": Player.freeze,
-    "resume": Player.resume,
-    "together": Player.together,
-    "create": Player.create,
-    "expand": Player.expand,
-    "reassign": Player.reassign,
-    "delete-topic": Player.delete_topic,
-    "znode-delete": Player.znode_delete,
-    "znode-set": Player.znode_set,
-    "api-reassign": Player.api_reassign,
-    "await": Player.await_,
-    "sleep": Player.sleep,
-}
+STEPS: dict[str, Callable[[Player, Any], None]] = {name.rstrip("_"): getattr(Player, name) for name in (
+    "start", "kill", "terminate", "freeze", "thaw", "pause", "create_topic", "create_partitions", "delete_topic", "reassign",
+    "reassign_by_znode", "elect_preferred", "set_", "delete", "together", "await_", "sleep")}  # fmt: skip
 
 
 def settings_of(scenario: Mapping[str, Any]) -> Settings:
@@ -449,7 +431,8 @@ def settings_of(scenario: Mapping[str, Any]) -> Settings:
 def config_of(scenario: Mapping[str, Any], release: str) -> dict[str, Any]:
     """Return the brokers' settings for a scenario by Kafka's names, without settings that the release does not have."""
     # A scenario says with `unclean` whether unclean elections are on.
-    settings = {"auto.leader.rebalance.enable": False, "delete.topic.enable": True, UNCLEAN: scenario.get("unclean")}
+    settings: dict[str, Any] = {"auto.leader.rebalance.enable": False, "delete.topic.enable": True}
+    settings |= {"unclean.leader.election.enable": scenario.get("unclean")}
     known = config_values.names("broker", release)
     return {key: value for key, value in settings.items() if key in known and value is not None}
 
@@ -470,8 +453,5 @@ def _steps(scenario: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     steps = scenario.get("steps")
     if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps) or "brokers" not in scenario:
         raise UserError("This is not a scenario: give a dict with brokers, a list of ids, and steps, a list of dicts.")
-    return [step if isinstance(step.get("do"), dict) else {"do": step} for step in steps]
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
+    found = translated(scenario)["steps"]
+    return [step if isinstance(step.get("do"), dict) else {"do": step} for step in found]

@@ -27,8 +27,8 @@ QUIET = ("open", "close", "rejected")
 UNTIMED = ("/isr_change_notification/", "/latest_producer_id_block")
 TOOL = "tool"
 WRITTEN: Mapping[str, Callable[[str], str]] = {
-    "create": topic_path, "expand": topic_path, "delete-topic": delete_topic_path, "znode-delete": str, "znode-set": str,
-    "reassign": lambda _: REASSIGN_PARTITIONS, "prefer": lambda _: PREFERRED_REPLICA_ELECTION,
+    "create_topic": topic_path, "create_partitions": topic_path, "delete_topic": delete_topic_path, "delete": str, "set": str,
+    "reassign_by_znode": lambda _: REASSIGN_PARTITIONS, "elect_preferred": lambda _: PREFERRED_REPLICA_ELECTION,
 }  # fmt: skip
 """The path that a tool's action writes last, by the step word, for the last name in its argument."""
 
@@ -119,7 +119,7 @@ class RecordedStep:
         return _writes_of_brokers(self.writes[:opened])
 
     def _span(self, word: str, argument: Any) -> tuple[int, int]:
-        """Return (begin, end): `writes[begin:end]` are a tool's writes for the action (`word`, `argument`), such as "create".
+        """Return (begin, end): `writes[begin:end]` are a tool's writes for an action such as "create_topic".
 
         For an action without such writes, such as ("kill", 1), both are the position of the action between the writes.
         """
@@ -192,9 +192,8 @@ class RecordedStep:
                 continue
             held[path] = value
             if before is not None and all(before[key] == value[key] for key in ("leader", "leader_epoch")):
-                joins += [
-                    ("fetch", broker, str(parse_state_path(path))) for broker in value["isr"] if broker not in before["isr"]
-                ]
+                tp = str(parse_state_path(path))
+                joins += [("fetch", broker, tp) for broker in value["isr"] if broker not in before["isr"]]
                 shrinks += [Shrink(at, path, before, broker) for broker in before["isr"] if broker not in value["isr"]]
         return joins, shrinks
 

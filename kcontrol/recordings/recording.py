@@ -21,6 +21,7 @@ from kcontrol.journal.fold import Fold
 from kcontrol.journal.journal import Record
 from kcontrol.journal.journal_file import LONGEST_BYTES, opened
 from kcontrol.journal.record_fields import BrokerId, BrokerIds, Int32, Partition, Subject
+from kcontrol.recordings.recorded_words import TRANSLATED
 from kcontrol.views.kafka_words import NO_LEADERSHIP, NO_LEADERSHIP_LOGGED_SINCE
 
 TOOL, UNNAMED = "tool", "unnamed"
@@ -258,7 +259,7 @@ def of_journal(records: Sequence[Record]) -> Recording:
     for start, end in zip(marks, [*marks[1:], len(records)], strict=True):
         steps.append({"do": records[start].to_json().fields["do"], **reader.step(records[start:end])})
     mark_unnamed_sessions(write for step in steps for write in step["writes"])
-    return {name: run.get(name) for name in HEAD} | {"steps": steps}
+    return {name: run.get(name) for name in HEAD} | {TRANSLATED: True, "steps": steps}
 
 
 def mark_unnamed_sessions(written: Iterable[dict[str, Any]]) -> None:
@@ -361,21 +362,10 @@ ERROR_CODES = {
     "NOT_CONTROLLER": 41, "NO_REASSIGNMENT_IN_PROGRESS": 85,
 }  # fmt: skip
 
-READ = frozenset(
-    {
-        "respond",
-        "open",
-        "close",
-        "write",
-        "change",
-        "failed_change",
-        "update",
-        "send",
-        "receive",
-        "delay_response",
-        "send_delayed_response",
-    }
-)
+READ = frozenset((
+    "respond", "open", "close", "write", "change", "failed_change", "update", "send", "receive", "delay_response",
+    "send_delayed_response",
+))  # fmt: skip
 
 
 def writes(record: Record) -> Iterator[dict[str, Any]]:

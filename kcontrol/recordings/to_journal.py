@@ -15,6 +15,7 @@ from kcontrol.core.znodes import BROKER_IDS, CONTROLLER, CONTROLLER_EPOCH, ISR_C
 from kcontrol.journal.journal import JOURNAL_VERSION, OUTSIDE, Journal, Record, RecordId
 from kcontrol.journal.journal_file import WRONG
 from kcontrol.recordings.interleave import Item, Leaderships, interleave, is_isr_change, started
+from kcontrol.recordings.recorded_words import translated
 from kcontrol.recordings.recording import RECORDED, TOOL, UNNAMED, Recording, Step, long, state_key, text_of
 
 WORLD = TOOL  # its records have the node OUTSIDE, as in every journal
@@ -27,10 +28,10 @@ ERRORS = {-110: "NodeExists", -103: "BadVersion", -101: "NoNode", -111: "NotEmpt
 
 def to_journal(recording: Recording) -> list[Record]:
     """Raises UserError, which names the step, if a step contradicts the steps before it."""
-    replay = Replay(recording)
-    for number, step in enumerate(recording["steps"]):
+    replay, steps = Replay(recording), translated(recording)["steps"]
+    for number, step in enumerate(steps):
         try:
-            replay.step(number, step, recording["steps"][number + 1 :])
+            replay.step(number, step, steps[number + 1 :])
         except WRONG as problem:
             raise UserError(f"The recording {recording['scenario']} contradicts itself in step {number}: {problem!r}.") from None
     return replay.journal.records

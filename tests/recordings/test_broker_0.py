@@ -16,7 +16,7 @@ from tests.recordings.support import in_project
 
 LISTS = {"isr", "replicas", "adding_replicas", "removing_replicas", "live_brokers", "live_leaders", "offline_replicas", "brokers"}
 ONE = {"by", "to", "leader", "brokerid", "broker", "ephemeral_owner"}
-DONE = {"start", "kill", "term"}
+DONE = {"start", "kill", "term", "terminate"}
 
 
 def from_zero(value: Any, key: str = "") -> Any:
