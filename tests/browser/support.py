@@ -81,8 +81,11 @@ ACTIVE = """() => {
 }"""
 
 
-# The content of a file, from the server.
-CONTENT = """async (path) => (await window.jupyterapp.serviceManager.contents.get(path, { type: 'notebook' })).content"""
+# The open notebook as its file would have it.
+CONTENT = """() => {
+    const panel = [...window.jupyterapp.shell.widgets('main')].find((widget) => widget.content?.model?.cells);
+    return panel.content.model.toJSON();
+}"""
 
 
 class Desk:
@@ -90,7 +93,6 @@ class Desk:
 
     def __init__(self, context: BrowserContext, address: str, name: str) -> None:
         self.page: Page = context.new_page()
-        self.name = name
         self.requests: list[str] = []
         self.dialogs: list[str] = []
         self.errors: list[str] = []
@@ -121,10 +123,9 @@ class Desk:
         self.page.wait_for_selector(".kc.earlier", state="detached")
         self.page.wait_for_selector(".kc[data-at]", state="attached" if hidden else "visible")
 
-    def saved(self) -> nbformat.NotebookNode:
-        """Saves the notebook and returns what its file has then."""
-        self.page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
-        return nbformat.from_dict(self.page.evaluate(CONTENT, self.name))
+    def content(self) -> nbformat.NotebookNode:
+        """The notebook with the outputs that it has now."""
+        return nbformat.from_dict(self.page.evaluate(CONTENT))
 
     def reload(self) -> None:
         """Saves the notebook and loads the page anew; the kernel goes on."""

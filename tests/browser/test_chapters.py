@@ -96,7 +96,7 @@ def test_a_chapter_from_its_first_cell_to_its_last(chapter: Desk, request: pytes
     chapter.run_all()
     chapter.finish()
     saved = nbformat.read(ROOT / "notebooks" / request.node.callspec.params["chapter"], as_version=4)
-    assert outputs(tidy(chapter.saved())) == outputs(tidy(saved))
+    assert outputs(tidy(chapter.content())) == outputs(tidy(saved))
     assert gaps(chapter) == {}
     assert page.locator(WRONG).all_inner_texts() == []
     step_through(page)
