@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from kcontrol.install.bootstrap import pip_settings
 from kcontrol.install.workspace import shipped
 from tests.infra.test_lab import OPENER, at_home, start
 from tests.parts import ROOT
+from tests.test_tidy import committed
 
 pytestmark = pytest.mark.slow
 PLAY = """
@@ -55,6 +57,14 @@ def test_exercises_questions_and_recordings_are_in_it(installed: Path, tmp_path:
     listed = [len(exercises.list()), len(exercises.questions()), len(Lab.recordings())]
     assert told[:4] == [*map(str, listed), "True"]
     assert Path(told[4]).is_relative_to(installed.parent)
+
+
+def test_it_has_the_files_of_the_repository_alone(installed: Path) -> None:
+    """Of notebooks and exercises the wheel has each file that git has, and no journal, cache or checkpoint beside them."""
+    with zipfile.ZipFile(next(installed.parents[1].glob("*.whl"))) as wheel:
+        found = {name.removeprefix("kcontrol/shipped/") for name in wheel.namelist() if name.startswith("kcontrol/shipped/")}
+    names = (path.relative_to(ROOT).as_posix() for path in committed())
+    assert found == {name for name in names if name.startswith(("notebooks/", "exercises/"))}
 
 
 def test_the_command_names_its_version(installed: Path, tmp_path: Path) -> None:
