@@ -2,9 +2,7 @@
 
 Usage: python -m benchmarks.controller [--partitions 10000 30000 100000] [--replication 3] [--brokers 6] [--rounds 3]
 
-The journal is on. Seconds are processor time. The last lines compare with the sketch from which the core was developed, without
-delivery of requests and with the journal in memory: once with the unchanged sketch, whose `actions` list the possible faults
-before each step, and once without that list.
+The journal is on. Seconds are processor time. `benchmarks.compare` compares the figures at 10,000 partitions with another state.
 """
 
 from __future__ import annotations
@@ -18,14 +16,11 @@ from collections.abc import Callable, Iterable
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
-from benchmarks.sketch.sim.world import World as Sketch
 from kcontrol.broker.broker_configs import BrokerConfig
-from kcontrol.cluster import actions
 from kcontrol.cluster.run_settings import Settings
 from kcontrol.cluster.world import World
 from kcontrol.core.controller_rules import Rules
 
-LEADERS_ONLY = ("begin", "advance", "deliver_notification", "expire_session", "renew", "reconnect")
 SHARED = (Rules, BrokerConfig, type, FunctionType, MethodType, ModuleType)
 
 
@@ -50,12 +45,6 @@ def deep_size(root: Any, skip: Iterable[Any] = ()) -> int:
     return total
 
 
-def run(world: World, kinds: tuple[str, ...]) -> None:
-    """Perform routine actions of these kinds until none is left."""
-    while following := next((a for a in actions.routine_actions(world) if a[0] in kinds), None):
-        world.step(following)
-
-
 def started(brokers: int) -> World:
     world = World(Settings(brokers=tuple(range(1, brokers + 1)), followers=False))
     for broker in range(1, brokers + 1):
@@ -66,9 +55,6 @@ def started(brokers: int) -> World:
 
 def assigned(partitions: int, replication: int, brokers: int) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple((p + k) % brokers + 1 for k in range(replication)) for p in range(partitions))
-
-
-# ---------------------------------------------------------------- at scale
 
 
 def story(partitions: int, replication: int, brokers: int, topic_of: int) -> dict[str, Any]:
@@ -116,72 +102,20 @@ def at_scale(sizes: list[int], replication: int, brokers: int, rounds: int) -> N
         )
 
 
-# ---------------------------------------------------------------- against the sketch
-
-SIZES = ((1, 10_000), (100, 100), (10, 1_000), (100, 1_000))
-EVERY_FAULT = Sketch().faults
-MOVES = {"sketch": 2, "kcontrol": 2 + 2 * 3}  # of one new partition: ours moves its three replicas, too
-
-
-def run_sketch(world: Sketch) -> None:
-    while routine := [a for a in world.actions() if a[0] in ("advance", "begin", "deliver_notification")]:
-        world.step(routine[0])
-
-
-def sketch(topics: int, partitions: int, brokers: int, faults: frozenset[str]) -> float:
-    """Return the seconds until all partitions are online in the sketch; `faults` is the list that it makes before each step."""
-    plans = tuple((f"t{number}", assigned(partitions, 3, brokers)) for number in range(topics))
-    world = Sketch(brokers=tuple(range(1, brokers + 1)), plans=plans, faults=faults)
-    for broker in range(1, brokers + 1):
-        world.step(("start", broker))
-    run_sketch(world)
-
-    def create() -> None:
-        for topic, _ in plans:
-            world.step(("create", topic))
-            run_sketch(world)
-
-    return timed(create)
-
-
-def ours(topics: int, partitions: int, brokers: int) -> float:
-    """Return the seconds until all partitions are online in kcontrol, while requests wait in their channels."""
-    world = started(brokers)
-    assignment = assigned(partitions, 3, brokers)
-
-    def create() -> None:
-        for number in range(topics):
-            world.step(("create_topic", f"t{number}", assignment))
-            run(world, LEADERS_ONLY)
-
-    return timed(create)
-
-
-def against(topics: int, partitions: int, rounds: int) -> None:
-    """Print the ratios of kcontrol to the unchanged sketch and to the sketch without its list of faults."""
-    total = topics * partitions
-    rows = [
-        (ours(topics, partitions, 6), sketch(topics, partitions, 6, frozenset()), sketch(topics, partitions, 6, EVERY_FAULT))
-        for _ in range(rounds)
-    ]
-    mine, bare, whole = (statistics.median(total / row[of] for row in rows) for of in range(3))
-    print(f"{topics} topics of {partitions}, partitions/s: kcontrol {mine:,.0f}, sketch {whole:,.0f}, without faults {bare:,.0f}")
-    for name, of in (("the sketch", 2), ("the sketch without faults", 1)):
-        ratio = statistics.median(row[of] / row[0] for row in rows)
-        moves = ratio * MOVES["kcontrol"] / MOVES["sketch"]
-        print(f"    {ratio:.2f} times the partitions of {name}, {moves:.2f} times its moves", flush=True)
+def figures() -> dict[str, float]:
+    """Return partitions per second of the processor by name: all partitions divided by the seconds."""
+    seconds = story(10_000, 3, 6, 1_000)["seconds"]
+    return {f"partitions per second, {what}": 10_000 / took for what, took in seconds.items()}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="The controller at scale, and against the sketch.")
+    parser = argparse.ArgumentParser(description="The controller at scale.")
     parser.add_argument("--partitions", type=int, nargs="+", default=[10_000, 30_000, 100_000])
     parser.add_argument("--replication", type=int, default=3)
     parser.add_argument("--brokers", type=int, default=6)
     parser.add_argument("--rounds", type=int, default=3)
     chosen = parser.parse_args()
     at_scale(chosen.partitions, chosen.replication, chosen.brokers, chosen.rounds)
-    for topics, partitions in SIZES:
-        against(topics, partitions, chosen.rounds)
 
 
 if __name__ == "__main__":

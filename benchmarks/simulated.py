@@ -1,63 +1,62 @@
-"""Measure the journal records per second of the simulated world.
+"""Measure the simulated world: journal records per second, steps per second by brokers, copies in the middle of a handler.
 
-Usage: python -m benchmarks.simulated [--brokers 5] [--partitions 100] [--rounds 5]
+Usage: python -m benchmarks.simulated
 
-The scenario: a cluster starts, a topic is created, and each broker in turn is killed and started again. The peer is a loop that
-makes an equal number of records, so the ratio is the cost of everything but the records.
+The scenario: a cluster starts, a topic is created, and each broker in turn is killed and started again. Seconds are processor
+time. `benchmarks.compare` compares the figures with another state.
 """
 
 from __future__ import annotations
 
-import argparse
-import statistics
 import time
 
+from kcontrol.cluster import actions
 from kcontrol.cluster.run_settings import Settings
 from kcontrol.cluster.world import World
-from kcontrol.journal.journal import Journal
+
+FORK_EVERY = 41  # steps of the scenario
 
 
-def story(brokers: int, partitions: int) -> World:
+def run(world: World, forks_s: list[float]) -> None:
+    """Perform the routine actions; at each 41st step copy a world with a suspended handler, and add the seconds to `forks_s`."""
+    while (following := next(actions.routine_actions(world), None)) is not None:
+        world.step(following)
+        if len(world.done) % FORK_EVERY == 0 and not world.is_quiet:
+            began = time.process_time()
+            world.fork()
+            forks_s.append(time.process_time() - began)
+
+
+def story(brokers: int, partitions: int, forks_s: list[float] | None = None) -> World:
     world = World(Settings(brokers=tuple(range(1, brokers + 1))))
-    for broker in range(1, brokers + 1):
-        world.step(("start", broker))
-        world.run()
     assignment = [tuple((p + k) % brokers + 1 for k in range(3)) for p in range(partitions)]
-    world.step(("create_topic", "t", assignment))
-    world.run()
-    for broker in range(1, brokers + 1):
-        for act in ("kill", "start"):
-            world.step((act, broker))
+    restarts = [(kind, broker) for broker in range(1, brokers + 1) for kind in ("kill", "start")]
+    starts = [("start", broker) for broker in range(1, brokers + 1)]
+    for action in [*starts, ("create_topic", "t", assignment), *restarts]:
+        world.step(action)
+        if forks_s is None:
             world.run()
+        else:
+            run(world, forks_s)
     return world
 
 
-def bare(records: int) -> None:
-    journal = Journal()
-    for number in range(records):
-        journal.add(1, 1, "change", None, number, {"subject": number})
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Measure the journal records per second of the simulated world.")
-    parser.add_argument("--brokers", type=int, default=5)
-    parser.add_argument("--partitions", type=int, default=100)
-    parser.add_argument("--rounds", type=int, default=5)
-    chosen = parser.parse_args()
-    rates, ratios = [], []
-    for _ in range(chosen.rounds):
-        began = time.perf_counter()
-        world = story(chosen.brokers, chosen.partitions)
-        took = time.perf_counter() - began
-        records = len(world.journal.records)
-        began = time.perf_counter()
-        bare(records)
-        rates.append(records / took)
-        ratios.append(took / (time.perf_counter() - began))
-    print(f"{chosen.brokers} brokers, {chosen.partitions} partitions: {records} records, {len(world.done)} steps")
-    print(f"journal records per second: median {statistics.median(rates):,.0f} (min {min(rates):,.0f}, max {max(rates):,.0f})")
-    print(f"time against making as many bare records: median {statistics.median(ratios):.1f} times")
+def figures() -> dict[str, float]:
+    """Return rates per second of the processor by name."""
+    found = {}
+    for brokers in (5, 3, 30):
+        began = time.process_time()
+        world = story(brokers, 100)
+        took = time.process_time() - began
+        found[f"journal records per second, {brokers} brokers, 100 partitions"] = len(world.journal) / took
+        found[f"steps per second, {brokers} brokers, 100 partitions"] = len(world.done) / took
+    forks_s: list[float] = []
+    story(5, 1_000, forks_s)
+    found["copies in the middle of a handler per second, 1,000 partitions"] = len(forks_s) / sum(forks_s)
+    found["the slowest of them, per second"] = 1 / max(forks_s)
+    return found
 
 
 if __name__ == "__main__":
-    main()
+    for name, rate in figures().items():
+        print(f"{name}: {rate:,.1f}")
