@@ -113,19 +113,21 @@ def test_the_learners_process_travels_with_each_check(
 
 def test_the_memory_of_an_answer_is_counted_from_its_begin() -> None:
     """However large the server is, an answer may use 1 GB more."""
-    assert "Your leader: broker 1000" in check(WHO, lambda *_: len(mmap.mmap(-1, 1000 << 20)) >> 20).text
-    assert "needs more than 1024 MB" in check(WHO, lambda *_: len(bytearray(1100 << 20)) >> 20).text
+    # A sentence about an error quotes the line of the answer, so these lines have no word of the expected sentences.
+    less = check(WHO, lambda *_: len(mmap.mmap(-1, 1000 << 20)) >> 20).text
+    more = check(WHO, lambda *_: len(bytearray(1100 << 20)) >> 20).text
+    assert "Your leader: broker 1000" in less and "needs more than 1024 MB" in more
 
 
 def test_the_time_of_an_answer_is_its_own() -> None:
-    """An answer that is killed after two that have used up their time is not said to have used up its own."""
+    """An answer that is killed after four that have used up their time is not said to have used up its own."""
     brief = exercise(WHO) | {"seconds": 1}
 
     def endless(*_: Any) -> Any:
         while time.process_time() < 30:
             pass
 
-    for _ in range(2):
+    for _ in range(4):
         assert judged(brief, endless).text == ENDLESS
     assert judged(brief, lambda *_: os.kill(os.getpid(), signal.SIGKILL)).text == KILLED
 
