@@ -166,6 +166,22 @@ def install(uv: Path, level: str, env: dict[str, str]) -> None:
             )
 
 
+FIRST_IMPORTS = """
+import compileall, ipykernel.kernelapp, jupyterlab.labapp, pandas, kcontrol.lab.lab, kcontrol.views.viewer
+compileall.compile_dir(kcontrol.__path__[0], quiet=2)
+"""
+"""Python that writes the bytecode of kcontrol, and of what the server, a kernel and the first cells import."""
+
+
+def compile_first_imports(env: dict[str, str]) -> None:
+    """Compile what the first notebook imports, unless PYTHONDONTWRITEBYTECODE forbids bytecode.
+
+    uv does not compile. All packages would take 20 s of processor; these take 3, and save as much when the first cell runs.
+    """
+    if not env.get("PYTHONDONTWRITEBYTECODE"):
+        run(PYTHON, "-c", FIRST_IMPORTS, env=env, quiet=True)
+
+
 @contextmanager
 def alone() -> Iterator[None]:
     """Lock the file `.venv.lock` for the `with` block, and wait if another process has the lock.
@@ -208,6 +224,7 @@ def make(level: str) -> None:
         # Without a root: an interrupted installation is made again, for this level.
         STAMP.write_text(json.dumps({"level": level}))
         install(uv, level, env)
+        compile_first_imports(env)
         STAMP.write_text(json.dumps(stamp_for(level)))
         say(f"the environment is ready, after {time.monotonic() - began:.0f} s")
 

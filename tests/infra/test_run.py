@@ -111,7 +111,7 @@ def installed(project: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The levels for which the environment has been installed, in order; nothing is really installed."""
     levels: list[str] = []
     monkeypatch.setattr(bootstrap, "find_uv", lambda env: Path("uv"))
-    monkeypatch.setattr(bootstrap, "run", lambda *command, env: True)
+    monkeypatch.setattr(bootstrap, "run", lambda *command, env, quiet=False: True)
     monkeypatch.setattr(bootstrap, "install", lambda uv, level, env: levels.append(level))
     return levels
 
@@ -181,6 +181,20 @@ def test_packages_come_from_the_cache_alone_if_that_is_complete(project: Path, m
     assert [("--offline" in command, "--quiet" in command, "--require-hashes" in command) for command in asked] == [
         (True, False, True), (False, True, True), (True, False, False)
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("setting", "is_compiled"), [pytest.param({}, True, marks=pytest.mark.slow), ({"PYTHONDONTWRITEBYTECODE": "1"}, False)]
+)
+def test_the_first_imports_are_compiled_unless_that_is_forbidden(
+    setting: dict[str, str], is_compiled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The end of an installation writes the bytecode of kcontrol's lab and of pandas; PYTHONDONTWRITEBYTECODE forbids it."""
+    monkeypatch.setattr(bootstrap, "PYTHON", Path(sys.executable))
+    env = {"PATH": os.environ["PATH"], "PYTHONPYCACHEPREFIX": str(tmp_path / "written"), "PYTHONPATH": str(ROOT)}
+    bootstrap.compile_first_imports(env | setting)
+    written = {path.name.partition(".")[0] for path in (tmp_path / "written").rglob("*.pyc")}
+    assert (written >= {"lab", "viewer", "labapp", "kernelapp", "frame"}) is is_compiled and bool(written) is is_compiled
 
 
 @pytest.mark.parametrize(("fails", "sentence"), [

@@ -119,7 +119,7 @@ def test_a_run_that_is_read_has_the_reading_names_alone(opened: Opened) -> None:
         ("znodes", "it has tables.znodes"),
         ("metric", "it has tables.metrics"),
         ("boo", "help(lab) lists its names"),
-        ("disks.boo", "it has clean, fail_log_dir and lose_tail"),
+        ("disks.boo", "it has clean_log, fail_log_dir and lose_tail"),
         ("tables.watch", "it has watches"),
     ],
 )
