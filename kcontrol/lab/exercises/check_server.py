@@ -1,6 +1,6 @@
 """The process that a kernel keeps for its checks: it plays the scenarios of exercises, and forks a process for each answer.
 
-It limits the time of that process, kills all processes of the check, and sends a report. It runs one check at a time, has one
+It ends that process after too long a time by the clock, kills all processes of the check, and sends a report. It runs one check at a time, has one
 thread, and never runs an answer itself. It ends with the kernel's end of the pipe, its standard input; SIGTERM ends it too, with
 all its descendants.
 """

@@ -1,6 +1,6 @@
 """The sandbox of a check: a learner's answer runs in another process, so its errors and loops do not harm the notebook.
 
-The process has limits on memory, file size and time. A server, which this process starts once, forks it and supervises it
+The process sets its own limits of memory, file size and time (`answer_process.py`). A server, which this process starts once, forks it and supervises it
 (`check_server.py`). Its report comes back through a pipe and is validated.
 """
 
