@@ -1,4 +1,4 @@
-"""The process of one answer: it limits its memory, processor time and files, checks the learner's answer, and writes reports for `check_server.py`.
+"""The process of one answer: it limits its memory, processor time and files, then checks the answer and writes reports.
 
 It is a fork of the server or, where a fork is not safe, a new process: `python -m kcontrol.lab.exercises.answer_process REPORT
 PRINTED`, which reads the request from standard input. REPORT and PRINTED are the numbers of two open descriptors.

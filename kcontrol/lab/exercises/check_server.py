@@ -1,8 +1,8 @@
 """The process that a kernel keeps for its checks: it plays the scenarios of exercises, and forks a process for each answer.
 
-It ends that process after too long a time by the clock, kills all processes of the check, and sends a report. It runs one check at a time, has one
-thread, and never runs an answer itself. It ends with the kernel's end of the pipe, its standard input; SIGTERM ends it too, with
-all its descendants.
+It ends that process after too long a time by the clock, kills all processes of the check, and sends a report. It runs one check
+at a time, has one thread, and never runs an answer itself. It ends with the kernel's end of the pipe, its standard input;
+SIGTERM ends it too, with all its descendants.
 """
 
 from __future__ import annotations

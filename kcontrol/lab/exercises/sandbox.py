@@ -1,7 +1,7 @@
 """The sandbox of a check: a learner's answer runs in another process, so its errors and loops do not harm the notebook.
 
-The process sets its own limits of memory, file size and time (`answer_process.py`). A server, which this process starts once, forks it and supervises it
-(`check_server.py`). Its report comes back through a pipe and is validated.
+The process sets its own limits of memory, file size and time (`answer_process.py`). A server, which this process starts once,
+forks it and supervises it (`check_server.py`). Its report comes back through a pipe and is validated.
 """
 
 from __future__ import annotations
