@@ -90,7 +90,7 @@ def _registration(stage: Stage, broker: int) -> bytes:
 
 
 def session_expired(stage: Stage, broker: int) -> None:
-    """The session ends; until its callbacks this broker hears and does nothing."""
+    """The session ends; until its callbacks the broker receives no notification and handles no event."""
     stage.driver(broker)
     stage.step(("expire_session", broker))
     stage.cut_off.add(broker)
@@ -114,12 +114,12 @@ def session_callbacks(stage: Stage, broker: int) -> None:
 
 
 def delete_controller_znode(stage: Stage, _: Any) -> None:
-    """An outside hand deletes `/controller`."""
+    """Delete `/controller` in the session of a client that is no broker."""
     stage.delete(znodes.CONTROLLER)
 
 
 def rewrite_controller_znode(stage: Stage, broker: int) -> None:
-    """An outside hand writes another id into it."""
+    """Write the id of another broker into `/controller` in the session of a client that is no broker."""
     stage.set(znodes.CONTROLLER, znodes.encode_controller(broker, stage.world.clock()))
 
 
@@ -136,7 +136,7 @@ def other_controller_elected(stage: Stage, given: Any) -> None:
 
 
 def set_controller_epoch(stage: Stage, epoch: int) -> None:
-    """An outside hand sets the value."""
+    """Overwrite `/controller_epoch` in the session of a client that is no broker."""
     stage.set(znodes.CONTROLLER_EPOCH, znodes.encode_controller_epoch(epoch))
 
 
@@ -155,17 +155,17 @@ def _assigned(given: Any) -> dict[int, ReplicaAssignment]:
 
 
 def create_topic(stage: Stage, given: Any) -> None:
-    """An outside hand creates the topic znode."""
+    """Create the topic znode in the session of a client that is no broker."""
     stage.create(znodes.topic_path(given["topic"]), topic_znode(stage, given["topic"], _assigned(given["assignment"])))
 
 
 def set_assignment(stage: Stage, given: Any) -> None:
-    """An outside hand overwrites it."""
+    """Overwrite the topic znode in the session of a client that is no broker."""
     stage.set(znodes.topic_path(given["topic"]), topic_znode(stage, given["topic"], _assigned(given["assignment"])))
 
 
 def remove_topic_znode(stage: Stage, topic: str) -> None:
-    """An outside hand deletes it with everything below."""
+    """Delete the topic znode and every znode below it in the session of a client that is no broker."""
     stage.delete(znodes.topic_path(topic))
 
 
@@ -186,7 +186,7 @@ def store_topic_config(stage: Stage, topic: str, config: Mapping[str, Any]) -> N
 
 
 def set_topic_config(stage: Stage, given: Any) -> None:
-    """Write it; the config handlers of the brokers then tell the active controller if unclean election is on."""
+    """Write `/config/topics/<t>`; if it allows unclean elections, the active controller gets the event about the topic."""
     store_topic_config(stage, given["topic"], given["config"])
     if given["config"].get("unclean.leader.election.enable"):
         for broker in stage.active():
@@ -194,7 +194,7 @@ def set_topic_config(stage: Stage, given: Any) -> None:
 
 
 def enable_default_unclean(stage: Stage, _: Any) -> None:
-    """The default of every broker changes, and the active controller is told."""
+    """The default of every broker changes, and the active controller gets the event about it."""
     event = make_event("UncleanLeaderElectionEnable")
     config = stage.world.settings.config.with_setting("unclean.leader.election.enable", True)
     stage.world.settings = replace(stage.world.settings, config=config)
@@ -218,7 +218,7 @@ def leader_writes_isr(stage: Stage, given: Any) -> None:
 
 
 def write_state(stage: Stage, given: Any) -> None:
-    """An outside hand writes state znodes, or deletes them."""
+    """Write or delete state znodes in the session of a client that is no broker."""
     for text, value in given.items():
         path = znodes.state_path(partition(text))
         stored = stage.read(path)

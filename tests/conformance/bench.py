@@ -28,14 +28,14 @@ LIMIT = 10_000
 
 @dataclass(frozen=True)
 class Story(Event):
-    """An event of the bench's own: `tell` makes its handler."""
+    """An event of the bench's own: the bench runs its `handler`."""
 
     label: str
-    tell: Callable[[Any], fx.Handler]
+    handler: Callable[[Any], fx.Handler]
 
 
 class Outbox:
-    """What the driver hands over: answers are kept by correlation id, everything else is in the journal anyway."""
+    """Keeps the driver's responses by correlation id; its other effects are in the journal."""
 
     def __init__(self) -> None:
         self.answers: dict[str, Any] = {}
@@ -47,7 +47,7 @@ class Outbox:
         """There are none."""
 
     def submit(self, driver: Driver, question: Any, record: Any) -> None:
-        """There is nobody to ask."""
+        """The bench has no controller to send the question to."""
 
     def respond(self, driver: Driver, correlation_id: str, body: Any, record: Any) -> None:
         """Keep the answer."""
@@ -84,7 +84,7 @@ class Bench:
             self.controller,
             self.broker,
             [
-                Thread("controller", self.controller, lambda ctx, event: event.tell(ctx)),
+                Thread("controller", self.controller, lambda ctx, event: event.handler(ctx)),
                 Thread("requests", self.broker, handle_broker_event),
             ],
             lambda event: "controller",
@@ -152,6 +152,6 @@ class Bench:
                 raise RuntimeError(f"{record.fields['error']}: {record.fields['message']}")
         return records
 
-    def tell(self, story: Callable[[Any], fx.Handler]) -> list[Record]:
+    def run_handler(self, story: Callable[[Any], fx.Handler]) -> list[Record]:
         """Run a handler on the controller's thread."""
         return self.run(Story("story", story))

@@ -59,7 +59,7 @@ def auto_rebalance(stage: Stage, _: Any) -> None:
 
 
 def controlled_shutdown(stage: Stage, given: Any) -> None:
-    """A broker says goodbye, to the active controller or to whom it takes for it."""
+    """A broker sends ControlledShutdown to the active controller, or to the broker that `to` names."""
     broker = given["broker"]
     at = stage.driver(given["to"]) if "to" in given else stage.controller()
     epoch = _epoch(stage, broker, given.get("epoch", "current"))
@@ -113,8 +113,8 @@ def _answer_stop_replica(stage: Stage, given: Any) -> None:
                 driver.enqueue(event, parcel.record)
 
 
-def _deletes(told: dict[TopicPartition, Any], codes: dict[TopicPartition, str] | None) -> bool:
-    return any(entry.delete for entry in told.values()) and (codes is None or any(tp in told for tp in codes))
+def _deletes(entries: dict[TopicPartition, Any], codes: dict[TopicPartition, str] | None) -> bool:
+    return any(entry.delete for entry in entries.values()) and (codes is None or any(tp in entries for tp in codes))
 
 
 # ---------------------------------------------------------------- the answers given
@@ -137,9 +137,9 @@ def _as_asked(found: dict[str, Any], expected: dict[str, Any]) -> dict[str, Any]
 
 def _shown(stage: Stage, record: Any) -> dict[str, Any]:
     body, asked = record.fields["body"], stage.asked[record.fields["correlation_id"]]
-    told = {str(tp): plain(_value(answer)) for tp, answer in body["partitions"].items()}
-    shown = asked | {"at": record.id.node, "error": body["error"], "partitions": told}
-    return shown | ({"remaining": sorted(told)} if asked["action"] == "controlled_shutdown" else {})
+    answers = {str(tp): plain(_value(answer)) for tp, answer in body["partitions"].items()}
+    shown = asked | {"at": record.id.node, "error": body["error"], "partitions": answers}
+    return shown | ({"remaining": sorted(answers)} if asked["action"] == "controlled_shutdown" else {})
 
 
 def _value(answer: Any) -> Any:

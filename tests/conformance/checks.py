@@ -46,7 +46,7 @@ def _assignment(stage: Stage, tp: TopicPartition, wanted: Any) -> Any:
 
 
 def paths(stage: Stage, expected: Mapping[str, Any]) -> Any:
-    """Whether znodes exist, whom `/controller` names, what the reassignment znode holds."""
+    """Whether znodes exist, which broker `/controller` names, and what the reassignment znode contains."""
     return {path: _seen(stage, path, wanted) for path, wanted in expected.items()}
 
 
@@ -152,10 +152,10 @@ def unclean_elections(stage: Stage, expected: int) -> Any:
 
 
 def cas_retries(stage: Stage, expected: int) -> Any:
-    """Writes of state znodes that came too late, by a controller that still was one."""
+    """The writes of state znodes that an active controller lost to a newer version."""
     written = [r for r in stage.records("write", stage.when_from) if r.id.incarnation and r.fields["error"] == "BadVersion"]
-    by_hand = [r for r in written if znodes.parse_state_path(r.fields["ops"][0][1]) and not _lost_the_fence(stage, r)]
-    return len(stage.records("conflict", stage.when_from)) + len(by_hand)
+    unfenced = [r for r in written if znodes.parse_state_path(r.fields["ops"][0][1]) and not _lost_the_fence(stage, r)]
+    return len(stage.records("conflict", stage.when_from)) + len(unfenced)
 
 
 def _lost_the_fence(stage: Stage, write: Record) -> bool:

@@ -38,7 +38,7 @@ def election(case: Case) -> dict[str, Any]:
     bench.put(state_path(TP), encode_state(stored))
     bench.know(assignments={TP: _assigned(given)}, leadership={TP: stored}, partition_states={TP: PartitionState.ONLINE})
     strategy = given["strategy"]
-    records = bench.tell(lambda ctx: partition_machine.handle_state_changes(ctx, [TP], PartitionState.ONLINE, strategy))
+    records = bench.run_handler(lambda ctx: partition_machine.handle_state_changes(ctx, [TP], PartitionState.ONLINE, strategy))
     found: dict[str, Any] = dict.fromkeys(("leader", "isr", "recipients", "leader_epoch"))
     if not bench.controller.rules.pipelined and (thrown := _thrown(records)):
         return {"error": thrown}
@@ -88,7 +88,7 @@ def isr_removal(case: Case) -> dict[str, Any]:
         partition_states={TP: PartitionState.ONLINE},
         replica_states={leaving: ReplicaState.ONLINE},
     )
-    bench.tell(lambda ctx: replica_machine.handle_state_changes(ctx, [leaving], ReplicaState.OFFLINE))
+    bench.run_handler(lambda ctx: replica_machine.handle_state_changes(ctx, [leaving], ReplicaState.OFFLINE))
     (znode,) = bench.tool.read([state_path(TP)], False)
     assert znode is not None
     after = decode_state(znode.data, znode.stat.version)

@@ -25,7 +25,7 @@ TP = TopicPartition("t", 0)
 
 
 class Queue:
-    """The queue of the controller's event thread, with a clock that moves only when told to."""
+    """The queue of the controller's event thread, with a clock that only a step of a case moves."""
 
     def __init__(self, version: str) -> None:
         self.bench = Bench(version)
@@ -101,12 +101,12 @@ class Named(Story):
 def _event(given: Any) -> Named:
     label, fails = (given, False) if isinstance(given, str) else (given["name"], given.get("fails", False))
 
-    def tell(ctx: Any) -> Handler:
+    def handler(ctx: Any) -> Handler:
         yield Exists(("/",))
         if fails:
             raise RuntimeError(f"{label} was to fail")
 
-    return Named(label, tell)
+    return Named(label, handler)
 
 
 STEPS = {

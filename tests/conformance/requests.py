@@ -19,12 +19,12 @@ def of_batch(requests: Any) -> Iterator[Request]:
         request: Request = {"api": api, "to": broker, "controller_epoch": requests.controller_epoch}
         if api == "UpdateMetadata":
             request["live_brokers"] = list(requests.live_brokers)
-        told = {
+        entries = {
             "LeaderAndIsr": lambda b: requests.leader_and_isr[b],
             "UpdateMetadata": lambda _: requests.update_metadata,
             "StopReplica": lambda b: requests.stop_replica[b],
         }[api](broker)
-        request["partitions"] = {str(tp): _fields(entry) for tp, entry in told.items()}
+        request["partitions"] = {str(tp): _fields(entry) for tp, entry in entries.items()}
         yield request
 
 

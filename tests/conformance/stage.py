@@ -1,6 +1,6 @@
 """The world of a scenario: the product's own cluster, under a schedule in which nothing happens unless a line asks for it.
 
-Requests stay on their channels, timers never fire, followers never fetch and sessions end only when told to. What remains, the
+Requests stay on their channels, timers never fire, followers never fetch and sessions end only by an action. What remains, the
 controllers' event threads and their watch events, runs to quiet after every action, one round trip a step.
 """
 
@@ -181,30 +181,30 @@ class Stage:
                 self.traps.remove(trap)
                 trap.spring()
 
-    # ---------------------------------------------------------------- outside hands
+    # ---------------------------------------------------------------- a client that is no broker
 
     def create(self, path: str, data: bytes = b"") -> None:
-        """An outside hand creates a znode, with parents where they are missing."""
+        """Create a znode and its missing parents."""
         if znodes.parent(path) != "/" and self.read(znodes.parent(path)) is None:
             self.create(znodes.parent(path))
         self.step(("create", path, data.decode()))
 
     def set(self, path: str, data: bytes) -> None:
-        """An outside hand overwrites a znode."""
+        """Overwrite a znode."""
         self.step(("set", path, data.decode()))
 
     def put(self, path: str, data: bytes) -> None:
-        """An outside hand creates or overwrites a znode."""
+        """Create or overwrite a znode."""
         (self.create if self.read(path) is None else self.set)(path, data)
 
     def create_sequential(self, prefix: str, data: bytes) -> None:
-        """An outside hand creates a znode whose name ends in the number that ZooKeeper would append."""
+        """Create a znode whose name ends in the number that ZooKeeper would append."""
         stat = self.world.tool.exists([znodes.parent(prefix)], False)[0]
         created = (stat.cversion + stat.num_children) // 2 if stat else 0
         self.create(f"{prefix}{created:010d}", data)
 
     def delete(self, path: str) -> None:
-        """An outside hand deletes a znode and everything below it, the deepest first."""
+        """Delete a znode and every znode below it, the deepest first."""
         below = [other for other in self.world.zk.tree() if other == path or other.startswith(f"{path}/")]
         for other in reversed(below or [path]):
             self.step(("delete", other))
@@ -251,7 +251,7 @@ def _partition(subject: Any) -> TopicPartition:
 
 
 def _settings(release: str, given: Case) -> Settings:
-    """What the format's `config` means for a broker. Raises CannotPlay for what the product cannot be told."""
+    """What the format's `config` means for a broker. Raises CannotPlay for a setting that the product does not have."""
     asked, config = dict(given.get("config", {})), BrokerConfig()
     alter_isr = asked.pop("alter_isr", False)
     for name in asked:

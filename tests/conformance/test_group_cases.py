@@ -80,7 +80,7 @@ def another(key: str, value: Any) -> Any:
             return [another(key, item) for item in value] or ["NONE"]
         return {name: another(key, item) for name, item in value.items()} or {"t-0": "NONE"}
     if isinstance(value, str) and value.startswith("$"):
-        return "nobody"
+        return "no-member"
     return otherwise(value)
 
 

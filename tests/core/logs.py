@@ -83,7 +83,7 @@ def lost_by_unclean_election(**settings: Any) -> World:
     return world
 
 
-def committed_and_not_heard_of(rule: str | None, **settings: Any) -> World:
+def high_watermark_not_fetched(rule: str | None, **settings: Any) -> World:
     """Both followers have the committed record b, but an old high watermark. The leader dies, and one follows the other."""
     world = with_logs(rule_changes={"truncate_to": rule} if rule else {}, **settings)
     produce(world, "a")

@@ -207,8 +207,8 @@ class Post:
 
 
 @dataclass(frozen=True, slots=True)
-class Tell(Event):
-    """Go through one of the bench's stories."""
+class RunStory(Event):
+    """Makes the bench run one of its stories."""
 
     story: str
     correlation_id: str = ""
@@ -220,13 +220,13 @@ Story = Callable[[Any], Handler]
 class Bench:
     """One driver, broker 1, on an empty ZooKeeper in memory. Its handlers are the test's own generators.
 
-    `calls` has the calls to ZooKeeper, `post` the calls to the outbox, and `hand` is a session of a client outside the brokers.
+    `calls` has the calls to ZooKeeper, `post` the calls to the outbox, and `client` is a session of a client outside the brokers.
     """
 
     def __init__(self, threads: Mapping[str, str | None] | None = None, **rule_changes: Any) -> None:
         self.now_ms = 0
         self.zookeeper = MemoryZooKeeper(lambda: self.now_ms)
-        self.hand, client = self.zookeeper.connect(), self.zookeeper.connect()
+        self.client, client = self.zookeeper.connect(), self.zookeeper.connect()
         self.calls: list[tuple[Any, ...]] = []
         self.journal, self.post = Journal(), Post()
         self.journal.add(0, 0, "start", None, 0, {"broker": 1, "incarnation": 1})
@@ -239,13 +239,13 @@ class Bench:
         spy, first = Spy(client, self.calls), made[0].name
         self.driver = Driver(1, 1, spy, self.journal, lambda: self.now_ms, self.post, *contexts, made, lambda event: first)
 
-    def _handle(self, ctx: Any, event: Tell) -> Handler:
+    def _handle(self, ctx: Any, event: RunStory) -> Handler:
         return self.stories[event.story](ctx)
 
-    def tell(self, story: Story, thread: str = "controller", correlation_id: str = "") -> None:
+    def enqueue(self, story: Story, thread: str = "controller", correlation_id: str = "") -> None:
         """Puts a story into a thread's queue."""
         self.stories[story.__name__] = story
-        self.driver.enqueue(Tell(story.__name__, correlation_id), None, thread)
+        self.driver.enqueue(RunStory(story.__name__, correlation_id), None, thread)
 
     def go(self, thread: str = "controller") -> int:
         """Begins the next event of a thread and goes on to its handler's end; returns how many round trips that took."""
@@ -264,14 +264,14 @@ class Bench:
             for effect in effects:
                 answers.append((yield effect))
 
-        self.tell(asks)
+        self.enqueue(asks)
         self.go()
         return answers
 
     def outside(self, *ops: Op) -> None:
         """Write as a client outside the brokers, each operation in a transaction of its own."""
         for op in ops:
-            (written,) = self.hand.write([(op,)])
+            (written,) = self.client.write([(op,)])
             assert written.error is None, f"{op.path}: {written.error}"
 
     def records(self, *kinds: str) -> list[Record]:

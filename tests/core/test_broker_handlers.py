@@ -43,7 +43,7 @@ class Broker(Bench):
             apply_update(self.driver.broker, UpdateContext(field, value))
         apply_update(self.driver.broker, UpdateContext("hosted", {T0: HostedPartition(LED, (1, 2, 3))}))
 
-    def hear(self, event: Event) -> Any:
+    def handle(self, event: Event) -> Any:
         """Handle one event and return the last call to the outbox, if there is one."""
         self.driver.enqueue(event, None, "requests")
         self.driver.begin("requests")
@@ -59,9 +59,9 @@ class Broker(Bench):
             "controller_epoch": 2,
             "broker_epoch": 50,
         }
-        return self.hear(kind(**{**head, **header}, partitions=partitions))[2]
+        return self.handle(kind(**{**head, **header}, partitions=partitions))[2]
 
-    def told(self, leader: int, leader_epoch: int, replicas: tuple[int, ...] = (1, 2, 3)) -> LeaderAndIsrPartition:
+    def entry(self, leader: int, leader_epoch: int, replicas: tuple[int, ...] = (1, 2, 3)) -> LeaderAndIsrPartition:
         """An entry of LeaderAndIsr."""
         return LeaderAndIsrPartition(leader, leader_epoch, (leader,), 2, 8, replicas, (), (), False)
 
@@ -105,15 +105,15 @@ def test_the_exercise_refuses_as_the_broker_does(broker_epoch: int, controller_e
     """The solution of `the-epoch-check` and the handler agree for epochs below, at and above those that the broker knows."""
     check = answers.shipped(exercises.registry()["the-epoch-check"], "solution")
     broker = Broker()
-    entry = {T0: broker.told(2, leader_epoch)}
+    entry = {T0: broker.entry(2, leader_epoch)}
     body = broker.request(LeaderAndIsrRequest, entry, broker_epoch=broker_epoch, controller_epoch=controller_epoch)
     whole = {
         "STALE_BROKER_EPOCH": "broker",
         "STALE_CONTROLLER_EPOCH": "controller",
         "NONE": "leader" if body["errors"] else "obey",
     }
-    told = {"broker": broker_epoch, "controller": controller_epoch, "leader": leader_epoch}
-    assert check(told, {"broker": 50, "controller": 2, "leader": 4}) == whole[body["error"]]
+    request = {"broker": broker_epoch, "controller": controller_epoch, "leader": leader_epoch}
+    assert check(request, {"broker": 50, "controller": 2, "leader": 4}) == whole[body["error"]]
 
 
 def test_a_leader_epoch_must_be_newer() -> None:
@@ -123,7 +123,7 @@ def test_a_leader_epoch_must_be_newer() -> None:
     """
     for leader_epoch, error in ((3, "STALE_CONTROLLER_EPOCH"), (4, "STALE_CONTROLLER_EPOCH"), (5, None)):
         broker = Broker()
-        answer = broker.request(LeaderAndIsrRequest, {T0: broker.told(2, leader_epoch), T1: broker.told(3, 0)})
+        answer = broker.request(LeaderAndIsrRequest, {T0: broker.entry(2, leader_epoch), T1: broker.entry(3, 0)})
         assert answer == {"error": "NONE", "errors": {T0: error} if error else {}}
         hosted = broker.driver.broker.hosted
         assert (hosted[T0].leadership.leader, hosted[T1].leadership.leader) == (1 if error else 2, 3)
@@ -132,7 +132,7 @@ def test_a_leader_epoch_must_be_newer() -> None:
 def test_a_broker_hosts_only_what_is_assigned_to_it() -> None:
     """A partition whose replicas do not include this broker is refused. Source: ReplicaManager.becomeLeaderOrFollower (2.8)."""
     broker = Broker()
-    answer = broker.request(LeaderAndIsrRequest, {T1: broker.told(2, 0, (2, 3))})
+    answer = broker.request(LeaderAndIsrRequest, {T1: broker.entry(2, 0, (2, 3))})
     assert answer["errors"] == {T1: "UNKNOWN_TOPIC_OR_PARTITION"}
     assert T1 not in broker.driver.broker.hosted
 
@@ -211,8 +211,8 @@ def test_a_replica_without_its_directory_is_a_storage_error() -> None:
     """
     broker = WithoutDirectory()
     for leader_epoch in (3, 9):
-        told = broker.request(LeaderAndIsrRequest, {T0: broker.told(1, leader_epoch), T1: broker.told(1, leader_epoch)})
-        assert told == {"error": "NONE", "errors": {T0: "KAFKA_STORAGE_ERROR"}}
+        body = broker.request(LeaderAndIsrRequest, {T0: broker.entry(1, leader_epoch), T1: broker.entry(1, leader_epoch)})
+        assert body == {"error": "NONE", "errors": {T0: "KAFKA_STORAGE_ERROR"}}
         assert set(broker.driver.broker.hosted) == {T1}
         stop = StopReplicaPartition(leader_epoch + 1, False)
         assert broker.request(StopReplicaRequest, {T0: stop, T1: stop})["errors"] == {T0: "KAFKA_STORAGE_ERROR"}
@@ -221,7 +221,7 @@ def test_a_replica_without_its_directory_is_a_storage_error() -> None:
 def test_an_old_controller_is_refused_before_a_directory_is_looked_at() -> None:
     """A stale controller or broker epoch refuses the whole request, storage errors included. Source: 2.8, as above."""
     broker = WithoutDirectory()
-    entry = {T0: broker.told(1, 9)}
+    entry = {T0: broker.entry(1, 9)}
     stale = [{"controller_epoch": 1}, {"broker_epoch": 49}]
     assert [broker.request(LeaderAndIsrRequest, entry, **header) for header in stale] == [
         {"error": "STALE_CONTROLLER_EPOCH", "errors": {}},
@@ -272,8 +272,8 @@ def test_a_leader_asks_for_the_larger_isr_once() -> None:
     """
     broker = Broker()
     for _ in range(2):
-        broker.hear(ReplicaCaughtUp(T0, 3))
-    broker.hear(ReplicaLags(T0, 2))
+        broker.handle(ReplicaCaughtUp(T0, 3))
+    broker.handle(ReplicaLags(T0, 2))
     assert asked(broker) == [(1, 2, 3)]
     assert broker.driver.broker.hosted[T0].pending_isr == (1, 2, 3)
 
@@ -281,12 +281,12 @@ def test_a_leader_asks_for_the_larger_isr_once() -> None:
 def test_a_leader_asks_for_the_smaller_isr() -> None:
     """The leader requests an ISR without a lagging follower; itself, a non-member and foreign partitions change nothing."""
     broker = Broker()
-    broker.hear(ReplicaLags(T0, 1))
-    broker.hear(ReplicaLags(T0, 3))
-    broker.hear(ReplicaLags(T1, 2))
-    broker.hear(ReplicaCaughtUp(T0, 2))
+    broker.handle(ReplicaLags(T0, 1))
+    broker.handle(ReplicaLags(T0, 3))
+    broker.handle(ReplicaLags(T1, 2))
+    broker.handle(ReplicaCaughtUp(T0, 2))
     assert asked(broker) == []
-    broker.hear(ReplicaLags(T0, 2))
+    broker.handle(ReplicaLags(T0, 2))
     assert asked(broker) == [(1,)]
 
 
@@ -294,8 +294,8 @@ def test_a_follower_asks_for_nothing() -> None:
     """A broker that does not lead a partition requests no ISR for it after any event."""
     broker = Broker()
     apply_update(broker.driver.broker, UpdateContext("hosted", {T0: HostedPartition(LED._replace(leader=2), (1, 2, 3))}))
-    broker.hear(ReplicaCaughtUp(T0, 3))
-    broker.hear(ReplicaLags(T0, 2))
+    broker.handle(ReplicaCaughtUp(T0, 3))
+    broker.handle(ReplicaLags(T0, 2))
     assert asked(broker) == []
 
 
@@ -314,10 +314,10 @@ def test_a_leader_takes_over_what_the_controller_has_written(answer: str) -> Non
 
     Source: Partition.handleAlterIsrResponse (2.8).
     """
-    told, isr, pending = ANSWERS[answer]
+    response, isr, pending = ANSWERS[answer]
     broker = Broker()
-    broker.hear(ReplicaCaughtUp(T0, 3))
-    broker.hear(AlterIsrResponse("NONE", ((T0, told),)))
+    broker.handle(ReplicaCaughtUp(T0, 3))
+    broker.handle(AlterIsrResponse("NONE", ((T0, response),)))
     held = broker.driver.broker.hosted[T0]
     assert (held.leadership.isr, held.pending_isr) == (isr, pending)
     assert held.leadership.zk_version == (8 if answer == "written" else 7)
@@ -327,5 +327,5 @@ def test_an_unexpected_response_changes_nothing() -> None:
     """A second response, or a response for a partition that is no longer hosted, changes nothing at the broker."""
     broker = Broker()
     for tp in (T0, T1):
-        broker.hear(AlterIsrResponse("NONE", ((tp, LED._replace(isr=(1,))),)))
+        broker.handle(AlterIsrResponse("NONE", ((tp, LED._replace(isr=(1,))),)))
     assert dict(broker.driver.broker.hosted) == {T0: HostedPartition(LED, (1, 2, 3))}

@@ -87,6 +87,6 @@ def test_what_a_leader_makes_of_a_controller_without_a_session(
     assert {T0: "UNKNOWN_SERVER_ERROR"} in answers
     assert stored(world) == {"t-0": (3, isr)}
     assert world.processes[3].driver.broker.hosted[T0].pending_isr == ((3, 4) if isr == (3,) else ())
-    heard = [r for r in of_kind(world, "enqueue") if r.id.node == 3 and type(r.fields["event"]).__name__ == "ReplicaCaughtUp"]
-    assert len(heard) == wishes
+    caught_up = [r for r in of_kind(world, "enqueue") if r.id.node == 3 and type(r.fields["event"]).__name__ == "ReplicaCaughtUp"]
+    assert len(caught_up) == wishes
     assert len(of_kind(world, "submit")) - 1 == asks  # but for the smaller ISR

@@ -119,8 +119,8 @@ def test_a_broker_asks_the_next_controller_when_the_controller_dies_before_its_a
     world.step(("terminate", 3))
     until(world, lambda w: any(q.receiver == 1 for q in w.network.to_controller.get(3, ())))
     world.step(("kill", 1))
-    [told] = [r for r in of_kind(world, "controller_response") if "error" in r.fields]
-    assert told.fields["error"] == DISCONNECTED
+    [response] = [r for r in of_kind(world, "controller_response") if "error" in r.fields]
+    assert response.fields["error"] == DISCONNECTED
     world.run()
     assert 3 not in world.processes
     assert [r.fields["body"]["error"] for r in of_kind(world, "respond") if "Shutdown" in r.fields["correlation_id"]] == ["NONE"]

@@ -107,8 +107,8 @@ def moved(world: World) -> dict[TopicPartition, tuple[int, ...]]:
 
 def leaderless(world: World) -> list[str]:
     """Return the partitions without a living leader although an in-sync replica lives, except those of topics in deletion."""
-    living, doomed = world.processes.keys(), world.tool.children([DELETE_TOPICS], False)[0] or ()
-    staying = {name: found for name, found in stored(world).items() if name.rpartition("-")[0] not in doomed}
+    living, in_deletion = world.processes.keys(), world.tool.children([DELETE_TOPICS], False)[0] or ()
+    staying = {name: found for name, found in stored(world).items() if name.rpartition("-")[0] not in in_deletion}
     return [name for name, (leader, isr) in staying.items() if leader not in living and not living.isdisjoint(isr)]
 
 

@@ -13,8 +13,8 @@ from kcontrol.search.invariants import violation
 from tests.core.durability import committed_records_survive, replicas_agree
 from tests.core.logs import (
     UNCLEAN,
-    committed_and_not_heard_of,
     fetch,
+    high_watermark_not_fetched,
     high_watermarks,
     kill_the_only_replica_in_sync,
     log,
@@ -129,7 +129,7 @@ def test_acks_decide_when_a_producer_is_answered() -> None:
     assert acknowledged(world) == ["one", "all"]
 
 
-def test_each_producer_waits_for_his_own_record() -> None:
+def test_each_producer_waits_for_its_own_record() -> None:
     """A high watermark that has reached a record and not passed it answers the one before, and not that one."""
     world = with_logs()
     produce(world, "a")
@@ -314,8 +314,8 @@ def test_an_unclean_election_loses_record_7() -> None:
     assert values(world) == dict.fromkeys((1, 2, 3), "0 1 2 3 4 5 6")
     (cut,), (lost,) = of_kind(world, "log_truncate"), of_kind(world, "record_lost")
     assert (cut.id.node, cut.fields["offset"], [r.value for r in cut.fields["removed"]]) == (1, 7, ["7"])
-    told = {name: lost.fields[name] for name in ("partition", "offset", "value", "acks", "leader")}
-    assert told == {"partition": T0, "offset": 7, "value": "7", "acks": "1", "leader": 1}
+    named = {name: lost.fields[name] for name in ("partition", "offset", "value", "acks", "leader")}
+    assert named == {"partition": T0, "offset": 7, "value": "7", "acks": "1", "leader": 1}
     assert (lost.cause, [a.value for a in world.acknowledged[T0]]) == (cut.id, ["0", "1", "2", "3", "4", "5", "6"])
 
 
@@ -352,7 +352,7 @@ def test_a_follower_that_cuts_at_its_high_watermark_loses_what_was_committed(rul
     Before 0.11 the follower has thrown record b away by then, is elected from the ISR and leads without it; b, though it was
     acknowledged with acks=all, is gone once the others follow. With leader epochs nothing is thrown away.
     """
-    world = committed_and_not_heard_of(rule)
+    world = high_watermark_not_fetched(rule)
     world.step(("kill", 2))
     without(world, "fetch", "checkpoint")
     assert stored(world)["t-0"] == (3, (3,))
@@ -370,7 +370,7 @@ def test_a_follower_that_cuts_at_its_high_watermark_loses_what_was_committed(rul
 @pytest.mark.parametrize("release", ["0.8.1", "2.8"])
 def test_a_committed_record_above_the_high_watermark_by_release(release: str) -> None:
     """The same with nothing changed: 0.8.1 throws the committed record away before it asks its leader, 2.8 keeps it."""
-    world = committed_and_not_heard_of(None, release=release)
+    world = high_watermark_not_fetched(None, release=release)
     assert values(world)[3] == {"0.8.1": "a", "2.8": "a b"}[release]
     world.run()
     assert values(world)[3] == "a b"
@@ -499,6 +499,6 @@ def test_a_leader_reads_before_it_takes_note() -> None:
     world = with_logs()
     produce(world, "a", "b")
     broker = world.processes[1].driver.broker
-    told = [replica.read_for_fetch(broker, T0, offset, epoch) for offset, epoch in ((0, -1), (1, 0), (3, 0))]
-    assert [[r.value for r in answer.records] for answer in told] == [["a", "b"], ["b"], []]
-    assert [answer.diverging for answer in told] == [None, None, EpochEnd(0, 2)]
+    answers = [replica.read_for_fetch(broker, T0, offset, epoch) for offset, epoch in ((0, -1), (1, 0), (3, 0))]
+    assert [[r.value for r in answer.records] for answer in answers] == [["a", "b"], ["b"], []]
+    assert [answer.diverging for answer in answers] == [None, None, EpochEnd(0, 2)]

@@ -13,7 +13,7 @@ from kcontrol.journal.fold import fold
 from kcontrol.search.invariants import violation
 from kcontrol.search.search import search
 from tests.core.durability import DURABLE, Property, high_watermark_within, replicas_agree
-from tests.core.logs import UNCLEAN, committed_and_not_heard_of, fetch, lost_by_unclean_election, produce, walk, with_logs
+from tests.core.logs import UNCLEAN, fetch, high_watermark_not_fetched, lost_by_unclean_election, produce, walk, with_logs
 from tests.core.snapshots import without_defaults
 from tests.core.support import check_folds, journal_bytes, scenario
 
@@ -126,7 +126,7 @@ def test_the_shortest_run_that_loses_a_commit(rule: str) -> None:
 
     No order of events of up to twelve steps with one death does so under the later rules. Source: KIP-101, scenario 1.
     """
-    world = committed_and_not_heard_of(rule, faults=("kill",), instant_requests=True)
+    world = high_watermark_not_fetched(rule, faults=("kill",), instant_requests=True)
     found = search(world, depth=12, faults=1, properties=DURABLE)
     if rule == "high_watermark":
         assert found.violation == "t-0: broker 3 leads without record 1 (b), acknowledged by 1"
@@ -141,7 +141,7 @@ def test_the_shortest_run_that_loses_a_commit(rule: str) -> None:
 # ---------------------------------------------------------------- forks and fingerprints
 
 
-@pytest.mark.parametrize("exact", [False, True], ids=["played again", "told again"])
+@pytest.mark.parametrize("exact", [False, True], ids=["steps again", "given the answers"])
 @pytest.mark.parametrize("seed", range(4))
 def test_a_fork_has_the_same_logs_and_the_same_future(seed: int, exact: bool) -> None:
     """It has the fingerprint, the journal and the actions of the original, and the same steps give equal journals on both."""
@@ -191,12 +191,12 @@ def test_different_logs_have_different_fingerprints() -> None:
 
 
 def test_a_fingerprint_forgets_how_a_producer_was_numbered() -> None:
-    """Two worlds in which a producer waits for the same record are one state, whatever happened before he came."""
+    """Two worlds in which a producer waits for the same record are one state, whatever happened before its first record."""
     prints = set()
     for detours in (0, 2):
         world = start()
         for _ in range(detours):
-            produce(world, "nobody", leader=4)
+            produce(world, "refused", leader=4)
         produce(world, "a")
         prints.add(world.fingerprint())
     assert len(prints) == 1

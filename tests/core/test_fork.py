@@ -29,7 +29,7 @@ def in_mid_handler(seed: int, *, exact: bool = False) -> World:
     return world
 
 
-@pytest.mark.parametrize("exact", [False, True], ids=["played again", "told again"])
+@pytest.mark.parametrize("exact", [False, True], ids=["steps again", "given the answers"])
 @pytest.mark.parametrize("seed", range(12))
 def test_a_fork_in_mid_handler_has_the_same_past_and_the_same_future(seed: int, exact: bool) -> None:
     """It has the fingerprint and the journal of the original, and the next twenty actions give equal journals on both."""
@@ -45,7 +45,7 @@ def test_a_fork_in_mid_handler_has_the_same_past_and_the_same_future(seed: int, 
     assert branch.fingerprint() == world.fingerprint()
 
 
-@pytest.mark.parametrize("exact", [False, True], ids=["played again", "told again"])
+@pytest.mark.parametrize("exact", [False, True], ids=["steps again", "given the answers"])
 @pytest.mark.parametrize("seed", range(6))
 def test_a_fork_is_independent(seed: int, exact: bool) -> None:
     """Whatever a fork goes through, the original stays as it was, and can still go on from there."""
@@ -145,9 +145,9 @@ def test_a_copy_of_a_suspended_handler_does_not_forget_what_others_have_learnt()
     def learns(ctx: Any) -> Handler:
         yield UpdateContext("controller_id", 7, context="broker")
 
-    bench.tell(waits, "main")
+    bench.enqueue(waits, "main")
     bench.driver.begin("main")
-    bench.tell(learns, "requests")
+    bench.enqueue(learns, "requests")
     bench.go("requests")
     d = bench.driver
     twin = copy_driver(d, d.client, d.journal, d.clock, bench.post)

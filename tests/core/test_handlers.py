@@ -24,7 +24,7 @@ from kcontrol.core.effects import (
 )
 from kcontrol.core.model import LeaderAndIsr, PartitionState, TopicPartition
 from kcontrol.core.znodes import ISR_CHANGE_NOTIFICATION, partitions_path, state_path
-from tests.core.support import T0, T1, Bench, Tell, alone, cluster, of_kind, stored, until, waits_for
+from tests.core.support import T0, T1, Bench, RunStory, alone, cluster, of_kind, stored, until, waits_for
 
 NEW, ONLINE, OFFLINE = PartitionState.NEW, PartitionState.ONLINE, PartitionState.OFFLINE
 
@@ -72,7 +72,7 @@ def test_instant_effects_happen_between_the_round_trips_around_them() -> None:
         yield Exists(("/b",))
         yield UpdateContext("controller_epoch", 8)
 
-    bench.tell(learns)
+    bench.enqueue(learns)
     bench.driver.begin("controller")
     while bench.driver.threads["controller"].handler is not None:
         seen.append(bench.driver.controller.controller_epoch)
@@ -173,7 +173,7 @@ def test_before_1_1_each_path_and_each_transaction_is_a_round_trip(effect: Any, 
         def asks(ctx: Any, answer: list[Any] = answer) -> Handler:
             answer.append((yield effect))
 
-        bench.tell(asks)
+        bench.enqueue(asks)
         trips.append(bench.go())
         assert len(bench.calls) == trips[-1]
         answers.append(answer)
@@ -188,14 +188,14 @@ def test_before_1_1_each_change_is_a_round_trip() -> None:
         bench = Bench(fenced_writes=False, pipelined=pipelined)
         third = TopicPartition("t", 2)
         bench.outside(*parents(T0, T1, third), Op("create", state_path(T0)), Op("create", state_path(T1)))
-        told: list[CommitResult] = []
+        results: list[CommitResult] = []
 
-        def commits(ctx: Any, told: list[CommitResult] = told, third: TopicPartition = third) -> Handler:
-            told.append((yield Commit((change(T0), change(T1, zk_version=9), change(third)))))
+        def commits(ctx: Any, results: list[CommitResult] = results, third: TopicPartition = third) -> Handler:
+            results.append((yield Commit((change(T0), change(T1, zk_version=9), change(third)))))
 
-        bench.tell(commits)
+        bench.enqueue(commits)
         assert bench.go() == trips
-        answers.append(told[0])
+        answers.append(results[0])
     assert answers[0] == answers[1]
     assert ([c.subject for c in answers[0].finished], answers[0].to_retry, answers[0].failed) == (
         [T0],
@@ -212,7 +212,7 @@ def test_before_1_1_a_write_can_slip_in_between_two_paths() -> None:
     def reads(ctx: Any) -> Handler:
         answer.extend((yield Exists(("/a", "/b"))))
 
-    bench.tell(reads)
+    bench.enqueue(reads)
     bench.driver.begin("controller")
     bench.driver.advance("controller")
     bench.outside(Op("create", "/a"), Op("create", "/b"))
@@ -223,7 +223,7 @@ def test_before_1_1_a_write_can_slip_in_between_two_paths() -> None:
 def test_what_is_put_into_a_queue_is_known_by_its_record() -> None:
     """`enqueue` returns the id of the record of the event, to which what follows from the event can point."""
     bench = Bench()
-    returned = bench.driver.enqueue(Tell("nothing"), None)
+    returned = bench.driver.enqueue(RunStory("nothing"), None)
     assert returned == bench.records("enqueue")[-1].id
 
 
@@ -260,8 +260,10 @@ def test_failed_and_lost_changes_leave_memory_alone() -> None:
     bench.do(Commit((change(T0, zk_version=5), change(T1), change(third))))
     context = bench.driver.controller
     assert (context.partition_states, list(context.leadership)) == ({T1: ONLINE}, [T1])
-    told = [(r.kind, r.fields["subject"], r.fields.get("reason")) for r in bench.records("change", "conflict", "failed_change")]
-    assert told == [("conflict", T0, "BadVersion"), ("change", T1, None), ("failed_change", third, "NoNode")]
+    recorded = [
+        (r.kind, r.fields["subject"], r.fields.get("reason")) for r in bench.records("change", "conflict", "failed_change")
+    ]
+    assert recorded == [("conflict", T0, "BadVersion"), ("change", T1, None), ("failed_change", third, "NoNode")]
 
 
 # ---------------------------------------------------------------- the controller's own text

@@ -43,8 +43,8 @@ def test_what_a_leader_asks_for_is_written_over_its_version() -> None:
     now = LeaderAndIsr(2, (2, 3, 1), 4, 2, 3)
     assert answer == {"error": "NONE", "partitions": {T0: now}}
     assert (controller.state(T0), controller.driver.controller.leadership[T0]) == (now, now)
-    [told] = [requests for what, requests in (sent[:2] for sent in controller.post.sent) if what == "send"]
-    assert (told.update_metadata[T0].isr, told.update_metadata_to, told.leader_and_isr) == ((2, 3, 1), (1, 2, 3), {})
+    [sent] = [requests for what, requests in (sent[:2] for sent in controller.post.sent) if what == "send"]
+    assert (sent.update_metadata[T0].isr, sent.update_metadata_to, sent.leader_and_isr) == ((2, 3, 1), (1, 2, 3), {})
 
 
 @pytest.mark.parametrize(("broker_id", "broker_epoch"), [(2, 11), (2, 13), (7, 12)])

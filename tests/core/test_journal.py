@@ -187,8 +187,8 @@ def test_a_delivery_points_to_the_sending_and_the_sending_to_no_delivery() -> No
     world.step(("duplicate_request", *pair))
     world.run()
     [sent] = [r for r in of_kind(world, "send") if r.id == of_kind(world, "drop_request")[0].cause]
-    told = [r.kind for r in world.journal.records if r.cause == sent.id and (r.kind != "receive" or r.id.node == pair[1])]
-    assert sorted(set(told)) == ["drop_request", "duplicate_request", "receive"]
+    kinds = [r.kind for r in world.journal.records if r.cause == sent.id and (r.kind != "receive" or r.id.node == pair[1])]
+    assert sorted(set(kinds)) == ["drop_request", "duplicate_request", "receive"]
 
 
 # ---------------------------------------------------------------- the grain
@@ -208,14 +208,14 @@ def test_a_batch_of_requests_is_one_record_with_each_value_once() -> None:
     before = len(world.journal.records)
     world.step(("delete", CONTROLLER))
     world.run()
-    [told] = [
+    [entries] = [
         to_json(r.fields["requests"])["leader_and_isr"]
         for r in of_kind(world, "send", before)
         if r.fields["requests"].leader_and_isr
     ]
-    named = [value["partition"] for value in told["values"]]
+    named = [value["partition"] for value in entries["values"]]
     assert sorted(named) == ["t-0", "t-1", "u-0"]
-    by_broker = {broker: sorted(named[i] for i in places) for broker, places in told["to"].items()}
+    by_broker = {broker: sorted(named[i] for i in places) for broker, places in entries["to"].items()}
     assert by_broker == {"1": ["t-0", "t-1", "u-0"], "2": ["t-0", "t-1"], "3": ["t-0", "t-1", "u-0"]}
 
 

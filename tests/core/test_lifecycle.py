@@ -145,9 +145,9 @@ def test_a_broker_under_a_new_session_has_a_later_epoch() -> None:
     world.run()
     epochs = world.processes[1].driver.controller.live_broker_epochs
     assert epochs[3] == world.zk.tree()["/brokers/ids/3"].stat.czxid
-    told = [r.fields["api"] for r in of_kind(world, "receive", before) if r.id.node == 3]
-    assert "LeaderAndIsr" in told
-    assert "UpdateMetadata" in told
+    received = [r.fields["api"] for r in of_kind(world, "receive", before) if r.id.node == 3]
+    assert "LeaderAndIsr" in received
+    assert "UpdateMetadata" in received
 
 
 def test_a_frozen_controller_comes_back_deposed() -> None:
@@ -276,7 +276,7 @@ def test_a_broker_that_is_not_controller_ignores_the_controllers_events() -> Non
     ):
         driver.enqueue(event, None)
         world.step(("begin", 2, "controller"))
-        told = [(r.kind, r.fields["body"]["error"]) for r in world.last_step if r.kind == "respond"]
-        assert told == ([("respond", "NOT_CONTROLLER")] if isinstance(event, AlterIsrReceived) else [])
+        responses = [(r.kind, r.fields["body"]["error"]) for r in world.last_step if r.kind == "respond"]
+        assert responses == ([("respond", "NOT_CONTROLLER")] if isinstance(event, AlterIsrReceived) else [])
         assert {r.kind for r in world.last_step} <= {"begin", "respond", "end"}
     assert world.is_quiet

@@ -30,7 +30,7 @@ def take(world: World, broker: int, thread: str) -> None:
     world.run_event(broker, thread)
 
 
-def hear(world: World, broker: int) -> None:
+def deliver_all_notifications(world: World, broker: int) -> None:
     """Deliver all watch events of a broker, and let ZkClient's thread call the listeners, if the release has them."""
     while world.processes[broker].notifications:
         world.step(("deliver_notification", broker))
@@ -47,7 +47,7 @@ def test_the_event_thread_knows_what_the_listener_has_read() -> None:
     world = cluster({}, **QUEUE)
     for topic in ("t", "u"):
         world.step(("create_topic", topic, ((1, 2),)))
-        hear(world, 1)
+        deliver_all_notifications(world, 1)
     controller = world.processes[1].driver.controller
     take(world, 1, "controller")
     assert controller.all_topics == {"t"}
@@ -63,7 +63,7 @@ def test_the_registration_does_not_wait_for_the_event_thread() -> None:
     world = cluster(**QUEUE)
     world.step(("expire_session", 2))
     world.step(("renew", 2))
-    hear(world, 2)
+    deliver_all_notifications(world, 2)
     assert "/brokers/ids/2" in world.zk.tree()
     waiting = [item.event.name for item in world.processes[2].driver.threads["controller"].queue.waiting]
     assert waiting == ["Reelect", "ControllerChange"]
@@ -120,7 +120,7 @@ def test_a_former_controller_deletes_log_dir_notifications_in_1_0(release: str, 
     note = f"{LOG_DIR_EVENT_NOTIFICATION}/log_dir_event_0000000000"
     world.step(("set", CONTROLLER, encode_controller(9, 0).decode()))
     world.step(("create", note, '{"version":1,"broker":2,"event":1}'))
-    hear(world, 1)
+    deliver_all_notifications(world, 1)
     alone(
         world, 1, lambda w: all(thread.handler is None and not thread.queue for thread in w.processes[1].driver.threads.values())
     )
@@ -208,14 +208,14 @@ def test_no_metadata_about_a_death_with_a_leaderless_partition(release: str, liv
     assert world.processes[1].driver.broker.live_brokers == live
 
 
-@pytest.mark.parametrize(("release", "heard"), [("0.11.0", False), ("1.0", True)])
-def test_the_controller_handles_leader_and_isr_responses_since_1_0(release: str, heard: bool) -> None:
+@pytest.mark.parametrize(("release", "is_handled"), [("0.11.0", False), ("1.0", True)])
+def test_the_controller_handles_leader_and_isr_responses_since_1_0(release: str, is_handled: bool) -> None:
     """Before KIP-112, when a log directory could not fail alone, the controller ignored the responses to LeaderAndIsr.
 
     Source: ControllerBrokerRequestBatch.sendRequestsToBrokers (0.11, 1.0).
     """
     world = cluster({"t": ((1, 2),)}, release=release)
-    assert ("LeaderAndIsrResponseReceived" in {r.fields["event"] for r in of_kind(world, "begin")}) is heard
+    assert ("LeaderAndIsrResponseReceived" in {r.fields["event"] for r in of_kind(world, "begin")}) is is_handled
 
 
 @pytest.mark.parametrize("release", ["0.11.0", "1.0"])

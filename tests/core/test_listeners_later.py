@@ -196,7 +196,7 @@ def test_a_registration_of_this_very_session_is_kept() -> None:
 
 
 @pytest.mark.parametrize(("release", "given_up"), [("0.9", [1]), ("0.10.2", [])])
-def test_a_request_of_one_who_has_resigned_costs_his_successor_the_office(release: str, given_up: list[int]) -> None:
+def test_a_failed_send_after_a_resignation_deletes_the_successors_controller_znode(release: str, given_up: list[int]) -> None:
     """In 0.9 a failed send makes a broker delete any `/controller`; in 0.10.2 the send does not fail.
 
     Source: KafkaController.sendUpdateMetadataRequest and ZookeeperLeaderElector.resign (0.9.0); ControllerZkListener (0.10.2).
@@ -216,7 +216,7 @@ def test_a_request_of_one_who_has_resigned_costs_his_successor_the_office(releas
 
 
 @pytest.mark.parametrize(("release", "offered"), [("0.9", False), ("0.10.2", True)])
-def test_who_resigns_lets_others_have_the_lock(release: str, offered: bool) -> None:
+def test_a_resignation_lets_a_controlled_shutdown_have_the_lock(release: str, offered: bool) -> None:
     """Since 0.10.2 a controlled shutdown that waits for the lock gets it before the resignation. Source: KAFKA-4360."""
     world = at_rest(release, {"t": ((2, 3),)})
     world.step(("delete", CONTROLLER))

@@ -99,10 +99,10 @@ def what_happened(world: World, since: int, broker: int = 1) -> list[str]:
             said += [f"{kind} {path.rpartition('/')[2]}" for kind, path, *_ in f["ops"] if kind != "check"]
         elif r.kind == "send":
             q = f["requests"]
-            told = sorted(q.leader_and_isr) if q.leader_and_isr else ""
-            said += [f"LeaderAndIsr {told}"] if told else []
+            brokers = sorted(q.leader_and_isr) if q.leader_and_isr else ""
+            said += [f"LeaderAndIsr {brokers}"] if brokers else []
             said += [f"StopReplica {b}{' delete' if e.delete else ''}" for b, s in q.stop_replica.items() for e in s.values()]
-            said += [] if told or q.stop_replica else ["UpdateMetadata"]
+            said += [] if brokers or q.stop_replica else ["UpdateMetadata"]
     return said
 
 
@@ -131,7 +131,7 @@ def test_an_added_replica_gets_is_new() -> None:
     before = len(world.journal.records)
     ask(world, {"t-0": [1, 2, 3]})
     first = of_kind(world, "send", before)[0].fields["requests"].leader_and_isr
-    assert {broker: told[T0].is_new for broker, told in first.items()} == {1: False, 2: False, 3: True}
+    assert {broker: entries[T0].is_new for broker, entries in first.items()} == {1: False, 2: False, 3: True}
 
 
 def test_phase_b_lets_go_of_the_old_replicas() -> None:
@@ -605,7 +605,7 @@ def test_a_frozen_broker_keeps_nothing_for_itself() -> None:
 # ---------------------------------------------------------------- both: a topic that moves and is to be deleted
 
 
-def doomed_while_moving(release: str) -> World:
+def deleted_while_moving(release: str) -> World:
     """t-0 waits for broker 4, which is frozen, and the deletion of its topic is asked for."""
     world = four(release, config=BrokerConfig.of(release).with_setting("delete.topic.enable", True))
     world.step(("freeze", 4))
@@ -623,7 +623,7 @@ def test_a_reassignment_does_not_halt_a_deletion(release: str) -> None:
     Source: DeleteTopicsListener (0.8.2), KafkaController.processTopicDeletion and markTopicIneligibleForDeletion (2.8); that the
     request stays was measured on 0.8.2.2 and 2.8.2.
     """
-    world = doomed_while_moving(release)
+    world = deleted_while_moving(release)
     assert memory(world).topics_to_be_deleted - memory(world).topics_ineligible_for_deletion == {"t"}
     world.step(("thaw", 4))
     world.run()
@@ -655,7 +655,7 @@ def test_a_reassignment_delays_every_deletion_in_0_8_1() -> None:
 
     Source: DeleteTopicsListener (0.8.1.1), which queues before it marks.
     """
-    world = doomed_while_moving("0.8.1")
+    world = deleted_while_moving("0.8.1")
     assert memory(world).topics_ineligible_for_deletion == {"t"}
     assert assigned(world, T0).replicas == (1, 4, 2)
     world.step(("thaw", 4))

@@ -17,7 +17,7 @@ from tests.core.test_broker_handlers import Broker
 NEW: dict[str, Any] = {"release": "3.9"}
 
 
-def told_of(world: World, **changes: Any) -> LeaderAndIsr:
+def leadership_of_t0(world: World, **changes: Any) -> LeaderAndIsr:
     """What the controller knows of t-0, changed."""
     return world.processes[1].driver.controller.leadership[T0]._replace(**changes)
 
@@ -67,7 +67,7 @@ def test_alter_partition_of_an_unknown_partition_gets_an_error() -> None:
     """
     world = cluster({"t": ((1, 2),)}, **NEW)
     epoch, unknown = world.processes[2].driver.broker.broker_epoch, TopicPartition("t", 7)
-    world.processes[1].driver.enqueue(AlterIsrReceived("a-1", 2, epoch, ((unknown, told_of(world)),)), None)
+    world.processes[1].driver.enqueue(AlterIsrReceived("a-1", 2, epoch, ((unknown, leadership_of_t0(world)),)), None)
     world.run()
     [answer] = [r.fields["body"] for r in of_kind(world, "respond") if r.fields["correlation_id"] == "a-1"]
     assert answer == {"error": "NONE", "partitions": {unknown: "UNKNOWN_TOPIC_OR_PARTITION"}}
@@ -90,7 +90,7 @@ def test_what_a_leader_cannot_have_is_said_without_a_write(changes: dict[str, An
     """
     world = cluster({"t": ((1, 2, 3),)}, **NEW)
     before = dict(states(world))[T0]
-    assert alter(world, 1, told_of(world, **changes)) == answer
+    assert alter(world, 1, leadership_of_t0(world, **changes)) == answer
     assert dict(states(world))[T0] == before
 
 
@@ -100,7 +100,7 @@ def test_an_isr_that_is_written_already_is_accepted_with_an_older_version() -> N
     Source: LeaderAndIsr.equalsAllowStalePartitionEpoch (3.9).
     """
     world = cluster({"t": ((1, 2, 3),)}, **NEW)
-    now = told_of(world)
+    now = leadership_of_t0(world)
     assert alter(world, 1, now._replace(zk_version=now.zk_version - 1)) == now
 
 
@@ -133,8 +133,8 @@ def test_a_leader_gives_up_asks_again_or_waits(answer: str, pending: tuple[int, 
     Source: Partition.handleAlterPartitionError (3.9).
     """
     broker = Broker()
-    broker.hear(ReplicaCaughtUp(T0, 3))
-    broker.hear(AlterIsrResponse("NONE", ((T0, answer),)))
+    broker.handle(ReplicaCaughtUp(T0, 3))
+    broker.handle(AlterIsrResponse("NONE", ((T0, answer),)))
     assert broker.driver.broker.hosted[T0].pending_isr == pending
     assert len(broker.records("submit")) == asks
 

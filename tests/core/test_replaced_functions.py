@@ -25,7 +25,7 @@ def last_one(candidates: ElectionInput) -> Elected | None:
 MINE = Changes(strategies={"offline": last_one})
 
 
-def everybody(ctx: ControllerContext, tp: TopicPartition, question: Any) -> LeaderAndIsr | str:
+def all_in_sync(ctx: ControllerContext, tp: TopicPartition, question: Any) -> LeaderAndIsr | str:
     """A new partition is led by its last replica, with all replicas in sync, dead or alive."""
     replicas = ctx.replicas(tp)
     return LeaderAndIsr(replicas[-1], replicas, 0, -1, ctx.controller_epoch)
@@ -48,7 +48,7 @@ def test_an_election_can_be_swapped_for_one_world() -> None:
 
 def test_a_row_of_the_partition_table_can_be_swapped_for_one_world() -> None:
     """The learner's action decides the move of its row, in its world alone, and every other row stays."""
-    changes = Changes({(PartitionState.NEW, PartitionState.ONLINE): everybody})
+    changes = Changes({(PartitionState.NEW, PartitionState.ONLINE): all_in_sync})
     mine, kafkas = cluster({"t": ((1, 2, 3),)}, changes=changes), cluster({"t": ((1, 2, 3),)})
     assert (stored(mine)["t-0"][0], stored(kafkas)["t-0"][0]) == (3, 1)
     row = partition_machine.PARTITION_TRANSITIONS.find(partition_machine.NEW, partition_machine.ONLINE)

@@ -307,11 +307,11 @@ LEADER = apply(
     AppendRecords((LogRecord(1, 5, "a"),), ASKED),
 )
 ROLES: dict[str, tuple[ReplicaLog, int, int, list[Any]]] = {
-    # the log, who leads now and under which epoch, and what becomes of the log where it is cut at the high watermark
+    # the log, the new leader and its epoch, and the intentions of a broker that cuts the log at the high watermark
     "as before": (FOLLOWER, 1, 5, []),
     "the same leader again": (FOLLOWER, 1, 6, [BecomeLeaderOrFollower(1, 6)]),
     "another leader": (FOLLOWER, 3, 5, [BecomeLeaderOrFollower(3, 5), Truncate(1, "high_watermark")]),
-    "nobody": (FOLLOWER, -1, 6, [BecomeLeaderOrFollower(-1, 6)]),
+    "no leader": (FOLLOWER, -1, 6, [BecomeLeaderOrFollower(-1, 6)]),
     "itself": (FOLLOWER, 2, 6, [BecomeLeaderOrFollower(2, 6, leads=True)]),
     "it leads on": (LEADER, 2, 6, [BecomeLeaderOrFollower(2, 6, leads=True)]),
     "it does not lead any more": (LEADER, 1, 6, [BecomeLeaderOrFollower(1, 6), "asked", Truncate(0, "high_watermark")]),

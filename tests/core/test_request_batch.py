@@ -88,15 +88,15 @@ def test_once_new_a_partition_stays_new_in_its_batch() -> None:
     Source: ControllerBrokerRequestBatch.addLeaderAndIsrRequestForBrokers (2.8).
     """
     ctx = known()
-    told = folded(ctx, lambda b: add(b, ctx, (2,), is_new=True), lambda b: add(b, ctx, (2, 3))).leader_and_isr
-    assert {broker: told[broker][T0].is_new for broker in told} == {2: True, 3: False}
+    entries = folded(ctx, lambda b: add(b, ctx, (2,), is_new=True), lambda b: add(b, ctx, (2, 3))).leader_and_isr
+    assert {broker: entries[broker][T0].is_new for broker in entries} == {2: True, 3: False}
 
 
 def test_the_last_call_wins() -> None:
     """Of two calls for one partition a broker gets the values of the second."""
     ctx = known()
-    told = folded(ctx, lambda b: add(b, ctx, (2,), leader_epoch=5), lambda b: add(b, ctx, (2,), leader_epoch=6)).leader_and_isr
-    assert told[2][T0].leader_epoch == 6
+    entries = folded(ctx, lambda b: add(b, ctx, (2,), leader_epoch=5), lambda b: add(b, ctx, (2,), leader_epoch=6)).leader_and_isr
+    assert entries[2][T0].leader_epoch == 6
 
 
 def test_all_brokers_get_every_change_as_metadata() -> None:
@@ -148,8 +148,8 @@ def test_a_topic_that_is_being_deleted_is_announced_as_gone() -> None:
     requests = folded(
         ctx, lambda b: b.add_update_metadata(ctx, (2,), (T0,)), lambda b: b.add_stop_replica(ctx, (3,), T0, delete=False)
     )
-    told = requests.update_metadata[T0]
-    assert (told.leader, told.leader_epoch, told.zk_version) == (-2, 0, 0)
+    entry = requests.update_metadata[T0]
+    assert (entry.leader, entry.leader_epoch, entry.zk_version) == (-2, 0, 0)
     assert requests.stop_replica[3][T0].leader_epoch == -2
 
 
@@ -162,7 +162,7 @@ def test_stop_replica_has_the_leader_epoch() -> None:
         lambda b: b.add_stop_replica(ctx, (3,), T0, delete=False),
         lambda b: b.add_stop_replica(ctx, (3,), U0, delete=False),
     )
-    assert {tp: tuple(told) for tp, told in requests.stop_replica[3].items()} == {T0: (5, True), U0: (-1, False)}
+    assert {tp: tuple(entry) for tp, entry in requests.stop_replica[3].items()} == {T0: (5, True), U0: (-1, False)}
 
 
 def test_a_batch_is_sent_once() -> None:
@@ -203,8 +203,8 @@ def test_requests_are_sent_after_the_writes_that_they_follow_from() -> None:
         tp: i
         for i, r in enumerate(world.journal.records)
         if r.kind == "send"
-        for told in r.fields["requests"].leader_and_isr.values()
-        for tp in told
+        for entries in r.fields["requests"].leader_and_isr.values()
+        for tp in entries
     }
     assert written["u-0"] < sent[U0]
     for tp, position in sent.items():

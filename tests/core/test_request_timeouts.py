@@ -94,5 +94,5 @@ def test_a_frozen_broker_reads_what_was_left_in_its_socket(release: str, reads: 
     world.step(("thaw", 3))
     world.run()
     sent = [r for r in of_kind(world, "send", before) if r.id.node == 1 and 3 in r.fields["requests"].update_metadata_to]
-    heard = [r for r in of_kind(world, "receive", before) if r.id.node == 3 and r.fields["api"] == "UpdateMetadata"]
-    assert len(heard) - len(sent) == int(reads)
+    received = [r for r in of_kind(world, "receive", before) if r.id.node == 3 and r.fields["api"] == "UpdateMetadata"]
+    assert len(received) - len(sent) == int(reads)

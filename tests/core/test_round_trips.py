@@ -115,8 +115,8 @@ def test_a_second_election_fits_into_a_failover() -> None:
     alone(world, 3, lambda w: w.processes[3].driver.controller.is_active)
     world.run()
     learnt = [r for r in of_kind(world, "update") if r.fields["field"] == "controller_epoch" and r.fields["put"]]
-    told = [(r.id.node, r.fields["put"]) for r in learnt if r.fields["context"] == "controller"]
-    assert told == [(1, 1), (2, 2), (3, 3)]
+    epochs = [(r.id.node, r.fields["put"]) for r in learnt if r.fields["context"] == "controller"]
+    assert epochs == [(1, 1), (2, 2), (3, 3)]
     assert [n for n, p in world.processes.items() if p.driver.controller.is_active] == [3]
 
 

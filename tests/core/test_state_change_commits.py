@@ -51,7 +51,7 @@ MIXED = (
     StateChange(T1, OFFLINE, ONLINE, AFTER, "set", "offline"),
     StateChange(V0, OFFLINE, ONLINE, AFTER, "set", "offline"),
     StateChange(U0, NEW, ONLINE, AFTER, "create", "initialize"),
-    FailedStateChange(U0, ONLINE, NEW, "nobody lives", illegal=False),
+    FailedStateChange(U0, ONLINE, NEW, "no broker is live", illegal=False),
     StateChange(T0_ON_1, REPLICA_ONLINE, REPLICA_OFFLINE, AFTER, None, "mark"),
 )
 
@@ -71,7 +71,7 @@ def test_changes_refusals_and_lost_races_come_in_the_order_of_the_commit(fenced:
     """Each has its own fields: a write its zxid and the version of the fence, a lost race and a failure ZooKeeper's code."""
     world = bench(fenced_writes=fenced)
     (answer,) = world.do(Commit(MIXED))
-    zxid = {tp: world.hand.read([state_path(tp)], False)[0].stat.mzxid for tp in (T0, U0)}  # type: ignore[union-attr]
+    zxid = {tp: world.client.read([state_path(tp)], False)[0].stat.mzxid for tp in (T0, U0)}  # type: ignore[union-attr]
     as_written = AFTER._replace(zk_version=1)
     expected = [
         ("change", {"leadership": as_written, "write": "set", "rule": "preferred", "zxid": zxid[T0], "epoch_zk_version": fence}),
@@ -79,12 +79,12 @@ def test_changes_refusals_and_lost_races_come_in_the_order_of_the_commit(fenced:
         ("conflict", {"reason": "BadVersion", "rule": "offline"}),
         ("failed_change", {"reason": "NoNode", "illegal": False, "rule": "offline"}),
         ("change", {"leadership": AFTER, "write": "create", "rule": "initialize", "zxid": zxid[U0], "epoch_zk_version": fence}),
-        ("failed_change", {"reason": "nobody lives", "illegal": False}),
+        ("failed_change", {"reason": "no broker is live", "illegal": False}),
         ("change", {"leadership": AFTER, "write": None, "rule": "mark"}),
     ]
     names = ["replica" if isinstance(change.subject, PartitionReplica) else "partition" for change in MIXED]
-    told = [(kind, machine(c, name) | fields) for c, name, (kind, fields) in zip(MIXED, names, expected, strict=True)]
-    assert [(record.kind, record.fields) for record in moves(world)] == told
+    recorded = [(kind, machine(c, name) | fields) for c, name, (kind, fields) in zip(MIXED, names, expected, strict=True)]
+    assert [(record.kind, record.fields) for record in moves(world)] == recorded
     numbers = [record.id.seq for record in moves(world)]
     assert numbers == list(range(numbers[0], numbers[0] + 7))
     done = (MIXED[0]._replace(leadership=as_written), MIXED[4], MIXED[6])
@@ -98,7 +98,7 @@ def test_memory_and_znodes_have_what_was_done_and_nothing_else() -> None:
     ctx = world.driver.controller
     assert ctx.leadership == {T0: AFTER._replace(zk_version=1), U0: AFTER}
     assert ctx.partition_states == {T0: ONLINE, U0: ONLINE}
-    stored = [decode_state(z.data, z.stat.version) for z in world.hand.read(list(map(state_path, (T0, T1, U0))), False) if z]
+    stored = [decode_state(z.data, z.stat.version) for z in world.client.read(list(map(state_path, (T0, T1, U0))), False) if z]
     assert stored == [AFTER._replace(zk_version=1), BEFORE._replace(zk_version=1), AFTER]
 
 
@@ -125,7 +125,7 @@ def mark(source: PartitionState, target: PartitionState, tp: TopicPartition = T0
 
 OFF, STAYS, ON = mark(ONLINE, OFFLINE), mark(OFFLINE, OFFLINE), mark(OFFLINE, ONLINE)
 ELECTED = MIXED[0]
-REFUSED = FailedStateChange(T0, OFFLINE, OFFLINE, "nobody lives")
+REFUSED = FailedStateChange(T0, OFFLINE, OFFLINE, "no broker is live")
 LOST = ELECTED._replace(leadership=AFTER._replace(zk_version=7))
 REPLICA = StateChange(T0_ON_1, REPLICA_ONLINE, REPLICA_OFFLINE)
 OTHER = mark(ONLINE, OFFLINE, T1)
@@ -151,7 +151,7 @@ def test_what_causes_a_move(name: str, together: bool) -> None:
     world = bench()
     for _ in range(2):  # what an earlier handler did is no cause
         world.outside(Op("set", state_path(T0), encode_state(BEFORE)))
-        version = world.hand.read([state_path(T0)], False)[0].stat.version  # type: ignore[union-attr]
+        version = world.client.read([state_path(T0)], False)[0].stat.version  # type: ignore[union-attr]
         now = tuple(c._replace(leadership=AFTER._replace(zk_version=version)) if c is ELECTED else c for c in changes)
         world.do(*([Commit(now)] if together else [Commit((change,)) for change in now]))
         begun = world.records("begin")[-1].id
@@ -200,7 +200,7 @@ def story(looks: Callable[[Bench], Any]) -> Bench:
         looks(world)
         yield Commit((REPLICA, OFF))
 
-    world.tell(several)
+    world.enqueue(several)
     world.go()
     world.now_ms = 9
     looks(world)

@@ -63,7 +63,7 @@ class Machines(Bench):
         def moves(ctx: Any) -> Handler:
             yield from machine.handle_state_changes(ctx, subjects, target, *rest)
 
-        self.tell(moves)
+        self.enqueue(moves)
         self.go()
         assert self.records("handler_error") == []
         return [sent[1] for sent in self.post.sent if sent[0] == "send"]
@@ -106,7 +106,7 @@ def test_a_first_leader_is_sent_to_its_isr_only() -> None:
     [requests] = machines.move(partition_machine, (T0,), P.ONLINE)
     assert machines.state(T0)[:2] == (2, (2, 3))
     assert sorted(requests.leader_and_isr) == [2, 3]
-    assert all(told[T0].is_new for told in requests.leader_and_isr.values())
+    assert all(entries[T0].is_new for entries in requests.leader_and_isr.values())
     assert requests.update_metadata_to == (1, 2, 3)
 
 
@@ -120,9 +120,10 @@ def test_a_partition_without_a_live_replica_stays_new() -> None:
 
 
 @pytest.mark.parametrize(
-    ("strategy", "told"), [("offline", [2, 3]), ("reassign", [1, 2]), ("preferred", [1, 2, 3]), ("controlled_shutdown", [2, 3])]
+    ("strategy", "recipients"),
+    [("offline", [2, 3]), ("reassign", [1, 2]), ("preferred", [1, 2, 3]), ("controlled_shutdown", [2, 3])],
 )
-def test_each_election_has_its_recipients(strategy: str, told: list[int]) -> None:
+def test_each_election_has_its_recipients(strategy: str, recipients: list[int]) -> None:
     """The recipients of an election depend on its strategy, and dead brokers get no request.
 
     Source: the LeaderAndIsr recipients in PartitionLeaderElectionAlgorithms and Election.scala (2.8).
@@ -136,7 +137,7 @@ def test_each_election_has_its_recipients(strategy: str, told: list[int]) -> Non
     )
     machines.stored(T0, LeaderAndIsr(3, (3, 2, 1), 4, -1, 1))
     [requests] = machines.move(partition_machine, (T0,), P.ONLINE, strategy)
-    assert sorted(requests.leader_and_isr) == told
+    assert sorted(requests.leader_and_isr) == recipients
     assert machines.state(T0).leader_epoch == 5
 
 
@@ -196,7 +197,7 @@ def test_the_leader_cannot_be_a_new_replica() -> None:
     machines = Machines(LED)
     [requests] = machines.move(replica_machine, (replica(1), replica(2)), R.NEW)
     assert refused(machines) == [("t-0@1", "NonExistentReplica", "NewReplica", False)]
-    assert {broker: told[T0].is_new for broker, told in requests.leader_and_isr.items()} == {2: True}
+    assert {broker: entries[T0].is_new for broker, entries in requests.leader_and_isr.items()} == {2: True}
 
 
 def test_a_replica_in_use_is_in_the_assignment() -> None:
@@ -210,9 +211,9 @@ def test_a_restarted_replica_gets_the_leader() -> None:
     """A replica that is Online again gets the leader without `is_new`; without a leader it gets no request."""
     machines = Machines(LED, UpdateContext("replica_states", {replica(2): R.OFFLINE, replica(2, T1): R.OFFLINE}))
     [requests] = machines.move(replica_machine, (replica(2), replica(2, T1)), R.ONLINE)
-    assert {broker: {tp: entry.is_new for tp, entry in told.items()} for broker, told in requests.leader_and_isr.items()} == {
-        2: {T0: False}
-    }
+    assert {
+        broker: {tp: entry.is_new for tp, entry in entries.items()} for broker, entries in requests.leader_and_isr.items()
+    } == {2: {T0: False}}
     assert machines.driver.controller.replica_state(replica(2, T1)) is R.ONLINE
 
 
@@ -222,7 +223,7 @@ def test_a_replica_that_goes_is_stopped_and_leaves_the_isr() -> None:
     machines.stored(T0, LeaderAndIsr(1, (1, 2, 3), 4, -1, 1))
     [requests] = machines.move(replica_machine, (replica(3),), R.OFFLINE)
     assert machines.state(T0)[:3] == (1, (1, 2), 5)
-    assert {broker: told[T0].isr for broker, told in requests.leader_and_isr.items()} == {1: (1, 2), 2: (1, 2)}
+    assert {broker: entries[T0].isr for broker, entries in requests.leader_and_isr.items()} == {1: (1, 2), 2: (1, 2)}
     assert tuple(requests.stop_replica[3][T0]) == (4, False)
 
 
@@ -243,8 +244,8 @@ def test_a_replica_outside_the_isr_costs_no_write() -> None:
     machines.stored(T0, LeaderAndIsr(1, (1, 2), 4, -1, 1))
     [requests] = machines.move(replica_machine, (replica(3),), R.OFFLINE)
     assert [call for call in machines.calls if call[0] == "write"] == []
-    told = requests.leader_and_isr[1][T0]
-    assert (told.leader_epoch, told.controller_epoch, told.isr) == (4, 2, (1, 2))
+    entry = requests.leader_and_isr[1][T0]
+    assert (entry.leader_epoch, entry.controller_epoch, entry.isr) == (4, 2, (1, 2))
     assert machines.driver.controller.replica_state(replica(3)) is R.OFFLINE
 
 

@@ -28,7 +28,7 @@ from kcontrol.core.effects import (
 from kcontrol.core.events import ListPartitionReassignments, Reelect
 from kcontrol.journal.fold import fold
 from tests.core.snapshots import without_defaults
-from tests.core.support import T0, Bench, Tell
+from tests.core.support import T0, Bench, RunStory
 
 LOCKED = {"listener": "controller-lock", "scheduler": "controller-lock"}
 
@@ -47,8 +47,8 @@ def note(bench: Bench, name: str, *steps: Any) -> Any:
 def both(*first: Any) -> Bench:
     """Two threads under one lock, each with a story of three round trips waiting; the first one may have other steps."""
     bench = Bench(LOCKED)
-    bench.tell(note(bench, "a", *(first or (None, None, None))), "listener")
-    bench.tell(note(bench, "b", None, None, None), "scheduler")
+    bench.enqueue(note(bench, "a", *(first or (None, None, None))), "listener")
+    bench.enqueue(note(bench, "b", None, None, None), "scheduler")
     return bench
 
 
@@ -79,7 +79,7 @@ def test_threads_without_a_common_lock_run_side_by_side() -> None:
     """Without a lock both handlers can be under way at once."""
     bench = Bench({"listener": None, "scheduler": None})
     for name, thread in (("a", "listener"), ("b", "scheduler")):
-        bench.tell(note(bench, name, None, None), thread)
+        bench.enqueue(note(bench, name, None, None), thread)
         bench.driver.begin(thread)
     assert able(bench) == {("advance", "listener"), ("advance", "scheduler")}
 
@@ -101,7 +101,7 @@ def test_a_handler_goes_on_when_it_has_the_lock_again() -> None:
     bench.driver.advance("listener")
     bench.go("scheduler")
     assert able(bench) == {("advance", "listener")}
-    bench.tell(note(bench, "c", None), "scheduler")
+    bench.enqueue(note(bench, "c", None), "scheduler")
     bench.driver.advance("listener")
     assert able(bench) == {("advance", "listener")}
     bench.driver.advance("listener")
@@ -135,7 +135,7 @@ def test_append_takes_no_round_trip() -> None:
     def appends(ctx: Any) -> Handler:
         answers.append((yield Append(T0, ((b"key", b"value"), (b"gone", None)))))
 
-    bench.tell(appends)
+    bench.enqueue(appends)
     bench.driver.begin("controller")
     assert (bench.post.sent, answers) == ([("append", T0, ((b"key", b"value"), (b"gone", None)))], [None])
     [record] = bench.records("append")
@@ -202,11 +202,11 @@ def test_a_timer_queues_its_event_when_it_fires() -> None:
     """An armed timer stands in the snapshot with its time; firing it queues its event for the thread that armed it."""
     bench = Bench()
     bench.now_ms = 100
-    bench.do(SetTimer("tick", 50, Tell("asks")))
+    bench.do(SetTimer("tick", 50, RunStory("asks")))
     assert (list(bench.driver.timers), bench.driver.timers["tick"].at_ms) == (["tick"], 150)
     assert agrees(bench)
     bench.driver.fire("tick")
-    assert [item.event for item in bench.driver.threads["controller"].queue.waiting] == [Tell("asks")]
+    assert [item.event for item in bench.driver.threads["controller"].queue.waiting] == [RunStory("asks")]
     assert agrees(bench)
     kinds = [record.kind for record in bench.journal.why(bench.records("enqueue")[-1].id)]
     assert kinds[:3] == ["enqueue", "fire_timer", "set_timer"]
@@ -215,7 +215,7 @@ def test_a_timer_queues_its_event_when_it_fires() -> None:
 def test_arming_again_replaces_and_cancelling_stops() -> None:
     """A timer that is armed anew has the new time only; cancelled, it is gone, and cancelling none is no error."""
     bench = Bench()
-    bench.do(SetTimer("tick", 50, Tell("asks")), SetTimer("tick", 80, Tell("asks")))
+    bench.do(SetTimer("tick", 50, RunStory("asks")), SetTimer("tick", 80, RunStory("asks")))
     assert [timer.at_ms for timer in bench.driver.timers.values()] == [80]
     assert agrees(bench)
     bench.do(CancelTimer("tick"), CancelTimer("tick"), CancelTimer("never armed"))
@@ -234,13 +234,13 @@ def test_clear_and_put_preempts_what_waits_and_not_what_runs() -> None:
     Source: ControllerEventManager.clearAndPut (2.8).
     """
     bench = Bench()
-    bench.tell(note(bench, "running", Exists(("/a",)), None))
+    bench.enqueue(note(bench, "running", Exists(("/a",)), None))
     bench.driver.begin("controller")
     bench.driver.enqueue(ListPartitionReassignments("7-1"), None, "controller")
-    bench.tell(note(bench, "second", None))
+    bench.enqueue(note(bench, "second", None))
     bench.driver.clear("controller", None)
-    bench.tell(note(bench, "last", None))
-    assert [r.fields["event"].name for r in bench.records("preempt")] == ["ListPartitionReassignments", "Tell"]
+    bench.enqueue(note(bench, "last", None))
+    assert [r.fields["event"].name for r in bench.records("preempt")] == ["ListPartitionReassignments", "RunStory"]
     assert [(answer[1], answer[2]["error"]) for answer in bench.post.sent] == [("7-1", "NOT_CONTROLLER")]
     assert agrees(bench)
     while bench.driver.threads["controller"].handler:
@@ -253,11 +253,11 @@ def test_a_handler_can_clear_a_queue_and_put_an_event_there() -> None:
     """`Enqueue` puts an event behind what waits, or with `clear` in place of it, in the queue of the thread that it names."""
     bench = Bench({"controller": None, "other": None})
     for name in ("x", "y"):
-        bench.tell(note(bench, name), "other")
-    bench.do(Enqueue(Tell("z"), "other"))
+        bench.enqueue(note(bench, name), "other")
+    bench.do(Enqueue(RunStory("z"), "other"))
     other = bench.driver.threads["other"].queue
     assert [item.event.story for item in other.waiting] == ["x", "y", "z"]
-    bench.do(Enqueue(Tell("w"), "other", clear=True))
+    bench.do(Enqueue(RunStory("w"), "other", clear=True))
     assert [item.event.story for item in other.waiting] == ["w"]
     assert agrees(bench)
 

@@ -225,8 +225,8 @@ def test_topics_of_one_request_go_together_or_one_by_one(release: str, batches: 
     world.step(("delete_topic", "u"))
     before = len(world.journal.records)
     world.run()
-    told = [{tp.topic for tp in r.update_metadata} for r in sends(world, before) if not (r.leader_and_isr or r.stop_replica)]
-    assert told == batches
+    sent = [{tp.topic for tp in r.update_metadata} for r in sends(world, before) if not (r.leader_and_isr or r.stop_replica)]
+    assert sent == batches
     assert [path for path in world.zk.tree() if path.startswith((topic_path("t"), topic_path("u")))] == []
 
 
@@ -237,9 +237,9 @@ def test_topics_of_one_request_go_together_or_one_by_one(release: str, batches: 
 def test_a_request_for_no_topic_is_dropped(release: str) -> None:
     """It is deleted, nothing is queued, and a request beside it goes its way."""
     world = deleting(release)
-    world.step(("create", f"{DELETE_TOPICS}/nobody", ""))
+    world.step(("create", f"{DELETE_TOPICS}/missing", ""))
     delete(world, "t")
-    assert {"t", "nobody"} & set(world.tool.children([DELETE_TOPICS], False)[0] or ()) == set()
+    assert {"t", "missing"} & set(world.tool.children([DELETE_TOPICS], False)[0] or ()) == set()
     assert topic_path("u") in world.zk.tree() and topic_path("t") not in world.zk.tree()
 
 
@@ -329,7 +329,7 @@ def test_only_topics_with_a_replica_on_the_broker_are_resumed(release: str) -> N
     world.step(("start", 1))
     world.run()
     assert controller(world, 2).topics_ineligible_for_deletion == {"t"}
-    assert list(resume_deletion_for_topics(controller(world, 2), ["u", "nobody"])) == []
+    assert list(resume_deletion_for_topics(controller(world, 2), ["u", "missing"])) == []
 
 
 @BOTH
@@ -355,7 +355,7 @@ def test_a_disk_that_fails_holds_it_up(release: str) -> None:
     """An answer with an error makes the replica ineligible, and the topic; before 1.0 the broker ends instead."""
     world = deleting(release)
     world.step(("delete_topic", "t"))
-    until(world, lambda w: any(told[T0].delete for r in sends(w) for told in r.stop_replica.values() if T0 in told))
+    until(world, lambda w: any(entries[T0].delete for r in sends(w) for entries in r.stop_replica.values() if T0 in entries))
     world.step(("fail_log_dir", 3, "t-0"))
     world.run()
     assert controller(world).topics_ineligible_for_deletion == {"t"}
@@ -417,7 +417,7 @@ def test_what_is_queued_does_not_count_for_the_balance(release: str) -> None:
 
     Source: KafkaController.checkAndTriggerAutoLeaderRebalance (2.8), checkAndTriggerPartitionRebalance (0.8.1.1).
     """
-    for doomed, leader in (((), 2), (("u",), 3)):
+    for in_deletion, leader in (((), 2), (("u",), 3)):
         world = deleting(release, {"t": ((3, 2),)})
         die(world, 3)
         world.run()
@@ -427,7 +427,7 @@ def test_what_is_queued_does_not_count_for_the_balance(release: str) -> None:
         world.run()
         ctx = controller(world)
         object.__setattr__(ctx, "config", ctx.config.with_setting("leader.imbalance.per.broker.percentage", 60))
-        apply_update(ctx, UpdateContext("topics_to_be_deleted", doomed))
+        apply_update(ctx, UpdateContext("topics_to_be_deleted", in_deletion))
         world.processes[1].driver.enqueue(AutoPreferredReplicaLeaderElection(), None)
         world.run()
         assert ctx.leadership[T0].leader == leader
@@ -558,8 +558,8 @@ def test_when_a_dead_replica_may_become_ineligible(release: str, legal: bool) ->
     assert [isinstance(change, FailedStateChange) for change in effect.changes] == [not legal]
 
 
-@pytest.mark.parametrize(("release", "told"), [("0.8.1", {T0, T1}), ("1.1", {T0, T1}), ("2.0", {T0}), ("2.8", {T0})])
-def test_partitions_in_deletion_are_sent_when_named_or_every_time(release: str, told: set[TopicPartition]) -> None:
+@pytest.mark.parametrize(("release", "partitions"), [("0.8.1", {T0, T1}), ("1.1", {T0, T1}), ("2.0", {T0}), ("2.8", {T0})])
+def test_partitions_in_deletion_are_sent_when_named_or_every_time(release: str, partitions: set[TopicPartition]) -> None:
     """Before 2.0 every UpdateMetadata also has the partitions of all queued topics, with leader -2."""
     ctx = ControllerContext(
         1,
@@ -574,7 +574,7 @@ def test_partitions_in_deletion_are_sent_when_named_or_every_time(release: str, 
     apply_update(ctx, UpdateContext("topics_to_be_deleted", ("t",)))
     batch = RequestBatch()
     batch.add_update_metadata(ctx, (2,), (T0,))
-    assert set(batch.update_metadata) == told
+    assert set(batch.update_metadata) == partitions
     assert {(entry.leader, entry.leader_epoch, entry.zk_version) for entry in batch.update_metadata.values()} == {(-2, 0, 0)}
 
 
@@ -590,9 +590,9 @@ def test_a_stop_replica_response_counts_for_deletions_only() -> None:
     (send,) = batch.send_requests_to_brokers(ctx)
     parcel = QueuedRequest("StopReplica", send.requests, None)  # type: ignore[union-attr,arg-type]
     answers = [{"error": "NONE", "errors": errors} for errors in ({}, {T0: "KAFKA_STORAGE_ERROR", U0: "KAFKA_STORAGE_ERROR"})]
-    heard = [response_event(parcel, 2, body, ctx) for body in answers]
+    events = [response_event(parcel, 2, body, ctx) for body in answers]
     storage = ((T0, "KAFKA_STORAGE_ERROR"),)
-    assert heard == [TopicDeletionStopReplicaResponseReceived(2, "NONE", errors, (T0,)) for errors in ((), storage)]
+    assert events == [TopicDeletionStopReplicaResponseReceived(2, "NONE", errors, (T0,)) for errors in ((), storage)]
     assert response_event(parcel, 2, {"error": "STALE_CONTROLLER_EPOCH", "errors": {}}, ctx) is None
 
 
@@ -632,8 +632,8 @@ def test_old_releases_ignore_the_response_of_a_reassignment() -> None:
         for send in batch.send_requests_to_brokers(ctx)
         for b in send.requests.stop_replica
     }  # type: ignore[union-attr,arg-type]
-    heard = {b: response_event(parcel, b, {"error": "NONE", "errors": {}}, ctx) for b, parcel in parcels.items()}
-    assert heard == {2: None, 3: TopicDeletionStopReplicaResponseReceived(3, "NONE", (), (T0,))}
+    events = {b: response_event(parcel, b, {"error": "NONE", "errors": {}}, ctx) for b, parcel in parcels.items()}
+    assert events == {2: None, 3: TopicDeletionStopReplicaResponseReceived(3, "NONE", (), (T0,))}
 
 
 @BOTH

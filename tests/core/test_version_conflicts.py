@@ -197,17 +197,17 @@ def test_writes_ahead_of_a_broken_fence_stay_done() -> None:
     """Writes before a failed check in a pipeline stay and are journalled, although the handler gets no result of them."""
     bench = Bench()
     bench.outside(Op("create", CONTROLLER_EPOCH))
-    told: list[BaseException] = []
+    raised: list[BaseException] = []
 
     def writes(ctx: Any) -> Handler:
         try:
             yield FencedTransactions(((Op("create", "/a"),), (Op("set", CONTROLLER_EPOCH, b"9"),), (Op("create", "/b"),)))
         except ControllerMoved as moved:
-            told.append(moved)
+            raised.append(moved)
 
-    bench.tell(writes)
+    bench.enqueue(writes)
     bench.go()
-    assert (len(told), list(bench.zookeeper.tree())) == (1, ["/a", CONTROLLER_EPOCH])
+    assert (len(raised), list(bench.zookeeper.tree())) == (1, ["/a", CONTROLLER_EPOCH])
     written = [(r.fields["ops"][0][1], r.fields["error"]) for r in bench.records("write")]
     assert written == [("/a", None), (CONTROLLER_EPOCH, None), ("/b", "BadVersion")]
 
@@ -247,7 +247,7 @@ def test_session_expired_is_thrown_into_the_handler() -> None:
             caught.append(expired)
             yield UpdateContext("controller_epoch", 3)
 
-    bench.tell(reads)
+    bench.enqueue(reads)
     bench.driver.begin("controller")
     bench.zookeeper.end(bench.driver.client.client)
     bench.driver.advance("controller")
@@ -275,7 +275,7 @@ def test_what_a_lost_connection_swallowed_is_sent_again(before: bool) -> None:
     def creates(ctx: Any) -> Handler:
         answers.append((yield Transaction((Op("create", "/a"),))))
 
-    bench.tell(creates)
+    bench.enqueue(creates)
     bench.driver.begin("controller")
     bench.zookeeper.lose_next(bench.driver.client.client, before=before)
     bench.driver.advance("controller")
@@ -303,7 +303,7 @@ def test_what_was_answered_before_the_connection_broke_is_not_sent_again(fenced:
         answers.extend((yield FencedTransactions(tuple((Op("create", path),) for path in ("/a", "/b", "/c")))))
 
     bench.driver.client.write = breaks_off  # type: ignore[method-assign]
-    bench.tell(creates)
+    bench.enqueue(creates)
     assert bench.go() == 2
     assert [answer.code for answer in answers] == ["OK", "OK", "OK"]
     assert [len(call[1]) for call in bench.calls] == [2, 1]
@@ -337,23 +337,23 @@ def test_a_commit_whose_response_was_lost_is_decided_again() -> None:
     assert dict(states(world))[T0].leader_epoch == 2
 
 
-# ---------------------------------------------------------------- whatever else goes wrong
+# ---------------------------------------------------------------- other errors of a handler
 
 
 def breaks(ctx: Any) -> Handler:
-    """Learns something, asks something and raises."""
+    """Updates the context, asks ZooKeeper and raises an exception."""
     yield UpdateContext("controller_epoch", 4)
     yield Exists(("/a",))
-    raise RuntimeError("nobody knows why")
+    raise RuntimeError("the reason is unknown")
 
 
 def test_an_exception_ends_the_event_and_nothing_else() -> None:
     """What a handler raises is journalled as `handler_error` with its words; its updates stay; the next event is handled."""
     bench = Bench()
-    bench.tell(breaks)
+    bench.enqueue(breaks)
     bench.go()
     assert [(r.fields["event"], r.fields["error"], r.fields["message"]) for r in bench.records("handler_error")] == [
-        ("Tell", "RuntimeError", "nobody knows why")
+        ("RunStory", "RuntimeError", "the reason is unknown")
     ]
     assert bench.driver.controller.controller_epoch == 4
     assert len(bench.do(Read(("/a",)))) == 1
@@ -380,7 +380,7 @@ def test_nothing_leaves_the_driver(effect: Any) -> None:
             caught.append(error)
             raise
 
-    bench.tell(asks)
+    bench.enqueue(asks)
     bench.go()
     assert (len(caught), len(bench.records("handler_error")), bench.driver.threads["controller"].handler) == (1, 1, None)
     assert len(bench.do(Read(("/a",)))) == 1

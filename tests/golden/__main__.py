@@ -110,7 +110,7 @@ def _choices(golden: dict[str, Any], number: int) -> Iterator[tuple[str, dict[st
         said = f"the reassignment takes its partitions in the order {', '.join(order)}"
         yield said, {**step, "do": {**do, "reassign": {tp: do["reassign"][tp] for tp in order}}}
     if isinstance(do.get("delete-topic"), list):
-        yield "the controller hears of each deleted topic by itself", {**step, "deleted_apart": True}
+        yield "the controller gets an event for each deleted topic", {**step, "deleted_apart": True}
     several = isinstance(do.get("term"), list) and len(do["term"]) > 1
     for at_once, at_rest in product(list(permutations(do["term"]))[:MOST_ORDERS] if several else (), (False, True)):
         said = f"the brokers ask for their shutdown at once, in the order {', '.join(map(str, at_once))}"

@@ -143,8 +143,8 @@ def unfence_a_request(ours: dict[str, Any]) -> None:
 def make_nothing_new(ours: dict[str, Any]) -> None:
     """One new partition is not called new."""
     for request in (r for step in ours["steps"] for r in step["requests"] if r["api"] == "LeaderAndIsr"):
-        for told in request["partitions"].values():
-            told["is_new"] = False
+        for entry in request["partitions"].values():
+            entry["is_new"] = False
 
 
 def lose_a_request(ours: dict[str, Any]) -> None:

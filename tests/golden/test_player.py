@@ -120,7 +120,7 @@ def test_a_controller_that_stops_beside_another_broker_ends_when_the_recording_s
     ("name", "said"),
     [
         ("more/0.8.1.1/two-topics-deleted", "step 4: the topics are deleted in the order views, clicks"),
-        ("more/1.0.2/two-topics-deleted", "step 3: the controller hears of each deleted topic by itself"),
+        ("more/1.0.2/two-topics-deleted", "step 3: the controller gets an event for each deleted topic"),
         ("more/1.0.2/two-topics-deleted", "step 4: the topics are deleted in the order views, clicks"),
     ],
 )

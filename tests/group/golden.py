@@ -78,7 +78,7 @@ class Replay:
         while self.checked_ms + self.every_ms <= at:
             self.checked_ms += self.every_ms
             self.play.stage.advance(self.checked_ms)
-            self.play.stage.tell(e.ExpireOffsets())
+            self.play.stage.handle(e.ExpireOffsets())
         self.play.stage.advance(at)
         self.note(BY_TIMER)
 
@@ -93,7 +93,7 @@ class Replay:
         if step["event"] == "broker started again":
             stage = Stage(old.release, old.context.config, ())
             stage.logs, stage.written, stage.now, stage.answers = old.logs, old.written, step["done_at"], old.answers
-            stage.tell(e.PartitionElected(0, 2))
+            stage.handle(e.PartitionElected(0, 2))
             self.play.stage = stage
         else:
             old.driver.timers.clear()

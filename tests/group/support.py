@@ -38,7 +38,7 @@ class Run:
     def __init__(self, release: str) -> None:
         changes = {"partitions": 1, "min_session_timeout_ms": 1, "max_size": 3, "retention_ms": 2_000, "initial_delay_ms": 100}
         self.stage = Stage(release, GroupConfig.of(release, **changes), [])
-        self.stage.tell(e.PartitionElected(PARTITION, 1))
+        self.stage.handle(e.PartitionElected(PARTITION, 1))
         static = "i" if self.stage.context.rules.static_rejoin == "stored" else None
         self.clients = [Client("a"), Client("b"), Client("c"), Client("s", static)]
         self.count, self.epoch, self.has_failed = 0, 1, False
@@ -53,10 +53,10 @@ class Run:
         act(self, client, how)
         self.stage.advance(self.stage.now)
         for other in self.clients:
-            self.hear(other)
+            self.take_answer(other)
 
-    def hear(self, client: Client) -> None:
-        """Take in the answer that a client has been waiting for."""
+    def take_answer(self, client: Client) -> None:
+        """Give a client the answer to its pending JoinGroup, if there is one."""
         answer = self.stage.answers.get(client.waits_for)
         if answer and isinstance(answer.body, e.JoinResult):
             client.waits_for = ""
@@ -74,7 +74,7 @@ class Run:
         protocols = tuple(GroupProtocol(name, subscription) for name in names)
         timeouts = (400, 800) if how % 3 else (1_500, 600)
         member_id = "" if how % 7 == 6 else client.member_id
-        self.stage.tell(e.JoinGroup(
+        self.stage.handle(e.JoinGroup(
             client.waits_for, GROUP, member_id, *timeouts, "consumer", protocols, client.instance, client.name, "/h",
             f"u{self.count}", how % 2 == 0,
         ))  # fmt: skip
@@ -82,21 +82,21 @@ class Run:
     def sync(self, client: Client, how: int) -> None:
         group = self.stage.context.groups.get(GROUP)
         each = {id: f"{id}{how}".encode() for id in (group.members if group else ())}
-        self.stage.tell(e.SyncGroup(f"r{self.count}", GROUP, client.member_id, client.generation, each, client.instance))
+        self.stage.handle(e.SyncGroup(f"r{self.count}", GROUP, client.member_id, client.generation, each, client.instance))
 
     def heartbeat(self, client: Client, how: int) -> None:
         generation = client.generation + (how % 9 == 8)
-        self.stage.tell(e.Heartbeat(f"r{self.count}", GROUP, client.member_id, generation, client.instance))
+        self.stage.handle(e.Heartbeat(f"r{self.count}", GROUP, client.member_id, generation, client.instance))
 
     def leave(self, client: Client, how: int) -> None:
-        self.stage.tell(e.LeaveGroup(f"r{self.count}", GROUP, (e.MemberIdentity(client.member_id, client.instance),)))
+        self.stage.handle(e.LeaveGroup(f"r{self.count}", GROUP, (e.MemberIdentity(client.member_id, client.instance),)))
 
     def commit(self, client: Client, how: int) -> None:
         is_alone = how % 4 == 3
         member_id, generation = ("", -1) if is_alone else (client.member_id, client.generation)
         offsets = {TopicPartition("tu"[how % 2], how % 3): e.CommittedOffset(self.count)}
         instance = None if is_alone else client.instance
-        self.stage.tell(e.OffsetCommit(f"r{self.count}", GROUP, member_id, generation, offsets, instance))
+        self.stage.handle(e.OffsetCommit(f"r{self.count}", GROUP, member_id, generation, offsets, instance))
 
     def wait(self, client: Client, how: int) -> None:
         self.stage.advance(self.stage.now + WAITS_MS[how % len(WAITS_MS)])
@@ -110,21 +110,21 @@ class Run:
         self.stage.release_held(error)
 
     def expire(self, client: Client, how: int) -> None:
-        self.stage.tell(e.ExpireOffsets())
+        self.stage.handle(e.ExpireOffsets())
 
     def delete(self, client: Client, how: int) -> None:
         if is_since("1.1.0", self.stage.release):  # DeleteGroups (KIP-229)
             self.has_failed |= bool(self.stage.held)  # a commit that is on its way outlives the deletion, in Kafka too
-            self.stage.tell(e.DeleteGroups(f"r{self.count}", (GROUP,)))
+            self.stage.handle(e.DeleteGroups(f"r{self.count}", (GROUP,)))
 
     def move_away(self, client: Client, how: int) -> None:
         """Another broker coordinates, and then this one again; what was on its way is lost or not."""
-        self.stage.tell(e.PartitionResigned(PARTITION, self.epoch))
+        self.stage.handle(e.PartitionResigned(PARTITION, self.epoch))
         if how % 2:
             self.release(client, how)
         self.stage.advance(self.stage.now + WAITS_MS[how % 3])
         self.epoch += 1
-        self.stage.tell(e.PartitionElected(PARTITION, self.epoch))
+        self.stage.handle(e.PartitionElected(PARTITION, self.epoch))
 
 
 MANY, FEW = 6, 1
@@ -149,11 +149,11 @@ def broken(run: Run, before: dict[str, Group], records: list[Record]) -> Iterato
     for record in records:
         body = record.fields.get("body") if record.kind == "respond" else None
         if isinstance(body, e.JoinResult) and body.members and body.leader != body.member_id:
-            yield f"{body.member_id}, who does not lead, was told who is there"
+            yield f"{body.member_id} is a follower and got the list of members"
     members = {session_timer(id, m) for id, g in context.groups.items() for m in (*g.members, *g.pending_members)}
     ends = run.stage.context.rules.ends_removed_sessions  # before 2.0.1 the deadline of a removed member stays
     stale = [name for name in run.stage.driver.timers if ends and name.startswith("session") and name not in members]
-    yield from (f"the timer {name} is about nobody" for name in stale)
+    yield from (f"the timer {name} has no member" for name in stale)
 
 
 def _broken_group(run: Run, group: Group) -> Iterator[str]:
@@ -176,7 +176,7 @@ def _broken_group(run: Run, group: Group) -> Iterator[str]:
         yield f"a SyncGroup is parked in {group.state}"
     for member in members.values():
         if not member.is_parked and session_timer(group.group_id, member.member_id) not in timers:
-            yield f"nobody would notice if {member.member_id} were gone"
+            yield f"no session timer can remove {member.member_id}"
 
 
 def folded(run: Run) -> tuple[object, object]:
@@ -196,5 +196,5 @@ def reloaded(run: Run) -> Stage:
     """Another coordinator that has read the log of this one."""
     other = Stage(run.stage.release, run.stage.context.config, ())
     other.logs, other.now = run.stage.logs, run.stage.now
-    other.tell(e.PartitionElected(PARTITION, run.epoch + 1))
+    other.handle(e.PartitionElected(PARTITION, run.epoch + 1))
     return other

@@ -87,9 +87,9 @@ def later(seed: int) -> Iterator[Case]:
         owned = ASSIGNORS["sticky"](counts, dynamic)
         stay = [name for name in members if random.random() < 0.8]
         grown = {topic: count + random.choice((0, 0, 0, 2)) for topic, count in counts.items()}
-        newcomers = {f"new-{n}": random.choice(list(members.values())).topics for n in range(random.randint(0, 2))}
+        joined = {f"new-{n}": random.choice(list(members.values())).topics for n in range(random.randint(0, 2))}
         after = {name: Subscription(members[name].topics, tuple(owned[name]), GENERATION) for name in stay}
-        after |= {name: Subscription(topics) for name, topics in newcomers.items()}
+        after |= {name: Subscription(topics) for name, topics in joined.items()}
         asked = {topic for member in after.values() for topic in member.topics}
         if after:
             yield {topic: count for topic, count in grown.items() if topic in asked}, after

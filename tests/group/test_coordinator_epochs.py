@@ -1,4 +1,4 @@
-"""A coordinator and news that come late."""
+"""A coordinator ignores an election or a resignation of an older epoch since 2.8."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ def owned_after(release: str, *events: Event) -> bool:
     """Whether the coordinator answers for partition 7 after these events."""
     stage = Stage(release, GroupConfig.of(release), ())
     for event in events:
-        stage.tell(event)
+        stage.handle(event)
     assert not stage.context.loading
     return 7 in stage.context.owned
 
 
 @pytest.mark.parametrize(("release", "is_ignored"), [("0.9", False), ("2.4", False), ("2.8", True), ("3.9", True)])
 def test_an_older_resignation_is_ignored_since_2_8(release: str, is_ignored: bool) -> None:
-    """Who leads under epoch 5 goes on when it is told of a resignation of epoch 3, and stops at one of epoch 6.
+    """A coordinator of epoch 5 goes on after a resignation of epoch 3, and stops after a resignation of epoch 6.
 
     Source: GroupMetadataManager.removeGroupsForPartition and maybeUpdateCoordinatorEpoch (2.8), KAFKA-12460.
     """
@@ -32,7 +32,7 @@ def test_an_older_resignation_is_ignored_since_2_8(release: str, is_ignored: boo
 
 @pytest.mark.parametrize(("release", "is_ignored"), [("0.9", False), ("2.4", False), ("2.8", True), ("3.9", True)])
 def test_an_older_election_is_ignored_since_2_8(release: str, is_ignored: bool) -> None:
-    """Who has resigned under epoch 6 does not load the partition for epoch 5, and does for epoch 6 and 7.
+    """A coordinator that resigned under epoch 6 does not load the partition for epoch 5, and does for epochs 6 and 7.
 
     Source: GroupMetadataManager.doLoadGroupsAndOffsets and maybeUpdateCoordinatorEpoch (2.8), KAFKA-12460.
     """

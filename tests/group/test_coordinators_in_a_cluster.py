@@ -117,7 +117,7 @@ def test_requests_while_the_log_is_read_are_put_off() -> None:
     while not (heir := world.processes[2].driver.group) or not heir.loading:
         world.step(next(action for action in world.actions() if action[0] != "consumer"))
     while ("deliver_request", 2, 2) in world.actions():
-        world.step(("deliver_request", 2, 2))  # so that consumers hear of the new leader
+        world.step(("deliver_request", 2, 2))  # so that broker 2's metadata has the new leader
     world.step(("consumer", "a", "heartbeat"))
     while world.consumers["a"].asked:
         world.step(("begin", 2, "coordinator"))
@@ -157,7 +157,7 @@ def test_a_stale_timer_means_nothing() -> None:
 
 
 def test_a_silent_member_is_removed() -> None:
-    """When the timer of a's session fires, b is told to join again and leads alone."""
+    """When the timer of a's session fires, b's heartbeat is answered REBALANCE_IN_PROGRESS, and b leads alone."""
     world = stable()
     fire(world, f"session g {world.consumers['a'].member_id}")
     all_do(world, "heartbeat", "b")
@@ -178,7 +178,7 @@ def test_a_lab_shows_groups() -> None:
         assert lab.tables.offsets()[["partition", "offset"]].values.tolist() == [["t-1", 3]]
         assert "Stable 1" in lab.diagram("group").outline()
         with pytest.raises(UserError):
-            lab.group.join("nobody")
+            lab.group.join("no-consumer")
 
 
 def test_without_consumers_nothing_of_this_is_there() -> None:
@@ -192,7 +192,7 @@ def test_without_consumers_nothing_of_this_is_there() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_random_run_is_told_by_its_journal(seed: int) -> None:
+def test_the_journal_of_a_random_run_folds_to_its_snapshots(seed: int) -> None:
     """Whatever happens, fold and snapshot agree after every step, a fork goes the same way, and no handler throws."""
     chance = random.Random(seed)
     world = cluster(faults=("kill", "start", "consumer"))

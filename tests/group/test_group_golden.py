@@ -58,7 +58,7 @@ def test_every_answer_and_record_of_a_trace_matters(name: str) -> None:
 
 
 @pytest.mark.shared
-def test_the_traces_here_are_those_that_were_handed_over(shared: Path) -> None:
+def test_each_copied_trace_equals_its_original(shared: Path) -> None:
     """Each copied trace that differs from its original is a warning with the command that copies it."""
     originals = shared / "golden" / "group"
     here = {RECORDINGS / f"{name}.json": originals / f"{name.replace('/group/', '-')}.json" for name in NAMES}

@@ -15,8 +15,8 @@ RELEASES = ("0.9", "0.10.1", "1.1", "2.2", "2.4", "2.8")
 STEPS = st.lists(st.tuples(st.integers(0, 999), st.integers(0, 999), st.integers(0, 999)), min_size=10, max_size=60)
 
 
-def told(run: Run, what: str) -> str:
-    """A sentence, and what led to it."""
+def with_steps(run: Run, what: str) -> str:
+    """Returns a sentence followed by the steps of the run."""
     return f"{run.stage.release}: {what} after\n  " + "\n  ".join(run.said)
 
 
@@ -27,7 +27,7 @@ def played(release: str, steps: list[tuple[int, int, int]]) -> Run:
         before, length = dict(run.stage.context.groups), len(run.stage.journal)
         run.choose(*step)
         for what in broken(run, before, run.stage.journal.since(length)):
-            raise AssertionError(told(run, what))
+            raise AssertionError(with_steps(run, what))
     return run
 
 
@@ -38,7 +38,7 @@ def test_whatever_clients_do_a_group_keeps_its_promises(release: str, steps: lis
     """No answer is given twice, nothing throws, and no promise of `broken` is; the journal says all that there is."""
     run = played(release, steps)
     theirs, ours = folded(run)
-    assert theirs == ours, told(run, "the journal says something else")
+    assert theirs == ours, with_steps(run, "the journal says something else")
 
 
 def twice(run: Run) -> bool:
@@ -67,11 +67,11 @@ def test_the_next_coordinator_knows_what_this_one_has_promised(release: str, ste
     ours, next_one = run.stage.context, reloaded(run).context
     for id, group in ours.groups.items():
         if group.state is STABLE and not any(member.awaiting_join for member in group.members.values()) and not twice(run):
-            assert kept(next_one.groups[id]) == kept(group), told(run, "the log has something else")
+            assert kept(next_one.groups[id]) == kept(group), with_steps(run, "the log has something else")
     if not run.has_failed:
         offsets = {id: {tp: stored.value for tp, stored in held.committed.items()} for id, held in ours.offsets.items()}
         found = {id: {tp: stored.value for tp, stored in held.committed.items()} for id, held in next_one.offsets.items()}
-        assert found == {id: held for id, held in offsets.items() if held}, told(run, "other offsets")
+        assert found == {id: held for id, held in offsets.items() if held}, with_steps(run, "other offsets")
 
 
 def test_random_runs_go_everywhere() -> None:

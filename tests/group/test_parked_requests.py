@@ -19,13 +19,13 @@ T0 = TopicPartition("t", 0)
 def coordinator(release: str = "2.8.2") -> Stage:
     """Return the coordinator of all groups; their first rebalance waits for no further member."""
     stage = Stage(release, GroupConfig.of(release, partitions=1, min_session_timeout_ms=1, initial_delay_ms=0), [])
-    stage.tell(e.PartitionElected(0, 1))
+    stage.handle(e.PartitionElected(0, 1))
     return stage
 
 
 def join(stage: Stage, label: str, group_id: str, member_id: str = "", instance_id: str | None = None) -> str:
     """Send a JoinGroup, and return the member id of its answer, "" while there is none."""
-    stage.tell(
+    stage.handle(
         e.JoinGroup(label, group_id, member_id, 9_000, 9_000, "consumer", RANGE, instance_id, "c", "/h", f"uuid-{label}", False)
     )
     stage.advance(stage.now)
@@ -35,7 +35,7 @@ def join(stage: Stage, label: str, group_id: str, member_id: str = "", instance_
 def static_member_back(stage: Stage, group_id: str) -> str:
     """Let a static member form a Stable group and come back; return its new id, of which the record is not yet written."""
     first = join(stage, f"{group_id}1", group_id, instance_id="i")
-    stage.tell(e.SyncGroup(f"{group_id}2", group_id, first, 1, {first: b"a"}, "i"))
+    stage.handle(e.SyncGroup(f"{group_id}2", group_id, first, 1, {first: b"a"}, "i"))
     stage.mode = "hold"
     assert join(stage, f"{group_id}3", group_id, instance_id="i") == ""
     return next(iter(stage.context.groups[group_id].members))
@@ -49,7 +49,7 @@ def test_offsets_of_a_transaction_make_an_empty_group(release: str) -> None:
     """
     stage = coordinator(release)
     stage.advance(700)
-    stage.tell(e.OffsetCommit("r", "g", "", -1, {T0: e.CommittedOffset(3)}, producer=7))
+    stage.handle(e.OffsetCommit("r", "g", "", -1, {T0: e.CommittedOffset(3)}, producer=7))
     group = stage.context.groups["g"]
     assert (group.state, group.state_timestamp_ms, group.protocol_type) == (EMPTY, 700, None)
 
@@ -62,7 +62,7 @@ def test_generation_0_is_a_generation(release: str) -> None:
     """
     stage = coordinator(release)
     for label, generation in (("zero", 0), ("none", -1)):
-        stage.tell(e.OffsetCommit(label, "g", "", generation, {T0: e.CommittedOffset(3)}))
+        stage.handle(e.OffsetCommit(label, "g", "", generation, {T0: e.CommittedOffset(3)}))
     errors = [stage.answers[label].body.errors for label in ("zero", "none")]
     assert errors == [{T0: "ILLEGAL_GENERATION"}, {T0: "NONE"}]
 
@@ -78,7 +78,7 @@ def test_a_member_that_joins_again_is_parked(release: str) -> None:
     join(stage, "b", "g")
     join(stage, "again", "g", first)
     second = stage.answers["b"].body.member_id
-    stage.tell(e.SyncGroup("s", "g", first, 2, {first: b"1", second: b"2"}))
+    stage.handle(e.SyncGroup("s", "g", first, 2, {first: b"1", second: b"2"}))
     assert dict(stage.driver.parked) == {}
     join(stage, "parked", "g", first)
     assert dict(stage.driver.parked) == {"parked": "join g"}
@@ -94,7 +94,7 @@ def test_the_record_of_a_member_that_has_left_changes_nothing() -> None:
     """
     stage = coordinator()
     static_member_back(stage, "g")
-    stage.tell(e.LeaveGroup("left", "g", (e.MemberIdentity("", "i"),)))
+    stage.handle(e.LeaveGroup("left", "g", (e.MemberIdentity("", "i"),)))
     group, answered, before = stage.context.groups["g"], set(stage.answers), len(stage.journal.records)
     assert group.members == {}
     stage.release_held("NONE")
@@ -113,7 +113,7 @@ def test_unloaded_groups_keep_their_own_writes() -> None:
     held, stage.held = stage.held, []
     new_ids[1] = static_member_back(stage, "h")
     stage.held = held + stage.held
-    stage.tell(e.PartitionResigned(0, 2))
+    stage.handle(e.PartitionResigned(0, 2))
     assert (stage.context.groups, len(stage.context.unloaded)) == ({}, 2)
     stage.release_held("NONE")
     assert [stage.answers[label].body.member_id for label in ("g3", "h3")] == new_ids

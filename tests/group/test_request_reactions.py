@@ -60,7 +60,7 @@ DONE = {
 
 
 def name_of(row: Reaction) -> str:
-    """Return a name for a row that tells it from the others."""
+    """Return a name for a row that no other row has."""
     states = ",".join(map(str, row.states))
     return f"{states}-{'+'.join(request.name for request in row.requests)}-{row.condition.__name__}-{row.since}"
 
@@ -113,7 +113,7 @@ def test_the_page_has_the_table() -> None:
 RANGE = (GroupProtocol("range", b"r"),)
 MEMBER = Member("m", "c", "/h", 10_000, 10_000, RANGE, "i")
 FOLLOWER = Member("f", "c", "/h", 10_000, 10_000, RANGE)
-STRANGER = {"member_id": "x"}
+UNKNOWN_MEMBER = {"member_id": "x"}
 TWIN = {"member_id": "x", "instance_id": "i"}
 OLD = {"generation": 7}
 PENDING = {"member_id": "p"}
@@ -142,10 +142,10 @@ class Change(NamedTuple):
 CHANGES = [
     Change(COMPLETING, HEARTBEAT, {}, {"0.9.0.1": AGAIN, "0.10.1.0": AGAIN, "2.2.0": AGAIN,
                                        "2.3.0": AGAIN, "2.6.0": AGAIN, "2.6.1": "NONE +"}),
-    Change(COMPLETING, HEARTBEAT, STRANGER, {"0.9.0.1": AGAIN, "0.10.0.1": AGAIN, "0.10.1.0": UNKNOWN}),
+    Change(COMPLETING, HEARTBEAT, UNKNOWN_MEMBER, {"0.9.0.1": AGAIN, "0.10.0.1": AGAIN, "0.10.1.0": UNKNOWN}),
     Change(COMPLETING, HEARTBEAT, OLD, {"0.10.1.0": AGAIN, "2.2.0": AGAIN, "2.3.0": LATE}),
     Change(PREPARING, HEARTBEAT, {}, {"0.10.0.1": AGAIN, "0.10.1.0": "REBALANCE_IN_PROGRESS +"}),
-    Change(PREPARING, HEARTBEAT, STRANGER, {"0.10.0.1": AGAIN, "0.10.1.0": UNKNOWN}),
+    Change(PREPARING, HEARTBEAT, UNKNOWN_MEMBER, {"0.10.0.1": AGAIN, "0.10.1.0": UNKNOWN}),
     Change(STABLE, HEARTBEAT, TWIN, {"2.2.0": UNKNOWN, "2.3.0": FENCED}),
     Change(STABLE, SYNC, TWIN, {"2.2.0": UNKNOWN, "2.3.0": FENCED}),
     Change(STABLE, SYNC, {"protocol": "other"}, {"2.4.0": "answer with the assignment +", "2.5.0": MISFIT}),
@@ -169,11 +169,11 @@ CHANGES = [
     Change(STABLE, LEAVE, PENDING | {"instance_id": "new"}, {"2.3.0": "forget the member id", "2.4.0": THROWS}),
     Change(STABLE, LEAVE, TWIN, {"2.3.0": "remove the member", "2.4.0": FENCED}),
     Change(COMPLETING, COMMIT, {}, {"0.9.0.1": AGAIN, "2.3.1": AGAIN, "2.4.0": AGAIN}),
-    Change(COMPLETING, COMMIT, STRANGER, {"0.9.0.1": AGAIN, "2.3.1": AGAIN, "2.4.0": UNKNOWN}),
+    Change(COMPLETING, COMMIT, UNKNOWN_MEMBER, {"0.9.0.1": AGAIN, "2.3.1": AGAIN, "2.4.0": UNKNOWN}),
     Change(STABLE, COMMIT, {}, {"0.9.0.1": "store", "0.10.0.0": "store +"}),
     Change(STABLE, COMMIT, TWIN, {"2.2.0": UNKNOWN, "2.3.0": FENCED}),
     Change(STABLE, TXN_COMMIT, {}, {"0.11.0.0": "store", "2.8.2": "store"}),
-    Change(STABLE, TXN_COMMIT, STRANGER, {"2.4.0": "store", "2.5.0": UNKNOWN}),
+    Change(STABLE, TXN_COMMIT, UNKNOWN_MEMBER, {"2.4.0": "store", "2.5.0": UNKNOWN}),
     Change(STABLE, TXN_COMMIT, TWIN, {"2.4.0": "store", "2.5.0": FENCED}),
     Change(STABLE, TXN_COMMIT, OLD, {"2.4.0": "store", "2.5.0": LATE}),
     Change(EMPTY, DELETE, {}, {"1.0.0": NO_REQUEST, "1.1.0": "delete"}),

@@ -75,8 +75,8 @@ def test_causes_come_first(path: Path) -> None:
     assert [text.sentence(r) for r in records if r.kind in wanted and r.cause is None] == []
 
 
-def told(r: Record) -> set[tuple[Any, ...]]:
-    """The leaderships that a batch tells of, but for those of topics that are being deleted."""
+def sent_leaderships(r: Record) -> set[tuple[Any, ...]]:
+    """The leaderships in the requests of a batch, except those of topics in deletion."""
     sent = r.fields["requests"]
     entries = list(sent.get("leader_and_isr", {}).get("values", []))
     entries += [{"partition": tp, **entry} for tp, entry in sent.get("update_metadata", {}).get("partitions", {}).items()]
@@ -108,7 +108,7 @@ def test_only_running_brokers_act(path: Path) -> None:
                 stored.add((tp, value["leader"], value["leader_epoch"], tuple(value["isr"])))
             if made.get("path") == "/controller_epoch" and value:
                 epochs.add(int(value))
-        if r.kind == "send" and (f["requests"]["controller_epoch"] not in epochs or not told(r) <= stored):
+        if r.kind == "send" and (f["requests"]["controller_epoch"] not in epochs or not sent_leaderships(r) <= stored):
             wrong.append(text.sentence(r))
     known = SENT_BEFORE_IT_FROZE.get(path.stem, []) if path.parent.name == "0.8.1.1" else []
     assert wrong == known

@@ -59,7 +59,7 @@ def decides(**fields: int) -> Callable[..., LeaderAndIsr]:
 OFFLINE_TO_ONLINE = (PartitionState.OFFLINE, PartitionState.ONLINE)
 
 
-def told_too_early() -> World:
+def sent_too_early() -> World:
     """A controller whose memory has a leadership that was never written sends it to a broker that has just started."""
     world = cluster({"t": ((1, 2),)}, brokers=(1, 2, 3))
     world.step(("kill", 3))
@@ -70,8 +70,8 @@ def told_too_early() -> World:
     return until_sent(world)
 
 
-def told_from_the_future() -> World:
-    """A controller that takes its epoch for a later one than it registered."""
+def sent_under_a_future_epoch() -> World:
+    """A controller whose memory has a later epoch than the epoch that it registered."""
     world = cluster({"t": ((1, 2),)}, brokers=(1, 2, 3))
     apply_update(world.processes[1].driver.controller, UpdateContext("controller_epoch", 9))
     world.step(("kill", 2))
@@ -227,8 +227,8 @@ BREAKS: dict[str, Callable[[], World]] = {
     "only the named controller writes": lambda: in_the_museum("handlers_outlive_session"),
     "leaders know": lambda: in_the_museum("broker_epochs"),
     "a removed member has no deadline": lambda: in_the_museum("ends_removed_sessions"),
-    "no request before its write": told_too_early,
-    "no epoch from the future": told_from_the_future,
+    "no request before its write": sent_too_early,
+    "no epoch from the future": sent_under_a_future_epoch,
     "a request outlives its topic": request_first,
     "one controller": two_controllers,
     "cache equals znode": forgetful,

@@ -88,7 +88,7 @@ def waiting(correlation_id: str = "1", session: int = 1) -> Bench:
         yield Read(("/x",))
 
     bench = Bench()
-    bench.tell(story, correlation_id=correlation_id)
+    bench.enqueue(story, correlation_id=correlation_id)
     bench.driver.enqueue(RegisterBrokerAndReelect("localhost", 9092, session), None)
     return bench
 
@@ -228,9 +228,9 @@ def test_a_race_that_is_lost_is_not_taken_for_one_that_is_won(race: str, turned:
 
     The second time around everything is remembered.
     """
-    made, hands = RACES[race]
+    made, ways_from = RACES[race]
     origin = made()
-    ways = hands(origin)
+    ways = ways_from(origin)
     root, ends, prints = fork_for_search(origin), set[str](), set[tuple[str, str]]()
     for way in [*(reversed(ways) if turned else ways), *ways]:
         quick, plain = root.fork(), origin.fork(keep_replay_logs=True)

@@ -39,8 +39,8 @@ def on(broker: int, times: int) -> list[Action]:
     return [("advance", broker, "zk-events")] * times
 
 
-def hears(broker: int) -> list[Action]:
-    """A broker looks at the next watch event."""
+def notice(broker: int) -> list[Action]:
+    """The next notification is delivered to a broker, and its ZooKeeper thread begins the event."""
     return [("deliver_notification", broker), ("begin", broker, "zk-events")]
 
 
@@ -51,25 +51,25 @@ def last_member() -> World:
 
 def creation_begun() -> World:
     """Controller 1 has begun to create a topic."""
-    return after(small({}, {"t": ((1, 2),)}, "delete_controller"), ("create_topic", "t", ((1, 2),)), *hears(1))
+    return after(small({}, {"t": ((1, 2),)}, "delete_controller"), ("create_topic", "t", ((1, 2),)), *notice(1))
 
 
 def second_election() -> World:
     """Broker 2 has created `/controller`, and it is deleted once more before the broker has taken the next epoch."""
     world = small({"t": ((1, 2),)}, {"u": ((1, 2),)}, "delete_controller")
-    return after(world, DELETE, ("create_topic", "u", ((1, 2),)), *hears(2), *on(2, 3), DELETE)
+    return after(world, DELETE, ("create_topic", "u", ((1, 2),)), *notice(2), *on(2, 3), DELETE)
 
 
 def created_by_the_next() -> World:
     """Broker 2 has taken over and created the topic, while broker 1 was about to look who leads it."""
-    begun = after(small({}, {"t": ((1, 2),)}, "delete_controller"), ("create_topic", "t", ((1, 2),)), *hears(1), *on(1, 5))
-    return after(begun, DELETE, *hears(2), *on(2, 22))
+    begun = after(small({}, {"t": ((1, 2),)}, "delete_controller"), ("create_topic", "t", ((1, 2),)), *notice(1), *on(1, 5))
+    return after(begun, DELETE, *notice(2), *on(2, 22))
 
 
 def creation_begun_in_a_session() -> World:
     """Controller 1 has begun to create a topic, and its session may expire."""
     world = small({}, {"t": ((1, 2),)}, "expire_session")
-    return after(world, ("create_topic", "t", ((1, 2),)), *hears(1))
+    return after(world, ("create_topic", "t", ((1, 2),)), *notice(1))
 
 
 def restarted() -> World:
@@ -88,16 +88,16 @@ class Pin(NamedTuple):
 
 
 PINS = (
-    Pin("ISR never empty", last_member, 1, [("kill", 2), ("expire_session", 2), *hears(1), *on(1, 6)]),
-    Pin("a deposed controller writes nothing", creation_begun, 1, [*on(1, 9), DELETE, *hears(2), *on(2, 4), *on(1, 1)]),
-    Pin("one writer per epoch", second_election, 0, [*hears(1), *on(1, 4), *on(2, 21)]),
+    Pin("ISR never empty", last_member, 1, [("kill", 2), ("expire_session", 2), *notice(1), *on(1, 6)]),
+    Pin("a deposed controller writes nothing", creation_begun, 1, [*on(1, 9), DELETE, *notice(2), *on(2, 4), *on(1, 1)]),
+    Pin("one writer per epoch", second_election, 0, [*notice(1), *on(1, 4), *on(2, 21)]),
     Pin("only the named controller writes", creation_begun_in_a_session, 1,
         [*on(1, 9), ("expire_session", 1), ("renew", 1), *on(1, 1)]),
-    Pin("leaders know", restarted, 0, [*hears(1), *on(1, 4)]),
+    Pin("leaders know", restarted, 0, [*notice(1), *on(1, 4)]),
     Pin("no epoch from the future", created_by_the_next, 0, on(1, 2)),
     Pin("one controller", lambda: small({}, {}, "delete_controller"), 1,
-        [DELETE, *hears(1), *hears(2), *on(2, 3), *on(1, 2), *on(2, 15), *hears(1), *on(1, 2), *hears(2), *on(2, 2), *hears(2),
-         *on(2, 2)]),
+        [DELETE, *notice(1), *notice(2), *on(2, 3), *on(1, 2), *on(2, 15), *notice(1), *on(1, 2), *notice(2), *on(2, 2),
+         *notice(2), *on(2, 2)]),
 )  # fmt: skip
 LONG = {"one writer per epoch", "one controller"}  # searches that take minutes
 EACH = pytest.mark.parametrize("pin", PINS, ids=lambda pin: pin.name)

@@ -15,15 +15,15 @@ from kcontrol.views.text import short
 Lines = Iterator[str]
 
 
-def told(value: Any) -> str:
-    """`leader 1 isr 1,2,3 epoch 0` of whatever has these three."""
+def leadership(value: Any) -> str:
+    """`leader 1 isr 1,2,3 epoch 0` of a value with these three fields."""
     return f"leader {value.leader} isr {','.join(map(str, value.isr)) or 'empty'} epoch {value.leader_epoch}"
 
 
 def _change(r: Record) -> Lines:
     f = r.fields
     value = f["leadership"]
-    written = f" | {f['write']} v{value.zk_version} {told(value)} controller {value.controller_epoch}" if f["write"] else ""
+    written = f" | {f['write']} v{value.zk_version} {leadership(value)} controller {value.controller_epoch}" if f["write"] else ""
     yield f"{r.id.node}  {f['machine']} {f['subject']}  {short(f['source'])} -> {short(f['target'])}{written}"
 
 
@@ -54,10 +54,10 @@ def _close(r: Record) -> Lines:
 def _send(r: Record) -> Lines:
     q = r.fields["requests"]
     for to, partitions in q.leader_and_isr.items():
-        said = "; ".join(f"{tp} {told(e)}{' new' if e.is_new else ''}" for tp, e in partitions.items())
+        said = "; ".join(f"{tp} {leadership(e)}{' new' if e.is_new else ''}" for tp, e in partitions.items())
         yield f"{r.id.node} -> {to}  LeaderAndIsr  {said}"
     if q.update_metadata_to:
-        said = "; ".join(f"{tp} {told(e)}" for tp, e in q.update_metadata.items()) or "no partition"
+        said = "; ".join(f"{tp} {leadership(e)}" for tp, e in q.update_metadata.items()) or "no partition"
         live = ",".join(map(str, q.live_brokers))
         yield f"{r.id.node} -> {','.join(map(str, q.update_metadata_to))}  UpdateMetadata  {said}; live {live}"
     for to, stopped in q.stop_replica.items():
@@ -89,8 +89,8 @@ FIELDS = {
 def _learn(r: Record) -> Lines:
     f = r.fields
     name = FIELDS.get(f["field"], f["field"])
-    is_told = isinstance(f["put"], int) and f["field"] != "broker_epoch"  # which is a zxid
-    shown = f" = {f['put']}" if is_told else " cleared" if f["clear"] and not f["put"] else ""
+    is_shown = isinstance(f["put"], int) and f["field"] != "broker_epoch"  # which is a zxid
+    shown = f" = {f['put']}" if is_shown else " cleared" if f["clear"] and not f["put"] else ""
     yield f"{r.id.node}  {f['context']}.{name}{shown}"
 
 
@@ -133,8 +133,8 @@ def _group_answer(r: Record) -> Lines:
         said = f" generation {body.generation} leader {client(body.leader)}{known}" if body.error == "NONE" else ""
         yield f"{r.id.node}  answers {to}: JoinGroup {body.error}{said}"
     elif hasattr(body, "assignment"):
-        told_ = ", ".join(group_state.partitions(body.assignment.hex())) or "no partition"
-        yield f"{r.id.node}  answers {to}: SyncGroup {body.error}" + (f" {told_}" if body.error == "NONE" else "")
+        partitions = ", ".join(group_state.partitions(body.assignment.hex())) or "no partition"
+        yield f"{r.id.node}  answers {to}: SyncGroup {body.error}" + (f" {partitions}" if body.error == "NONE" else "")
     elif isinstance(body, ErrorsResult):
         codes = "".join(f" {tp}={code}" for tp, code in body.errors.items())
         yield f"{r.id.node}  answers {to}:{codes if body.error == 'NONE' else f' {body.error}'}"
@@ -189,7 +189,7 @@ KINDS: dict[str, dict[str, Callable[[Record], Lines]]] = {
                  "drop_notification": lambda r: iter([f"{r.id.node}  drops {r.fields['type']} {r.fields['path']}"]),
                  "handler_error": lambda r: iter([f"{r.id.node}  {r.fields['event']} fails: {r.fields['error']}"]),
                  "exception": lambda r: iter([f"{r.id.node}  {r.fields['error']} is thrown"])},
-    "turns":    {"begin": _decided,  # no requests and answers, of which other traces tell
+    "turns":    {"begin": _decided,  # without requests and answers, which other traces have
                  "drop_notification": lambda r: iter([f"{r.id.node}  drops {r.fields['type']} {r.fields['path']}"]),
                  "handler_error": lambda r: iter([f"{r.id.node}  {r.fields['event']} fails: {r.fields['error']}"])},
     "reads":    {"read": _read},

@@ -30,7 +30,7 @@ from kcontrol.group.handlers import REQUESTS, SCHEDULER
 from kcontrol.group.model import GroupProtocol
 from kcontrol.search.invariants import stored
 from kcontrol.views.text import short
-from tests.traces.lines import asked, client, lines, told
+from tests.traces.lines import asked, client, leadership, lines
 
 DATA = Path(__file__).parent / "data"
 RULE = "----"
@@ -193,7 +193,7 @@ class Player:
                 return
 
     def hear(self, broker: str) -> None:
-        """A broker looks at every watch event that waits for it."""
+        """Every notification that waits for a broker is delivered to it."""
         while self.world.processes[int(broker)].notifications:
             self.world.step(("deliver_notification", int(broker)))
 
@@ -276,7 +276,7 @@ class Player:
         self._ask(broker, JoinGroup(*asked, (GroupProtocol("range", b""),)))
 
     def sync(self, broker: str, *fields: str) -> None:
-        """`sync 2 group=g member=anna generation=1`: somebody sends SyncGroup to a broker, here under the member id of anna."""
+        """`sync 2 group=g member=anna generation=1`: SyncGroup goes to a broker, here with the member id of anna."""
         given = dict(field.split("=") for field in fields)
         self._ask(broker, SyncGroup("client", given["group"], self._member(given["member"]), int(given["generation"])))
 
@@ -310,7 +310,7 @@ class Player:
     def partitions(self) -> Iterator[str]:
         """What the state znodes say."""
         for tp, value in sorted(stored(self.world)):
-            yield f"{tp}  {told(value)} controller {value.controller_epoch} v{value.zk_version}"
+            yield f"{tp}  {leadership(value)} controller {value.controller_epoch} v{value.zk_version}"
 
     def assignments(self) -> Iterator[str]:
         """What the topic znodes say, and what `/admin/reassign_partitions` asks for."""
@@ -324,7 +324,7 @@ class Player:
                 yield f"asked  {tp} {ids(replicas)}"
 
     def controller(self) -> Iterator[str]:
-        """Who is named, under which epoch, and who takes himself for it."""
+        """The owner of `/controller`, the controller epoch, and the brokers that are active controllers in their own memory."""
         tree = self.world.zk.tree()
         owner = self.world.owners.get(tree["/controller"].stat.ephemeral_owner) if "/controller" in tree else "nobody"
         believers = [n for n, p in sorted(self.world.processes.items()) if p.driver.controller.is_active]
@@ -342,9 +342,9 @@ class Player:
             yield f"{path}{' children' if children else ''}"
 
     def hosted(self, broker: str) -> Iterator[str]:
-        """What a broker has been told of its replicas."""
+        """The leadership of each replica that a broker hosts."""
         for tp, held in sorted(self.world.processes[int(broker)].driver.broker.hosted.items()):
-            yield f"{tp}  {told(held.leadership)}"
+            yield f"{tp}  {leadership(held.leadership)}"
 
     def queue(self, broker: str, thread: str = "controller") -> Iterator[str]:
         """The events that wait for a thread."""

@@ -47,7 +47,7 @@ def test_there_are_enough() -> None:
 
 
 def test_a_difference_is_shown_line_by_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command prints a diff and fails for a trace that no longer happens, and rewrites it when it is told to."""
+    """The command prints a diff and fails for a trace that no longer happens, and with `--rewrite` it writes the trace again."""
     name = "leader-killed-2.8"
     spoilt = read(name).replace(" epoch 0", " epoch 7")
     written: list[str] = []

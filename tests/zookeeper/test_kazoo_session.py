@@ -111,8 +111,8 @@ def test_changes_during_a_lost_connection_are_notified(near: KazooZooKeeper, rea
     create(writer, "/new")
     create(writer, "/parent/child")
     wire.up()
-    told = events(near, client)
-    assert sorted(told) == [
+    seen = events(near, client)
+    assert sorted(seen) == [
         ("NodeChildrenChanged", "/parent"), ("NodeCreated", "/new"), ("NodeDataChanged", "/set"), ("NodeDeleted", "/gone"),
     ]  # fmt: skip
     put(writer, "/same")
@@ -207,11 +207,11 @@ def test_an_expired_session_does_not_come_back_as_another(near: KazooZooKeeper, 
     """A client that the server has given up raises SessionExpired for good, and no new session is opened in its place."""
     client, watcher = near.connect(session_timeout_ms=1_000), real.connect()
     create(client, "/a", ephemeral=True)
-    told = threading.Event()
+    expired = threading.Event()
     watcher.exists(["/a"], watch=True)
-    watcher._kazoo.exists(f"{real.chroot}/a", watch=lambda _event: told.set())
+    watcher._kazoo.exists(f"{real.chroot}/a", watch=lambda _event: expired.set())
     wire.down()
-    assert told.wait(30)
+    assert expired.wait(30)
     wire.up()
     with pytest.raises(SessionExpired):
         client.read(["/"], watch=False)

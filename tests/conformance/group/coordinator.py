@@ -101,21 +101,21 @@ class Play:
             self.ids[label] = member
         timeouts = session, session if rebalance is None else rebalance
         uuid = f"00000000-0000-4000-8000-{self.count:012d}"
-        self.stage.tell(e.JoinGroup(
+        self.stage.handle(e.JoinGroup(
             label, group, member, *timeouts, type, offered, instance, *self.client, uuid, require_known
         ))  # fmt: skip
 
     def sync(self, label: str, member: str, gen: int, group: str = "g", assignment: Any = None, instance: str | None = None,
              type: str | None = None, protocol: str | None = None) -> None:  # fmt: skip
         each = {id: raw(text) for id, text in (assignment or {}).items()}
-        self.stage.tell(e.SyncGroup(label, group, member, gen, each, instance, type, protocol))
+        self.stage.handle(e.SyncGroup(label, group, member, gen, each, instance, type, protocol))
 
     def heartbeat(self, label: str, member: str, gen: int, group: str = "g", instance: str | None = None) -> None:
-        self.stage.tell(e.Heartbeat(label, group, member, gen, instance))
+        self.stage.handle(e.Heartbeat(label, group, member, gen, instance))
 
     def leave(self, label: str, members: Any, group: str = "g") -> None:
         each = tuple(e.MemberIdentity(item.get("member", ""), item.get("instance")) for item in members)
-        self.stage.tell(e.LeaveGroup(label, group, each))
+        self.stage.handle(e.LeaveGroup(label, group, each))
 
     def commit(self, label: str, gen: int, offsets: Any, group: str = "g", member: str = "", metadata: Any = None,
                instance: str | None = None, retention_ms: int | None = None, commit_timestamp: int | None = None,
@@ -124,17 +124,17 @@ class Play:
             tp(name): e.CommittedOffset(offset, (metadata or {}).get(name, ""), commit_timestamp)
             for name, offset in offsets.items()
         }
-        self.stage.tell(e.OffsetCommit(label, group, member, gen, each, instance, retention_ms, producer))
+        self.stage.handle(e.OffsetCommit(label, group, member, gen, each, instance, retention_ms, producer))
 
     def fetch(self, label: str, group: str = "g", partitions: Any = None, require_stable: bool = False) -> None:
         wanted = None if partitions is None else tuple(map(tp, partitions))
-        self.stage.tell(e.OffsetFetch(label, group, wanted, require_stable))
+        self.stage.handle(e.OffsetFetch(label, group, wanted, require_stable))
 
     def describe(self, label: str, group: str = "g") -> None:
-        self.stage.tell(e.DescribeGroup(label, group))
+        self.stage.handle(e.DescribeGroup(label, group))
 
     def list(self, label: str, states: Any = ()) -> None:
-        self.stage.tell(e.ListGroups(label, tuple(states)))
+        self.stage.handle(e.ListGroups(label, tuple(states)))
 
     def delete(self, label: str, groups: Any) -> Any:
         return self.with_tombstones(label, e.DeleteGroups(label, tuple(groups)))
@@ -144,7 +144,7 @@ class Play:
 
     def with_tombstones(self, label: str, event: Any) -> Any:
         before = len(self.stage.tombstones)
-        self.stage.tell(event)
+        self.stage.handle(event)
         found = self.stage.names_of(self.stage.tombstones[before:])
         return errors(self.stage.answers[label].body) | {"tombstones": found}
 
@@ -152,16 +152,16 @@ class Play:
 
     def end_txn(self, label: str, producer: int, groups: Any, commit: bool) -> None:
         numbers = tuple(sorted({self.stage.context.partition_of(group) for group in groups}))
-        self.stage.tell(e.TransactionCompleted(producer, numbers, commit))
+        self.stage.handle(e.TransactionCompleted(producer, numbers, commit))
 
     def load(self, label: str, records: Any, group: str = "g", epoch: int | None = None) -> None:
         partition = self.stage.context.topic_partition(group)
         self.stage.logs[partition] = [self.batch(offset, record) for offset, record in enumerate(records)]
-        self.stage.tell(e.PartitionElected(partition.partition, self.epoch(partition.partition, epoch)))
+        self.stage.handle(e.PartitionElected(partition.partition, self.epoch(partition.partition, epoch)))
 
     def unload(self, label: str, group: str = "g", epoch: int | None = None) -> None:
         number = self.stage.context.partition_of(group)
-        self.stage.tell(e.PartitionResigned(number, self.epoch(number, epoch)))
+        self.stage.handle(e.PartitionResigned(number, self.epoch(number, epoch)))
 
     def epoch(self, partition: int, given: int | None) -> int:
         self.epochs[partition] = self.epochs.get(partition, 0) + 1 if given is None else given
@@ -192,7 +192,7 @@ class Play:
     def cleanup(self, label: str) -> Any:
         stage = self.stage
         offsets, groups, before = stage.committed(), set(stage.context.groups), len(stage.tombstones)
-        stage.tell(e.ExpireOffsets())
+        stage.handle(e.ExpireOffsets())
         return {
             "expired": offsets - stage.committed(),
             "groups_removed": groups - stage.context.groups.keys(),

@@ -72,8 +72,8 @@ class Stage:
             self.settle()
         self.now = max(self.now, at)
 
-    def tell(self, event: Event) -> None:
-        """Handle an event and all that comes of it at this moment."""
+    def handle(self, event: Event) -> None:
+        """Handle an event, and the events that it causes at this moment."""
         self.driver.enqueue(event, None)
         self.settle()
 
@@ -86,7 +86,7 @@ class Stage:
                 if record.kind == "handler_error" and record.fields["event"] != "PartitionElected":
                     raise Broken(f"{record.fields['error']} from {record.fields['event']}: {record.fields['message']}")
 
-    # ---- what the driver hands over
+    # ---- the effects that the driver passes on
 
     def respond(self, driver: Driver, correlation_id: str, body: Any, record: RecordId) -> None:
         if correlation_id in self.answers:

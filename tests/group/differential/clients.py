@@ -12,7 +12,7 @@ BROKEN = ("", "00", "0000", "000000")  # metadata that end too early
 
 
 class Client:
-    """A consumer: its member id and generation as far as answers have told it, and its own settings."""
+    """A consumer: the member id and the generation of its last responses, and its own settings."""
 
     def __init__(self, name: str, group: str, instance: str | None, random: Random) -> None:
         self.name, self.group, self.instance = name, group, instance
@@ -28,8 +28,8 @@ class Client:
     def forget(self) -> None:
         self.member, self.generation = "", -1
 
-    def hear_join(self, answer: dict[str, Any], *, forgets: bool) -> None:
-        """Take in what a JoinGroup was answered."""
+    def take_join_response(self, answer: dict[str, Any], *, forgets: bool) -> None:
+        """Take over the member id and the generation of a JoinGroup response."""
         if answer["error"] == 0:
             self.member, self.generation, self.protocol = answer["member"], answer["generation"], answer["protocol"]
             self.is_leader = answer["leader"] == answer["member"]

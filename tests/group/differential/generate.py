@@ -1,6 +1,6 @@
 """Random sequences that make sense: our coordinator plays along, so that clients know their ids and generations as clients do.
 
-What is handed on is concrete: ids, generations and times. Left out are expiry and the end of a transaction while a partition is
+The steps have ids, generations and times. Left out are expiry and the end of a transaction while a partition is
 being loaded or a write is held, because both sides would wait for each other, and commits of which some metadata are too
 long and others are not, a slow loading where group.max.size may be exceeded, and a resignation of 0.9 while the write of a commit
 is held, all of which `docs/omissions.md` declares.
@@ -125,7 +125,7 @@ class Generator:
     # ---- steps
 
     def emit(self, **fields: Any) -> None:
-        """Take a step at the present time, and let the clients hear its answers."""
+        """Take a step at the present time, and give its answers to the clients."""
         step = {key: value for key, value in fields.items() if value is not None} | {"at": self.now}
         if step["do"] in REQUESTS:
             step["as"] = self.label(step["do"])
@@ -133,7 +133,7 @@ class Generator:
         self.steps.append(step)
         self.seen.append(self.ours.play(step))
         for label, answer in self.seen[-1]["ans"].items():
-            self.hear(label, answer)
+            self.take_answer(label, answer)
 
     def label(self, verb: str) -> str:
         return f"{verb[0]}{self.count}"
@@ -145,7 +145,7 @@ class Generator:
             waiting.waits_for = self.label("join")
         self.emit(**fields)
 
-    def hear(self, label: str, answer: Json) -> None:
+    def take_answer(self, label: str, answer: Json) -> None:
         client = self.waiting.pop(label, None)
         if client is None:
             return
@@ -153,7 +153,7 @@ class Generator:
         if label == client.waits_for:
             client.waits_for = None
         if label[0] == "j":
-            client.hear_join(answer, forgets=forgets)
+            client.take_join_response(answer, forgets=forgets)
         elif answer["error"] in (25, 82) and forgets:
             client.forget()
 
@@ -234,7 +234,7 @@ class Generator:
                 if random.random() < 0.93:
                     assignment[other] = bytes([self.count % 256, len(assignment)]).hex() if random.random() < 0.95 else ""
             if random.random() < 0.05:
-                assignment["nobody"] = "ff"
+                assignment["no-member"] = "ff"
         kind = protocol = None
         if self.is_new and random.random() < 0.5:
             kind, protocol = "consumer", client.protocol or "range"

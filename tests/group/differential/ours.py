@@ -147,7 +147,7 @@ class Ours:
     def act(self, step: Json) -> None:
         self.stage.advance(step["at"])
         if step["do"] in REQUESTS:
-            self.stage.tell(REQUESTS[step["do"]](step))
+            self.stage.handle(REQUESTS[step["do"]](step))
         else:
             getattr(self, step["do"])(step)
 
@@ -157,7 +157,7 @@ class Ours:
         """Let time pass, and nothing else."""
 
     def cleanup(self, step: Json) -> None:
-        self.stage.tell(e.ExpireOffsets())
+        self.stage.handle(e.ExpireOffsets())
 
     def append(self, step: Json) -> None:
         error = NAMES[step.get("error", 0)]
@@ -169,7 +169,7 @@ class Ours:
     def elect(self, step: Json) -> None:
         stage, event = self.stage, e.PartitionElected(step["partition"], step["epoch"])
         if not step.get("slow") or stage.is_slow:
-            stage.tell(event)
+            stage.handle(event)
             return
         stage.driver.enqueue(event, None)
         stage.driver.begin(handlers.SCHEDULER)
@@ -181,13 +181,13 @@ class Ours:
         self.stage.settle()
 
     def resign(self, step: Json) -> None:
-        self.stage.tell(e.PartitionResigned(step["partition"], step.get("epoch")))
+        self.stage.handle(e.PartitionResigned(step["partition"], step.get("epoch")))
 
     def end_txn(self, step: Json) -> None:
         partition, producer = TopicPartition(OFFSETS_TOPIC, step["partition"]), step["producer"]
         marker = "commit" if step["commit"] else "abort"
         self.stage.logs.setdefault(partition, []).append(LogBatch(self.stage.base(partition), (), producer, marker))
-        self.stage.tell(e.TransactionCompleted(producer, (step["partition"],), step["commit"]))
+        self.stage.handle(e.TransactionCompleted(producer, (step["partition"],), step["commit"]))
 
     def extend(self, step: Json) -> None:
         """Write what another coordinator wrote meanwhile."""
