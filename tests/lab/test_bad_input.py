@@ -23,16 +23,16 @@ def children() -> set[int]:
 
 
 @pytest.fixture(scope="module")
-def somebody_elses() -> Iterator[EmbeddedZooKeeper]:
+def foreign_server() -> Iterator[EmbeddedZooKeeper]:
     """A ZooKeeper server that no lab has started."""
     with EmbeddedZooKeeper() as server:
         yield server
 
 
 @pytest.fixture
-def owner(somebody_elses: EmbeddedZooKeeper) -> Iterator[KazooClient]:
-    """A client of whoever owns that server; what it has created goes at the end."""
-    client = KazooClient(hosts=somebody_elses.hosts)
+def owner(foreign_server: EmbeddedZooKeeper) -> Iterator[KazooClient]:
+    """A client of the foreign server; the znodes that it has created are deleted at the end."""
+    client = KazooClient(hosts=foreign_server.hosts)
     client.start()
     yield client
     for name in set(client.get_children("/")) - {"zookeeper"}:
@@ -55,7 +55,7 @@ def every_znode(client: KazooClient, path: str = "/") -> dict[str, tuple[int, in
 
 @pytest.mark.slow
 def test_no_zookeeper_there(folder: Path) -> None:
-    """A script that names a port on which nobody listens ends in one sentence."""
+    """A script that names a port without a listener ends with one sentence."""
     with refused_port() as port:
         done = script(f"from kcontrol import Lab\nLab(zookeeper='127.0.0.1:{port}')", folder)
     assert "No ZooKeeper can be reached" in says(done)
@@ -70,29 +70,27 @@ def test_an_address_that_is_none(opened: Callable[..., Lab]) -> None:
 
 @pytest.mark.zookeeper
 @pytest.mark.parametrize("root", ["/prod", "/prod/", ""])
-def test_somebody_elses_cluster(
-    opened: Callable[..., Lab], somebody_elses: EmbeddedZooKeeper, owner: KazooClient, root: str
-) -> None:
+def test_a_foreign_cluster(opened: Callable[..., Lab], foreign_server: EmbeddedZooKeeper, owner: KazooClient, root: str) -> None:
     """A ZooKeeper root with a cluster that is not ours is refused, and no znode is touched."""
     place = root.rstrip("/")
     owner.create(f"{place}/brokers/ids/7", b"{}", makepath=True)
     owner.create(f"{place}/controller", b'{"brokerid":7}')
     before, running = every_znode(owner), children()
     with pytest.raises(UserError) as problem:
-        opened(zookeeper=somebody_elses.hosts + root.rstrip("/"))
+        opened(zookeeper=foreign_server.hosts + root.rstrip("/"))
     assert "chroot" in refusal(problem)
     assert every_znode(owner) == before
     assert children() == running
 
 
 @pytest.mark.zookeeper
-def test_a_chroot_without_rights(opened: Callable[..., Lab], somebody_elses: EmbeddedZooKeeper, owner: KazooClient) -> None:
+def test_a_chroot_without_rights(opened: Callable[..., Lab], foreign_server: EmbeddedZooKeeper, owner: KazooClient) -> None:
     """A chroot below which we may not create is refused, and nothing is left there."""
     read_only = [make_acl("world", "anyone", read=True, admin=True)]
     owner.create("/closed", b"", acl=read_only)
     before = every_znode(owner)
     with pytest.raises(UserError) as problem:
-        opened(zookeeper=f"{somebody_elses.hosts}/closed/mine")
+        opened(zookeeper=f"{foreign_server.hosts}/closed/mine")
     assert "/closed" in refusal(problem)
     assert every_znode(owner) == before
     owner.set_acls("/closed", [make_acl("world", "anyone", all=True)])
@@ -100,17 +98,17 @@ def test_a_chroot_without_rights(opened: Callable[..., Lab], somebody_elses: Emb
 
 @pytest.mark.zookeeper
 def test_a_root_that_another_lab_works_on(
-    opened: Callable[..., Lab], somebody_elses: EmbeddedZooKeeper, owner: KazooClient
+    opened: Callable[..., Lab], foreign_server: EmbeddedZooKeeper, owner: KazooClient
 ) -> None:
     """Two labs do not share a root: the second is refused, and the first goes on; a closed lab's root is used anew."""
-    first = opened(zookeeper=somebody_elses.hosts, topics={"t": [[1, 2]]})
+    first = opened(zookeeper=foreign_server.hosts, topics={"t": [[1, 2]]})
     with pytest.raises(UserError) as problem:
-        opened(zookeeper=somebody_elses.hosts)
+        opened(zookeeper=foreign_server.hosts)
     assert "or choose another chroot, for example" in refusal(problem)
     assert first.kill(1).run().partitions().leader["t-0"] == 2
     first.close()
     assert owner.exists("/kcontrol-7/brokers/topics/t")
-    second = opened(zookeeper=somebody_elses.hosts)
+    second = opened(zookeeper=foreign_server.hosts)
     assert second.partitions().empty and second.brokers().controller_epoch[1] == 1
 
 
@@ -248,7 +246,7 @@ def test_a_file_that_is_no_journal(folder: Path, content: bytes) -> None:
 
 @pytest.mark.parametrize("world", ["simulated", pytest.param("zookeeper", marks=pytest.mark.zookeeper)])
 def test_a_broken_controller_epoch(opened: Callable[..., Lab], capsys: pytest.CaptureFixture[str], world: str) -> None:
-    """Nobody can be elected over an epoch that is no number: the event fails, is said and journalled, and the lab goes on."""
+    """No controller is elected while `/controller_epoch` is no number: the lab prints and journals the error, and goes on."""
     lab = opened(world=world, topics={"t": [[1, 2, 3]]})
     lab.zk.set("/controller_epoch", "not a number").kill(1).run()
     failed = lab.journal("handler_error")

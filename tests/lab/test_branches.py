@@ -53,12 +53,12 @@ def test_compare_by_name(lab: Lab) -> None:
 
 
 def test_compare_with_a_name_that_none_has(lab: Lab) -> None:
-    """A name that is not there is refused, with those that are; a moment has no branches."""
+    """`compare` refuses a name that no branch has with the names of the branches; a rewound run has no branches."""
     lab.branch("other")
     for run in (lab, lab.rewind(5)):
         with pytest.raises(UserError) as problem:
-            run.compare("nobody")
-        assert "nobody" in refusal(problem)
+            run.compare("missing")
+        assert "missing" in refusal(problem)
         assert ("main and other" in str(problem.value)) == (run is lab)
 
 
@@ -122,7 +122,7 @@ def test_without_twice(lab: Lab) -> None:
     assert names == ["without: kill broker 1", "without: kill broker 1 (2)"]
 
 
-def test_without_what_nobody_did(lab: Lab) -> None:
+def test_without_a_record_that_is_no_act(lab: Lab) -> None:
     """The record of the run itself, and a record that is not there, are refused."""
     for record in (0, "9.9.9"):
         with pytest.raises(UserError) as problem:

@@ -62,8 +62,8 @@ def test_tables(release: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_what_was_stored_handled_and_heard(release: str) -> None:
-    """`stored`, `told`, `heard`, `handled` and the chains of causes are those of the other run."""
+def test_tables_of_a_run_with_broker_0_equal_those_of_the_other_run(release: str) -> None:
+    """Partition history, leadership views, watch events, handler steps and chains of causes are those of the other run."""
     for ask in (
         lambda lab, first: lab.tables.partition_history("t-0").to_string(),
         lambda lab, first: lab.tables.leadership_views("t-0").to_string(),

@@ -90,16 +90,16 @@ def test_the_controller_knows_by_the_session(opened: Opened) -> None:
     assert kinds.index("stop") < kinds.index("close") < kinds.index("begin")
 
 
-def test_a_returned_broker_is_told_before_it_is_elected(opened: Opened) -> None:
-    """Chapter 8: metadata, then its replicas, then whoever waited for it."""
+def test_a_returned_broker_gets_its_requests_before_it_is_elected(opened: Opened) -> None:
+    """Chapter 8: a returned broker gets UpdateMetadata, then LeaderAndIsr, and then leads the partitions that were Offline."""
     lab = opened([4, 1, 2, 3], topics={"t": [[1, 2, 3]], "u": [[2]]})
     lab.kill(2).run().start(2).run()
     what = list(lab.tables.handler_steps("BrokerChange", 4).what)
-    told, hosts, elected = (
+    metadata, hosts, elected = (
         next(at for at, said in enumerate(what) if part in said)
         for part in ("sends UpdateMetadata to 2 about", "sends LeaderAndIsr to 2", "moves u-0 from Offline to Online")
     )
-    assert told < hosts < elected
+    assert metadata < hosts < elected
 
 
 def test_a_bounced_broker_fails_and_starts_in_one_event(opened: Opened) -> None:
@@ -144,7 +144,7 @@ def test_a_zombie_whose_session_is_over_resigns(opened: Opened) -> None:
 
 @pytest.mark.parametrize(("release", "epochs"), [("2.8", [2, 2]), ("0.8.1", [2, 1])])
 def test_the_fence_and_its_absence(opened: Opened, release: str, epochs: list[int]) -> None:
-    """Chapter 9: under 2.8 a replaced controller writes nothing any more; under 0.8.1 it still writes what nobody has touched."""
+    """Chapter 9: under 2.8 a replaced controller writes nothing any more; under 0.8.1 its writes of unchanged znodes succeed."""
     lab = opened(3, release=release, topics=ZOMBIE).kill(3).run(until="BrokerChange")
     lab.step().step().step().freeze(1).zk.delete("/controller").run().thaw(1).run()
     assert lab.partitions().controller_epoch.tolist() == epochs
@@ -186,8 +186,8 @@ def test_two_deaths_are_one_event(opened: Opened) -> None:
     assert lab.partitions().leader.tolist() == [1, 2]
 
 
-def test_the_winner_knows_before_the_watch_tells(opened: Opened) -> None:
-    """Chapter 3: the event about one's own `/controller` is begun after the takeover is over, and writes nothing."""
+def test_the_notification_about_the_own_controller_znode_comes_after_the_takeover(opened: Opened) -> None:
+    """Chapter 3: the elected broker handles the event about its own `/controller` after its takeover, and writes nothing."""
     lab = opened(2, start=False).start(1).run()
     assert lab.tables.watch_events(1).event.tolist()[:3] == ["Startup", "ReplicaLeaderElection", "ControllerChange"]
     assert set(lab.tables.handler_steps("ControllerChange", 1).kind) == {"read"}
@@ -195,7 +195,7 @@ def test_the_winner_knows_before_the_watch_tells(opened: Opened) -> None:
 
 @pytest.mark.parametrize(("release", "active", "leader"), [("0.8.1", 1, 3), ("0.10.2", None, 2), ("1.0", 3, 2), ("2.8", 3, 2)])
 def test_a_forged_name(opened: Opened, release: str, active: int | None, leader: int) -> None:
-    """Chapter 3: under 0.8.1 the old controller works on; under 0.10.2 nobody does, and nobody counts; later broker 3 counts."""
+    """Chapter 3: with a forged name the old controller stays active under 0.8.1, none under 0.10.2, and broker 3 from 1.0 on."""
     lab = opened(3, release=release, topics=HEARING).zk.set("/controller", NAMED).run().kill(2).run()
     counts = lab.tables.metrics().xs("Value", level="attribute")[[1, 3]].loc["ActiveControllerCount"]
     assert counts.to_dict() == {1: float(active == 1), 3: float(active == 3)}
@@ -216,8 +216,8 @@ def test_the_end_waits_in_line(opened: Opened) -> None:
 
 
 @pytest.mark.parametrize(("release", "error"), [("2.8", "NOT_CONTROLLER"), ("2.4", None)])
-def test_who_is_told_that_he_was_thrown_out(opened: Opened, release: str, error: str | None) -> None:
-    """Chapter 3: all three are preempted; the client is told under 2.8 and not under 2.4."""
+def test_the_client_of_a_preempted_request_gets_a_response_under_2_8(opened: Opened, release: str, error: str | None) -> None:
+    """Chapter 3: the new session preempts three events; the client gets NOT_CONTROLLER under 2.8 and no response under 2.4."""
     lab = three_wait(opened, release).expire_session(1).step(("renew", 1))
     assert lab.tables.watch_events(1).result.tolist()[-4:] == ["preempted"] * 3 + ["waits"]
     body = next(record.fields["body"] for record in reversed(lab.records) if record.kind == "respond")
@@ -226,7 +226,7 @@ def test_who_is_told_that_he_was_thrown_out(opened: Opened, release: str, error:
 
 @pytest.mark.parametrize(("release", "leader"), [("0.8.1", 2), ("2.8", 1)])
 def test_an_expired_session_moves_leaders_in_the_old_design(opened: Opened, release: str, leader: int) -> None:
-    """Chapter 3: whoever takes over before it is registered gives away what it leads itself."""
+    """Chapter 3: a controller of 0.8.1 that takes over before it is registered elects other leaders for its own partitions."""
     assert opened(3, release=release, topics=HEARING).expire_session(1).run().partitions().leader["t-1"] == leader
 
 
@@ -256,7 +256,7 @@ def test_a_move_goes_on_after_every_crash(opened: Opened, release: str) -> None:
 
 
 def test_an_assignment_written_too_early_forgets_the_old_replicas(opened: Opened) -> None:
-    """Chapter 10: with the target in the topic znode before anybody is let go, the next 0.8.1 controller lets nobody go."""
+    """Chapter 10: if the topic znode has the target before a replica is removed, the next 0.8.1 controller removes no replica."""
     lab = moved(opened, "0.8.1")
     writes = lab.tables.partition_history("t-0").set_index("record")
     early = lab.branch(at=writes.index[writes["isr"].str.len() == 6][0])
@@ -294,12 +294,12 @@ def test_a_new_order_keeps_the_leader(opened: Opened) -> None:
     assert lab.reassign({"t-0": [3, 1]}).run().partitions().leader["t-0"] == 3
 
 
-DOOMED = {"t": [[2, 3], [3, 2]]}
+DELETED = {"t": [[2, 3], [3, 2]]}
 
 
 def test_the_request_goes_last(opened: Opened) -> None:
     """Chapter 11: the partitions end before a replica is deleted, the znodes after all of them, and the request last."""
-    lab = opened(3, topics=DOOMED).delete_topic("t").run()
+    lab = opened(3, topics=DELETED).delete_topic("t").run()
     moves = list(lab.journal("change")[["machine", "target"]].itertuples(index=False, name=None))
     ended = moves.index(("partition", "NonExistentPartition"))
     assert ended < moves.index(("replica", "ReplicaDeletionStarted")) < moves.index(("replica", "NonExistentReplica"))
@@ -309,16 +309,16 @@ def test_the_request_goes_last(opened: Opened) -> None:
 
 def test_a_half_dead_topic(opened: Opened) -> None:
     """Chapter 11: dead replicas are ineligible for a moment and Offline from then on; a start of their broker ends it all."""
-    lab = opened(3, topics=DOOMED).kill(3).run().delete_topic("t").run()
+    lab = opened(3, topics=DELETED).kill(3).run().delete_topic("t").run()
     moves = lab.journal("change").query("subject == 't-0@3'").target.tolist()
     assert moves[-2:] == ["ReplicaDeletionIneligible", "OfflineReplica"]
-    assert "/brokers/topics/t" in lab.start(2 + 2).run().tables.znodes().index  # somebody else's start changes nothing
+    assert "/brokers/topics/t" in lab.start(2 + 2).run().tables.znodes().index  # the start of another broker changes nothing
     assert "/brokers/topics/t" not in lab.start(3).run().tables.znodes().index
 
 
 def test_silence_has_no_deadline(opened: Opened) -> None:
-    """Chapter 11: a silent replica stays in DeletionStarted whoever restarts; the end of its session fails it."""
-    lab = opened(3, topics=DOOMED).freeze(3).delete_topic("t").run()
+    """Chapter 11: a replica without a response stays in DeletionStarted until the session of its broker ends."""
+    lab = opened(3, topics=DELETED).freeze(3).delete_topic("t").run()
     lab.kill(2).run().start(2).run()
     assert lab.tables.ongoing_deletions().state.filter(like="@3").unique().tolist() == ["ReplicaDeletionStarted"]
     lab.kill(3).run()
@@ -328,23 +328,23 @@ def test_silence_has_no_deadline(opened: Opened) -> None:
 
 @pytest.mark.parametrize(("release", "requested"), [("0.8.1", True), ("2.8", False)])
 def test_a_request_where_deletion_is_off(opened: Opened, release: str, requested: bool) -> None:
-    """Chapter 11: nobody hears it in 0.8.1, and it stays; 2.8 takes it out. The topic stays Online in both."""
-    lab = opened(3, release=release, config={"delete.topic.enable": False}, topics=DOOMED).delete_topic("t").run()
+    """Chapter 11: a controller of 0.8.1 leaves the request, one of 2.8 deletes it; the topic stays Online in both."""
+    lab = opened(3, release=release, config={"delete.topic.enable": False}, topics=DELETED).delete_topic("t").run()
     assert ("/admin/delete_topics/t" in lab.tables.znodes().index) == requested
     assert set(lab.partitions().state) == {"OnlinePartition"}
 
 
 @pytest.mark.parametrize(("release", "halts"), [("0.8.1", True), ("2.8", False)])
 def test_a_reassignment_halts_in_0_8_1_alone(opened: Opened, release: str, halts: bool) -> None:
-    """Chapter 11: the topic is ineligible and untouched, or it is deleted but for the broker that stands still."""
-    lab = opened(4, release=release, config={"delete.topic.enable": True}, topics=DOOMED).freeze(4)
+    """Chapter 11: under 0.8.1 the topic is ineligible and untouched; under 2.8 all replicas but those of the frozen broker go."""
+    lab = opened(4, release=release, config={"delete.topic.enable": True}, topics=DELETED).freeze(4)
     found = lab.reassign({"t-0": [2, 4]}).run().delete_topic("t").run().tables.ongoing_deletions()
     assert found.ineligible.all() == halts
     assert ("ReplicaDeletionSuccessful" in set(found.state)) != halts
     assert len(lab.thaw(4).run().tables.ongoing_deletions()) == 0
 
 
-def test_what_is_forgotten_by_hand_comes_back(opened: Opened) -> None:
+def test_a_replica_that_was_dead_during_a_deletion_comes_back(opened: Opened) -> None:
     """Chapter 11: a broker that was dead brings its copy back, and a topic of the same name has the old record in it."""
     lab = opened(3, release="0.8.1", config={"delete.topic.enable": True}, data=True, topics={"t": [[2, 3]]})
     lab.produce("t-0", "old").run().kill(3).run().delete_topic("t").run()
@@ -354,9 +354,9 @@ def test_what_is_forgotten_by_hand_comes_back(opened: Opened) -> None:
     assert list(lab.tables.consumer_records("t-0").value) == ["old"]
 
 
-def test_where_all_are_dead_nobody_looks_again(opened: Opened) -> None:
+def test_a_deletion_with_all_replicas_dead_is_not_tried_again(opened: Opened) -> None:
     """Chapter 11: with no answer to come, the replicas stay in DeletionIneligible."""
-    lab = opened(3, topics=DOOMED).kill(2).run().kill(3).run().delete_topic("t").run()
+    lab = opened(3, topics=DELETED).kill(2).run().kill(3).run().delete_topic("t").run()
     assert set(lab.tables.ongoing_deletions().state) == {"ReplicaDeletionIneligible"}
 
 
@@ -391,20 +391,20 @@ def test_the_exercise_retires_as_the_controller_does(
     stored, sent, made = lab.partitions().loc["t-0"], len(lab.tables.requests()), len(lab.journal("change"))
     lab.step(gone).run()
     moves = lab.journal("change").iloc[made:].query("subject == 't-0@3' and target == 'OfflineReplica'")
-    leader, isr, told = retire(3, topic, stored.leader, stored.isr)
+    leader, isr, receivers = retire(3, topic, stored.leader, stored.isr)
     leadership = moves.leadership.iloc[0]
     assert (leadership["leader"], list(leadership["isr"])) == (leader, isr)
     orders = lab.tables.requests().iloc[sent:].query("api == 'LeaderAndIsr'")
-    assert set(orders.receiver) == set(lab.brokers().query("alive").index) & set(told)
+    assert set(orders.receiver) == set(lab.brokers().query("alive").index) & set(receivers)
 
 
-def test_what_was_erased_is_told_to_lead_again(opened: Opened) -> None:
-    """Chapter 7: after a failover a broker that has deleted its copy hears LeaderAndIsr, and has to delete it again."""
+def test_a_deleted_replica_gets_leader_and_isr_after_a_failover(opened: Opened) -> None:
+    """Chapter 7: a broker that has deleted its replica receives LeaderAndIsr and StopReplica from the next controller."""
     lab = opened([5, 1, 2, 3], topics={"t": [[1, 2, 3]]}).freeze(3).delete_topic("t").run()
     assert lab.tables.replicas().state["t-0@2"] == "ReplicaDeletionSuccessful"
     lab.kill(5).run()
-    heard = lab.tables.requests().query("receiver == 2 and sender == 1")
-    assert heard.api.tolist() == ["UpdateMetadata", "LeaderAndIsr", *["UpdateMetadata"] * 2, *["StopReplica"] * 2]
+    received = lab.tables.requests().query("receiver == 2 and sender == 1")
+    assert received.api.tolist() == ["UpdateMetadata", "LeaderAndIsr", *["UpdateMetadata"] * 2, *["StopReplica"] * 2]
     assert lab.tables.replicas().state["t-0@2"] == "ReplicaDeletionSuccessful"
 
 
@@ -426,14 +426,14 @@ TWO = {"t": [[1, 2, 3], [2, 3, 1]]}
 ORDER = "LeaderAndIsrRequest"
 
 
-def told_3(lab: Lab) -> list[str]:
+def answers_of_3(lab: Lab) -> list[str]:
     """What broker 3 has answered to the two requests of the first batch after the death of broker 2."""
     found: list[str] = lab.tables.requests().query("sender == 4 and receiver == 3").error.fillna("NONE").tolist()[-4:-2]
     return found
 
 
-def test_a_decision_that_nobody_was_told_is_told_by_the_next(opened: Opened) -> None:
-    """Chapter 6: a controller dies between write and send; the next one tells what is written, and decides nothing again."""
+def test_the_next_controller_sends_a_decision_that_was_written_and_not_sent(opened: Opened) -> None:
+    """Chapter 6: a controller dies between write and send; the next one sends what is written, and elects nothing again."""
     lab = opened([4, 1, 2, 3], topics=TWO).kill(2).run(until=lambda lab: lab.partitions().leader["t-1"] == 3).kill(4)
     assert lab.tables.leadership_views("t-1").leader.to_dict() == {
         "ZooKeeper": 3,
@@ -446,17 +446,17 @@ def test_a_decision_that_nobody_was_told_is_told_by_the_next(opened: Opened) -> 
     assert set(found.leader) == {3} and set(found.leader_epoch) == {1} and found.controller_epoch["ZooKeeper"] == 1
 
 
-def test_an_order_that_is_heard_twice(opened: Opened) -> None:
+def test_a_request_that_is_received_twice(opened: Opened) -> None:
     """Chapter 6: the second time the leader epoch is no newer, and the broker has obeyed the first."""
     lab = opened([4, 1, 2, 3], topics=TWO).kill(2).run(until=ORDER).network.duplicate_request(4, 3).run()
-    assert told_3(lab) == ["STALE_CONTROLLER_EPOCH", "NONE"]
+    assert answers_of_3(lab) == ["STALE_CONTROLLER_EPOCH", "NONE"]
     assert lab.tables.leadership_views("t-1").leader["3 hosts"] == 3
 
 
 def test_an_order_of_a_controller_that_was_replaced(opened: Opened) -> None:
-    """Chapter 6: refused as a whole, once the receiver has heard of the next controller epoch."""
+    """Chapter 6: the receiver refuses the whole request once it has received a later controller epoch."""
     lab = opened([4, 1, 2, 3], topics=TWO).kill(2).run(until=ORDER).freeze(4).expire_session(4).run().thaw(4).run()
-    assert told_3(lab) == ["STALE_CONTROLLER_EPOCH", "STALE_CONTROLLER_EPOCH"]
+    assert answers_of_3(lab) == ["STALE_CONTROLLER_EPOCH", "STALE_CONTROLLER_EPOCH"]
 
 
 @pytest.mark.parametrize(("release", "answer"), [("1.1", "NONE"), ("2.8", "STALE_BROKER_EPOCH")])
@@ -465,11 +465,11 @@ def test_an_order_for_an_earlier_life(opened: Opened, release: str, answer: str)
     lab = opened([4, 1, 2, 3], topics=TWO, release=release).kill(2).run(until=ORDER).kill(3).expire_session(3).start(3)
     while own := [a for a in lab.actions() if a[0] in ("advance", "begin", "deliver_notification") and a[1] == 3]:
         lab.step(own[0])
-    assert told_3(lab.step(("deliver_request", 4, 3)))[0] == answer
+    assert answers_of_3(lab.step(("deliver_request", 4, 3)))[0] == answer
 
 
-def test_a_new_broker_is_told_what_is_outdated_and_nobody_decides_by_it(opened: Opened) -> None:
-    """Chapter 6: in 0.8.1 the controller's ISR is old, what it tells is old, and the election reads the znode."""
+def test_a_new_broker_gets_an_outdated_isr_and_no_election_uses_it(opened: Opened) -> None:
+    """Chapter 6: in 0.8.1 the controller's cache and the metadata that it sends have an old ISR; the election reads the znode."""
     lab = opened([4, 1, 2, 3], topics=TWO, release="0.8.1").freeze(3).shrink_isr("t-0", 3).run().start(5).run()
     assert lab.tables.leadership_views("t-0").isr[["ZooKeeper", "4 controls", "5 metadata"]].tolist() == [
         [1, 2],

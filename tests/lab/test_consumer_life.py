@@ -363,7 +363,7 @@ def test_the_offsets_topic_is_named_where_it_is_missing(opened: Opened) -> None:
     ],
 )
 def test_runs_that_are_none(opened: Opened, settings: Mapping[str, Any], arguments: Mapping[str, Any], says: str) -> None:
-    """Without consumers nobody is alive, and a duration needs living consumers; one sentence says so."""
+    """A run with `alive` needs consumers, and a duration needs living consumers; the refusal is one sentence."""
     lab = opened(1, **settings)
     with pytest.raises(UserError) as problem:
         lab.run(**arguments)

@@ -24,8 +24,8 @@ def test_nothing_is_to_be_deleted(opened: Opened) -> None:
     assert len(found) == 0 and found.dtypes.astype(str).to_dict() == TYPES
 
 
-def test_a_request_that_nobody_has_read_yet(opened: Opened) -> None:
-    """It is asked for and not queued, and its replicas are as they were; other topics are not in the table."""
+def test_a_request_that_no_controller_has_read_yet(opened: Opened) -> None:
+    """The topic is requested and not queued, and its replicas are Online; other topics are not in the table."""
     found = opened(3, topics=TOPICS).delete_topic("t").tables.ongoing_deletions()
     assert rows(found) == {name: [True, False, False, False, "OnlineReplica", True] for name in ("t-0@2", "t-0@3")}
 

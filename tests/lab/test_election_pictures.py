@@ -78,8 +78,8 @@ def test_who_stands_round_the_znode(lab: Lab) -> None:
     assert outline(lab, "controller")[:3] == ["/controller names broker 2, epoch 2", "broker 1 is down", "broker 2 controller"]
 
 
-def test_nobody_round_the_znode(opened: Callable[..., Lab]) -> None:
-    """Before anybody has started there is no znode and no arrow."""
+def test_no_broker_is_connected_with_the_znode_before_a_start(opened: Callable[..., Lab]) -> None:
+    """Before a broker starts, the picture has no `/controller` and no arrow."""
     assert outline(opened(2, start=False), "controller") == ["/controller is missing", "broker 1 is down", "broker 2 is down"]
 
 
@@ -87,7 +87,7 @@ def test_nobody_round_the_znode(opened: Callable[..., Lab]) -> None:
 
 
 def race(lab: Lab) -> None:
-    """Broker 3 has read that nobody rules; broker 2 is faster."""
+    """Broker 3 reads that `/controller` is missing, and broker 2 creates the znode first."""
     lab.zk.delete("/controller").step(("deliver_notification", 3)).step(("begin", 3, "controller"))
     for _ in range(4):
         lab.step(("advance", 3, "controller"))
@@ -105,7 +105,7 @@ def lost_answer(lab: Lab) -> None:
 
 
 def failing(lab: Lab) -> None:
-    """Whoever wins reads a registration that is none, and gives up once."""
+    """The elected broker reads a registration that is no JSON, and resigns once."""
     lab.zk.create("/brokers/ids/9", "nonsense").zk.delete("/controller").run(until="a controller is elected")
     lab.run(until="a controller is elected").zk.delete("/brokers/ids/9").run()
 
@@ -158,7 +158,7 @@ def reigns_story(lab: Lab) -> Lab:
 
 
 def test_reigns(reigns_story: Lab, folder: Path) -> None:
-    """Each content of `/controller` has a line: whom it named, and how it came to its end."""
+    """Each content of `/controller` has a row with the broker that it names and the reason of its end."""
     found = reigns_story.tables.tenures()
     assert found.controller_epoch.fillna(0).tolist() == [1, 2, 3, 4, 0, 0, 5, 6, 7]
     ended, deleted, rewritten = "session ended", "znode deleted", "znode overwritten"

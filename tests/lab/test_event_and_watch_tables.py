@@ -1,4 +1,4 @@
-"""What a controller hears: names as Kafka has them, and a table of events that agrees with the queues themselves."""
+"""The events of a controller: the handlers have Kafka's names, and the table of events agrees with the queues."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_class_has_its_name_of_the_time(event: str, release: str, name: str | 
 
 
 def test_only_controller_znodes_are_watched_by_all(opened: Opened) -> None:
-    """Before anybody rules, and without ruling, a broker watches the paths that the table gives to every broker, no others."""
+    """A broker that is no controller watches the paths that the table gives to every broker, and no others."""
     for release in PLAYABLE_RELEASES:
         lab = opened(2, release=release, topics={"t": [[1, 2]]})
         table = lab.tables.event_handlers()
@@ -79,16 +79,16 @@ def test_states_came_with_the_event_thread(opened: Opened) -> None:
 
 @pytest.mark.parametrize("release", PLAYABLE_RELEASES)
 @pytest.mark.parametrize("seed", range(3))
-def test_what_was_heard_agrees_with_the_queues(opened: Opened, release: str, seed: int) -> None:
-    """After random steps, session ends included, what waits and how long others waited is what the queues themselves say."""
+def test_watch_events_agree_with_the_queues(opened: Opened, release: str, seed: int) -> None:
+    """After random steps, with ends of sessions, the table's waiting events and waiting times are those of the queues."""
     lab, chance = opened(3, release=release, seed=seed, topics=TOPIC), random.Random(seed)
     for _ in range(150):
         lab.step(chance.choice([a for a in lab.actions() if a[0] not in ("kill", "freeze", "shrink_isr", "produce")][:6]))
     names = {event.__name__ for event in design_of(rules(release)).handlers}
-    heard = lab.tables.watch_events()
+    received = lab.tables.watch_events()
     for broker, process in lab._world.processes.items():
         for name, thread in process.driver.threads.items():
-            here = heard[(heard.broker == broker) & (heard.thread == name) & (heard.result != watch_handlers.DIED)]
+            here = received[(received.broker == broker) & (received.thread == name) & (received.result != watch_handlers.DIED)]
             waiting = [item.event.name for item in thread.queue.waiting if item.event.name in names]
             assert here[here.result == watch_handlers.WAITS].event.tolist() == waiting
             times = thread.queue.queue_times_ms  # after five idle minutes a queue forgets them
@@ -98,11 +98,11 @@ def test_what_was_heard_agrees_with_the_queues(opened: Opened, release: str, see
 
 def test_an_event_of_zkclient_names_its_notification(opened: Opened) -> None:
     """Under 1.0 two threads receive one notification: the thread of ZkClient, and the event thread."""
-    heard = (
+    received = (
         opened(3, release="1.0", topics=TOPIC).tables.watch_events(1).query("received == 'NodeChildrenChanged /brokers/topics'")
     )
-    assert heard.thread.tolist() == ["zk-events", "controller"] and heard.event.tolist() == ["PathChanged", "TopicChange"]
-    assert heard.handler.tolist() == ["", "TopicChangeListener"]
+    assert received.thread.tolist() == ["zk-events", "controller"] and received.event.tolist() == ["PathChanged", "TopicChange"]
+    assert received.handler.tolist() == ["", "TopicChangeListener"]
 
 
 def test_what_becomes_of_events(opened: Opened) -> None:
@@ -119,21 +119,21 @@ def test_what_becomes_of_events(opened: Opened) -> None:
     assert thrown[-2:] == ["preempted", "waits"] and dead == "ended with its broker"
 
 
-def test_a_recording_says_nothing_of_what_was_heard() -> None:
-    """Brokers' writes are recorded and their queues are not, and one is told so."""
+def test_a_recording_has_no_watch_events() -> None:
+    """`watch_events` of a recording, which has no queues, is refused with what to do."""
     with pytest.raises(UserError) as problem:
         Lab.open("2.8.2/session-expired").tables.watch_events()
     assert "play it" in refusal(problem)
 
 
 def test_the_map_highlights_received_events(opened: Opened) -> None:
-    """The picture says how often each event was heard, as the table has it."""
+    """The picture counts the received events as the table does."""
     lab = opened(3, topics=TOPIC)
     lines = lab.diagram("watch_events").outline().splitlines()
-    heard = Counter(lab.tables.watch_events().query("handler != ''").event)
-    assert heard["BrokerChange"] == 2 and "BrokerChangeHandler puts BrokerChange received 2 times" in lines
-    assert heard["TopicChange"] == 1 and "TopicChangeHandler puts TopicChange received once" in lines
-    assert heard["Reelect"] == 0 and "ControllerChangeHandler puts Reelect" in lines
+    received = Counter(lab.tables.watch_events().query("handler != ''").event)
+    assert received["BrokerChange"] == 2 and "BrokerChangeHandler puts BrokerChange received 2 times" in lines
+    assert received["TopicChange"] == 1 and "TopicChangeHandler puts TopicChange received once" in lines
+    assert received["Reelect"] == 0 and "ControllerChangeHandler puts Reelect" in lines
 
 
 def test_threads_are_drawn_as_the_release_has_them(opened: Opened) -> None:

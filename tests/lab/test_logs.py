@@ -130,8 +130,8 @@ def test_what_cannot_be_is_refused_in_one_sentence(kept: Lab, act: Callable[[Lab
     assert [record.kind for record in kept.records[before:] if record.kind != "stop"] == []  # one case kills a broker first
 
 
-def test_nobody_leads(kept: Lab) -> None:
-    """With all replicas dead there is no leader to produce to, and none to read from."""
+def test_a_partition_without_leader_is_refused(kept: Lab) -> None:
+    """With all replicas dead, a produce to the partition and a read of it are refused."""
     for broker in (1, 2, 3):
         kept.kill(broker)
     with pytest.raises(UserError) as problem:

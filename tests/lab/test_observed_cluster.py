@@ -66,8 +66,8 @@ def test_looking_changes_nothing(opened: Callable[..., Lab]) -> None:
 
 
 @pytest.mark.parametrize("name", ["kill", "start", "network", "disks", "create_topic", "step", "run", "actions"])
-def test_nobody_is_touched(lab: Lab, name: str) -> None:
-    """What would change a cluster is refused by name; what does not exist is an AttributeError, as anywhere."""
+def test_an_observer_refuses_every_act(lab: Lab, name: str) -> None:
+    """An act that would change the cluster is refused by name; a name that does not exist is an AttributeError."""
     theirs = Lab.observe(lab)
     with pytest.raises(UserError) as problem:
         getattr(theirs, name)
@@ -93,7 +93,7 @@ def test_writes_and_watches_are_refused_below_too() -> None:
 
 
 def test_what_is_no_json_is_shown_as_it_is(lab: Lab) -> None:
-    """Nonsense where a broker or a topic should be stops nobody from looking; what names no number is no broker."""
+    """A cluster with nonsense in its znodes is shown; a znode below `/brokers/ids` whose name is no number is no broker."""
     lab.zk.create("/brokers/ids/9", "nonsense").zk.create("/brokers/ids/x", "{}").zk.create("/brokers/topics/bad", "\x00[")
     theirs = Lab.observe(lab)
     assert theirs.tables.znodes().text["/brokers/ids/9"] == "nonsense" and 9 not in theirs.brokers().index
@@ -106,12 +106,12 @@ def test_a_registration_without_a_session_is_in_the_summary(opened: Callable[...
     assert Lab.observe(lab).summary() == "0 brokers, broker 7 registered without a session, no controller, no partitions"
 
 
-# ---------------------------------------------------------------- somebody's real ZooKeeper
+# ---------------------------------------------------------------- a real ZooKeeper of another owner
 
 
 @pytest.fixture
 def foreign(opened: Callable[..., Lab]) -> Iterator[tuple[KazooZooKeeper, str]]:
-    """A server on which somebody keeps a cluster below /prod, with a topic that has an evil name."""
+    """A server with a foreign cluster below /prod, which has a topic with markup in its name."""
     lab = opened(1, world="zookeeper")
     assert lab.zk.address is not None
     hosts = lab.zk.address.partition("/")[0]
@@ -131,7 +131,7 @@ def foreign(opened: Callable[..., Lab]) -> Iterator[tuple[KazooZooKeeper, str]]:
 
 @pytest.mark.zookeeper
 def test_a_foreign_cluster_is_shown_and_not_touched(foreign: tuple[KazooZooKeeper, str]) -> None:
-    """A lab refuses somebody's cluster; an observer shows it; after both no znode has another mzxid."""
+    """A lab refuses a foreign cluster, an observer shows it, and both leave the mzxid of every znode."""
     everything, address = foreign
     before = mzxids(everything)
     with pytest.raises(UserError, match="not kcontrol's"):
@@ -147,7 +147,7 @@ def test_a_foreign_cluster_is_shown_and_not_touched(foreign: tuple[KazooZooKeepe
 
 @pytest.mark.zookeeper
 def test_a_chroot_that_is_not_there_is_not_created(foreign: tuple[KazooZooKeeper, str]) -> None:
-    """Looking below a path that nobody has made is refused in a sentence, and makes nothing."""
+    """An observer of a missing chroot is refused in a sentence, and creates no znode."""
     everything, address = foreign
     before = mzxids(everything)
     with pytest.raises(UserError) as problem:
@@ -159,7 +159,7 @@ def test_a_chroot_that_is_not_there_is_not_created(foreign: tuple[KazooZooKeeper
 @pytest.mark.slow
 @pytest.mark.zookeeper
 def test_the_command_line(foreign: tuple[KazooZooKeeper, str], opened: Callable[..., Lab]) -> None:
-    """`zk show` prints a lab's znodes, refuses somebody's, and with --observe prints those too, one harmless line for each."""
+    """`zk show` prints a lab's znodes, refuses a foreign cluster, and with --observe prints it, one escaped line per znode."""
     everything, address = foreign
     before = mzxids(everything)
     mine = opened(1, zookeeper=address.replace("/prod", "/mine"))

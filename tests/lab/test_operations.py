@@ -80,7 +80,7 @@ def test_an_act_is_one_step(lab: Lab, act: Callable[[Lab], Lab], action: tuple[A
 
 
 def test_lose_and_duplicate(lab: Lab) -> None:
-    """A request on its way can be lost, which keeps it waiting, and heard twice."""
+    """A request on its way can be dropped, after which it waits again, and can be received twice."""
     lab.create_topic("u", [[1, 3]]).run(until=lambda it: "1>3" in it.state["channels"])
     assert lab.network.drop_request(1, 3).journal("drop_request").iloc[-1].receiver == 3
     assert "1>3" in lab.state["channels"]
@@ -283,7 +283,7 @@ def test_a_lab_is_a_context_manager(folder: object) -> None:
 
 @pytest.mark.parametrize("znode", [True, False])
 def test_what_moves_is_in_a_table(lab: Lab, znode: bool) -> None:
-    """While a new replica is frozen the table says where the partition is to be and whom it waits for; then it is empty."""
+    """While a new replica is frozen the table has the target and the missing replicas; after the move the table is empty."""
     lab.freeze(1).thaw(1).freeze(3).reassign({"t-0": [1, 2]}, znode=znode).run()
     assert lab.tables.ongoing_reassignments().empty and lab.partitions().replicas["t-0"] == [1, 2]
     lab.reassign({"t-0": [3, 2]}, znode=znode).run()
@@ -311,7 +311,7 @@ def test_of_old_there_is_the_znode_alone(opened: Callable[..., Lab]) -> None:
 
 
 def test_a_dead_controller_cannot_be_asked(lab: Lab) -> None:
-    """As long as `/controller` names a dead broker nobody can be asked, and the refusal says what to do."""
+    """While `/controller` names a dead broker, a reassignment is refused in a sentence that says what to do."""
     lab.kill(1)
     with pytest.raises(UserError) as problem:
         lab.reassign({"t-0": [2]})

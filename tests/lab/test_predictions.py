@@ -70,7 +70,7 @@ def test_an_open_question_holds_the_viewers_buttons(lab: Lab) -> None:
 
 
 def test_a_question_is_open_under_run_all(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
-    """Shown and not answered, the question says so, and its outcome tells neither what is right nor the rule."""
+    """A question without an answer says so, and its outcome names neither the right option nor the rule."""
     question = asked(lab)
     assert "Not answered yet." in repr(question) and f"  {number(question, RIGHT)}  {RIGHT}" in repr(question)
     lab.kill(1)
@@ -81,7 +81,7 @@ def test_a_question_is_open_under_run_all(lab: Lab, capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.parametrize("text", [RIGHT, WRONG])
-def test_an_answer_alone_tells_no_outcome(lab: Lab, text: str) -> None:
+def test_an_answer_before_the_run_shows_no_outcome(lab: Lab, text: str) -> None:
     """After an answer and before the run, form and text repeat the answer, and neither says whether it is right."""
     question = asked(lab)
     form = question.form
@@ -130,8 +130,8 @@ def test_right_and_wrong_have_a_sign_and_a_colour(lab: Lab) -> None:
     assert all(one != other for one, other in zip(*badges, strict=True))
 
 
-def test_an_answer_after_the_run_is_told_where_the_run_is(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Answered late, after Run All, the question brings the run's output up to date."""
+def test_an_answer_after_the_run_updates_the_output_of_the_run(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer after Run All updates the outcome below the run."""
     shown: list[str] = []
 
     class Handle:
@@ -264,7 +264,7 @@ def test_the_order_of_the_options_is_drawn_from_the_id() -> None:
     assert orders == ORDERS
 
 
-def test_no_place_tells_the_right_answer() -> None:
+def test_the_place_of_an_option_does_not_show_the_right_answer() -> None:
     """Of the 61 questions at most 40 % have the right option at any one place."""
     questions = {id: predictions.PredictionQuestion(id, entry, lambda: None) for id, entry in predictions.predictions().items()}
     assert len(questions) == 61
@@ -272,7 +272,7 @@ def test_no_place_tells_the_right_answer() -> None:
     assert max(places.values()) <= 0.4 * 61
 
 
-def test_no_length_tells_the_right_answer() -> None:
+def test_the_length_of_an_option_does_not_show_the_right_answer() -> None:
     """The right option is the longest in at most a third of the questions, the shortest in at most a third, and each in some."""
     entries = predictions.predictions()
     right = {id: lengths(id)[entry["right"] - 1] for id, entry in entries.items()}

@@ -62,26 +62,26 @@ def test_a_rule_of_ones_own_that_breaks_one(opened: Callable[..., Lab]) -> None:
 def test_the_scenario_can_be_pasted(opened: Callable[..., Lab]) -> None:
     """What a broken invariant of one's own leaves behind is a program that leads to the same world."""
 
-    def nobody_dies(world: World) -> str | None:
+    def no_broker_dies(world: World) -> str | None:
         """No broker dies."""
         return "a broker has died" if any(record.kind == "stop" for record in world.last_step) else None
 
     lab = opened(topics={"t": [[2, 3]]}).kill(3)
-    found = lab.tables.invariant_checks(nobody_dies)
-    assert found.loc["nobody_dies", ["outcome", "action", "sentence"]].tolist() == ["broken", "('kill', 3)", "No broker dies."]
+    found = lab.tables.invariant_checks(no_broker_dies)
+    assert found.loc["no_broker_dies", ["outcome", "action", "sentence"]].tolist() == ["broken", "('kill', 3)", "No broker dies."]
     world = pasted(found.attrs["scenario"])
-    assert nobody_dies(world) == "a broker has died" and violation(world) is None
+    assert no_broker_dies(world) == "a broker has died" and violation(world) is None
 
 
-def test_what_an_outside_hand_has_written_is_void(lab: Lab) -> None:
-    """Rows whose znodes somebody has rewritten are no longer judged."""
+def test_invariants_about_znodes_that_a_client_has_written_are_void(lab: Lab) -> None:
+    """After a write by a client that is no broker, the invariants about the znode are void and the others hold."""
     lab.zk.set("/controller_epoch", "9").run()
     found = lab.tables.invariant_checks().outcome
     assert found["one controller"] == "void" and found["leader in ISR"] == "holds"
 
 
 def test_functions_that_are_no_invariants_are_refused(lab: Lab) -> None:
-    """Without a docstring nobody knows what should hold; an error of the function's own is told in a sentence."""
+    """A function without a docstring is refused, and an error that the function raises becomes a sentence."""
     with pytest.raises(UserError) as problem:
         lab.tables.invariant_checks(lambda world: None)
     assert "docstring" in refusal(problem)

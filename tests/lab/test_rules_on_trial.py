@@ -23,7 +23,7 @@ def verdicts(lab: Lab) -> list[str]:
 
 
 def test_candidates_are_judged_as_the_controller_then_elects(four: Lab) -> None:
-    """Whoever is called next leads after the leader's death, whatever the order of the ISR."""
+    """After the leader's death the candidate with the verdict `next` leads, for any order of the ISR."""
     four.kill(2).run().start(2).run()
     assert four.partitions().isr["t-0"] == [1, 3, 2]
     assert verdicts(four) == ["leads", "next", "in sync"]
@@ -31,8 +31,8 @@ def test_candidates_are_judged_as_the_controller_then_elects(four: Lab) -> None:
     assert four.partitions().leader["t-0"] == 2 and verdicts(four) == ["dead", "leads", "next"]
 
 
-def test_nobody_in_sync(four: Lab) -> None:
-    """A replica outside the ISR may lead only where unclean elections are allowed, which the topic's own setting decides."""
+def test_a_candidate_outside_the_isr(four: Lab) -> None:
+    """A replica outside the ISR may lead only if the setting of the topic allows unclean elections."""
     four.kill(2).run().kill(3).run().kill(1).run().start(3).run()
     assert verdicts(four) == ["dead", "dead", "not in sync"]
     four.zk.set("/config/topics/t", '{"version":1,"config":{"unclean.leader.election.enable":"true"}}')
@@ -80,7 +80,7 @@ def test_an_offline_window_lasts_from_death_to_a_living_leader(four: Lab) -> Non
 
 
 def test_a_frozen_leader_is_no_leader(four: Lab) -> None:
-    """Whoever is frozen answers nobody, and leads again once it is thawed."""
+    """A partition whose leader is frozen has an offline window, which ends when the leader is thawed."""
     four.freeze(1)
     assert len(four.tables.offline_windows()) == 1 and four.tables.offline_windows().end_ms.isna().all()
     four.thaw(1).run()
@@ -95,7 +95,7 @@ def test_who_starts_again_leads_only_once_it_is_named_again(four: Lab) -> None:
     assert list(four.tables.offline_windows().led_after) == [2]
 
 
-def test_an_offline_window_ends_where_a_broker_that_is_back_is_told_to_lead(opened: Callable[..., Lab]) -> None:
+def test_an_offline_window_ends_when_a_restarted_broker_takes_over_leader_and_isr(opened: Callable[..., Lab]) -> None:
     """Up to 2.1 the controller does not notice a fast restart; the next controller's LeaderAndIsr makes the broker lead again.
 
     The row ends when the broker takes the request over, although no state znode is written.
@@ -105,14 +105,16 @@ def test_an_offline_window_ends_where_a_broker_that_is_back_is_told_to_lead(open
     assert lab.tables.offline_windows().end_ms.isna().all()
     before = len(lab.records)
     lab.zk.delete("/controller").run()
-    told = next(r for r in lab.records[before:] if r.kind == "apply_request" and r.id.node == 1 and r.fields["field"] == "hosted")
+    applied = next(
+        r for r in lab.records[before:] if r.kind == "apply_request" and r.id.node == 1 and r.fields["field"] == "hosted"
+    )
     assert not lab.tables.offline_windows().end_ms.isna().any()
     [row] = lab.tables.offline_windows().itertuples()
-    assert (row.end_ms, row.led_before, row.led_after) == (told.at_ms, 1, 1)
+    assert (row.end_ms, row.led_before, row.led_after) == (applied.at_ms, 1, 1)
 
 
-def test_a_goodbye_leaves_no_offline_window(four: Lab) -> None:
-    """A broker that says goodbye hands over what it leads before it goes."""
+def test_a_controlled_shutdown_leaves_no_offline_window(four: Lab) -> None:
+    """The controller elects other leaders for the partitions of a broker in controlled shutdown before the broker ends."""
     four.terminate(1).run()
     assert four.partitions().leader["t-0"] == 2 and len(four.tables.offline_windows()) == 0
 
@@ -160,12 +162,12 @@ def test_every_election_has_a_row(four: Lab) -> None:
 
 
 def test_rules_on_trial(four: Lab) -> None:
-    """Under the same deaths a rule that takes anybody alive is down for less time, and elects uncleanly; Kafka's never does."""
-    candidates = {"Kafka": None, "anybody": lambda assignment, isr, live: next((b for b in assignment if b in live), None)}
+    """Under the same deaths a rule that elects any live replica has less offline time and unclean elections; Kafka's has none."""
+    candidates = {"Kafka": None, "any live": lambda assignment, isr, live: next((b for b in assignment if b in live), None)}
     found = rules.trials(candidates, runs=6)
-    assert list(found.index) == ["Kafka", "anybody"] and set(found.runs) == {6}
-    assert found.unclean["Kafka"] == 0 < found.unclean["anybody"]
-    assert found.offline_ms["anybody"] < found.offline_ms["Kafka"]
+    assert list(found.index) == ["Kafka", "any live"] and set(found.runs) == {6}
+    assert found.unclean["Kafka"] == 0 < found.unclean["any live"]
+    assert found.offline_ms["any live"] < found.offline_ms["Kafka"]
     assert found.equals(rules.trials(candidates, runs=6))
 
 
@@ -185,7 +187,7 @@ def test_the_controller_s_own_text(four: Lab) -> None:
 
 
 def test_a_function_that_a_module_keeps_to_itself() -> None:
-    """Its text is shown to whoever asks for it by name; it is not listed where a name means nothing."""
+    """`source` shows a private function by its name, and does not list it in a refusal."""
     assert rules.source("requested_elections._can_lead").startswith("def _can_lead(")
     with pytest.raises(UserError) as problem:
         rules.source("requested_elections.nothing")

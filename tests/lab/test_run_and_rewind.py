@@ -90,7 +90,7 @@ def test_run_until_what_does_not_happen(lab: Lab) -> None:
 
 
 def test_run_event_goes_to_the_end_of_one_handler(lab: Lab) -> None:
-    """One event of one broker's controller thread is handled whole, and nobody else does anything meanwhile."""
+    """One event of one broker's controller thread is handled whole, and no other thread runs in between."""
     lab.kill(1).run(until=lambda it: it.state["nodes"]["2"]["queues"]["controller"])
     before = len(lab.records)
     lab.run_event(2)

@@ -53,11 +53,11 @@ def test_it_ends_with_what_is_so(lab: Lab) -> None:
     assert len(lab.zk.set(STATE, lab.tables.znodes().text[STATE]).tables.partition_history("t-0")) == before
 
 
-def test_an_outside_hand_writes_what_it_likes(opened: Callable[..., Lab]) -> None:
-    """Of a client's write `written_by` is missing; a topic znode that cannot be read has no replicas."""
+def test_a_write_of_a_client_has_no_writer(opened: Callable[..., Lab]) -> None:
+    """The row of a client's write has no `written_by`, and a topic znode that cannot be read has no replicas."""
     lab = opened(2, topics={"t": [[1]]})
     before = len(lab.tables.partition_history("t-0"))
-    lab.zk.set(TOPIC, '{"version":1,"partitions":{"0":[1,2]}}').zk.set(TOPIC, '{"version":1,"partitions":{"0":"nobody"}}')
+    lab.zk.set(TOPIC, '{"version":1,"partitions":{"0":[1,2]}}').zk.set(TOPIC, '{"version":1,"partitions":{"0":"nonsense"}}')
     lab.zk.set(TOPIC, '{"version":1,"partitions":{"0":[1]}}')
     found = lab.tables.partition_history("t-0").iloc[before:]
     assert found.replicas.tolist() == [[1, 2], None, [1]] and found.written_by.isna().all()

@@ -149,11 +149,11 @@ def test_events_are_timed_under_their_states() -> None:
 
 
 def test_a_queue_that_waits_is_counted() -> None:
-    """Events that nobody has begun are the size of the queue; a new process has waited for nothing."""
+    """The size of the queue counts the events that no thread has begun; a new process has no waiting times."""
     lab = Lab(runs=None)
     lab.kill(3).expire_session(3).step(("deliver_notification", 1)).step(
         ("deliver_notification", 1)
-    )  # the first is of the znode, which nobody cares about
+    )  # the first is about the broker's znode and queues no event
     assert value(lab, "EventQueueSize", 1) == 1
     lab.run().start(3)
     assert value(lab, "EventQueueTimeMs", 3, "Count") == 0 < value(lab, "EventQueueTimeMs", 1, "Count")
@@ -283,8 +283,8 @@ def test_a_changed_row_changes_the_world(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "auto-leader-rebalance" not in armed()
 
 
-def test_what_was_said_counts_more_than_the_table() -> None:
-    """A setting that somebody has said stays as it was said, in every release."""
+def test_a_setting_of_the_lab_replaces_the_default_of_the_release() -> None:
+    """A setting that the lab was given is the value of `config()`, and other settings have the default of the release."""
     lab = Lab(brokers=1, release="0.8.1", runs=None, config={"leader.imbalance.check.interval.seconds": 7})
     assert lab.tables.config().value["leader.imbalance.check.interval.seconds"] == 7
     assert lab.tables.config().value["zookeeper.session.timeout.ms"] == 6_000

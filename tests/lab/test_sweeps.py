@@ -94,7 +94,7 @@ def expected_around() -> list[Outcome]:
     [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0, 0.1611), (1, 29, 0.0061, 0.1718)],
 )
 def test_the_interval_of_a_share_is_wilsons(hits: int, number: int, low: float, high: float) -> None:
-    """The four examples of Newcombe (Statistics in Medicine 17, 1998, table I, method 3) have his intervals."""
+    """The four examples of Newcombe (Statistics in Medicine 17, 1998, table I, method 3) have the intervals of that table."""
     found = proportion(hits, number)
     assert (round(found.low or 0, 4), round(found.high or 0, 4)) == (low, high)
 

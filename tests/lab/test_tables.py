@@ -25,7 +25,7 @@ TYPES = {
 
 
 def test_partitions_of_a_new_topic(lab: Lab) -> None:
-    """Each partition is led by its preferred replica, under leader epoch 0, and everybody is in sync."""
+    """Each partition is led by its preferred replica, under leader epoch 0, and every replica is in sync."""
     found = lab.partitions()
     assert list(found.index) == ["t-0", "t-1"]
     assert found.to_dict("list") == {
@@ -49,7 +49,7 @@ def test_partitions_after_the_controller_has_died(lab: Lab) -> None:
 
 
 def test_partitions_without_leader(lab: Lab) -> None:
-    """Nobody leads a partition whose replicas are all dead: leader -1, state Offline, the last ISR kept."""
+    """A partition whose replicas are all dead has leader -1, the state Offline and its last ISR."""
     found = lab.kill(3).run().kill(2).run().partitions().loc["t-0"]
     assert (found.leader, found.isr, found.state) == (-1, [2], "OfflinePartition")
 
@@ -77,7 +77,7 @@ def test_brokers(lab: Lab) -> None:
 
 
 def test_a_broker_that_believes_it_rules(lab: Lab) -> None:
-    """A controller whose znode was deleted believes in itself until it has heard of it."""
+    """A controller whose znode was deleted is active in its own memory until it receives the notification."""
     lab.zk.delete("/controller")
     assert lab.brokers().controller.sum() == 0
     assert lab.brokers().believes_so.to_dict() == {1: True, 2: False, 3: False}
@@ -156,7 +156,7 @@ def test_journal_of_an_unknown_kind(lab: Lab) -> None:
 
 
 def test_diff_names_exactly_what_has_changed(lab: Lab) -> None:
-    """Between the record before a hand's write and now, one znode has changed, and nothing else."""
+    """Between the record before a client's write and the last record one znode has changed, and nothing else."""
     before = len(lab.records) - 1
     lab.zk.set("/controller_epoch", "41")
     found = lab.tables.diff(before)
@@ -182,8 +182,8 @@ def test_types_do_not_depend_on_rows(opened: Callable[..., Lab], name: str) -> N
         assert {column: str(dtype) for column, dtype in found.dtypes.items()} == journal_tables.timed(TYPES[name], lab.records)
 
 
-def test_tables_survive_somebody_elses_hand(lab: Lab) -> None:
-    """Znodes that hold nonsense are shown as text, and the tables about partitions and brokers do without them."""
+def test_tables_work_with_nonsense_in_znodes(lab: Lab) -> None:
+    """The table of znodes shows nonsense as text, and the tables of partitions and brokers leave the znode out."""
     for path in ("/controller", "/brokers/topics/t/partitions/1/state", "/brokers/topics/t"):
         lab.zk.set(path, '"><svg onload=x>')
         lab.partitions(), lab.brokers(), lab.tables.requests()

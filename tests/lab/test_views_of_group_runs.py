@@ -93,7 +93,7 @@ def opened_again(run: Lab, folder: Path) -> None:
 
 
 def every_table(run: Lab, folder: Path) -> None:
-    """Each table about groups is there, and names the group; nobody waits in a Stable group."""
+    """Each table about groups has rows of the group; a Stable group has no waiting member."""
     tables = run.tables
     for found in (tables.members(), tables.offsets(), tables.assignment(), tables.consumer_groups(), tables.rebalances()):
         assert not found.empty and set(found.index.get_level_values("group")) == {GROUP}

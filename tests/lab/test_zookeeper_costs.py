@@ -39,7 +39,7 @@ def at_zookeeper(lab: Lab) -> list[tuple[int, str, str]]:
 
 
 def test_what_stands_is_what_zookeeper_has(opened: Callable[..., Lab]) -> None:
-    """After every step of a run with deaths, pauses, expiries and hands, the journal knows each watch that ZooKeeper has."""
+    """After every step of a run with deaths, pauses, expiries and client writes, the journal has each watch of ZooKeeper."""
     lab = opened([3, 2, 1])
     for act in ACTS:
         act(lab)
@@ -61,8 +61,8 @@ def test_what_stands_is_what_zookeeper_has(opened: Callable[..., Lab]) -> None:
     )
 
 
-def test_a_design_tells_what_zookeeper_told(opened: Callable[..., Lab]) -> None:
-    """Charged with the design that it has, a run costs the watches and the notifications that ZooKeeper really had."""
+def test_the_counted_watches_are_those_of_zookeeper(opened: Callable[..., Lab]) -> None:
+    """With the design of the run, the counts are the watches and the notifications that ZooKeeper had."""
     lab = opened([3, 2, 1])
     for act, coalesced in ((ACTS[0], 0), (ACTS[1], 0), (ACTS[2], 0), (ACTS[3], 1), (ACTS[4], 0), (lambda lab: lab.kill(2), 0)):
         since = len(lab.records)
@@ -74,19 +74,19 @@ def test_a_design_tells_what_zookeeper_told(opened: Callable[..., Lab]) -> None:
         )  # created before it was watched anew
 
 
-def test_every_broker_watches_costs_by_hand(opened: Callable[..., Lab]) -> None:
-    """For a cluster that one can count on one's fingers the design without a controller costs what it must."""
+def test_the_design_without_controller_costs_what_is_counted_here(opened: Callable[..., Lab]) -> None:
+    """In a cluster of two brokers the design without a controller costs the watches and notifications that are counted here."""
     lab = opened(2, topics={"t": [[1, 2]]})
     since = len(lab.records)
     standing = watch_counts.count(lab.records, watch_counts.EVERY_BROKER).watches
     assert standing == 2 * (1 + 2 + 1 + 1) + 2  # both: ids, two brokers, topics, one topic; and each replica its state
     lab.kill(2).run()
-    # broker 1 alone is left: it is told that broker 2 is gone, that ids has other children, and of the one new state
+    # broker 1 alone is left: its notifications are about broker 2's znode, the children of ids, and the new state
     assert watch_counts.count(lab.records, watch_counts.EVERY_BROKER, since).notifications == 3
 
 
 def test_costs_grow_with_the_cluster_in_one_design_alone() -> None:
-    """With one controller a broker's death is told twice at any size; where everybody watches, it is told ever more often."""
+    """With one controller a death costs two notifications at any size; if every broker watches, a larger cluster costs more."""
     found = watch_costs([(3, 3), (5, 20)]).set_index(["design", "brokers"])
     assert found.loc["one controller"].notifications.tolist() == [2, 2]
     small, large = found.loc["every broker watches"].notifications
@@ -96,14 +96,14 @@ def test_costs_grow_with_the_cluster_in_one_design_alone() -> None:
 
 @pytest.mark.parametrize("size", [(0, 3), (3, 0), (MOST, 2)])
 def test_sizes_that_cannot_be_counted(size: tuple[int, int]) -> None:
-    """A size that is none, or would take the afternoon, is refused in a sentence."""
+    """A size below 1 or above the limit is refused in a sentence."""
     with pytest.raises(UserError) as problem:
         watch_costs([size])
     assert "cannot be counted" in refusal(problem)
 
 
 def test_a_queue_has_no_herd() -> None:
-    """At one znode everybody else is told of the leader's death; in a queue one is."""
+    """With one znode every other client gets a notification of the leader's death; in a queue one client gets it."""
     found = election_costs(7).set_index("recipe")
     assert found.notified_of_death.to_dict() == {"one znode": 6, "a queue": 1}
     assert found.watches.to_dict() == {"one znode": 7, "a queue": 6}
@@ -114,7 +114,7 @@ def test_a_queue_has_no_herd() -> None:
 
 @pytest.mark.zookeeper
 def test_the_herd_on_a_real_zookeeper(opened: Callable[..., Lab]) -> None:
-    """Both recipes cost on a real server what they cost in memory, and leave nobody in the way of a second count."""
+    """Both recipes cost on a real server what they cost in memory, and leave no znode that a second count would find."""
     lab = opened(1, world="zookeeper")
     for _ in range(2):
         assert election_costs(4, lab.zk.address).equals(election_costs(4))

@@ -93,30 +93,30 @@ def test_each_error_of_a_write_is_an_exception_of_kazoo(name: str) -> None:
     assert error_name(memory_client.error(name)) == name
 
 
-def test_watches_tell_once_and_recipes_look_again(ground: Playground) -> None:
-    """A bare watch hears of the first change alone, DataWatch and ChildrenWatch of each, until they say that it is enough."""
+def test_a_watch_gets_one_notification_and_recipes_set_the_watch_again(ground: Playground) -> None:
+    """A watch gets the first change alone; DataWatch and ChildrenWatch get each change until their function returns False."""
     anna, bert = ground.kazoo("anna"), ground.kazoo("bert")
-    told: Words = []
+    notified: Words = []
     data: Words = []
     names: Words = []
-    bert.exists("/a", watch=lambda event: told.append((event.type, event.path)))
+    bert.exists("/a", watch=lambda event: notified.append((event.type, event.path)))
     bert.DataWatch("/a")(lambda found, stat: data.append(found) or len(data) < 4)
     for value in (b"1", b"2", b"3", b"4"):
         (anna.set if anna.exists("/a") else anna.create)("/a", value)
         ground.settle()
     anna.create("/q")
-    bert.get_children("/q", watch=lambda event: told.append((event.type, event.path)))
+    bert.get_children("/q", watch=lambda event: notified.append((event.type, event.path)))
     bert.ChildrenWatch("/q")(lambda found: names.append(sorted(found)))
     for _ in range(2):
         anna.create("/q/n-", ephemeral=True, sequence=True)
         ground.settle()
-    assert told == [("CREATED", "/a"), ("CHILD", "/q")]
+    assert notified == [("CREATED", "/a"), ("CHILD", "/q")]
     assert data == [None, b"1", b"2", b"3"]
     assert names == [[], ["n-0000000000"], ["n-0000000000", "n-0000000001"]]
 
 
-def test_a_session_outlives_its_connection_and_ends_unheard(ground: Playground) -> None:
-    """Cut off, a client keeps what it owns; timed out it has lost it, and hears so with the line, not before."""
+def test_a_cut_off_client_learns_the_end_of_its_session_when_it_connects_again(ground: Playground) -> None:
+    """A client that is cut off keeps its ephemeral znodes until the session ends; it gets LOST when it connects again."""
     anna, bert = ground.kazoo("anna"), ground.kazoo("bert")
     states: Words = []
     anna.add_listener(states.append)
