@@ -41,7 +41,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
     """Reads it again when the fixtures have ended."""
     if call.when == "teardown":
-        # The time of a process that nobody waits for is lost with the process.
+        # The time of a process that no process waits for is lost with the process.
         seconds = max(0.0, _now(item) - item.stash[_began])
         properties = {"test": item.nodeid, "processor_s": f"{seconds:.3f}"}
         item.user_properties += [*properties.items(), ("slow", str(int(item.get_closest_marker("slow") is not None)))]

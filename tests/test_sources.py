@@ -72,10 +72,10 @@ def test_every_module_and_name_exists() -> None:
 
 
 def test_a_name_that_is_nowhere_is_found_out() -> None:
-    """A file, a name and an attribute that do not exist are each told from those that do."""
+    """`exists` is false for a file, a name and an attribute that do not exist, and true for those that do."""
     assert exists("controller/context.py:ControllerContext.leadership") and exists("core/znodes.py")
     assert not any(
-        map(exists, ("controller/nowhere.py", "core/znodes.py:Nobody", "controller/context.py:ControllerContext.nobody"))
+        map(exists, ("controller/nowhere.py", "core/znodes.py:Nowhere", "controller/context.py:ControllerContext.nowhere"))
     )
 
 

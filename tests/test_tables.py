@@ -191,7 +191,7 @@ def test_a_replaced_row_is_in_another_table() -> None:
 
 
 def test_each_strategy_of_election_has_its_row() -> None:
-    """There are Kafka's four, each with the brokers that hear of it. Source: Election.scala (2.8)."""
+    """Kafka has four strategies, and each names the brokers that get LeaderAndIsr. Source: Election.scala (2.8)."""
     assert {name: row.recipients for name, row in STRATEGIES.items()} == {
         "offline": "online replicas",
         "reassign": "target replicas",
@@ -335,7 +335,7 @@ def test_a_watch_event_stands_for_the_event_of_its_path(said: str, path: str, ev
     assert (found.name if found else None) == event
 
 
-def test_a_watch_event_tells_whom_it_is_about() -> None:
+def test_the_event_of_a_notification_has_the_names_of_its_path() -> None:
     """The id of a broker, the name of a topic and a partition are read from the path."""
     assert DESIGNS[EVENT_THREAD].event_for_notification("NodeDataChanged", "/brokers/ids/17") == events.BrokerModifications(17)
     assert DESIGNS[EVENT_THREAD].event_for_notification(

@@ -124,7 +124,7 @@ def open_desk(lab: str, browser: Browser) -> Iterator[Callable[[str], Desk]]:
 
 @pytest.fixture
 def sit_down(open_desk: Callable[[str], Desk]) -> Iterator[Callable[[str], Desk]]:
-    """Opens a notebook and runs all its cells anew; at the end of a test nothing has gone wrong, and no stranger was asked."""
+    """Opens a notebook and runs all its cells anew; at the end no page has an error, a dialog or a request to another machine."""
     used: list[Desk] = []
 
     def start(name: str) -> Desk:
@@ -133,7 +133,7 @@ def sit_down(open_desk: Callable[[str], Desk]) -> Iterator[Callable[[str], Desk]
         return used[-1]
 
     yield start
-    assert [(desk.errors, desk.dialogs, desk.strangers) for desk in used] == [([], [], [])] * len(used)
+    assert [(desk.errors, desk.dialogs, desk.outside_requests) for desk in used] == [([], [], [])] * len(used)
 
 
 @pytest.fixture

@@ -45,7 +45,7 @@ def jupyterlab(source: Path, folder: Path) -> Iterator[str]:
     log, own = folder.parent / "server.log", folder.parent / "config"
     own.mkdir()
     (own / "jupyter_server_config.json").write_text('{"LabApp": {"expose_app_in_browser": true}}')
-    # Settings that a test changes, such as the theme, are not those of whoever runs it.
+    # Settings that a test changes, such as the theme, are not the settings of the user who runs the tests.
     env = os.environ | {"JUPYTER_CONFIG_PATH": str(own), "JUPYTERLAB_SETTINGS_DIR": str(own / "settings")}
     with log.open("w") as noise:
         command = [sys.executable, "-c", SERVE, source, folder]
@@ -105,8 +105,8 @@ class Desk:
         self.page.wait_for_selector(".jp-Notebook .jp-Cell")
 
     @property
-    def strangers(self) -> list[str]:
-        """Addresses outside this machine that the page wanted something of."""
+    def outside_requests(self) -> list[str]:
+        """The requests of the page to addresses outside this machine."""
         return [url for url in self.requests if not re.match(r"https?://127\.0\.0\.1[:/]|data:|blob:", url)]
 
     def run_all(self, *, hidden: bool = False) -> None:

@@ -91,7 +91,7 @@ def step_through(page: Page) -> None:
 
 @pytest.mark.parametrize("chapter", CHAPTERS, indirect=True, ids=[Path(name).stem[:2] for name in CHAPTERS])
 def test_a_chapter_from_its_first_cell_to_its_last(chapter: Desk, request: pytest.FixtureRequest) -> None:
-    """Run All shows what is saved, every journal is whole, a viewer steps by key and by mouse, and no stranger is asked."""
+    """Run All shows the saved outputs, journals are whole, a viewer steps by key and mouse, and no request leaves the machine."""
     page, name = chapter.page, request.node.callspec.id
     chapter.run_all()
     chapter.finish()
@@ -104,4 +104,4 @@ def test_a_chapter_from_its_first_cell_to_its_last(chapter: Desk, request: pytes
         chapter.use_theme(theme)
         assert gaps(chapter) == {}, theme
         look_at_all(page, f"chapter-{name}-{theme.split()[-1].lower()}")
-    assert (chapter.errors, chapter.dialogs, chapter.strangers) == ([], [], [])
+    assert (chapter.errors, chapter.dialogs, chapter.outside_requests) == ([], [], [])

@@ -199,7 +199,7 @@ def test_a_journal_full_of_markup(open_page: Open) -> None:
 
 
 def test_reduced_motion(browser: Browser, tmp_path: Path) -> None:
-    """Whoever wants no motion gets none; everybody else sees the strip slide."""
+    """The strip slides, except in a browser that asks for reduced motion."""
     write_html(story(), tmp_path / "run.html", "A run")
     durations = []
     for wish in ("reduce", "no-preference"):
@@ -228,7 +228,7 @@ def test_both_papers(browser: Browser, tmp_path: Path, scheme: Any) -> None:
 
 def test_a_record_that_cannot_be_shown(open_page: Open) -> None:
     """Of a broken journal what can be shown is shown, and what cannot is said."""
-    broken = Record(RecordId(9, 1, 1), "begin", None, 0, {"thread": "nobody", "event": "Startup"})
+    broken = Record(RecordId(9, 1, 1), "begin", None, 0, {"thread": "missing", "event": "Startup"})
     page = open_page([*story()[:50], broken])
     assert page.locator(".kc-error").inner_text().startswith("Record 51 cannot be shown: ")
     page.locator(".kc").focus()

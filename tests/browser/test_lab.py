@@ -65,7 +65,7 @@ def test_keys_of_jupyterlab_do_nothing_on_a_button(desk: Desk, name: str) -> Non
     for key in "ddxxabm":
         page.keyboard.press(key)
     page.locator(".kc").first.focus()
-    page.keyboard.press("ArrowLeft")  # by then JupyterLab has heard of every key before it
+    page.keyboard.press("ArrowLeft")  # by then JupyterLab has handled every key before it
     assert desk.cells == before
 
 

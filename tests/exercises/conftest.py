@@ -1,4 +1,4 @@
-"""A bound for what a test calls and nobody has written."""
+"""A time limit for calls of mutated answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each exercise: the stub fails with its message, the solution passes, wrong answers are told why, mutations are refused."""
+"""Each exercise: the stub fails with its message, the solution passes, wrong answers get a reason, mutations are refused."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ REFUSED_AT_LEAST = 5
 # Mutations that are right all the same, with the reason; a mutation that passes and is not here is a fault of the check.
 ALSO_RIGHT = {
     "what-compaction-keeps": [r"return \{key: value for key, value in reversed.*  # the order of a dictionary is nothing to =="],
-    "fill-a-row": [r"return 'nobody is aliv.*'  # the words of a refusal are free"],
+    "fill-a-row": [r"return 'no replica is aliv.*'  # any text of a refusal is right"],
     "pauses": [r"for r in sorted\(.*  # the records of a group are those of one broker, in the order of their ids"],
     "lose-one-record": [r"acts = \[\('produce', 1, 't-0', '\w*', '1'\), .*  # what the record says is free"],
     "rolling-restart": [r"acts = .*\('start', 1\)(, \('run',\), \('run',\))?\]  # the cluster comes to rest at the end anyway"],
     "a-check-of-its-own": [r"answer = (0|12|False)  # even"],
-    "begin-a-partition": [r"return 'n?one of its replicas is alive?x?'  # the words of a refusal are free"],
+    "begin-a-partition": [r"return 'n?one of its replicas is alive?x?'  # any text of a refusal is right"],
     "never-back-to-new": [
         r"moves = .* in reversed.*  # the order of moves is nothing to a set",
         r"led = .* in reversed.*  # nor here",
@@ -67,7 +67,7 @@ ALSO_RIGHT = {
     "what-a-crash-leaves": [r"return all.* in reversed.*  # the order of rows is nothing to `all`"],
     "resume-or-wait": [r"if all.* in reversed.*  # the order of replicas is nothing to `all`"],
     "try-complete-join": [r"return all.* in reversed.*  # the order of members is nothing to `all`"],
-    "bounded-end": [r"for .* in (reversed|sorted)\(list\(replicas.items\(\)\)\):  # with whom one begins is free"],
+    "bounded-end": [r"for .* in (reversed|sorted)\(list\(replicas.items\(\)\)\):  # the order of the replicas is free"],
     "offline-by-reason": [
         r"for window in (reversed|sorted)\(.*  # a sum does not depend on the order",
         r"found, last = .*records\[-2\].*  # the last records have one time",
@@ -116,7 +116,7 @@ def test_no_hint_holds_the_solution(entry: Entry) -> None:
 
 @pytest.mark.parametrize("entry", by_id(ENTRIES))
 def test_the_stub_fails_with_its_own_message(entry: Entry) -> None:
-    """Whoever has not begun is told so."""
+    """The stub of an exercise gets the text `open` of its entry, and does not pass."""
     assert examine(entry, answers.shipped(entry, "stub")) == {"open": True}
     assert verdict(entry, {"open": True}) == Verdict(False, entry["open"])
 
@@ -166,7 +166,7 @@ def passes(entry: Entry, answer: object) -> bool:
 @pytest.mark.parametrize("count", [8, pytest.param(None, marks=pytest.mark.slow)], ids=["eight", "all"])
 @pytest.mark.parametrize("entry", by_id(ENTRIES))
 def test_mutations_of_the_solution_are_refused(entry: Entry, count: int | None, at_most: Callable[..., Any]) -> None:
-    """Wrong answers that nobody has listed are refused: none passes but those that are known to be right."""
+    """A mutated solution that is not in the list of mistakes is refused, unless it is known to be right."""
     begun, name = time.process_time(), answers.stub_slot(entry).name
     assert passes(entry, answers.shipped(entry, "solution"))
     limit_s = 1 + 2 * (time.process_time() - begun)

@@ -58,8 +58,8 @@ def test_each_check_has_a_child_of_the_server_in_its_own_session(server: psutil.
     """Two checks have two processes; both are children of the server, which has no child afterwards."""
     one, other = (printed_by(lambda: (os.getpid(), os.getppid(), os.getsid(0) == os.getpid())) for _ in range(2))
     assert one != other
-    for told in (one, other):
-        assert told.endswith(f", {server.pid}, True)")
+    for printed in (one, other):
+        assert printed.endswith(f", {server.pid}, True)")
     assert server.children(recursive=True) == []
 
 

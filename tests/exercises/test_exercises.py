@@ -1,4 +1,4 @@
-"""Whatever is handed over as an answer: there is one verdict in words, nothing is harmed, and progress is kept."""
+"""Each answer gets one verdict in words, does no harm, and leaves the progress of the learner as it is or adds to it."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_other_right_rules_pass(rule: Rule) -> None:
 
 
 def test_the_questions_are_those_of_real_scenarios() -> None:
-    """The machine asks about dead members of the ISR, about an ISR in another order, and about nobody who qualifies."""
+    """The machine asks about dead members of the ISR, about an ISR in another order, and about an ISR without a live member."""
     asked: list[tuple[list[int], list[int], list[int]]] = []
 
     def noting(assignment: list[int], isr: list[int], live: list[int]) -> int | None:
@@ -233,7 +233,7 @@ def test_answers_that_cannot_be_judged(id: str, answer: object, words: str) -> N
         ("reach-epoch-3", [("kill", 2)], "After your 1 acts the controller epoch is 1; the goal is 3"),
     ],
 )
-def test_wrong_values_are_told_without_the_right_one(id: str, answer: object, words: str) -> None:
+def test_the_text_about_a_wrong_value_does_not_have_the_right_one(id: str, answer: object, words: str) -> None:
     """A wrong value shows how far it is right and not what would be right."""
     found = examine(SAMPLES[id], answer)
     assert found["passed"] is False
@@ -241,7 +241,7 @@ def test_wrong_values_are_told_without_the_right_one(id: str, answer: object, wo
 
 
 def test_more_acts_than_needed_pass_with_a_remark() -> None:
-    """Who reaches the goal by a longer way has solved it, and is told the fewest acts that are known."""
+    """An answer with more acts than needed passes, up to the exercise's limit; its remark names the fewest known acts."""
     found = examine(SAMPLES["reach-epoch-3"], [("kill", 2), ("kill", 1), ("start", 1), ("start", 2)])
     assert not found["passed"]
     found = examine(SAMPLES["reach-epoch-3"], [("kill", 1), ("run",), ("start", 1), ("kill", 2), ("start", 2)])

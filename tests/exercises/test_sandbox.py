@@ -176,7 +176,7 @@ def test_a_report_that_is_not_ended_is_none() -> None:
 
 @pytest.mark.parametrize("kind", ["fifo", "directory", "link"])
 def test_the_report_in_the_place_of_something_else(kind: str, tmp_path: Path) -> None:
-    """A descriptor of the report that an answer has put something else behind keeps nobody waiting."""
+    """An answer that replaces the file behind the descriptor of the report gets the verdict that its process ended."""
     place = tmp_path / "report"
 
     def answer(assignment: Any, isr: Any, live: Any) -> Any:
@@ -193,7 +193,7 @@ def test_the_report_in_the_place_of_something_else(kind: str, tmp_path: Path) ->
 
 
 def test_what_solved_says_is_no_more_than_what_is_known() -> None:
-    """A forged report cannot be told from an honest one, so the verdict speaks of what the check reports and of nothing else."""
+    """A check cannot detect a forged report, so the verdict speaks of what the check reports and of nothing else."""
     forged = b'{"passed": true, "remark": "", "cases": [' + CASE + b"]}\n"
     said = check(WHO, reporting(forged))
     assert said.passed and said.text.startswith("Solved: the check reports that your answer is right in all 6 scenarios.")
@@ -335,7 +335,7 @@ def test_a_crowd_of_processes_is_the_end_of_an_answer(count: int, words: str, se
     assert left(server) == []
 
 
-def test_a_process_of_somebody_else_lives_on() -> None:
+def test_a_process_that_is_not_of_the_check_lives_on() -> None:
     """A process that a notebook has started before, in a session of its own, outlives a check."""
     sleeper = subprocess.Popen(
         [sys.executable, "-c", "import signal, time; signal.alarm(60); time.sleep(60)"], start_new_session=True
@@ -349,9 +349,9 @@ def test_a_process_of_somebody_else_lives_on() -> None:
 
 
 def test_an_interrupted_check_leaves_no_process(server: sandbox.Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever interrupts the kernel during a check ends the answer's processes with it.
+    """An interrupt of the kernel during a check also ends the answer's processes.
 
-    The server ends them, and waits for their end. By the mark alone a process is missed that begins a program just then: for that
+    The server ends them, and waits for their end. The mark alone misses a process that begins a program just then: for that
     moment it has no environment, so here the mark finds none.
     """
     begun = sandbox.Server._receive
@@ -418,7 +418,7 @@ def test_each_end_of_a_process_has_its_sentence(status: int | None, until: int |
 
 
 def test_a_check_that_cannot_start_is_not_the_fault_of_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that ends at once, as on a machine without memory, is told of in a sentence about the machine."""
+    """A server that ends at once, as on a machine without memory, gets a sentence about the machine."""
     sandbox.end()
     monkeypatch.setattr(sys, "executable", shutil.which("false"))
     assert check(WHO, lambda assignment, isr, live: None).text == NOT_BEGUN
@@ -430,7 +430,7 @@ def test_a_kill_from_outside_is_no_loop() -> None:
     assert said.text == KILLED and is_one_sentence(said.text)
 
 
-def test_a_loop_that_does_not_hear_its_limit_is_a_loop() -> None:
+def test_a_loop_that_ignores_its_limit_is_a_loop() -> None:
     """An answer that passes over SIGXCPU meets the hard bound, whose SIGKILL still means a loop."""
 
     def stubborn(assignment: Any, isr: Any, live: Any) -> Any:
@@ -443,7 +443,7 @@ def test_a_loop_that_does_not_hear_its_limit_is_a_loop() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGSEGV, 63])
 def test_any_signal_is_a_sentence(number: int) -> None:
-    """A process that a signal has ended is told of in one sentence, whether the signal has a name or not."""
+    """The verdict on an answer whose process a signal has ended is one sentence, whether the signal has a name or not."""
     said = check(WHO, lambda assignment, isr, live: os.kill(os.getpid(), number))
     assert "died (" in said.text and is_one_sentence(said.text)
 

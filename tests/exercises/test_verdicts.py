@@ -19,7 +19,7 @@ WHO = "who-leads-next"
 
 
 def said(entry: dict[str, Any], answer: object) -> Verdict:
-    """The verdict on an answer, judged in this process, with what a listed mistake is told."""
+    """The verdict on an answer, judged in this process, with the text of a listed mistake."""
     found = examination.examine(entry, answer)
     if found.get("passed") is False:
         found["known"] = examination.known(entry, answer, found)
@@ -33,14 +33,14 @@ def right(entry: dict[str, Any]) -> Any:
 # ---------------------------------------------------------------- what is said
 
 
-def test_acts_without_a_record_are_told_that_none_is_produced() -> None:
-    """In lose-one-record a kill and a start alone are not told of an acknowledgement, since there is no record."""
+def test_the_verdict_on_acts_without_a_record_says_that_none_is_produced() -> None:
+    """In lose-one-record the verdict on a kill and a start alone says that the acts produce no record."""
     verdict = said(exercise("lose-one-record"), [("kill", 1), ("start", 1)])
     assert verdict.misconception == "no-record-is-produced" and "Your acts produce no record" in verdict.text
 
 
 def test_what_can_happen_is_what_the_exercise_allows() -> None:
-    """An act that cannot happen now is told the acts that can, and of these only those that the exercise allows."""
+    """The verdict on an act that is not possible now names the possible acts that the exercise allows, and no other acts."""
     verdict = said(exercise("lose-one-record"), [("kill", 1), ("kill", 1)])
     assert "Act 2, ('kill', 1), is not possible now" in verdict.text and is_one_sentence(verdict.text)
     assert "('start', 1)" in verdict.text and not any(
@@ -48,33 +48,33 @@ def test_what_can_happen_is_what_the_exercise_allows() -> None:
     )
 
 
-def test_the_right_order_as_a_string_is_told_that_a_list_is_expected() -> None:
-    """A string in place of a list is told both types; its text is not called another value."""
+def test_the_verdict_on_a_string_says_that_a_list_is_expected() -> None:
+    """The verdict on a string in place of a list names both types."""
     entry = next(e for e in registry().values() if e["check"] == "value" and isinstance(right(e), list))
     verdict = said(entry, "".join(map(str, right(entry))))
     assert "The check expects a list; your answer is a string." in verdict.text
 
 
 @pytest.mark.parametrize(("answer", "words"), [("yes", "a string"), (1, "a number"), ([True], "a list")])
-def test_an_answer_of_another_type_is_told_the_type(answer: Any, words: str) -> None:
-    """A function that has to say True or False and returns something else is told the type that is expected and its own."""
+def test_the_verdict_on_an_answer_of_another_type_names_both_types(answer: Any, words: str) -> None:
+    """The verdict on a function that does not return True or False names the expected type and the type of the value."""
     verdict = said(exercise("is-it-complete"), lambda *_: answer)
     assert f"The check expects True or False; your answer is {words}." in verdict.text
 
 
-def test_an_answer_of_the_right_type_hears_no_word_on_types() -> None:
-    """A wrong answer of the right type is told the right one, and nothing of types."""
+def test_the_verdict_on_an_answer_of_the_right_type_names_no_type() -> None:
+    """The verdict on a wrong answer of the right type does not say which type is expected."""
     verdict = said(exercise("is-it-complete"), lambda *_: False)
     assert verdict.text.startswith("Not yet.") and "The check expects" not in verdict.text
 
 
 def test_what_loses_records_is_said_before_what_costs_moves() -> None:
-    """In fewest-moves a rule that also elects brokers outside the ISR hears first that records are lost."""
+    """In fewest-moves the first line on a rule that also elects brokers outside the ISR says that records are lost."""
 
-    def anybody(assignment: list[int], isr: list[int], live: list[int]) -> int | None:
+    def any_live(assignment: list[int], isr: list[int], live: list[int]) -> int | None:
         return next((broker for broker in reversed(assignment) if broker in live), None)
 
-    verdict = said(exercise("fewest-moves"), anybody)
+    verdict = said(exercise("fewest-moves"), any_live)
     assert "chose a broker outside the ISR" in verdict.text.splitlines()[0] and "are lost" in verdict.text.splitlines()[0]
 
 
@@ -106,7 +106,7 @@ def test_what_an_answer_prints_without_end_is_cut() -> None:
 
 
 def test_an_exception_has_its_line(tmp_path: Path) -> None:
-    """An answer that raises is told the number and the text of its own line, whether it is a function or a file."""
+    """The verdict on an answer that raises has the number and the text of its line, for a function and for a file."""
 
     def raising(assignment: list[int], isr: list[int], live: list[int]) -> int:
         return max(assignment[99:])

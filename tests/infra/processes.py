@@ -16,7 +16,7 @@ POLL_S = 0.05
 
 
 def is_running(pid: int) -> bool:
-    """Tells whether a process runs; a zombie that nobody has fetched yet does not."""
+    """Returns whether a process runs; a zombie does not."""
     try:
         return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
@@ -32,7 +32,7 @@ def still_running(pids: Iterable[int], within_s: float = GONE_WITHIN_S) -> list[
 
 
 def wait_until_absent(path: Path, within_s: float = GONE_WITHIN_S) -> bool:
-    """Waits until a path is gone and tells whether it went in time."""
+    """Waits until a path is absent and returns whether it is absent in time."""
     deadline = time.monotonic() + within_s
     while path.exists() and time.monotonic() < deadline:
         time.sleep(POLL_S)
@@ -41,7 +41,7 @@ def wait_until_absent(path: Path, within_s: float = GONE_WITHIN_S) -> bool:
 
 @contextlib.contextmanager
 def python(code: str, *arguments: str, env: Mapping[str, str] | None = None) -> Iterator["subprocess.Popen[str]"]:
-    """A Python that runs this code with its stdout at hand; killed at the end if the test has not done so."""
+    """Starts a Python that runs this code with pipes for stdin and stdout, and kills it at the end."""
     process = subprocess.Popen(
         [sys.executable, "-c", code, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env
     )

@@ -23,7 +23,7 @@ def kcontrol(*arguments: str, env: Mapping[str, str] | None = None) -> "subproce
 
 @pytest.fixture
 def busy_port() -> Iterator[int]:
-    """A loopback port on which somebody listens who never answers."""
+    """A loopback port with a listener that never answers."""
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -41,7 +41,7 @@ def assert_one_sentence(done: "subprocess.CompletedProcess[str]", *words: str) -
 
 
 def test_an_unreachable_zookeeper() -> None:
-    """Where nobody listens, `zk get` says so and how to start one; kazoo says nothing."""
+    """On a port without a listener `zk get` prints one sentence with the command that starts a server, and nothing of kazoo."""
     with refused_port() as port:
         done = kcontrol("zk", "get", "-s", "/controller", "--zookeeper", f"127.0.0.1:{port}")
     assert_one_sentence(done, f"127.0.0.1:{port}", "zk start", "--zookeeper")
@@ -49,13 +49,13 @@ def test_an_unreachable_zookeeper() -> None:
 
 @pytest.mark.slow
 def test_something_that_is_no_zookeeper(busy_port: int) -> None:
-    """Where somebody listens who does not answer, `zk get` says so within bounds."""
+    """With a listener that never answers `zk get` ends with one sentence."""
     assert_one_sentence(kcontrol("zk", "get", "/", "--zookeeper", f"127.0.0.1:{busy_port}"), f"127.0.0.1:{busy_port}")
 
 
 @pytest.mark.parametrize("address", ["localhost", "host:port", "127.0.0.1:0", "127.0.0.1:2181/", "127.0.0.1:2181/a//b", "::1"])
 def test_an_address_that_is_none(address: str) -> None:
-    """An address of another form is refused, and the legal form told."""
+    """An address of another form is refused in a sentence with the legal form."""
     assert_one_sentence(kcontrol("zk", "get", "/", "--zookeeper", address), "host:port")
 
 
@@ -131,7 +131,7 @@ def test_start_and_get() -> None:
             done = kcontrol("zk", "get", "-s", "/zookeeper", env={"KCONTROL_ZOOKEEPER": hosts})
             assert (done.returncode, done.stderr) == (0, "")
             assert done.stdout.splitlines()[-1] == "numChildren = 2"
-            assert_one_sentence(kcontrol("zk", "get", "/nobody", "--zookeeper", hosts), "/nobody", hosts)
+            assert_one_sentence(kcontrol("zk", "get", "/missing", "--zookeeper", hosts), "/missing", hosts)
             server.send_signal(2)
             rest, _ = server.communicate(timeout=30)
             assert rest.splitlines()[-1] == "ZooKeeper has ended."
@@ -144,7 +144,7 @@ def test_start_and_get() -> None:
 RECORDING = Path(__file__).resolve().parents[2] / "notebooks" / "recordings" / "0.8.1.1" / "leader-killed.json"
 
 
-def test_open_tells_what_was_done() -> None:
+def test_open_prints_what_was_done() -> None:
     """`open` prints the state in one line, each step of a recording, and each partition as it stands at the end."""
     done = kcontrol("open", str(RECORDING))
     assert (done.returncode, done.stderr) == (0, "")

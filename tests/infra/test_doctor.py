@@ -60,7 +60,7 @@ def test_without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert "KCONTROL_JAVA_HOME" in doctor.java().advice
 
 
-def test_what_is_missing_is_told_by_the_status(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_part_makes_the_verdict_no(monkeypatch: pytest.MonkeyPatch) -> None:
     """If a part is missing without which nothing works, the verdict is no."""
     monkeypatch.setattr(
         doctor, "CHECKS", (doctor.python, lambda: Finding("Memory", "missing", "1 MB free", "Close other programs."))

@@ -45,7 +45,7 @@ def test_another_engine_and_attributes() -> None:
 
 
 def test_the_graphviz_package_works(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """With nothing but our script on PATH, a Digraph tells its version, shows itself in a notebook and renders to a file."""
+    """With nothing but our script on PATH, a Digraph knows the version of dot, is shown in a notebook and renders to a file."""
     monkeypatch.setenv("PATH", str(DOT.parent))
     graph = graphviz.Digraph("machine")
     graph.edge("New", "Online")

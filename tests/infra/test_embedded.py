@@ -56,7 +56,7 @@ def test_it_dies_with_its_owner() -> None:
 
 @pytest.mark.zookeeper
 def test_a_port_that_is_taken_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If somebody takes the free port before the server binds it, another one is used."""
+    """If another process takes the free port before the server binds it, the server uses another port."""
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -110,7 +110,7 @@ def test_no_jars(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.zookeeper
 def test_a_server_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A Java that ends at once is told in one sentence, and nothing is left."""
+    """A Java that ends at once raises ZooKeeperProblem with one sentence, and no process is left."""
     monkeypatch.setattr(embedded, "JVM_FLAGS", ("-XX:NoSuchFlag",))
     server = EmbeddedZooKeeper()
     with pytest.raises(ZooKeeperProblem, match=r"^ZooKeeper ended while it started: kcontrol doctor shows whether"):

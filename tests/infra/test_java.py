@@ -51,7 +51,7 @@ def test_the_version_is_read(said: str, version: int, tmp_path: Path) -> None:
 
 
 def test_java_home_is_taken(bare: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Without a wheel JAVA_HOME is taken, and its source is told."""
+    """Without a wheel JAVA_HOME is taken, and `source` names it."""
     java = fake_java(tmp_path / "seventeen", "17.0.15")
     bare.setenv("JAVA_HOME", str(tmp_path / "seventeen"))
     found = find_java()
@@ -85,7 +85,7 @@ def test_no_java(bare: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("content", [None, "#!/bin/sh\necho nonsense >&2\n", "#!/bin/sh\nexit 3\n"])
 def test_a_named_java_that_is_none(content: str | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Whoever names something else than Java in KCONTROL_JAVA_HOME is told so, even where there is a Java."""
+    """A KCONTROL_JAVA_HOME that is no Java is refused, even on a machine with another Java."""
     if content:
         java = tmp_path / "bin" / "java"
         java.parent.mkdir()

@@ -65,7 +65,7 @@ def test_without_maven(maven: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_the_reason_says_whether_the_repository_answers(maven: Path, printed: str, said: str) -> None:
-    """A repository that lacks the jars and one that cannot be reached are told apart, and nothing half stays in the cache."""
+    """A repository without the jars and one that does not answer have different errors, and the cache keeps no half file."""
     write(maven, f'echo "[ERROR] Failed to execute goal: {printed}" && exit 1')
     with pytest.raises(JarsMissing, match=said):
         jars("2.8.2")

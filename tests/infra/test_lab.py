@@ -157,8 +157,8 @@ def test_a_chosen_theme_stays_in_the_learners_folder(lab: Lab) -> None:
     ]
 
 
-def test_without_the_token_nothing_is_told(lab: Lab) -> None:
-    """A request without the token is forbidden."""
+def test_a_request_without_the_token_is_forbidden(lab: Lab) -> None:
+    """The server answers 403 to a request without the token."""
     with pytest.raises(urllib.error.HTTPError, match="403"):
         OPENER.open(f"http://{urllib.parse.urlsplit(lab.address).netloc}/api/contents", timeout=60)
 

@@ -63,7 +63,7 @@ def test_usage(tmp_path: Path) -> None:
     assert run("--light", "test", path=path).stderr == "kcontrol: The tests need everything: run ./run test without --light.\n"
 
 
-def test_it_hands_over_from_any_folder(tmp_path: Path) -> None:
+def test_it_runs_python_from_any_folder(tmp_path: Path) -> None:
     """`./run python` keeps folder, arguments and process id, also when it is called through a link."""
     path = machine(tmp_path / "bin", Path(sys.executable))
     folder = tmp_path / "ein Ordner"

@@ -58,7 +58,7 @@ def test_the_child_dies_with_its_parent(number: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ignored", [signal.SIGINT, signal.SIGHUP])
-def test_tests_in_the_background_send_signals_that_are_heard(ignored: int) -> None:
+def test_processes_of_tests_in_the_background_end_at_signals(ignored: int) -> None:
     """A pytest that was started with a signal ignored, as by `&` or nohup, starts processes that end at this signal."""
     test = f"{Path(__file__)}::test_the_child_dies_with_its_parent[{int(ignored)}]"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test]
@@ -69,17 +69,17 @@ def test_tests_in_the_background_send_signals_that_are_heard(ignored: int) -> No
 
 
 def test_the_childs_own_children_die_too(tmp_path: Path) -> None:
-    """What the child has started in its group ends with it, even if it does not care for SIGTERM."""
+    """What the child has started in its group ends with it, even if it ignores SIGTERM."""
     folder = tmp_path / "data"
     folder.mkdir()
-    told = tmp_path / "pid"
-    script = f"trap '' TERM; sleep 600 & echo $! > '{told}.new'; mv '{told}.new' '{told}'; wait"
+    pid_file = tmp_path / "pid"
+    script = f"trap '' TERM; sleep 600 & echo $! > '{pid_file}.new'; mv '{pid_file}.new' '{pid_file}'; wait"
     with python(PARENT, str(folder), script) as parent:
         assert parent.stdout is not None
         child = int(parent.stdout.readline())
-        while not told.exists():
+        while not pid_file.exists():
             assert is_running(child)
-        grandchild = int(told.read_text())
+        grandchild = int(pid_file.read_text())
         parent.kill()
         assert still_running([child, grandchild]) == []
 
@@ -112,7 +112,7 @@ def test_a_parent_that_was_gone_before_the_watcher_looked(tmp_path: Path) -> Non
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Only Linux can do this.")
 def test_the_child_does_not_outlive_a_killed_watcher(tmp_path: Path) -> None:
-    """If somebody kills the small process in between, the child dies too."""
+    """A kill of the watcher between parent and child also ends the child."""
     with GuardedProcess(["sleep", "600"], log=tmp_path / "log") as child:
         kill(psutil.Process(child.pid).ppid())
         assert still_running([child.pid]) == []
@@ -139,7 +139,7 @@ def test_a_child_with_grace_may_end_in_order(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("script", "status"), [("exit 7", 7), ("kill -9 $$", 128 + 9)])
 def test_the_exit_status_is_the_childs(script: str, status: int, tmp_path: Path) -> None:
-    """`wait` returns the child's own status, as a shell tells it."""
+    """`wait` returns the child's own status, as a shell reports it."""
     with GuardedProcess(["sh", "-c", script], log=tmp_path / "log") as child:
         assert child.wait(30) == status
         assert child.poll() == status

@@ -53,10 +53,10 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def test_exercises_questions_and_recordings_are_in_it(installed: Path, tmp_path: Path) -> None:
     """Every exercise, question and recording of the project is there, a recording opens, and a question is asked."""
-    told = ran(installed / "python", "-c", PLAY, cwd=tmp_path, home=tmp_path / "home").splitlines()[-1].split()
+    printed = ran(installed / "python", "-c", PLAY, cwd=tmp_path, home=tmp_path / "home").splitlines()[-1].split()
     listed = [len(exercises.list()), len(exercises.questions()), len(Lab.recordings())]
-    assert told[:4] == [*map(str, listed), "True"]
-    assert Path(told[4]).is_relative_to(installed.parent)
+    assert printed[:4] == [*map(str, listed), "True"]
+    assert Path(printed[4]).is_relative_to(installed.parent)
 
 
 def test_it_has_the_files_of_the_repository_alone(installed: Path) -> None:

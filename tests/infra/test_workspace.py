@@ -100,7 +100,7 @@ def test_a_second_start_changes_nothing(folder: Path, source: Path) -> None:
 
 
 def test_an_update_replaces_what_was_not_touched(folder: Path, source: Path) -> None:
-    """A file that is as it was copied becomes the new one; one that the learner changed stays his, and that is told once."""
+    """An unchanged file becomes the new one; a file that the learner changed stays, and one update lists it as kept."""
     (folder / FIRST).write_text("mine")
     for name in (FIRST, SECOND):
         (source / name).write_text("release 2")
@@ -178,13 +178,13 @@ def test_an_unknown_chapter(folder: Path, source: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path, source: Path) -> None:
-    """A folder that cannot be made is told in one sentence with what to do."""
+    """A folder that cannot be made raises WorkspaceProblem with a sentence that says what to do."""
     (tmp_path / "file").write_text("")
     with pytest.raises(WorkspaceProblem, match=r"cannot be written \(.+\): choose another one with --dir\.$"):
         prepare(tmp_path / "file" / "work", source)
 
 
 def test_no_notebooks(tmp_path: Path) -> None:
-    """An incomplete copy of the project is told as such."""
+    """A copy of the project without notebooks raises WorkspaceProblem."""
     with pytest.raises(WorkspaceProblem, match="There are no notebooks in"):
         prepare(tmp_path / "work", tmp_path / "nothing")

@@ -57,7 +57,7 @@ class Mutator(importlib.machinery.SourceFileLoader):
 
 
 class Finder(importlib.abc.MetaPathFinder):
-    """Finds one module ahead of everybody else."""
+    """Finds one module ahead of all other finders."""
 
     def __init__(self, loader: Mutator) -> None:
         self.loader = loader

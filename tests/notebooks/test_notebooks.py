@@ -165,7 +165,7 @@ def test_every_question_fits_the_run_it_is_asked_of(path: Path) -> None:
 
 
 def test_learners_get_no_outputs() -> None:
-    """Each notebook of the project is handed out with the cells that it has and without one output."""
+    """The learner's copy of each notebook has the cells of the notebook and no output."""
     files = shipped(ROOT / "notebooks")
     for path in NOTEBOOKS:
         copy, ours = nbformat.reads(files[path.name].decode(), as_version=4), opened(path)
@@ -173,8 +173,8 @@ def test_learners_get_no_outputs() -> None:
         assert not any(cell.outputs or cell.execution_count for cell in code(copy)) and any(cell.outputs for cell in code(ours))
 
 
-def test_journals_of_runs_are_not_handed_out(tmp_path: Path) -> None:
-    """What running the notebooks in the repository leaves beside them is not copied to learners."""
+def test_journals_of_runs_are_not_copied_to_learners(tmp_path: Path) -> None:
+    """Journals that a run of the notebooks leaves in the repository are not copied to learners."""
     for name in ("00-x.ipynb", "runs/20260101-000000-simulated.jsonl"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text('{"cells": []}')
@@ -237,7 +237,7 @@ importlib.machinery.PathFinder.find_spec = find_spec
 
 @pytest.mark.slow
 def test_without_java_and_spark_everything_runs(tmp_path: Path) -> None:
-    """Where neither is installed, the cells that want them say so, each in one sentence, and everything else is as ever."""
+    """Without Java and Spark the cells that need them print one sentence each; all other cells have the saved outputs."""
     (tmp_path / "sitecustomize.py").write_text(HIDES)
     gone = {"JAVA_HOME", "KCONTROL_JAVA_HOME"}
     env = {name: value for name, value in os.environ.items() if name not in gone}

@@ -31,7 +31,7 @@ from tests.oracle.transaction_log import TxnLog, decoded
 
 ZOOKEEPER = "2.8.2"  # the release whose jars hold ZooKeeper 3.5.9, whatever release the brokers are of
 LONGEST_S = 420
-QUIET_S = 1.5  # without news: a step has ended
+QUIET_S = 1.5  # without a new transaction or log line: a step has ended
 
 
 logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # a lost connection is tried again, and then is an error of ours

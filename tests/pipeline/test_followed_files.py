@@ -136,7 +136,7 @@ def test_a_file_named_by_itself_is_read_to_its_end_after_its_rotation(tmp_path: 
 
 
 def test_a_file_that_is_moved_to_another_folder_is_read_once(tmp_path: Path) -> None:
-    """A log that is moved to a folder of old logs, and has grown before, is the known file under its new name."""
+    """A log that has grown and is moved to another folder is known under its new name, and no line is read twice."""
     log, reader = followed(tmp_path)
     (log.parent / "old").mkdir()
     with log.open("ab") as file:

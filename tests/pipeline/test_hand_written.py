@@ -19,7 +19,7 @@ CASES = [(name, made) for name, tables in WRITTEN.items() for made in tables]
 
 
 @pytest.mark.parametrize(("name", "made"), CASES)
-def test_a_table_has_the_rows_that_were_written_by_hand(name: str, made: str) -> None:
+def test_a_table_has_the_written_rows(name: str, made: str) -> None:
     """The rows of the table, in their order and in the columns that were written by hand, are those of the recording."""
     expected = WRITTEN[name][made]
     wanted, _, kind = made.partition(" kind=")
@@ -37,6 +37,6 @@ def opened(name: str) -> Run:
     return Lab.open(path if path.exists() else name)
 
 
-def test_every_table_is_written_by_hand_for_a_recording() -> None:
+def test_every_table_has_written_rows_for_a_recording() -> None:
     """Each table of a run has rows written by hand for at least one recording."""
     assert {made.partition(" kind=")[0] for _, made in CASES} == set(TABLES)

@@ -1,4 +1,4 @@
-"""The report about tables of runs: its counts against hand-written rows, its links, escaped text, and its sentences.
+"""The report about tables of runs: its counts against rows written by hand, its links, escaped text, and its sentences.
 
 `tests/browser/test_report.py` opens it in a browser.
 """
@@ -79,7 +79,7 @@ def counted(folder: Path) -> dict[str, Section]:
 
 
 def test_rows_are_counted_by_run_and_key(folder: Path) -> None:
-    """The counts are those of the hand-written rows; a first leader, and a leader that returns, are no moves."""
+    """The counts are those of the rows written by hand; a first leader, and a leader that returns, are no moves."""
     found = {id: dict(section.counts()) for id, section in counted(folder).items()}
     assert found == {
         "offline": {("a", "death"): 2, ("a", "unclean election refused"): 1, ("b", "death"): 1},
@@ -203,7 +203,7 @@ def test_tables_of_logs_give_a_report(tmp_path: Path, spark: Any) -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_the_report_of_a_class_tells_its_learners_apart(spark: Any, tmp_path: Path) -> None:
+def test_the_report_of_a_class_has_a_row_per_learner(spark: Any, tmp_path: Path) -> None:
     """Of twenty learners' folders with files of one name the page has a row per learner, and its numbers link to their rows."""
     lab = Lab(brokers=2, topics={"t": [[1, 2]]}, runs=None).run().kill(1).run()
     lab.save(tmp_path / "killed.jsonl")

@@ -125,8 +125,8 @@ def test_the_schema_is_written_down(spark: Any, runs: Path) -> None:
 
 
 @pytest.mark.spark
-def test_leaderships_are_what_zookeeper_was_told(spark: Any, runs: Path) -> None:
-    """Each change of a leader is one row, whoever wrote it, in the order of zxids; a change of the ISR alone is none."""
+def test_leaderships_are_what_was_written_to_zookeeper(spark: Any, runs: Path) -> None:
+    """Each write of another leader, by any client, is one row in the order of zxids; a change of the ISR alone is none."""
     for path in sorted(runs.iterdir()):
         table = made(spark, path, "leaderships").collect()
         found = sorted((row.partition, row.leader, row.leader_epoch, row.zxid) for row in table)
@@ -135,7 +135,7 @@ def test_leaderships_are_what_zookeeper_was_told(spark: Any, runs: Path) -> None
 
 @pytest.mark.spark
 def test_tenure_as_the_notebook_asks_for_it(spark: Any, runs: Path) -> None:
-    """The learner's SQL: who led which partition, in turn, and for how long; whoever leads to this day has no end."""
+    """The learner's SQL has each partition's leaders in order and the duration of each; the last leader has none."""
     path = runs / "failover.jsonl"
     register(spark, path, last="leaderships")
     found = spark.sql("""
@@ -175,7 +175,7 @@ def test_text_from_outside_is_data(spark: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-def test_a_lab_hands_its_own_run_over(spark: Any, tmp_path: Path) -> None:
+def test_the_tables_on_spark_have_the_run_of_the_lab(spark: Any, tmp_path: Path) -> None:
     """`lab.spark()` has this lab's run as it is now, and not the others in the folder."""
     Lab(1, runs=tmp_path)
     lab = Lab(1, runs=tmp_path)

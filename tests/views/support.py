@@ -21,7 +21,7 @@ from kcontrol.views import bundle
 
 NASTY = "<img src=x onerror=alert(1)>"
 
-# Chromium runs as root in containers, and asks nobody outside for anything.
+# Chromium runs as root in containers, and sends no request of its own.
 CHROMIUM = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -85,7 +85,7 @@ def _from_outside(world: World) -> Iterator[tuple[Any, ...]]:
 
 
 def random_run(seed: int, steps: int = 250, topic: str = "t") -> World:
-    """A cluster to which anything that `actions()` offers happens, outside hands that freeze, thaw and scribble included."""
+    """A cluster after random actions of `actions()`, with some freezes, thaws, stops, starts and a forged `/controller`."""
     choose, world = random.Random(seed), cluster(topic=topic, seed=seed)
     for _ in range(steps):
         rare = list(_from_outside(world))

@@ -346,7 +346,7 @@ def test_partitions_are_those_of_the_znodes(seed: int) -> None:
 
 def test_a_record_that_contradicts_the_others_is_marked() -> None:
     """A row whose record cannot be folded says so and has no patch; the rows around it are as they would be."""
-    broken = Record(RecordId(9, 1, 1), "begin", None, 0, {"thread": "nobody", "event": "Startup"})
+    broken = Record(RecordId(9, 1, 1), "begin", None, 0, {"thread": "missing", "event": "Startup"})
     whole = rows(story()[:51])
     found = rows([*story()[:50], broken, story()[50]])
     assert found[50]["broken"] == "KeyError: '9'"

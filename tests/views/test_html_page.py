@@ -14,7 +14,7 @@ from kcontrol.views.explanations import STATIC
 from tests.views.support import NASTY, story
 
 
-def test_it_asks_nobody_for_anything() -> None:
+def test_it_loads_nothing() -> None:
     """The page names no address but those of XML's name spaces, and forbids the browser to load anything."""
     page = html_page.html_page(story(), "A run")
     assert set(re.findall(r"https?://[^\"'\s<]+", page)) == {"http://www.w3.org/2000/svg"}

@@ -75,7 +75,7 @@ def test_the_story_in_words() -> None:
 
 
 def test_a_loss_in_words() -> None:
-    """What becomes of record 7 is told in sentences: appended, acknowledged, cut, lost."""
+    """The sentences about record 7 say that it is appended, acknowledged, truncated and lost."""
     records = lost_by_unclean_election().journal.records
     said = [text.sentence(record) for record in records]
     for sentence in (
@@ -156,7 +156,7 @@ def test_labels_say_what_an_action_is_about(seed: int) -> None:
 
 
 def test_a_label_names_the_event() -> None:
-    """What a thread would begin, what a broker would hear and what it would receive are named."""
+    """The label of a notification names the path, and the labels of `begin` and `advance` name the event."""
     world = cluster((1, 2))
     world.step(("delete", "/controller"))
     state = fold(world.journal.records)
@@ -200,7 +200,7 @@ def test_what_is_to_be_deleted_is_neither_online_nor_offline() -> None:
     assert text.summary(fold(world.journal.records)).endswith("no partitions")
 
 
-def test_znodes_that_anybody_may_have_written() -> None:
+def test_znodes_with_nonsense() -> None:
     """Nonsense in the znodes that a summary reads is no error."""
     world = cluster(topic=NASTY)
     for path in ("/controller", "/controller_epoch", f"/brokers/topics/{NASTY}", f"/brokers/topics/{NASTY}/partitions/0/state"):

@@ -114,7 +114,7 @@ def test_what_goes_on_by_itself(seed: int) -> None:
     world.step(("shrink_isr", 1, "orders-0", 3))
     world.run()
     viewer, choose = Viewer(OfWorld(world)), random.Random(seed)
-    viewer.click_step(("terminate", 1))  # nobody can lead orders-0 in its place, so it asks again after a while
+    viewer.click_step(("terminate", 1))  # no other broker can lead orders-0, so it asks again after a while
     timers = set()
     for _ in range(120):
         mine = [action for action, _, sort in viewer.actions if sort == "routine"]

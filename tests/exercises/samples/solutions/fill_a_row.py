@@ -7,5 +7,5 @@ def first_leader(ctx, tp, question):
     """Its first leadership, or why there is none."""
     live = ctx.online_replicas(tp)
     if not live:
-        return "nobody is alive"
+        return "no replica is alive"
     return LeaderAndIsr(live[0], tuple(live), 0, -1, ctx.controller_epoch)
