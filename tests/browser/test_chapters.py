@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.browser.support import RESULTS, Desk, jupyterlab
-from tests.notebooks.regen import RECORDINGS, tidy
+from tests.notebooks.regen import tidy
 from tests.notebooks.sanitizing import outputs
 from tests.parts import ROOT
 
@@ -27,21 +27,24 @@ WRONG = '[data-mime-type="application/vnd.jupyter.error"], [data-mime-type="appl
 
 
 @pytest.fixture(scope="module")
-def workbook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a JupyterLab in which each chapter has a folder of its own, for what it shows depends on runs beside it."""
-    source = tmp_path_factory.mktemp("chapters")
-    for name in CHAPTERS:
-        shutil.copytree(RECORDINGS, source / name[:2] / RECORDINGS.name)
-        shutil.copy(ROOT / "notebooks" / name, source / name[:2])
-    with jupyterlab(source, tmp_path_factory.mktemp("workbook") / "work") as address:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The learner's folder."""
+    return tmp_path_factory.mktemp("workbook") / "work"
+
+
+@pytest.fixture(scope="module")
+def workbook(folder: Path) -> Iterator[str]:
+    """The address of a JupyterLab on a learner's copy of the workbook."""
+    with jupyterlab(ROOT / "notebooks", folder) as address:
         yield address
 
 
 @pytest.fixture
-def chapter(workbook: str, browser: Browser, request: pytest.FixtureRequest) -> Iterator[Desk]:
-    """A chapter, open, on a page as large as a laptop's."""
+def chapter(workbook: str, folder: Path, browser: Browser, request: pytest.FixtureRequest) -> Iterator[Desk]:
+    """A chapter, open, on a page as large as a laptop's; without the runs of the chapters before, which chapter 17 would show."""
+    shutil.rmtree(folder / "runs", ignore_errors=True)
     context = browser.new_context(viewport={"width": 1360, "height": 900})
-    desk = Desk(context, workbook, f"{request.param[:2]}/{request.param}")
+    desk = Desk(context, workbook, request.param)
     yield desk
     desk.command("notebook:shutdown-kernel", {})
     context.close()
