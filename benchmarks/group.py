@@ -51,7 +51,7 @@ def joined(members: int, release: str) -> float:
             world.run()
         for name in names if request == "join" else reversed(names):
             if world.consumers[name].asked is None:
-                world.step(("consumer", name, request))
+                world.step((request, name))
                 world.run()
     assert world.processes[1].driver.group is not None
     group = world.processes[1].driver.group.groups["g"]

@@ -495,7 +495,7 @@ def ran() -> set[str]:
     compacted.step(("clean_log", 1, "__consumer_offsets-0"))
     watched = group_cluster(purgatory=True)
     for _ in range(2):
-        watched.step(("consumer", "a", "join"))
+        watched.step(("join", "a"))
         watched.run()
     watched.step(("fire_timer", 1, "join g"))
     watched.run()

@@ -129,6 +129,13 @@ def _fetch(world: World, follower: int, partition: str) -> None:
     (data_plane if world.settings.data else delivery).fetch(world, follower, partition)
 
 
+def _asks(request: str) -> Callable[..., None]:
+    def send(world: World, name: str, broker: int | None = None) -> None:
+        consumer_clients.send_request(world, request, name, broker)
+
+    return send
+
+
 def _has_session(world: World, n: int) -> bool:
     return n in world.orphaned_sessions or (n in world.processes and world.processes[n].session is OPEN)
 
@@ -207,11 +214,16 @@ ACTIONS: dict[str, Kind] = {
     "lose_tail":             Kind(data_plane.has_tail,                data_plane.lose_tail,                 why.lose_tail),
     "fail_log_dir":          Kind(lifecycle.has_replica,              lifecycle.fail_log_dir,               why.fail_log_dir),
     # consumers and their groups, and the clock
-    "consumer":              Kind(consumer_clients.can_ask,           consumer_clients.send_request,        why.ask),
-    "commit":                Kind(consumer_clients.can_commit,        consumer_clients.commit,              why.ask),
+    "join":                  Kind(consumer_clients.can_ask,           _asks("join"),                        why.ask),
+    "sync":                  Kind(consumer_clients.can_ask,           _asks("sync"),                        why.ask),
+    "heartbeat":             Kind(consumer_clients.can_ask,           _asks("heartbeat"),                   why.ask),
+    "leave":                 Kind(consumer_clients.can_ask,           _asks("leave"),                       why.ask),
+    "commit":                Kind(consumer_clients.can_commit,        consumer_clients.commit,              why.commit),
     "find_coordinator":      Kind(consumer_clients.can_find,          consumer_clients.find_coordinator,    why.find_coordinator),
     "freeze_consumer":       Kind(consumer_process.can_freeze,        consumer_process.freeze,              why.freeze_consumer),
     "thaw_consumer":         Kind(consumer_process.can_thaw,          consumer_process.thaw,                why.process),
+    "restart":               Kind(consumer_clients.is_consumer,       consumer_clients.restart,             why.process),
+    "expire_poll_interval":  Kind(consumer_clients.can_expire_poll,   consumer_clients.expire_poll,         why.expire_poll),
     "stop_polling":          Kind(consumer_process.can_stop_polling,  consumer_process.stop_polling,        why.process),
     "start_polling":         Kind(consumer_process.can_start_polling, consumer_process.start_polling,       why.process),
     "coordinator_request":   Kind(coordinator_requests.can_ask,       coordinator_requests.ask),
@@ -223,7 +235,10 @@ ACTIONS: dict[str, Kind] = {
     "delete_topic":          Kind(admin_actions.can_delete_topic,     admin_actions.delete_topic,           why.delete_topic),
     "reassign":              Kind(admin_actions.can_reassign,         admin_actions.reassign,               why.unreachable),
     "list_reassignments":    Kind(admin_actions.can_list,             admin_actions.list_reassignments,     why.unreachable),
-    "group_request":         Kind(group_admin.can_ask,                group_admin.ask,                      group_admin.why_not),
+    "list_groups":           Kind(*group_admin.functions("ListGroups")),
+    "describe_group":        Kind(*group_admin.functions("DescribeGroups")),
+    "delete_groups":         Kind(*group_admin.functions("DeleteGroups")),
+    "delete_offsets":        Kind(*group_admin.functions("OffsetDelete")),
     "create":                Kind(admin_actions.can_write,            admin_actions.create),
     "set":                   Kind(admin_actions.can_write,            admin_actions.set_data),
     "delete":                Kind(admin_actions.can_delete,           admin_actions.delete),
@@ -356,12 +371,9 @@ def fault_actions(world: World) -> Iterator[Action]:
     if "create_topic" in offered:
         missing = (t for t in world.settings.topics if admin_actions.lacks_topic(world, t))
         yield from (("create_topic", topic, world.settings.topics[topic]) for topic in missing)
-    for name in world.consumers if "consumer" in offered else ():
-        yield from (
-            ("consumer", name, request)
-            for request in consumer_clients.REQUESTED
-            if consumer_clients.can_ask(world, name, request)
-        )
+    requests = [request for request in consumer_clients.REQUESTED if request in offered]
+    for name in world.consumers if requests else ():
+        yield from ((request, name) for request in requests if consumer_clients.can_ask(world, name))
     if "delete_topic" in offered:
         yield from (
             ("delete_topic", topic) for topic in admin_actions.topics(world) if admin_actions.can_delete_topic(world, topic)

@@ -12,7 +12,7 @@ from kcontrol.broker.broker_configs import LARGEST_INT
 from kcontrol.broker.context import BrokerContext
 from kcontrol.cluster import admin_actions, consumer_protocol
 from kcontrol.cluster.consumer_configs import INSTANCE_ID, SESSION_MS, ConsumerConfig
-from kcontrol.cluster.consumer_state import CLOSED, FROZEN, POLLING, STABLE, Consumer, after_response
+from kcontrol.cluster.consumer_state import CLOSED, FROZEN, POLLING, STABLE, UNREADABLE, Consumer, after_response
 from kcontrol.cluster.delivery import begin_if_idle, is_reachable
 from kcontrol.cluster.run_settings import Settings
 from kcontrol.core.model import TopicPartition
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 REQUESTED = ("join", "sync", "heartbeat", "leave")
 """The requests of a consumer to its coordinator; `fault_actions` lists them."""
-RESTART, POLL_TIMEOUT = "restart", "poll timeout"
 """The actions on a consumer's own process."""
 
 
@@ -103,21 +102,14 @@ def is_connected(world: World, process: tuple[int, int]) -> bool:
 # ---------------------------------------------------------------- requests of consumers
 
 
-def can_ask(world: World, name: Any, request: object, broker: object = None) -> bool:
-    """Return whether a consumer can perform `request` now: "join", "sync", "heartbeat", "leave", "restart" or "poll timeout".
+def can_ask(world: World, name: Any, broker: object = None) -> bool:
+    """Whether the consumer can send a request to `broker`, by default to its coordinator."""
+    return is_consumer(world, name) and can_send(world, world.consumers[name], broker)
 
-    `broker` is the receiver, None for the consumer's coordinator. Raises ValueError for another `request`.
-    """
-    # The actions on a process, such as a restart, have no receiver.
-    if request not in (*REQUESTED, RESTART, POLL_TIMEOUT) or (broker is not None and request not in REQUESTED):
-        raise ValueError(f"a request is {' | '.join((*REQUESTED, RESTART, POLL_TIMEOUT))}")
-    consumer = world.consumers.get(name) if isinstance(name, str) else None
-    if consumer is None or request == RESTART:
-        return consumer is not None
-    # A poll can time out only for a member whose client has max.poll.interval.ms.
-    if request == POLL_TIMEOUT and not (consumer.member_id and has_poll_timeout(world, name)):
-        return False
-    return can_send(world, consumer, broker)
+
+def can_expire_poll(world: World, name: Any) -> bool:
+    """A poll can time out only for a member whose client has max.poll.interval.ms."""
+    return can_ask(world, name) and bool(world.consumers[name].member_id) and has_poll_timeout(world, name)
 
 
 def is_number(value: object, minimum: int = 0, maximum: int = LARGEST_LONG) -> bool:
@@ -153,22 +145,31 @@ def can_commit(world: World, name: str, partition: str, offset: Any, metadata: A
     is_written = str(tp) == partition and is_string(tp.topic) and 0 <= tp.partition <= LARGEST_INT
     if not is_written or not is_string(metadata) or not is_number(offset):
         raise ValueError
-    return can_ask(world, name, "join")
+    return can_ask(world, name)
 
 
-def send_request(world: World, name: str, request: str, broker: int | None = None) -> None:
-    """Send `request`, such as "join", from the consumer `name` to `broker`, by default to the coordinator.
+def restart(world: World, name: str) -> None:
+    note(world, name, world.consumers[name].without_membership(), world.log("act", None, action=["restart", name]))
 
-    A restart, and the poll timeout of a static member, send nothing: they change the consumer's state.
 
-    Source: HeartbeatThread.run and maybeLeaveGroup of AbstractCoordinator.java (0.10.1, 2.8), onJoinLeader (0.9, 2.8).
+def expire_poll(world: World, name: str) -> None:
+    """A static member forgets its member id, and sends nothing.
+
+    Source: HeartbeatThread.run and maybeLeaveGroup of AbstractCoordinator.java (0.10.1, 2.8).
     """
-    consumer = world.consumers[name]
-    if request == RESTART or (request == POLL_TIMEOUT and consumer.instance_id is not None):
-        # A static member forgets its member id at a poll timeout, and sends nothing.
-        now = consumer.without_membership() if request == RESTART else consumer.after_loss(consumer.error)
-        note(world, name, now, world.log("act", None, action=["consumer", name, request]))
-        return
+    consumer, action = world.consumers[name], ["expire_poll_interval", name]
+    if consumer.instance_id is not None:
+        note(world, name, consumer.after_loss(consumer.error), world.log("act", None, action=action))
+    else:
+        _send(world, name, consumer, _leave(consumer, f"consumer {name} {consumer.requests + 1}"), action)
+
+
+def send_request(world: World, request: str, name: str, broker: int | None = None) -> None:
+    """Send `request`, one of REQUESTED, to `broker`, by default to the coordinator.
+
+    Source: onJoinLeader of AbstractCoordinator.java (0.9, 2.8).
+    """
+    consumer, action = world.consumers[name], [request, name, *(() if broker is None else (broker,))]
     config, id = consumer_config(world.settings, name), f"consumer {name} {consumer.requests + 1}"
     match request:
         case "join":
@@ -183,16 +184,19 @@ def send_request(world: World, name: str, request: str, broker: int | None = Non
                 assigned = consumer_protocol.assign(consumer, config, _topics(world), instances, assignor) if leads else {}
             # A leader that cannot read a subscription sends nothing: its poll fails.
             except ValueError:
-                cause = world.log("act", None, action=["consumer", name, "assign"])
+                cause = world.log("act", None, action=action, error=UNREADABLE)
                 note(world, name, consumer.after_failed_read(world.clock(), rejoin_needed=True), cause)
                 return
             event = e.SyncGroup(id, consumer.group, consumer.member_id, consumer.generation, assigned, consumer.instance_id)
         case "heartbeat":
             event = e.Heartbeat(id, consumer.group, consumer.member_id, consumer.generation, consumer.instance_id)
         case _:
-            leaving = e.MemberIdentity(consumer.member_id, consumer.instance_id)
-            event = e.LeaveGroup(id, consumer.group, (leaving,))
-    _send(world, name, consumer, event, broker)
+            event = _leave(consumer, id)
+    _send(world, name, consumer, event, action, broker)
+
+
+def _leave(consumer: Consumer, correlation_id: str) -> e.LeaveGroup:
+    return e.LeaveGroup(correlation_id, consumer.group, (e.MemberIdentity(consumer.member_id, consumer.instance_id),))
 
 
 def _join(world: World, name: str, consumer: Consumer, config: ConsumerConfig, correlation_id: str) -> e.JoinGroup:
@@ -210,15 +214,11 @@ def commit(world: World, name: str, partition: str, offset: int, metadata: str =
 
     The request has the consumer's member id and generation.
     """
-    consumer = world.consumers[name]
+    consumer, id = world.consumers[name], f"consumer {name} {world.consumers[name].requests + 1}"
     offsets = {TopicPartition.parse(partition): e.CommittedOffset(offset, metadata)}
-    id = f"consumer {name} {consumer.requests + 1}"
-    _send(
-        world,
-        name,
-        consumer,
-        e.OffsetCommit(id, consumer.group, consumer.member_id, consumer.generation, offsets, consumer.instance_id),
-    )
+    who = consumer.member_id, consumer.generation
+    event = e.OffsetCommit(id, consumer.group, *who, offsets, consumer.instance_id)
+    _send(world, name, consumer, event, ["commit", name, partition, offset, *((metadata,) if metadata else ())])
 
 
 def _topics(world: World) -> dict[str, int]:
@@ -227,7 +227,7 @@ def _topics(world: World) -> dict[str, int]:
     return {topic: sum(tp.topic == topic for tp in known) for topic in {tp.topic for tp in known}}
 
 
-def _send(world: World, name: str, consumer: Consumer, event: Any, broker: int | None = None) -> None:
+def _send(world: World, name: str, consumer: Consumer, event: Any, action: list[Any], broker: int | None = None) -> None:
     """Send the request `event` of the consumer `name`, whose state is `consumer`, to its coordinator, or to `broker` if given.
 
     Store the receiver as the consumer's coordinator, unless `broker` is given.
@@ -236,7 +236,7 @@ def _send(world: World, name: str, consumer: Consumer, event: Any, broker: int |
     assert chosen is not None
     driver = world.processes[chosen].driver
     process = chosen, driver.incarnation
-    cause = world.log("act", None, action=["consumer", name, event.name])
+    cause = world.log("act", None, action=action)
     known = process if broker is None else consumer.coordinator
     now = consumer._replace(requests=consumer.requests + 1, asked=process, coordinator=known, active_at_ms=world.clock())
     note(world, name, now, cause)

@@ -22,7 +22,6 @@ from kcontrol.broker.broker_configs import LARGEST_INT
 from kcontrol.cluster.admin_actions import new_offsets_topic
 from kcontrol.cluster.consumer_clients import (
     NOT_AVAILABLE,
-    POLL_TIMEOUT,
     can_send,
     consumer_config,
     has_poll_timeout,
@@ -60,7 +59,7 @@ class Due(NamedTuple):
     """
 
     at_ms: int
-    # Such as ("consumer", "anna", "heartbeat"), or ("fire_timer", broker, timer).
+    # Such as ("heartbeat", "anna"), or ("fire_timer", broker, timer).
     action: Action
     # True: the action leaves all groups unchanged as long as consumers send heartbeats, so a run can end before the action. Such
     # actions are a heartbeat and the session timeout of a member that sends heartbeats.
@@ -120,9 +119,9 @@ def _of_searching(world: World, name: str, consumer: Consumer) -> Iterator[Due]:
 def _of_polling(world: World, name: str, consumer: Consumer) -> Due:
     at_ms = consumer.active_at_ms + (0 if consumer.error in AT_ONCE else BACKOFF_MS)
     if consumer.state == COMPLETING and not consumer.rejoin_needed:
-        return Due(at_ms, ("consumer", name, "sync"))
+        return Due(at_ms, ("sync", name))
     if consumer.state != STABLE or consumer.rejoin_needed:
-        return Due(at_ms, ("consumer", name, "join"))
+        return Due(at_ms, ("join", name))
     return _heartbeat(world, name, consumer)
 
 
@@ -130,7 +129,7 @@ def _heartbeat(world: World, name: str, consumer: Consumer) -> Due:
     at_ms = consumer.active_at_ms + consumer_config(world.settings, name)[HEARTBEAT_MS]
     return Due(
         at_ms,
-        ("consumer", name, "heartbeat"),
+        ("heartbeat", name),
         keeps=not consumer.error or consumer.error == "NONE" or consumer.condition == STUCK,
     )
 
@@ -141,7 +140,7 @@ def _of_stuck(world: World, name: str, consumer: Consumer) -> Iterator[Due]:
     yield _heartbeat(world, name, consumer)
     if has_poll_timeout(world, name):
         ends_ms = consumer.polled_at_ms + consumer_config(world.settings, name)[POLL_MS]
-        yield Due(ends_ms, ("consumer", name, POLL_TIMEOUT))
+        yield Due(ends_ms, ("expire_poll_interval", name))
 
 
 def _deadlines(world: World) -> Iterator[Due]:

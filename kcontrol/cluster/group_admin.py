@@ -5,7 +5,7 @@ The journal has the response as a record `respond` with a correlation id such as
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from kcontrol.cluster.delivery import begin_if_idle, is_reachable
@@ -23,6 +23,27 @@ if TYPE_CHECKING:
 PREFIX = "group-admin "
 SINCE = {"ListGroups": "0.9", "DescribeGroups": "0.9", "DeleteGroups": "1.1", "OffsetDelete": "2.4"}
 """The requests, each with the first release that has it. Source: KIP-229 (DeleteGroups), KIP-496 (OffsetDelete)."""
+
+
+WORDS = {
+    "ListGroups": "list_groups",
+    "DescribeGroups": "describe_group",
+    "DeleteGroups": "delete_groups",
+    "OffsetDelete": "delete_offsets",
+}
+"""The action that sends the request."""
+
+
+def functions(api: str) -> tuple[Callable[..., bool], Callable[..., None], Callable[..., str]]:
+    """The functions of the row of ACTIONS that sends the request `api`."""
+
+    def possible(world: World, broker: int, arguments: Sequence[str]) -> bool:
+        return can_ask(world, broker, api, arguments)
+
+    def perform(world: World, broker: int, arguments: Sequence[str]) -> None:
+        ask(world, broker, api, arguments)
+
+    return possible, perform, lambda world, *given: why_not(world, given[0], api, given[1])
 
 
 def can_ask(world: World, broker: int, api: str, arguments: Sequence[str]) -> bool:
@@ -54,7 +75,7 @@ def why_not(world: World, broker: int | None, api: str, arguments: Sequence[str]
 
 def ask(world: World, broker: int, api: str, arguments: Sequence[str]) -> None:
     """`arguments`: group ids, states (ListGroups), or a group id and partitions (OffsetDelete)."""
-    cause = world.log("act", None, action=["group_request", broker, api, list(arguments)])
+    cause = world.log("act", None, action=[WORDS[api], broker, list(arguments)])
     correlation_id = f"{PREFIX}{api} {cause.seq} {' '.join(arguments[:1])}"
     driver = world.processes[broker].driver
     driver.enqueue(_event(correlation_id, api, tuple(arguments), driver.broker.metadata), cause)

@@ -126,25 +126,31 @@ def clean_log(world: World, n: Any, partition: str) -> str:
 # ---------------------------------------------------------------- consumers and topics
 
 
-def ask(world: World, name: str, *request: object) -> str:
-    """Return why a consumer cannot perform `request`; to be called only if it cannot.
-
-    `request` has the action's arguments after `name`, such as "join" and the id of the receiver, or "poll timeout".
-    """
+def ask(world: World, name: str, broker: Any = None) -> str:
+    """Why a consumer cannot send a request to `broker`, by default to its coordinator."""
     if missing := _consumer(world, name):
         return missing
     consumer = world.consumers[name]
-    if consumer_clients.POLL_TIMEOUT in request and not consumer_clients.has_poll_timeout(world, name):
-        return f"Consumers of Kafka {world.settings.release} have no max.poll.interval.ms, which came in 0.10.1: play a later one"
-    if consumer_clients.POLL_TIMEOUT in request and not consumer.member_id:
-        return f"Consumer {name} is not a member of group {consumer.group}, so no poll can time out: let it join first"
     if consumer.condition == FROZEN:
         return process(world, name)
     if consumer.asked is not None:
         return f"Consumer {name} waits for the response to its last request: run the cluster first"
-    if len(request) == 2 and request[0] in consumer_clients.REQUESTED:
-        return unreachable(world, request[-1])
-    return no_coordinator(world, consumer.group)
+    return no_coordinator(world, consumer.group) if broker is None else unreachable(world, broker)
+
+
+def commit(world: World, name: str, *_: object) -> str:
+    return ask(world, name)
+
+
+def expire_poll(world: World, name: str) -> str:
+    if missing := _consumer(world, name):
+        return missing
+    group, release = world.consumers[name].group, world.settings.release
+    if not consumer_clients.has_poll_timeout(world, name):
+        return f"Consumers of Kafka {release} have no max.poll.interval.ms, which came in 0.10.1: play a later one"
+    if not world.consumers[name].member_id:
+        return f"Consumer {name} is not a member of group {group}, so no poll can time out: let it join first"
+    return ask(world, name)
 
 
 def no_coordinator(world: World, group: str) -> str:
@@ -170,7 +176,7 @@ def _consumer(world: World, name: object) -> str:
 
 
 def find_coordinator(world: World, name: str, broker: int) -> str:
-    return _consumer(world, name) or unreachable(world, broker) or ask(world, name, "join")
+    return _consumer(world, name) or unreachable(world, broker) or ask(world, name)
 
 
 def freeze_consumer(world: World, name: str, *ms: object) -> str:

@@ -198,7 +198,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "run": {"journal_version": Count, "release": str, "brokers": BrokerIds, "world": str, "seed": Int64 | str | Absent,
             "data": bool | Absent, "consumers": dict[str, Consumer] | Absent, "scenario": str | None | Absent},
     "scenario": {"step": Count, "do": dict[str, Any]},
-    "act": {"action": Annotated[list[Any], Meta(min_length=1)]},
+    "act": {"action": Annotated[list[Any], Meta(min_length=1)], "error": str | Absent},
     # processes and sessions
     "start": OF_BROKER | {"incarnation": Count},
     "stop": OF_BROKER | {"exit_code": Int32 | None, "orphaned_by": BrokerIds | Absent, "unread_by": BrokerIds | Absent},

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from kcontrol.cluster.consumer_clients import POLL_TIMEOUT, RESTART, coordinator
+from kcontrol.cluster.consumer_clients import coordinator
 from kcontrol.cluster.delivery import is_reachable
 from kcontrol.core.errors import UserError
 from kcontrol.core.znodes import parent
@@ -174,9 +174,9 @@ class Group(Namespace[LabT], owner="lab.group"):
       lab.group.expire_poll_interval(consumer)  the consumer polls later than max.poll.interval.ms
 
     Requests of an administrator
-      lab.group.list(*states)                       ListGroups: the groups of each broker
-      lab.group.describe(group)                     DescribeGroups: state, members, assignments
-      lab.group.delete(*groups)                     DeleteGroups: groups without members, since 1.1
+      lab.group.list_groups(*states)                ListGroups: the groups of each broker
+      lab.group.describe_group(group)               DescribeGroups: state, members, assignments
+      lab.group.delete_groups(*groups)              DeleteGroups: groups without members, since 1.1
       lab.group.delete_offsets(group, *partitions)  OffsetDelete: offsets of a group, since 2.4
 
     Offsets are committed by lab.commit(consumer, partition, offset). Groups as tables: lab.tables.members() and the
@@ -200,7 +200,7 @@ class Group(Namespace[LabT], owner="lab.group"):
         return self._request(consumer, "leave", broker)
 
     def _request(self, consumer: str, request: str, broker: int | None) -> LabT:
-        return self._lab._act("consumer", consumer, request, *(() if broker is None else (broker,)))
+        return self._lab._act(request, consumer, *(() if broker is None else (broker,)))
 
     def find_coordinator(self, consumer: str, broker: int) -> LabT:
         """Let a consumer send FindCoordinator to a broker, which names the coordinator from its own metadata.
@@ -240,7 +240,7 @@ class Group(Namespace[LabT], owner="lab.group"):
         The coordinator keeps the old member until its session ends.
         """
         # A static member that joins again gets a new member id in place of the old id.
-        return self._lab._act("consumer", consumer, RESTART)
+        return self._lab._act("restart", consumer)
 
     def expire_poll_interval(self, consumer: str) -> LabT:
         """Let a consumer send LeaveGroup as if max.poll.interval.ms had passed since its last poll; no time passes.
@@ -248,11 +248,11 @@ class Group(Namespace[LabT], owner="lab.group"):
         Source: HeartbeatThread of AbstractCoordinator.java (0.10.1, 2.8), KIP-62, KIP-345.
         """
         # The setting exists since 0.10.1. A static member (since 2.3) sends nothing, and its session ends later.
-        return self._lab._act("consumer", consumer, POLL_TIMEOUT)
+        return self._lab._act("expire_poll_interval", consumer)
 
     # ---------------------------------------------------------------- requests of an administrator
 
-    def list(self, *states: str, broker: int | None = None) -> LabT:
+    def list_groups(self, *states: str, broker: int | None = None) -> LabT:
         """Send ListGroups to every broker that runs and is not frozen, or only to `broker`.
 
         `states`, such as "Stable", filter the groups. Raises UserError for an unknown state, and for states before 2.6.
@@ -262,28 +262,28 @@ class Group(Namespace[LabT], owner="lab.group"):
         asked = responses.states(self._lab._played, states)
         brokers = [n for n in sorted(self._lab._world.processes) if is_reachable(self._lab._world, n)]
         for n in brokers if broker is None and brokers else [broker]:
-            self._lab._act("group_request", n, "ListGroups", asked)
+            self._lab._act("list_groups", n, asked)
         return self._lab
 
-    def describe(self, group: str, broker: int | None = None) -> LabT:
+    def describe_group(self, group: str, broker: int | None = None) -> LabT:
         """Send DescribeGroups to the coordinator of a group, or to `broker`.
 
         For an unknown group the response has the state Dead. Source: handleDescribeGroup of GroupCoordinator.scala (2.8).
         """
-        return self._ask("DescribeGroups", group, (group,), broker)
+        return self._ask("describe_group", group, (group,), broker)
 
-    def delete(self, *groups: str, broker: int | None = None) -> LabT:
+    def delete_groups(self, *groups: str, broker: int | None = None) -> LabT:
         """Send DeleteGroups to the coordinator of each group, or to `broker`: a group is deleted with its offsets (since 1.1).
 
         Source: handleDeleteGroups of GroupCoordinator.scala (2.8), KIP-229.
         """
         if not groups:
-            raise UserError('Name the groups to delete, as in lab.group.delete("billing").')
+            raise UserError('Name the groups to delete, as in lab.group.delete_groups("billing").')
         # The errors in the response are NON_EMPTY_GROUP for a group with members, and GROUP_ID_NOT_FOUND.
         for group in groups:
             arguments.string(group, "A group", "billing")
         for group in groups:
-            self._ask("DeleteGroups", group, (group,), broker)
+            self._ask("delete_groups", group, (group,), broker)
         return self._lab
 
     def delete_offsets(self, group: str, *partitions: str, broker: int | None = None) -> LabT:
@@ -298,13 +298,13 @@ class Group(Namespace[LabT], owner="lab.group"):
         # The errors in the response are GROUP_SUBSCRIBED_TO_TOPIC for each partition of a topic that a member subscribes to,
         # GROUP_ID_NOT_FOUND, UNKNOWN_TOPIC_OR_PARTITION, and NON_EMPTY_GROUP for a group with members that is no consumer
         # group.
-        return self._ask("OffsetDelete", group, (group, *partitions), broker)
+        return self._ask("delete_offsets", group, (group, *partitions), broker)
 
-    def _ask(self, api: str, group: str, about: tuple[str, ...], broker: int | None) -> LabT:
-        """Let an administrator send the request `api`, such as "DeleteGroups", to `broker` or the group's coordinator.
+    def _ask(self, action: str, group: str, about: tuple[str, ...], broker: int | None) -> LabT:
+        """Let an administrator send a request, by an action such as "delete_groups", to `broker` or the group's coordinator.
 
         `about` has the group, and for OffsetDelete the partitions too.
         """
         arguments.string(group, "A group", "billing")
         chosen = coordinator(self._lab._world, group) if broker is None else broker
-        return self._lab._act("group_request", chosen, api, about)
+        return self._lab._act(action, chosen, about)

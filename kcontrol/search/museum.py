@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from kcontrol.cluster.consumer_clients import REQUESTED
 from kcontrol.cluster.run_settings import Settings
 from kcontrol.cluster.world import Action, World
 from kcontrol.core.controller_rules import Rules
@@ -103,9 +104,9 @@ def _stable_group(rule_changes: Mapping[str, Any]) -> World:
     """One broker, and a group with the members a and b, in generation 2 and Stable."""
     members = {"consumers": {"a": "g", "b": "g"}, "group_config": {"initial_delay_ms": 0}}
     topics: list[Action] = [("create_topic", topic, ((1,),)) for topic in ("t", OFFSETS_TOPIC)]
-    world = _after(_quiet(rule_changes, ("consumer",), (1,), **members), *topics)
-    a_alone = (*[("consumer", "a", "join")] * 2, ("fire_timer", 1, "join g"), ("consumer", "a", "sync"))
-    both = (*[("consumer", "b", "join")] * 2, ("consumer", "a", "join"), ("consumer", "a", "sync"), ("consumer", "b", "sync"))
+    world = _after(_quiet(rule_changes, REQUESTED, (1,), **members), *topics)
+    a_alone = (*[("join", "a")] * 2, ("fire_timer", 1, "join g"), ("sync", "a"))
+    both = (*[("join", "b")] * 2, ("join", "a"), ("sync", "a"), ("sync", "b"))
     return _after(world, *a_alone, *both)
 
 

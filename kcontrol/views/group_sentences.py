@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from kcontrol.core.errors import listed
@@ -10,31 +9,32 @@ from kcontrol.core.errors import listed
 Fields = dict[str, Any]
 POLLING = "polling"
 
-PROCESSES = {
-    "restart": "ends without LeaveGroup and starts again",
-    "poll timeout": "has polled later than max.poll.interval.ms allows",
-    "assign": "cannot read the subscription of a member and sends no assignment",
-}
-
-
 CONSUMER_ACTS = {
+    "join": "Consumer {0} sends JoinGroup",
+    "sync": "Consumer {0} sends SyncGroup",
+    "heartbeat": "Consumer {0} sends Heartbeat",
+    "leave": "Consumer {0} sends LeaveGroup",
+    "commit": "Consumer {0} sends OffsetCommit",
+    "find_coordinator": "Consumer {0} sends FindCoordinator to broker {1}",
+    "restart": "Consumer {0} ends without LeaveGroup and starts again",
+    "expire_poll_interval": "Consumer {0} has polled later than max.poll.interval.ms allows",
     "freeze_consumer": "The process of consumer {0} is frozen",
     "thaw_consumer": "The process of consumer {0} thaws and polls again",
     "stop_polling": "Consumer {0} stops polling; its heartbeats go on",
     "start_polling": "Consumer {0} polls again",
-    "find_coordinator": "Consumer {0} sends FindCoordinator to broker {1}",
     "wait": "{0} ms pass",
 }
 
 
-def consumer_act(kind: str, subject: Sequence[Any]) -> str:
-    """The kind "wait" and [500] give "500 ms pass."; "" for another action."""
-    if kind in CONSUMER_ACTS:
-        duration = f" for {subject[1]} ms" if len(subject) > 1 and kind == "freeze_consumer" else ""
-        return f"{CONSUMER_ACTS[kind].format(*subject)}{duration}."
-    if kind == "consumer":
-        return f"Consumer {subject[0]} {PROCESSES.get(subject[1], f'sends {subject[1]}')}."
-    return ""
+def consumer_act(f: Fields) -> str:
+    """The action ["wait", 500] gives "500 ms pass."; "" for an action that is not about a consumer or the clock."""
+    kind, *subject = f["action"]
+    if kind not in CONSUMER_ACTS:
+        return ""
+    if "error" in f:
+        return f"Consumer {subject[0]} cannot read the subscription of a member and sends no assignment."
+    duration = f" for {subject[1]} ms" if len(subject) > 1 and kind == "freeze_consumer" else ""
+    return f"{CONSUMER_ACTS[kind].format(*subject)}{duration}."
 
 
 def consumer(f: Fields) -> str:

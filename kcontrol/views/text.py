@@ -254,7 +254,7 @@ def _record_lost(who: str, f: Fields) -> str:
 
 def _act(who: str, f: Fields) -> str:
     kind, *subject = f["action"]
-    if said := group_sentences.consumer_act(kind, subject):
+    if said := group_sentences.consumer_act(f):
         return said
     if kind == "terminate":
         return f"Broker {subject[0]} receives SIGTERM."

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from kcontrol.cluster.consumer_clients import REQUESTED
 from kcontrol.cluster.run_settings import Settings
 from kcontrol.cluster.world import World
 from kcontrol.core.errors import UserError
@@ -44,7 +45,7 @@ def cluster(release: str = "2.8", brokers: tuple[int, ...] = (1, 2), *, required
 
 def all_do(world: World, request: str, names: str = "ab") -> None:
     for name in names:
-        world.step(("consumer", name, request))
+        world.step((request, name))
         world.run()
 
 
@@ -59,10 +60,10 @@ def stable(release: str = "2.8", brokers: tuple[int, ...] = (1, 2), *, required_
     """Both consumers in one generation, with their assignments."""
     world = cluster(release, brokers, required_acks=required_acks)
     for name in "ab":
-        world.step(("consumer", name, "join"))
+        world.step(("join", name))
         world.run()
         if world.consumers[name].error == "MEMBER_ID_REQUIRED":
-            world.step(("consumer", name, "join"))
+            world.step(("join", name))
             world.run()
         if "join g" in world.processes[1].driver.timers and name == "a":
             fire(world, "join g")
@@ -115,10 +116,10 @@ def test_requests_while_the_log_is_read_are_put_off() -> None:
     world = stable()
     world.step(("kill", 1))
     while not (heir := world.processes[2].driver.group) or not heir.loading:
-        world.step(next(action for action in world.actions() if action[0] != "consumer"))
+        world.step(next(action for action in world.actions() if action[0] not in REQUESTED))
     while ("deliver_request", 2, 2) in world.actions():
         world.step(("deliver_request", 2, 2))  # so that broker 2's metadata has the new leader
-    world.step(("consumer", "a", "heartbeat"))
+    world.step(("heartbeat", "a"))
     while world.consumers["a"].asked:
         world.step(("begin", 2, "coordinator"))
     assert world.consumers["a"].error == "NONE" and heir.loading and "g" not in heir.groups
@@ -150,7 +151,7 @@ def test_a_stale_timer_means_nothing() -> None:
     world = stable()
     group = world.processes[1].driver.group
     assert group is not None
-    world.step(("consumer", "a", "join"))
+    world.step(("join", "a"))
     world.processes[1].driver.enqueue(JoinTimedOut("g", group.groups["g"].generation - 1), None)
     world.run()
     assert group.groups["g"].state.value == "PreparingRebalance"
@@ -188,17 +189,17 @@ def test_without_consumers_nothing_of_this_is_there() -> None:
     world.run()
     assert "coordinator" not in world.processes[1].driver.threads and "consumers" not in world.snapshot()
     with pytest.raises(UserError):
-        world.step(("consumer", "a", "join"))
+        world.step(("join", "a"))
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_the_journal_of_a_random_run_folds_to_its_snapshots(seed: int) -> None:
     """Whatever happens, fold and snapshot agree after every step, a fork goes the same way, and no handler throws."""
     chance = random.Random(seed)
-    world = cluster(faults=("kill", "start", "consumer"))
+    world = cluster(faults=("kill", "start", *REQUESTED))
     for number in range(120):
         offered = world.actions()
-        wanted = [action for action in offered if action[0] == "consumer"] if chance.random() < 0.3 else offered[:3]
+        wanted = [action for action in offered if action[0] in REQUESTED] if chance.random() < 0.3 else offered[:3]
         world.step(chance.choice(wanted or offered))
         if number % 20 == 0:
             agrees(world)

@@ -29,7 +29,7 @@ ASKED: dict[str, Ask] = {
     "find":            lambda lab, value: lab.group.find_coordinator(value, 1),
     "commit":          lambda lab, value: lab.commit(value, "t-0", 1),
     "partition":       lambda lab, value: lab.commit("anna", value, 1),
-    "dance":           lambda lab, value: lab.step(("consumer", "anna", value)),
+    "dance":           lambda lab, value: lab.step((value, "anna")),
     "request":         lambda lab, value: lab.step(("coordinator_request", "anna", value, 0, {"group": "billing"})),
     "fields":          lambda lab, value: lab.step(("coordinator_request", "anna", "SyncGroup", 0, value)),
     "subscription":    lambda lab, value: lab.step(("coordinator_request", "anna", "JoinGroup", 0, {
@@ -40,8 +40,8 @@ ASKED: dict[str, Ask] = {
         "group": "billing", "member": "m", "gen": 1})),
     "version":         lambda lab, value: lab.step(("coordinator_request", "cli", "DescribeGroups",
                                                     value if value != -1 else "1", {"groups": ["billing"]})),
-    "about":           lambda lab, value: lab.step(("group_request", 1, "DescribeGroups", value if value != ["anna"] else 1)),
-    "second group":    lambda lab, value: lab.group.delete("billing", value if not isinstance(value, str) else 7),
+    "about":           lambda lab, value: lab.step(("describe_group", 1, value if value != ["anna"] else 1)),
+    "second group":    lambda lab, value: lab.group.delete_groups("billing", value if not isinstance(value, str) else 7),
     "strip":           lambda lab, value: lab.group_strip(value if value is not None else 7),
     "why":             lambda lab, value: lab.why(f"generation of {value}"),
     "rewind":          lambda lab, value: lab.rewind(value if value != -1 else 10**9),
@@ -88,7 +88,7 @@ def test_a_refusal_about_a_long_name_is_one_short_line(capsys: pytest.CaptureFix
     """The printed sentence about a group with a long name, or with a line break, is one line with the beginning of the name."""
     lab = RUNS["2.8.2"].branch()
     for name in ("x" * 30_000, "a\nb"):
-        lab.group.delete(name).run()
+        lab.group.delete_groups(name).run()
         said = capsys.readouterr().out
         assert said.count("\n") == 1 and "GROUP_ID_NOT_FOUND (69)" in said and len(said) < 300
     lab.close()

@@ -78,14 +78,14 @@ def test_an_opened_run_has_the_chain_of_the_run_itself(release: str, tmp_path: P
 
 def test_a_question_about_what_has_gone() -> None:
     """The answer about a deleted group is the record that removed it."""
-    lab = ask(stable("2.8"), "leave", "anna", "bert").group.delete(GROUP).run()
+    lab = ask(stable("2.8"), "leave", "anna", "bert").group.delete_groups(GROUP).run()
     assert "from Empty to Dead" in last_of(lab, "generation of billing")
     assert "takes billing out of offsets" in last_of(lab, "offset of billing in t-0")
 
 
 def test_a_group_that_was_deleted_after_its_coordinator_was_killed() -> None:
     """The answer is the record that removed the group, not the load before, although the first coordinator kept the group."""
-    lab = ask(stable("2.8"), "leave", "anna", "bert").kill(1).run().group.delete(GROUP).run()
+    lab = ask(stable("2.8"), "leave", "anna", "bert").kill(1).run().group.delete_groups(GROUP).run()
     assert "from Empty to Dead" in last_of(lab, "generation of billing")
     assert "takes billing out of offsets" in last_of(lab, "offset of billing in t-0")
 
@@ -262,8 +262,8 @@ def test_requests_about_a_group_with_members(capsys: pytest.CaptureFixture[str])
     """
     lab = stable("2.8")
     before = deepcopy(lab.state["nodes"]["1"]["group"])
-    lab.group.delete(GROUP, "nope").group.delete_offsets(GROUP, "t-0", "x-1").group.delete_offsets("nope", "t-0").run()
-    lab.group.describe(GROUP, broker=2).run()
+    lab.group.delete_groups(GROUP, "nope").group.delete_offsets(GROUP, "t-0", "x-1").group.delete_offsets("nope", "t-0").run()
+    lab.group.describe_group(GROUP, broker=2).run()
     assert responses(lab) == [
         ("DeleteGroups", GROUP, "NON_EMPTY_GROUP", 68),
         ("DeleteGroups", "nope", "GROUP_ID_NOT_FOUND", 69),
@@ -284,11 +284,11 @@ def test_an_empty_group_is_deleted() -> None:
     lab.group.delete_offsets(GROUP, "x-1").run()
     assert lab.tables.offsets()["offset"].tolist() == [7] and "Empty 1" in lab.diagram("group").outline()
     lab.group.delete_offsets(GROUP, "t-0").run()
-    other.group.delete(GROUP).run()
+    other.group.delete_groups(GROUP).run()
     for emptied in (lab, other):
         assert emptied.tables.offsets().empty and "Empty 1" not in emptied.diagram("group").outline()
         assert "2 tombstones" in "\n".join(emptied.journal()["what"])
-        emptied.group.describe(GROUP).run()
+        emptied.group.describe_group(GROUP).run()
         assert emptied.tables.group_responses()["response"].tolist()[-1] == "Dead, no member"
 
 
@@ -303,7 +303,7 @@ def test_an_empty_group_without_offsets_stays() -> None:
 
 def test_groups_are_listed_and_described() -> None:
     """Each broker lists its own groups, since 2.6 by states; DescribeGroups shows assignments of a Stable group alone."""
-    lab = stable("2.8").group.list().group.list("Empty", broker=1).group.describe(GROUP).run()
+    lab = stable("2.8").group.list_groups().group.list_groups("Empty", broker=1).group.describe_group(GROUP).run()
     assert lab.tables.group_responses()["response"].tolist()[:4] == [
         "billing (consumer, Stable)",
         "no group",
@@ -311,24 +311,24 @@ def test_groups_are_listed_and_described() -> None:
         "no group",
     ]
     assert lab.tables.group_responses()["response"].tolist()[4].startswith("Stable, protocol range, anna-")
-    old = played("0.9 leave").branch().group.list(broker=1).group.describe(GROUP).run()
+    old = played("0.9 leave").branch().group.list_groups(broker=1).group.describe_group(GROUP).run()
     assert old.tables.group_responses()["response"].str.contains("AwaitingSync").all()
 
 
 @pytest.mark.parametrize(
     ("name", "act", "says"),
     [
-        ("0.9 join", lambda lab: lab.group.delete(GROUP), "came in 1.1"),
+        ("0.9 join", lambda lab: lab.group.delete_groups(GROUP), "came in 1.1"),
         ("0.9 join", lambda lab: lab.group.delete_offsets(GROUP, "t-0"), "came in 2.4"),
-        ("0.9 join", lambda lab: lab.group.list("Stable"), "since 2.6"),
-        ("2.8 join", lambda lab: lab.group.list("Boo"), "PreparingRebalance"),
-        ("2.8 join", lambda lab: lab.group.delete(), "Name the groups"),
+        ("0.9 join", lambda lab: lab.group.list_groups("Stable"), "since 2.6"),
+        ("2.8 join", lambda lab: lab.group.list_groups("Boo"), "PreparingRebalance"),
+        ("2.8 join", lambda lab: lab.group.delete_groups(), "Name the groups"),
         ("2.8 join", lambda lab: lab.group.delete_offsets(GROUP), "Name the partitions"),
         ("2.8 join", lambda lab: lab.group.delete_offsets(GROUP, "t"), "'t-0'"),
-        ("2.8 join", lambda lab: lab.group.describe(7), "must be text"),
-        ("2.8 join", lambda lab: lab.group.describe(GROUP, broker=9), "1, 2 and 3"),
-        ("2.8 join", lambda lab: lab.kill(1).group.describe(GROUP), "Group billing has no coordinator"),
-        ("2.8 join", lambda lab: lab.kill(1).kill(2).kill(3).group.list(), "No broker can be reached"),
+        ("2.8 join", lambda lab: lab.group.describe_group(7), "must be text"),
+        ("2.8 join", lambda lab: lab.group.describe_group(GROUP, broker=9), "1, 2 and 3"),
+        ("2.8 join", lambda lab: lab.kill(1).group.describe_group(GROUP), "Group billing has no coordinator"),
+        ("2.8 join", lambda lab: lab.kill(1).kill(2).kill(3).group.list_groups(), "No broker can be reached"),
         ("2.8 join", lambda lab: lab.group.join(7), "anna, bert and cleo"),
         ("2.8 join", lambda lab: lab.group.heartbeat("anna", "1"), "running brokers: 1, 2 and 3"),
         ("2.8 join", lambda lab: lab.group.find_coordinator("anna", True), "running brokers: 1, 2 and 3"),
@@ -359,7 +359,7 @@ def test_without_an_offsets_topic_the_error_names_it() -> None:
     lab = Lab(1, consumers={"anna": GROUP}, runs=None)
     before = len(lab.records)
     acts: tuple[Callable[[], object], ...] = (
-        lambda: lab.group.join("anna"), lambda: lab.group.describe(GROUP), lab.tables.offsets_topic,
+        lambda: lab.group.join("anna"), lambda: lab.group.describe_group(GROUP), lab.tables.offsets_topic,
     )  # fmt: skip
     for act in acts:
         with pytest.raises(UserError) as problem:
@@ -386,7 +386,7 @@ def test_required_acks_are_at_most_the_replicas(release: str) -> None:
 def test_requests_in_a_run_without_consumers(lab: Lab) -> None:
     """Without consumers no broker coordinates groups, and the sentence says how to get coordinators."""
     with pytest.raises(UserError) as problem:
-        lab.group.list()
+        lab.group.list_groups()
     assert "Lab(consumers=" in refusal(problem)
 
 

@@ -26,7 +26,7 @@ NAMESPACES = {
 }  # fmt: skip
 # Commands and tables about groups that no chapter shows yet.
 GROUPS = {
-    "group.restart", "group.expire_poll_interval", "group.list", "group.describe", "group.delete",
+    "group.restart", "group.expire_poll_interval", "group.list_groups", "group.describe_group", "group.delete_groups",
     "group.find_coordinator", "group.stop_polling",
     "group.delete_offsets", "tables.assignment", "tables.consumer_groups", "tables.group_responses",
 }  # fmt: skip

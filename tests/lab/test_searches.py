@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from kcontrol import Lab, rules
+from kcontrol.cluster.consumer_clients import REQUESTED
 from kcontrol.core.errors import UserError
 from kcontrol.lab.searches.searches import Found, NotFound
 from kcontrol.search.museum import MUSEUM
@@ -116,7 +117,7 @@ def test_a_shorter_run_with_more_faults_is_left_out(opened: Opened) -> None:
 def test_requests_of_consumers_that_no_run_has_are_left_out(opened: Opened) -> None:
     """A search of a cluster with consumers says whether the runs have requests of consumers."""
     lab = opened(1, consumers={"a": "g"}, topics={"t": [[1]]})
-    silent, asking = (lab.search("one controller", {"steps": 2}, [kind]) for kind in ("kill", "consumer"))
+    silent, asking = (lab.search("one controller", {"steps": 2}, kinds) for kinds in (["kill"], [*REQUESTED]))
     assert "requests of consumers" in silent.left_out and "requests of consumers" not in asking.left_out
 
 
@@ -144,7 +145,7 @@ def test_a_search_runs_under_the_learners_election(opened: Opened) -> None:
 def test_a_lab_with_consumers_is_searched_by_the_plain_engine(opened: Opened) -> None:
     """The outcome says why the quick engine does not run."""
     lab = opened(1, consumers={"a": "g"}, topics={"t": [[1]]})
-    result = lab.search(rules.never(lambda state: "g" in state.groups), {"steps": 3, "faults": 1}, ["consumer"])
+    result = lab.search(rules.never(lambda state: "g" in state.groups), {"steps": 3, "faults": 1}, ["join"])
     assert result.engine == "plain engine, because the cluster has consumers"
 
 

@@ -46,7 +46,7 @@ def _possible(lab: Lab, choose: random.Random, number: int) -> Iterator[tuple[An
     yield ("set", "/brokers/topics/t/partitions/0/state", state)
     yield ("produce", broker, f"t-{choose.randint(0, 2)}", f"v{number}", choose.choice([1, "all"]))
     consumer = choose.choice(["anna", "bert"])
-    yield from (("consumer", consumer, request) for request in ("JoinGroup", "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup"))
+    yield from ((request, consumer) for request in ("join", "join", "sync", "heartbeat", "leave"))
     yield ("commit", consumer, "t-0", number)
     fires = [tuple(action) for action in lab.actions() if action[0] == "fire_timer"]
     yield from choose.sample(fires, min(2, len(fires)))

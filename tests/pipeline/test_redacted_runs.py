@@ -39,7 +39,7 @@ def played(topics: tuple[str, str], consumers: dict[str, Any]) -> Lab:
     every = {first: [[1, 2]], second: [[1, 2], [2, 3]], "__consumer_offsets": [[1, 2, 3]]}
     lab = Lab(topics=every, consumers=consumers, data=True, runs=None).run()
     for name in consumers:
-        lab.step(("consumer", name, "join"))
+        lab.step(("join", name))
     lab.run(alive=True)
     lab.step(("produce", 1, f"{first}-0", f"a value about {first}", "all")).run(alive=True)
     lab.step(("commit", next(iter(consumers)), f"{first}-0", 1, f"by the {WORD} of payroll")).run(alive=True)

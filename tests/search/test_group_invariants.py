@@ -14,7 +14,7 @@ from tests.group.test_coordinators_in_a_cluster import T, stable
 from tests.search.test_random_runs import UNHURRIED, run
 
 RELEASES = ("0.9", "0.10.2", "1.1", "2.8")
-FAULTS = ("consumer", "kill", "start", "freeze", "thaw")
+FAULTS = ("join", "sync", "heartbeat", "leave", "kill", "start", "freeze", "thaw")
 CHOICES = st.lists(st.integers(0, 99_999), min_size=20, max_size=60)
 
 

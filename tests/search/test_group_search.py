@@ -50,11 +50,11 @@ def requests(world: World) -> Iterator[Action]:
     for name, me in world.consumers.items():
         if me.asked is None and me.condition != FROZEN and (me.requests or name == first):
             if me.state == COMPLETING and not me.rejoin_needed:
-                yield ("consumer", name, "sync")
+                yield ("sync", name)
             elif me.state != STABLE or me.rejoin_needed:
-                yield ("consumer", name, "join")
+                yield ("join", name)
             if me.generation > 0:
-                yield ("consumer", name, "heartbeat")
+                yield ("heartbeat", name)
 
 
 def following(world: World) -> Iterator[Action]:

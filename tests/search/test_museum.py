@@ -35,7 +35,7 @@ SHORTEST: dict[str, list[Action]] = {
         ("deliver_notification", 1), *notified(1), *on(1, 2),
     ],
     "ends_removed_sessions": [
-        ("consumer", "a", "join"), ("fire_timer", 1, "join g"), ("begin", 1, "coordinator"),
+        ("join", "a"), ("fire_timer", 1, "join g"), ("begin", 1, "coordinator"),
         ("fire_timer", 1, f"session g {B}"), ("begin", 1, "coordinator"),
     ],
 }  # fmt: skip

@@ -264,19 +264,19 @@ class Player:
         for name, offsets in sorted(process.group.offsets.items()) if process.group else ():
             yield from (f"cached  {name} {tp} {entry.value.offset}" for tp, entry in sorted(offsets.committed.items()))
 
-    def beat(self, broker: str, *fields: str) -> None:
-        """`beat 2 group=g member=anna generation=1`: a client sends Heartbeat to a broker."""
+    def client_heartbeat(self, broker: str, *fields: str) -> None:
+        """`client_heartbeat 2 group=g member=anna generation=1`: a client sends Heartbeat to a broker."""
         given = dict(field.split("=") for field in fields)
         self._ask(broker, Heartbeat("client", given["group"], self._member(given["member"]), int(given["generation"])))
 
-    def join(self, broker: str, *fields: str) -> None:
-        """`join 2 group=g member=m session=100 type=connect`: a client that is no consumer of the cluster sends JoinGroup."""
+    def client_join(self, broker: str, *fields: str) -> None:
+        """`client_join 2 group=g member=m session=100 type=connect`: a client that is no consumer sends JoinGroup."""
         given = {"group": "", "member": "", "session": "10000", "type": "consumer"} | dict(f.split("=") for f in fields)
         asked = ("client", given["group"], self._member(given["member"]), int(given["session"]), 60_000, given["type"])
         self._ask(broker, JoinGroup(*asked, (GroupProtocol("range", b""),)))
 
-    def sync(self, broker: str, *fields: str) -> None:
-        """`sync 2 group=g member=anna generation=1`: SyncGroup goes to a broker, here with the member id of anna."""
+    def client_sync(self, broker: str, *fields: str) -> None:
+        """`client_sync 2 group=g member=anna generation=1`: SyncGroup goes to a broker, here with the member id of anna."""
         given = dict(field.split("=") for field in fields)
         self._ask(broker, SyncGroup("client", given["group"], self._member(given["member"]), int(given["generation"])))
 

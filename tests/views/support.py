@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+from kcontrol.cluster.consumer_clients import REQUESTED
 from kcontrol.cluster.run_settings import FAULTS, Settings
 from kcontrol.cluster.world import World
 from kcontrol.core.errors import UserError
@@ -108,7 +109,7 @@ def with_consumers(release: str, **settings: Any) -> World:
 def _request(world: World, consumer: str, request: str) -> None:
     """Send a consumer's request, and send it again where the coordinator asks for a member id first (KIP-394)."""
     for _ in range(2):
-        world.step(("consumer", consumer, request))
+        world.step((request, consumer))
         world.run()
         if world.consumers[consumer].error != "MEMBER_ID_REQUIRED":
             return
@@ -137,10 +138,10 @@ def group_story(release: str) -> World:
 
 def random_group_run(seed: int, release: str, steps: int = 250) -> World:
     """Play random steps in which brokers die and consumers ask whatever they can."""
-    choose, world = random.Random(seed), with_consumers(release, seed=seed, faults=("kill", "start", "consumer"))
+    choose, world = random.Random(seed), with_consumers(release, seed=seed, faults=("kill", "start", *REQUESTED))
     for _ in range(steps):
         offered = world.actions()
-        asked = [action for action in offered if action[0] == "consumer"]
+        asked = [action for action in offered if action[0] in REQUESTED]
         world.step(choose.choice((choose.random() < 0.3 and asked) or offered))
     return world
 

@@ -306,7 +306,7 @@ def test_a_random_run_with_consumers(ask: Ask, release: str, seed: int) -> None:
 def test_a_group_in_a_brokers_memory_stops_no_picture(ask: Ask) -> None:
     """Every record of a run in which a coordinator learns of a group can be shown; once an `update` of a group could not be."""
     world = World(Settings(brokers=(1,), consumers={"a": "g"}))
-    for action in (("start", 1), ("create_topic", OFFSETS_TOPIC, ((1,),)), ("consumer", "a", "join")):
+    for action in (("start", 1), ("create_topic", OFFSETS_TOPIC, ((1,),)), ("join", "a")):
         world.step(action)
         world.run()
     records = list(world.journal.records)

@@ -113,7 +113,7 @@ def members_of(release: str) -> list[str]:
     ask(lab, "sync", "bert").commit("bert", "t-0", 3).run()
     lab.group.restart("bert").group.join("bert").run()
     fire(lab, "session billing")
-    return named(lab.group.delete(GROUP).run())
+    return named(lab.group.delete_groups(GROUP).run())
 
 
 NEW = "with unknown member id {}joins group billing in Empty state. Created a new member id"

@@ -128,7 +128,7 @@ def _run(world: World, chance: random.Random, schedule: Mapping[str, Any], place
             usual = plays.next_request(me._asdict())
             request = chance.choice(consumer_clients.REQUESTED) if drawn > 1 - OTHER_REQUESTS else usual
             place["when"] = f"{name} sends {REQUESTS[request]}"
-            world.step(("consumer", name, request))
+            world.step((request, name))
         world.run()
         # With `moves` the broker sometimes loses and regains the leadership of the partition that has the group.
         parked = {key.partition(" ")[0] for key in world.processes[1].driver.parked.values()} if schedule.get("moves") else ()

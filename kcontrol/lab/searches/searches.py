@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from kcontrol.cluster.consumer_clients import REQUESTED
 from kcontrol.cluster.run_settings import FAULTS
 from kcontrol.cluster.world import World
 from kcontrol.core.errors import UserError
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from kcontrol.lab.lab import Lab
 
 USUAL = Budget(steps=14, faults=1, states=100_000, seconds=60)
-KINDS = (*FAULTS, "create_topic", "consumer")
+KINDS = (*FAULTS, "create_topic", *REQUESTED)
 BROKERS_OWN = ("advance", "begin", "deliver_notification", "renew", "reconnect", "fire_timer", "exit", "send_to_controller",
                "checkpoint", "send_delayed_response")  # fmt: skip
 """The kinds of actions whose first argument is the broker that acts."""
@@ -55,7 +56,7 @@ class SearchOutcome:
         why = memo_world.why_plain(world)
         self.engine = f"plain engine{place}, because {why}" if why else f"quick engine{place}"
         self._is_instant, self._has_followers = world.settings.instant_requests, world.settings.followers
-        self._has_silent_consumers = bool(world.settings.consumers) and "consumer" not in self._faults
+        self._has_silent_consumers = bool(world.settings.consumers) and not {*REQUESTED} & {*self._faults}
 
     @property
     def left_out(self) -> str:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from kcontrol.broker.broker_configs import BrokerConfig
 from kcontrol.cluster import admin_actions, consumer_configs
+from kcontrol.cluster.consumer_clients import REQUESTED
 from kcontrol.cluster.consumer_configs import GROUP_ID, INSTANCE_ID
 from kcontrol.cluster.run_settings import FAULTS, Settings
 from kcontrol.core import controller_rules
@@ -115,7 +116,7 @@ def settings(
         for key, value in ((key, config[key]) for key in config if key not in of_groups):
             group_settings.check_spelling(key, release)
             chosen = chosen.with_setting(key, value, release)
-        faults = (*FAULTS, "consumer") if groups else FAULTS
+        faults = (*FAULTS, *REQUESTED) if groups else FAULTS
         ids, coordinators = _ids(brokers), group_settings.group_config(release, of_groups)
         if groups:
             coordinators = group_settings.with_topics(coordinators, topics)

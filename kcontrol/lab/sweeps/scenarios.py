@@ -10,7 +10,6 @@ import random
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from kcontrol.cluster.consumer_clients import RESTART
 from kcontrol.cluster.world import Action
 from kcontrol.lab.support import arguments
 
@@ -54,7 +53,7 @@ def random_deaths(chance: random.Random) -> Iterator[Event]:
         yield Event(at_ms, ("kill", broker))
         yield Event(at_ms + chance.randint(1_000, 30_000), ("start", broker))
     for name in TWO:
-        yield Event(chance.randint(5_000, 65_000), ("consumer", name, RESTART))
+        yield Event(chance.randint(5_000, 65_000), ("restart", name))
 
 
 def coming_and_going(chance: random.Random) -> Iterator[Event]:
@@ -64,11 +63,11 @@ def coming_and_going(chance: random.Random) -> Iterator[Event]:
     """
     for _ in range(CHANGES):
         name, at_ms, away_ms = chance.choice(FOUR), chance.randint(5_000, 65_000), chance.randint(1_000, 30_000)
-        kind = chance.choice(("leave", "freeze", RESTART))
+        kind = chance.choice(("leave", "freeze", "restart"))
         if kind == "freeze":
             yield Event(at_ms, ("freeze_consumer", name, away_ms))
         else:
-            yield Event(at_ms, ("consumer", name, kind))
+            yield Event(at_ms, (kind, name))
         if kind == "leave":
             yield Event(at_ms + away_ms, ("start_polling", name))
 

@@ -33,8 +33,9 @@ NAMED = {
 }  # fmt: skip
 """The fields of records whose texts are names, each with the kind of the names."""
 ACTIONS = {
-    **dict.fromkeys(("create_topic", "alter_topic", "delete_topic"), "topic"), **dict.fromkeys(("consumer", "commit",
-    "find_coordinator", "freeze_consumer", "thaw_consumer", "stop_polling", "start_polling"), "client"),
+    **dict.fromkeys(("create_topic", "alter_topic", "delete_topic"), "topic"),
+    **dict.fromkeys(("join", "sync", "heartbeat", "leave", "commit", "find_coordinator", "restart", "expire_poll_interval",
+                     "freeze_consumer", "thaw_consumer", "stop_polling", "start_polling"), "client"),
 }  # fmt: skip
 """The actions whose first argument is a name, with its kind."""
 COMMITTED = 3
