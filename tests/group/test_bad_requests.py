@@ -37,10 +37,10 @@ SENTENCES: list[tuple[tuple[Any, ...], str]] = [
     (("join", "zoe"),                               "zoe"),
     (("dance", "a"),                                            "There is no action"),
     (("commit", "a", "t", 7),                                   "consumer, partition, offset"),
-    (("coordinator_request", "a", "Dance", 0, {"group": "g"}),  "client, request, version, fields"),
-    (("coordinator_request", "a", "JoinGroup", 0, {"group": "g"}), "client, request, version, fields"),
+    (("coordinator_request", "a", "Dance", 0, {"group": "g"}),  "client, api, version, request"),
+    (("coordinator_request", "a", "JoinGroup", 0, {"group": "g"}), "client, api, version, request"),
     (("coordinator_request", "a", "SyncGroup", 0, {"group": "g", "member": "m", "gen": 1, "assignment": {"m": "0g"}}),
-                                                                "client, request, version, fields"),
+                                                                "client, api, version, request"),
 ]
 # fmt: on
 WORLDS = {release: stable(release) for release in LONGEST}

@@ -97,7 +97,7 @@ def test_the_sentence_says_what_is_possible(opened: Opened, call: Callable[[Lab]
 def test_a_namespace_is_no_command(opened: Opened) -> None:
     """A namespace that is called like a command lists its commands."""
     lab = cluster(opened)
-    assert refused(lab, lab.group, "anna").startswith("lab.group is no command; it has the commands delete, ")  # type: ignore[operator]
+    assert refused(lab, lab.group, "anna").startswith("lab.group is no command; it has the commands delete_groups, ")  # type: ignore[operator]
 
 
 def test_an_error_inside_a_command_is_kept() -> None:

@@ -521,7 +521,7 @@ def test_a_command_that_is_none_is_one_sentence(opened: Opened) -> None:
     lab = opened(1, consumers={"a": "g"})
     with pytest.raises(UserError) as problem:
         lab.group.dance("a")  # type: ignore[attr-defined]
-    assert refusal(problem).startswith("There is no lab.group.dance; it has delete, delete_offsets, describe,")
+    assert refusal(problem).startswith("There is no lab.group.dance; it has delete_groups, delete_offsets, describe_group,")
     assert not hasattr(lab.zk, "dance") and not hasattr(lab.zk, "_repr_html_") and "join" in dir(copy(lab.group))
 
 

@@ -30,8 +30,7 @@ def group(opened: Opened, release: str, **more: Any) -> Lab:
     delay = {} if release == "0.9" else {"group.initial.rebalance.delay.ms": 0}
     names = {"a": "g", "b": "g", "c": "g"}
     settings = {"purgatory": True, "config": delay, "consumers": names} | more
-    lab = opened(1, release, topics={"__consumer_offsets": [[1]], "t": [[1]]}, runs=None, **settings)
-    return lab
+    return opened(1, release, topics={"__consumer_offsets": [[1]], "t": [[1]]}, runs=None, **settings)
 
 
 def join(lab: Lab, name: str) -> Lab:
