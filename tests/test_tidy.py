@@ -30,10 +30,10 @@ JAVASCRIPT_LINES = 1_842
 # The ratchet of the language: how often the texts of LANGUAGE use a word that describes a process as a person. A commit may
 # lower a number (`./run python -m tests.test_tidy`). "By hand" is not counted.
 WORDS = {
-    "told": 7,
+    "told": 6,
     "tell": 1,
     "tells": 2,
-    "nobody": 3,
+    "nobody": 6,
     "somebody": 0,
     "anybody": 0,
     "everybody": 0,
@@ -41,13 +41,13 @@ WORDS = {
     "whom": 0,
     "hear": 1,
     "hears": 1,
-    "heard": 6,
-    "news": 1,
-    "goodbye": 1,
+    "heard": 5,
+    "news": 4,
+    "goodbye": 0,
     "doomed": 0,
     "stranger": 0,
     "strangers": 0,
-    "newcomer": 5,
+    "newcomer": 10,
     "newcomers": 0,
     "him": 0,
     "his": 0,
@@ -57,7 +57,8 @@ WORDS = {
     "of old": 1,
     "as ever": 0,
 }
-LANGUAGE = ("kcontrol/", "exercises/", "docs/", "notebooks/", "README.md")  # CONTRIBUTING.md quotes the words
+# CONTRIBUTING.md and this file quote the words.
+LANGUAGE = re.compile(r"(?:kcontrol|exercises|docs|notebooks)/|README\.md$|tests/(?!test_tidy\.py$).*\.py$")
 NO_TEXT = re.compile(r"\.png$|^notebooks/recordings/.*\.json$")  # the titles of recordings are the recorder's
 # Written in two halves, so that this file does not trip over itself.
 FORBIDDEN = {
@@ -139,7 +140,7 @@ def written(path: Path) -> str:
 def words(names: Iterable[str]) -> dict[str, int]:
     """Return how often each word stands in the texts of the project, also as a part of a name, as in `told_of`."""
     named = {path.relative_to(ROOT).as_posix(): path for path in committed()}
-    read = [path for name, path in named.items() if name.startswith(LANGUAGE) and not NO_TEXT.search(name)]
+    read = [path for name, path in named.items() if LANGUAGE.match(name) and not NO_TEXT.search(name)]
     text = "\n".join(written(path) for path in read)
     return {name: len(re.findall(rf"(?<![a-z])(?<!by ){name}(?![a-z])", text)) for name in names}
 

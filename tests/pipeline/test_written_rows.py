@@ -13,7 +13,7 @@ from kcontrol.lab.history.history_tables import TABLES, table
 from kcontrol.lab.run import Run
 from tests.pipeline.comparison import rows_of_pandas
 
-WRITTEN: dict[str, dict[str, list[dict[str, Any]]]] = yaml.safe_load((Path(__file__).parent / "hand_written.yaml").read_text())
+WRITTEN: dict[str, dict[str, list[dict[str, Any]]]] = yaml.safe_load((Path(__file__).parent / "written_rows.yaml").read_text())
 GOLDEN = Path(__file__).parents[1] / "golden" / "recordings"
 CASES = [(name, made) for name, tables in WRITTEN.items() for made in tables]
 
