@@ -15,8 +15,8 @@ row, the code is wrong, and `move` raises ValueError. The action of a row change
 records and queues the events.
 
 What the table does not say: a session whose process has ended is an `OrphanedSession` until it expires, since no client library
-waits for the notification. The rows `renew`, `reconnect` and `expire` of ACTIONS in `actions.py` say when each transition is
-possible. Read `lifecycle.expire_session` and `lifecycle.renew_session` next.
+waits for the notification. The rows `renew`, `reconnect` and `expire_session` of ACTIONS in `actions.py` say when each transition
+is possible. Read `lifecycle.expire_session` and `lifecycle.renew_session` next.
 
 Source: ZooKeeperClient.scala, KafkaController.Expire and RegisterBrokerAndReelect (2.8);
 KafkaController.SessionExpirationListener, ZkClient.processStateChanged (0.8 to 1.0).

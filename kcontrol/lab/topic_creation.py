@@ -36,7 +36,7 @@ class TopicRequest:
         self.state, self.release, self.seed = state, str(run["release"]), run["seed"]
 
     def create(self, name: Any, assignment: Any, partitions: Any, replication_factor: Any, config: Any) -> tuple[Any, ...]:
-        """Return the action ("create_topic", name, replicas by partition); settings from `config`, if any, are a fourth item.
+        """Return the arguments of the action: name, replicas by partition, and settings from `config`, if any.
 
         Either `assignment` or both numbers must be None. Raises UserError otherwise, and if Kafka's tool refuses the
         topic.
@@ -48,7 +48,7 @@ class TopicRequest:
         # The replicas are those in `assignment`; if it is None, they are placed for two numbers as by Kafka's tool (`drawn`),
         # of which one may be missing and is 1 then.
         replicas = self._replicas(name, assignment, partitions, replication_factor)
-        return ("create_topic", name, replicas, settings) if settings else ("create_topic", name, replicas)
+        return (name, replicas, settings) if settings else (name, replicas)
 
     def check_name(self, name: Any) -> None:
         """Raise UserError if Kafka's tool refuses the name of a topic: it is illegal, or too similar to an existing name.

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import os
+import re
 import subprocess
 import sys
+import textwrap
 from typing import Any
 
 import pytest
 
-from kcontrol.cluster.actions import form
-from kcontrol.cluster.run_settings import Settings
+from kcontrol import Lab
+from kcontrol.cluster.actions import ACTIONS, form
+from kcontrol.cluster.run_settings import FAULTS, Settings
 from kcontrol.cluster.world import World
 from kcontrol.core.errors import UserError
 from kcontrol.core.znodes import CONTROLLER
+from kcontrol.journal.record_fields import FIELDS
+from kcontrol.lab import namespaces
+from kcontrol.lab.operations import Operations
+from kcontrol.recordings.player import STEPS
+from kcontrol.recordings.recorded_words import WORDS
+from kcontrol.views import action_labels
+from kcontrol.views.text import SENTENCES
 from tests.core.support import ALL_FAULTS, T0, TOPICS, cluster, journal_bytes, of_kind, until, walk
 from tests.parts import ROOT
+
+PACKAGE = ROOT / "kcontrol"
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -288,3 +302,73 @@ def test_the_seed_decides_what_is_random() -> None:
     """Another seed gives another cluster id, which is all that is drawn at random."""
     ids = [cluster(topics={}, brokers=(1,), seed=seed).zk.tree()["/cluster/id"].data for seed in (1, 1, 2)]
     assert ids[0] == ids[1] != ids[2]
+
+
+# ---------------------------------------------------------------- one word for one act
+
+OWNERS = (Operations, namespaces.Zk, namespaces.Network, namespaces.Disks, namespaces.Group)
+# What the cluster does by itself, and what comes from a recording or an admin client, by `step` alone.
+WITHOUT_METHOD = {
+    "advance", "begin", "deliver_notification", "deliver_request", "send_delayed_response", "send_to_controller", "fetch",
+    "checkpoint", "time_out_request", "exit", "expire_sessions", "renew", "reconnect", "reopen", "wait",
+    "coordinator_request", "expire_offsets", "list_reassignments", "scenario",
+}  # fmt: skip
+# Kafka's tools write a znode for these two (`reassign` only where the release or the caller says so): the action is that write.
+BY_ZNODE = {"elect_preferred": {"create"}, "reassign": {"reassign", "create"}}
+# Words of a scenario that stand for several actions, for the time between them, or for what a tool writes into a znode.
+NO_ACTION = {"together", "await", "sleep", "pause", "elect_preferred", "reassign_by_znode", "create_partitions"}
+# Kinds of records that say exactly one act.
+KINDS = {
+    "begin", "checkpoint", "drop_request", "duplicate_request", "fire_timer", "freeze", "renew", "reopen", "scenario",
+    "send_delayed_response", "start", "thaw", "time_out_request",
+}  # fmt: skip
+DROPPED = {
+    "term", "resume", "expire", "shrink", "lose", "duplicate", "drop", "give", "ask", "fire", "timers", "timer_fired",
+    "delayed_response", "response_delayed", "to_controller", "fetch_timeout", "time_out", "outage", "deliver", "request",
+    "group_request", "resume_consumer", "prefer", "clean", "list", "describe", "delete-topic", "znode-set", "znode-delete",
+    "api-reassign", "expand", "poll timeout",
+}  # fmt: skip
+
+
+def methods() -> dict[str, set[str]]:
+    """Every public method that acts, with the actions that its code names."""
+    found = {}
+    for owner in OWNERS:
+        for name, function in vars(owner).items():
+            if inspect.isfunction(function) and not name.startswith("_"):
+                tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+                named = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and node.value in ACTIONS}
+                calls = {
+                    node.func.attr
+                    for node in ast.walk(tree)
+                    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+                }
+                if calls & {"_act", "_ask", "_request"}:
+                    assert name not in found, f"{name} is a method of two owners"
+                    found[name] = named
+    return found
+
+
+def test_a_method_performs_the_action_of_its_name() -> None:
+    """Each action that is not the cluster's own is a method of Lab or of one namespace, and this method names no other action."""
+    assert methods() == {name: BY_ZNODE.get(name, {name}) for name in {*ACTIONS, *BY_ZNODE} - WITHOUT_METHOD}
+
+
+def test_a_scenario_has_the_words_of_actions() -> None:
+    """Behind the door each word of a scenario is an action's, or one of a few that are no action; so is what the door makes."""
+    assert {*STEPS} - {*ACTIONS} == NO_ACTION
+    assert {*WORDS.values()} <= {*STEPS}
+
+
+def test_a_record_that_says_one_act_has_its_word() -> None:
+    """Kinds of records share a word with an action where they say this act; every `act` names an action of the table."""
+    assert {*FIELDS} & {*ACTIONS} == KINDS
+    written = "\n".join(path.read_text() for path in (PACKAGE / "cluster").glob("*.py"))
+    acts = set(re.findall(r'(?:action=|\], |action = )\["(\w+)"', written))
+    assert len(acts) > 15 and acts <= {*ACTIONS}
+
+
+def test_no_dropped_name_is_left() -> None:
+    """No action, method, kind of record, fault, scenario word or command of a trace has a former name."""
+    public = {name for owner in (Lab, *OWNERS) for name in dir(owner) if not name.startswith("_")}
+    assert (public | {*ACTIONS, *FIELDS, *FAULTS, *STEPS, *action_labels.LABELS, *SENTENCES}) & DROPPED == set()

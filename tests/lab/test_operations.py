@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -10,51 +9,10 @@ from typing import Any
 import pytest
 
 from kcontrol import Lab, exercises
-from kcontrol.cluster.actions import ACTIONS
 from kcontrol.controller.leader_election import Elected, ElectionInput
 from kcontrol.core.errors import UserError
 from kcontrol.core.model import PartitionState, ReplicaState
-from kcontrol.lab.operations import Operations
 from tests.lab.support import refusal
-from tests.lab.test_public_names import NAMESPACES
-
-BY_ITSELF = {
-    "advance", "begin", "deliver_notification", "renew", "reconnect", "deliver_request",
-    "send_delayed_response", "send_to_controller", "exit", "fetch", "checkpoint",
-    "expire_sessions", "time_out_request", "wait",
-}  # fmt: skip
-
-
-COMMANDS = {
-    "drop_request": "network.drop_request", "duplicate_request": "network.duplicate_request",
-    "time_out_fetch": "network.time_out_fetch",
-    "lose_tail": "disks.lose_tail", "fail_log_dir": "disks.fail_log_dir", "clean_log": "disks.clean_log",
-    **{name: f"group.{name}" for name in ("join", "sync", "heartbeat", "leave", "restart", "expire_poll_interval", "list_groups",
-    "describe_group", "delete_groups", "delete_offsets")}, "find_coordinator": "group.find_coordinator",
-    "freeze_consumer": "group.freeze_consumer",
-    "thaw_consumer": "group.thaw_consumer", "stop_polling": "group.stop_polling", "start_polling": "group.start_polling",
-    "create": "zk.create", "set": "zk.set", "delete": "zk.delete",
-}  # fmt: skip
-
-
-def test_every_fault_and_act_has_a_method() -> None:
-    """Each action that does not go on by itself has a command, on the lab or in a namespace.
-
-    `run(alive=True)` lets time pass (`wait`).
-    A recording of a group is played by `coordinator_request` and `expire_offsets`. A scenario's
-    step does nothing, and a lab opens the session of the tools again by itself (`reopen`). An admin
-    client's list of reassignments is asked for by `step`. `elect_preferred` is a command for one kind of `create`, and
-    `search` does no action on this lab's cluster.
-    """
-    wanted = set(ACTIONS) - BY_ITSELF - {"scenario", "reopen", "list_reassignments", "coordinator_request", "expire_offsets"}
-    methods = {name for name, value in vars(Operations).items() if inspect.isfunction(value) and not name.startswith("_")}
-    assert methods == {COMMANDS.get(name, name) for name in wanted if "." not in COMMANDS.get(name, name)} | {
-        "elect_preferred",
-        "search",
-    }
-    for space, command in (COMMANDS[name].split(".") for name in wanted if "." in COMMANDS.get(name, name)):
-        assert inspect.isfunction(vars(NAMESPACES[space])[command])
-
 
 ACTS: list[tuple[str, Callable[[Lab], Lab], tuple[Any, ...]]] = [
     ("start", lambda lab: lab.start(4), ("start", 4)),

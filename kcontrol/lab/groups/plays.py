@@ -67,7 +67,7 @@ PLAYS: Mapping[str, Play] = {
     "late store": Play("0.9", _billing("zoe", **SESSION), {
         "two members": (("settle", "anna"), ("join", "bert"), ("heartbeat", "anna"), ("join", "anna")),
         "the assignment is written": (
-            ("id", "dora"), ("sync", "bert"), ("commit", "zoe"), ("ask", "sync", "anna"), ("ask", "join", "dora")
+            ("id", "dora"), ("sync", "bert"), ("commit", "zoe"), ("send", "sync", "anna"), ("send", "join", "dora")
         ),
         "dora joins": (("step",),),
         "the write is acknowledged": (("run",),),
@@ -76,10 +76,10 @@ PLAYS: Mapping[str, Play] = {
     # The generation grows and grows: a consumer that polls too late, and the leader, whose JoinGroup always begins a rebalance.
     "running generation": Play("2.8", _billing(), {
         "generation 1": (("settle", "anna", "bert", "cleo"),),
-        "generation 2": (("poll late", "cleo"), ("settle", "anna", "bert")),
+        "generation 2": (("expire_poll_interval", "cleo"), ("settle", "anna", "bert")),
         "generation 3": (("settle", "anna", "bert", "cleo"),),
         "generation 4": (("join", "bert"), ("join", "anna"), ("settle", "anna", "bert", "cleo")),
-        "generation 5": (("poll late", "cleo"), ("settle", "anna", "bert")),
+        "generation 5": (("expire_poll_interval", "cleo"), ("settle", "anna", "bert")),
     }),
     # Each night a fourth consumer joins while cleo is busy: cleo sends heartbeats, and does not join again.
     "nightly": Play("0.9", _billing(**SESSION) | {"purgatory": True}, {
@@ -174,12 +174,12 @@ WORDS: Mapping[str, Callable[..., Any]] = {
     "start_polling": lambda lab, name: lab.group.start_polling(name),
     "alive": lambda lab, *until: lab.run(*until, alive=True),
     "id": _member_id,
-    "poll late": lambda lab, name: lab.group.expire_poll_interval(name).run(),
+    "expire_poll_interval": lambda lab, name: lab.group.expire_poll_interval(name).run(),
     "restart": lambda lab, name: lab.group.restart(name).run(),
     "settle": _settle,
     "fire_timer": _fire,
     "commit": lambda lab, name, partition="t-0", offset="7": lab.commit(name, partition, int(offset)),
-    "ask": lambda lab, request, name: getattr(lab.group, request)(name),
+    "send": lambda lab, request, name: getattr(lab.group, request)(name),
     "step": lambda lab: lab.step(),
     "run": lambda lab: lab.run(),
 }
