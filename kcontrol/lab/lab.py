@@ -62,7 +62,7 @@ class Lab(Operations, opened_as="Lab"):
     Explain   why(what)  diagram(machine)  viewer  purgatory(name)
               search(promise, budget, faults)
               group_strip(group, beside)  group_matrix(group, beside)
-              offsets_topic(partition)
+              offsets_partition(partition)
     Compare   branch(name, at)  branches  compare(one, other)  without(record)
               beside(other)  rewind(to)
     Files     save(path)  save_logs(folder)  name  close()  spark()

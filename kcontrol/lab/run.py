@@ -269,7 +269,7 @@ class Run(Commands, owner="run"):
         others = [matrix(run.records, run._group(group), title) for title, run in _by_title(beside).items()]
         return AssignmentMatrix([matrix(self.records, name), *others])
 
-    def offsets_topic(self, partition: str | None = None) -> OffsetsTopicPicture:
+    def offsets_partition(self, partition: str | None = None) -> OffsetsTopicPicture:
         """Return a picture of an offsets-topic partition: its log, its coordinator's cache, and the cache that a load would give.
 
         `partition`, such as "__consumer_offsets-3", is by default the first with a record. Raises UserError if unknown.

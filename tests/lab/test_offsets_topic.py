@@ -63,8 +63,8 @@ def test_the_picture_names_compressed_batches(opened: Opened) -> None:
     plain, gzip = (billing(opened, "2.8", codec=codec) for codec in (0, 1))
     size = gzip.tables.offsets_topic().batch_bytes.iloc[-1]
     said = f"billing t-0: offset 7, in a gzip batch of {size} bytes"
-    assert said in repr(gzip.offsets_topic()) and f"<title>{said}</title>" in gzip.offsets_topic().svg()
-    assert " batch of " not in repr(plain.offsets_topic()) + plain.offsets_topic().svg()
+    assert said in repr(gzip.offsets_partition()) and f"<title>{said}</title>" in gzip.offsets_partition().svg()
+    assert " batch of " not in repr(plain.offsets_partition()) + plain.offsets_partition().svg()
 
 
 def test_recorded_batches_have_their_sizes(opened: Opened) -> None:
@@ -120,7 +120,7 @@ def test_a_tombstone_is_shown_without_a_value(opened: Opened) -> None:
 def test_the_picture_has_log_cache_and_load(opened: Opened) -> None:
     """The picture names each record of the log, the cache of the coordinator and the result of a load, also in its SVG."""
     lab = billing(opened, "0.9")
-    shown = lab.offsets_topic()
+    shown = lab.offsets_partition()
     before = repr(shown).splitlines()
     assert before[-3:] == [
         f"  {len(before) - 4} billing t-0: offset 7",
@@ -128,7 +128,7 @@ def test_the_picture_has_log_cache_and_load(opened: Opened) -> None:
         "a load now finds: billing: generation 2, 2 members; billing t-0: offset 7",
     ]
     lab.run("121 s", alive=True)
-    after = lab.offsets_topic()
+    after = lab.offsets_partition()
     assert repr(after).splitlines()[-3:] == [
         f"  {len(before) - 3} billing t-0: tombstone",
         "cache of broker 2: billing: generation 2, 2 members",
@@ -148,7 +148,7 @@ def test_a_load_of_a_real_log_finds_the_cache(name: str) -> None:
     unstored = set(run.tables.members().query("state != 'Stable'").index)
     cache, load = (
         {entry for entry in line.partition(": ")[2].split("; ") if entry.partition(":")[0] not in unstored}
-        for line in repr(run.offsets_topic()).splitlines()[-2:]
+        for line in repr(run.offsets_partition()).splitlines()[-2:]
     )
     assert cache == load and len(run.tables.offsets_topic()) > 0
 
@@ -199,7 +199,7 @@ def test_unknown_partitions_and_offsets_list_the_legal_ones(opened: Opened) -> N
     lab = billing(opened, "2.8")
     for call, said in (
         (lambda: lab.tables.offsets_topic("t-0"), "__consumer_offsets-0"),
-        (lambda: lab.offsets_topic("nope"), "__consumer_offsets-0"),
+        (lambda: lab.offsets_partition("nope"), "__consumer_offsets-0"),
         (lambda: lab.tables.offsets_topic(offset=99), "it has 0 and 1"),
         (lambda: opened(1).tables.offsets_topic(), "No broker has a log of __consumer_offsets"),
     ):
@@ -214,7 +214,7 @@ KEYS = ["billing t-0", "billing t-2", "billing t-4"]
 
 def rows(lab: Lab) -> tuple[dict[str, str], dict[str, str]]:
     """The committed offsets in the coordinator's cache, and those that a load of its log finds, by key."""
-    shown = lab.offsets_topic()
+    shown = lab.offsets_partition()
     cache, load = ({key: value for key, value in held.items() if " " in key} for held in (shown.cache, shown.load))
     return cache, load
 
@@ -242,7 +242,7 @@ def test_an_empty_group_dies_with_its_last_offset() -> None:
     lab.run("121 s", alive=True)
     table = lab.tables.offsets_topic()
     assert table.value.tolist()[-4:] == ["tombstone"] * 4 and table.kind.iloc[-1] == "group"
-    assert (lab.offsets_topic().cache, lab.offsets_topic().load) == ({}, {})
+    assert (lab.offsets_partition().cache, lab.offsets_partition().load) == ({}, {})
 
 
 def test_a_tombstone_that_fails() -> None:
@@ -254,10 +254,10 @@ def test_a_tombstone_that_fails() -> None:
     lab.fire_timer(2, "delete-expired-group-metadata").disks.fail_log_dir(2, "__consumer_offsets-0")
     lab.step(("begin", 2, "group-metadata-manager"))
     cache, load = rows(lab)
-    assert (cache, list(load), lab.offsets_topic().broker) == ({}, KEYS, 2)
+    assert (cache, list(load), lab.offsets_partition().broker) == ({}, KEYS, 2)
     lab.run(alive=True)
     cache, load = rows(lab)
-    assert (list(cache), list(load), lab.offsets_topic().broker) == (KEYS, KEYS, 3)
+    assert (list(cache), list(load), lab.offsets_partition().broker) == (KEYS, KEYS, 3)
 
 
 def test_a_commit_that_timed_out_is_in_the_log() -> None:
@@ -284,14 +284,14 @@ def test_a_record_without_a_key_is_shown(opened: Opened, release: str, found: st
     last = lab.tables.offsets_topic().iloc[-1]
     assert last[["kind", "value", "value_bytes", "compaction"]].tolist() == ["no key", "text 'odd'", 3, "drops: no key"]
     assert last[["key_version", "value_version", "group", "partition", "key_bytes"]].isna().all()
-    *_, record, cache, load = repr(lab.offsets_topic()).splitlines()
+    *_, record, cache, load = repr(lab.offsets_partition()).splitlines()
     assert record.endswith(" no key: text 'odd', which compaction drops") and "billing t-0: offset 7" in cache
-    assert load == f"a load now finds: {found}" and "or it has no key" in lab.offsets_topic().svg()
+    assert load == f"a load now finds: {found}" and "or it has no key" in lab.offsets_partition().svg()
     with pytest.raises(UserError, match="has no key and no fields; its value is the text 'odd'"):
         lab.tables.offsets_topic(offset=last.name)
     # The load of the next coordinator finds what the picture has said.
     lab.kill(2).run()
-    assert repr(lab.offsets_topic()).splitlines()[-2] == f"cache of broker 1: {found}"
+    assert repr(lab.offsets_partition()).splitlines()[-2] == f"cache of broker 1: {found}"
 
 
 def test_the_cleaner_drops_what_the_table_says(opened: Opened) -> None:

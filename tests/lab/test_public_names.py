@@ -104,7 +104,7 @@ def test_a_namespace_is_a_map_of_itself(opened: Opened, space: str) -> None:
 def test_a_run_that_is_read_has_the_reading_names_alone(opened: Opened) -> None:
     """A run that is only read has tables, reasons and pictures, and nothing that acts."""
     assert set(public(Run)) == {
-        "beside", "brokers", "compare", "diagram", "group_matrix", "group_strip", "journal", "offsets_topic", "partitions",
+        "beside", "brokers", "compare", "diagram", "group_matrix", "group_strip", "journal", "offsets_partition", "partitions",
         "purgatory", "records", "rewind", "save", "save_logs", "state", "summary", "tables", "why",
     }  # fmt: skip
     moment = opened(1).rewind(-1)
