@@ -97,7 +97,7 @@ def test_the_picture_is_what_python_folds(open_page: Open, seed: int) -> None:
 
 
 def test_the_machines_counts(open_page: Open) -> None:
-    """Both machines count what the ruling controller believes, and the row of the last move is lit."""
+    """Both machines count the states in the active controller's memory, and the row of the last transition is lit."""
     records = list(story())
     page = open_page(records)
     for at in range(300, len(records), 97):
@@ -227,7 +227,7 @@ def test_both_papers(browser: Browser, tmp_path: Path, scheme: Any) -> None:
 
 
 def test_a_record_that_cannot_be_shown(open_page: Open) -> None:
-    """Of a broken journal what can be shown is shown, and what cannot is said."""
+    """A page shows the rows of a broken journal that can be folded, and marks the other rows as broken."""
     broken = Record(RecordId(9, 1, 1), "begin", None, 0, {"thread": "missing", "event": "Startup"})
     page = open_page([*story()[:50], broken])
     assert page.locator(".kc-error").inner_text().startswith("Record 51 cannot be shown: ")

@@ -75,7 +75,7 @@ REQUESTS = [
 
 @pytest.mark.parametrize(("kind", "more"), REQUESTS, ids=lambda value: getattr(value, "__name__", ""))
 def test_a_request_of_an_older_controller_is_refused(kind: type, more: dict[str, Any]) -> None:
-    """A controller epoch below the last one seen refuses the whole request; an equal or larger one is obeyed and remembered.
+    """A controller epoch below the last one refuses the whole request; an equal or larger one is accepted and stored.
 
     Source: ReplicaManager.becomeLeaderOrFollower, maybeUpdateMetadataCache and stopReplicas (2.8).
     """
@@ -138,7 +138,7 @@ def test_a_broker_hosts_only_what_is_assigned_to_it() -> None:
 
 
 def test_metadata_replaces_what_is_named() -> None:
-    """UpdateMetadata replaces who lives, and the partitions it names; leader -2 makes a broker forget the partition."""
+    """UpdateMetadata replaces the live brokers and the partitions that it names; leader -2 removes the partition."""
     broker = Broker()
     entry = UpdateMetadataPartition(2, 5, (2,), 2, 8, (1, 2), (1,))
     broker.request(UpdateMetadataRequest, {T0: entry, T1: entry}, live_brokers=(1, 2))
@@ -189,7 +189,7 @@ def test_a_failed_directory_is_notified_through_zookeeper() -> None:
 
 
 def test_a_directory_fails_for_a_replica_that_is_not_hosted() -> None:
-    """Of the partitions in a failed directory the broker forgets those that it hosts; where it hosts none, it records no change.
+    """A failed directory removes the partitions that the broker hosts in it; if the broker hosts none, it records no change.
 
     Source: ReplicaManager.handleLogDirFailure (2.8), which takes the partitions of `onlinePartitionsIterator`.
     """
@@ -266,7 +266,7 @@ def asked(broker: Broker) -> list[Any]:
 
 
 def test_a_leader_asks_for_the_larger_isr_once() -> None:
-    """A follower that has caught up is asked for at the end of the ISR; until the answer comes nothing more is asked.
+    """The leader asks for an ISR with the caught-up follower at the end, and for no other ISR until the response comes.
 
     Source: Partition.expandIsr and isrState.isInflight (2.8).
     """

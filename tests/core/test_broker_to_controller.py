@@ -35,7 +35,7 @@ def wish(release: str, *, frozen: bool = True, **rules: Any) -> World:
 
 @pytest.mark.parametrize("release", ["2.8", "3.9"])
 def test_a_leader_waits_for_the_frozen_controller_that_it_knew(release: str) -> None:
-    """The wish for a larger ISR goes to the next controller only when the connection to the frozen one has timed out.
+    """AlterIsr goes to the next controller only when the connection to the frozen controller has timed out.
 
     Source: BrokerToControllerRequestThread.doWork (2.8); tests/golden/recordings/more/2.8.2/ask-frozen-long.json.
     """
@@ -72,7 +72,7 @@ def test_a_leader_asks_a_living_former_controller_first() -> None:
 def test_what_a_leader_makes_of_a_controller_without_a_session(
     release: str, isr: tuple[int, ...], wishes: int, asks: int
 ) -> None:
-    """A thawed controller whose session has ended answers UNKNOWN_SERVER_ERROR: the wish stays pending for good up to 3.0.
+    """A thawed controller whose session has ended answers UNKNOWN_SERVER_ERROR: up to 3.0 the ISR stays pending for good.
 
     In 3.1 and 3.2.0 the next fetch renews the wish, from 3.2.1 on the leader asks again at once.
     Source: AlterIsrManager.submit (2.8, 3.1), AlterPartitionManager.handleAlterPartitionResponse (3.9); the recordings

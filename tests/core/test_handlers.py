@@ -119,7 +119,7 @@ def test_only_exists_leaves_a_watch_at_a_missing_znode(path: str) -> None:
 
 
 def test_handlers_of_paths_are_registered_and_forgotten() -> None:
-    """`RegisterZNodeHandler` is for data or for children of a path, and `UnregisterZNodeHandler` forgets just that one."""
+    """`RegisterZNodeHandler` is for data or for children of a path, and `UnregisterZNodeHandler` removes that handler alone."""
     bench = Bench()
     bench.do(
         RegisterZNodeHandler("/a"),

@@ -154,7 +154,7 @@ def test_partitions_move_to_brokers_that_are_down() -> None:
 
 
 def test_who_leads_as_preferred_is_not_elected_again() -> None:
-    """Asked for all the same, the partition keeps its epoch; in 1.1 and 2.1 it would get another one.
+    """A requested election of the partition leaves its leader epoch; 1.1 and 2.1 raise it.
 
     Source: PreferredReplicaPartitionLeaderSelector, LeaderElectionNotNeededException (1.0).
     """

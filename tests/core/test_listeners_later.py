@@ -60,7 +60,7 @@ def test_a_larger_epoch_from_outside_is_read_at_the_next_failover() -> None:
 
 
 def test_who_resigns_listens_to_nothing_but_the_election() -> None:
-    """Resignation unsubscribes every listener of a controller, and forgets the epoch.
+    """Resignation unsubscribes every listener of a controller, and clears the controller epoch.
 
     Source: KafkaController.onControllerResignation and both machines' deregisterListeners (0.8.2.2).
     """

@@ -70,7 +70,7 @@ def isr_shrinks_below_the_setting(release: str) -> World:
 
 @pytest.mark.parametrize("release", SINCE_0_8_2[:-1])
 def test_acks_all_is_refused_after_the_append(release: str) -> None:
-    """A record that waits while the ISR shrinks below the setting is committed, and its producer is refused all the same.
+    """A record that waits while the ISR shrinks below the setting is committed, and its producer gets an error although it is.
 
     Source: Partition.checkEnoughReplicasReachOffset (0.8.2.2, 2.8.2).
     """

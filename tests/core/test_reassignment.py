@@ -198,7 +198,7 @@ def test_a_failed_election_stops_nothing() -> None:
     ],
 )
 def test_each_partition_is_judged_by_itself(target: Any, answer: str) -> None:
-    """No broker, one twice, a negative id, one that does not live and nothing to cancel are refused; t-1 moves all the same.
+    """Targets without a broker, with a repeated, a negative or a dead one, and a cancellation of nothing are refused; t-1 moves.
 
     Source: KafkaController.validateReplicas and maybeBuildReassignment (2.8).
     """
@@ -232,7 +232,7 @@ def test_an_unknown_partition_and_a_topic_in_deletion_are_refused() -> None:
 
 
 def test_only_the_controller_answers_otherwise() -> None:
-    """A broker that is not controller moves nothing and says so, and so it does of the list."""
+    """A broker that is no controller answers NOT_CONTROLLER to a reassignment and to a list of reassignments."""
     world = four()
     assert ask(world, {"t-0": [3]}, broker=2) == {"error": "NOT_CONTROLLER", "partitions": {}}
     before = len(world.journal.records)
@@ -285,7 +285,7 @@ def test_another_target_supersedes_the_first() -> None:
 
 
 def test_a_replica_that_never_got_into_sync_is_left_where_it_is() -> None:
-    """Its StopReplica names the leader epoch that the broker has already, and a broker obeys a newer one alone.
+    """Its StopReplica has the leader epoch that the broker has already, and a broker stops a replica for a newer epoch alone.
 
     Source: ReplicaManager.stopReplicas (2.8), which asks for `requestLeaderEpoch > currentLeaderEpoch`.
     """
@@ -385,7 +385,7 @@ def test_a_request_can_follow_the_last() -> None:
 
 
 def test_a_request_that_cannot_be_read_stays() -> None:
-    """Nothing is asked for by text that is no request; it is left where it is. Source: getPartitionReassignment (2.8)."""
+    """A reassignment znode that is no request moves no partition and stays. Source: getPartitionReassignment (2.8)."""
     world = four()
     world.step(("create", REASSIGN_PARTITIONS, '{"partitions": 5}'))
     world.run()
@@ -534,7 +534,7 @@ def test_the_journal_has_it_all(release: str) -> None:
 
 
 def test_what_moves_is_part_of_the_fingerprint() -> None:
-    """Two worlds that differ in what the controller takes for being reassigned have different fingerprints."""
+    """Two worlds whose controllers have other partitions being reassigned have different fingerprints."""
     worlds = [four(), four()]
     worlds[0].processes[1].driver.controller.partitions_being_reassigned[T0] = (3, 4)
     assert worlds[0].fingerprint() != worlds[1].fingerprint()
@@ -618,7 +618,7 @@ def deleted_while_moving(release: str) -> World:
 
 @pytest.mark.parametrize("release", ["0.8.2", "2.8"])
 def test_a_reassignment_does_not_halt_a_deletion(release: str) -> None:
-    """Since 0.8.2 the topic is marked before it is queued, which comes to nothing: it is deleted, and the request stays.
+    """Since 0.8.2 the topic is marked before it is queued, so the mark has no effect: it is deleted, and the request stays.
 
     Source: DeleteTopicsListener (0.8.2), KafkaController.processTopicDeletion and markTopicIneligibleForDeletion (2.8); that the
     request stays was measured on 0.8.2.2 and 2.8.2.

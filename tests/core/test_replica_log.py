@@ -62,7 +62,7 @@ def test_an_epoch_without_records_gives_way() -> None:
 
 
 def test_an_epoch_that_is_smaller_than_others_makes_them_give_way() -> None:
-    """Who gets a record of an earlier leader epoch forgets the later ones: the epochs grow, and so do their offsets.
+    """A record of an earlier leader epoch removes the later epochs from the log: the epochs grow, and so do their offsets.
 
     Source: LeaderEpochFileCache.maybeTruncateNonMonotonicEntries (2.8).
     """
@@ -83,7 +83,7 @@ def test_truncation_forgets_epochs_and_lowers_the_high_watermark() -> None:
 
 
 def test_truncation_at_the_end_forgets_an_epoch_without_records() -> None:
-    """An old leader that appended nothing under its last epoch forgets that epoch, though no record goes."""
+    """The truncation removes the last epoch of an old leader that appended no record under it, although no record is cut."""
     log = apply(log_of(0, 0), BecomeLeaderOrFollower(7, 3, leads=True))
     assert starts(apply(log, Truncate(2, ""))) == [(0, 0)]
 
@@ -213,7 +213,7 @@ def test_where_two_logs_part(name: str, rule: str) -> None:
 
 
 def test_an_unknown_end_sends_a_follower_to_its_high_watermark() -> None:
-    """If the leader knows nothing of the epoch, the high watermark is all that is left to go by."""
+    """If the leader does not know the epoch, the follower truncates to its high watermark."""
     follower = apply(log_of(0, 0, 7), UpdateHighWatermark(1))
     assert truncation_offset(follower, EpochEnd(-1, -1)) == 1
 

@@ -154,7 +154,7 @@ def test_a_topic_that_is_being_deleted_is_announced_as_gone() -> None:
 
 
 def test_stop_replica_has_the_leader_epoch() -> None:
-    """StopReplica carries the cached leader epoch, or -1 where none is known; once it says delete, it says so to the end."""
+    """StopReplica carries the cached leader epoch, or -1 where none is known; a later call cannot take back `delete`."""
     ctx = known()
     requests = folded(
         ctx,

@@ -128,7 +128,7 @@ def test_a_handler_that_fails_gives_the_lock_back() -> None:
 
 
 def test_append_takes_no_round_trip() -> None:
-    """Records for the offsets topic go through the outbox at once, and the handler goes on; what becomes of them is an event."""
+    """Records for the offsets topic go through the outbox at once, and the handler goes on; their result is an event."""
     bench = Bench()
     answers: list[Any] = []
 

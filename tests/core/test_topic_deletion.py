@@ -235,7 +235,7 @@ def test_topics_of_one_request_go_together_or_one_by_one(release: str, batches: 
 
 @BOTH
 def test_a_request_for_no_topic_is_dropped(release: str) -> None:
-    """It is deleted, nothing is queued, and a request beside it goes its way."""
+    """The request is deleted and queues no topic, and a request for another topic is handled."""
     world = deleting(release)
     world.step(("create", f"{DELETE_TOPICS}/missing", ""))
     delete(world, "t")
@@ -259,7 +259,7 @@ def test_the_default_is_that_of_the_release() -> None:
 
 
 def test_where_no_topic_may_go_a_failover_deletes_the_requests() -> None:
-    """2.8's next controller clears what is asked for. Source: TopicDeletionManager.init (2.8)."""
+    """2.8's next controller deletes the requests. Source: TopicDeletionManager.init (2.8)."""
     world = cluster(TWO, config=BrokerConfig().with_setting("delete.topic.enable", False))
     die(world, 1)
     world.step(("create", REQUEST, ""))

@@ -270,7 +270,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_progress_is_kept_in_the_learners_folder(work: Path) -> None:
-    """Tries are counted, solved stays solved, and an answer that is not begun is no try; another folder knows nothing of it."""
+    """Tries are counted, solved stays solved, and an answer that is not begun is no try; another folder has its own progress."""
     solution = "def next_leader(a, isr, live):\n    return next((b for b in a if b in isr and b in live), None)\n"
     assert exercises.standing(work, WHO) == "open"
     check(WHO, None)

@@ -431,7 +431,7 @@ def test_a_kill_from_outside_is_no_loop() -> None:
 
 
 def test_a_loop_that_ignores_its_limit_is_a_loop() -> None:
-    """An answer that passes over SIGXCPU meets the hard bound, whose SIGKILL still means a loop."""
+    """An answer that ignores SIGXCPU gets SIGKILL at the hard limit, and the verdict on a loop."""
 
     def stubborn(assignment: Any, isr: Any, live: Any) -> Any:
         signal.signal(signal.SIGXCPU, signal.SIG_IGN)

@@ -19,7 +19,7 @@ def dot(*arguments: str, source: str = "", path: str = "") -> "subprocess.Comple
 
 
 def test_from_stdin_to_stdout() -> None:
-    """`dot -Tsvg` reads a graph and writes an SVG with its labels; Fontconfig is silent."""
+    """`dot -Tsvg` reads a graph and writes an SVG with its labels; Fontconfig prints nothing."""
     done = dot("-Kdot", "-Tsvg", source=GRAPH)
     assert (done.returncode, done.stderr) == (0, b"")
     svg = done.stdout.decode()

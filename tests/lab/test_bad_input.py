@@ -210,7 +210,7 @@ def test_a_folder_that_cannot_be_written(folder: Path, opened: Callable[..., Lab
 
 
 def test_a_run_is_kept_as_it_goes(lab: Lab, folder: Path) -> None:
-    """The file has every record after every act, whatever becomes of the process; it opens as the same run."""
+    """The file has every record after every act, even if the process is killed; it opens as the same run."""
     lab.kill(1).run()
     assert lab._file.path is not None and lab._file.path.parent == folder / "runs"
     assert journal.read(lab._file.path) == [record.to_json() for record in lab.records]

@@ -66,7 +66,7 @@ def test_compare_with_a_name_that_none_has(lab: Lab) -> None:
 
 
 def test_without_a_death(lab: Lab) -> None:
-    """Without the death nothing that came of it happens; what was done later happens all the same."""
+    """Without the death none of its consequences happens; the later acts happen."""
     before = len(lab.records)
     lab.kill(2).run().create_topic("u", [[1, 3]]).run()
     found = lab.without("leader of t-0")
@@ -90,7 +90,7 @@ def test_without_ends_where_never_having_done_it_ends(lab: Lab) -> None:
 
 
 def test_what_is_impossible_without_it(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
-    """A start of a broker that has not died cannot happen: that is said, and the rest goes on."""
+    """A start of a broker that has not died is left out with a sentence, and the later acts happen."""
     lab.kill(3).run().start(3).run().zk.delete("/controller").run()
     stop = next(record.id for record in lab.records if record.kind == "stop")
     lab.without(str(stop))

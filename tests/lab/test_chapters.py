@@ -178,7 +178,7 @@ def three_wait(opened: Opened, release: str = "2.8") -> Lab:
 
 
 def test_two_deaths_are_one_event(opened: Opened) -> None:
-    """Chapter 3: the second end of a session finds no watch, and the controller knows of both all the same."""
+    """Chapter 3: the second end of a session sends no notification, and the controller's one event finds both deaths."""
     lab = opened(5, topics={"t": [[4, 5, 1], [5, 4, 2]]})
     before = len(lab.tables.watch_events(1))
     lab.kill(4).expire_session(4).kill(5).expire_session(5).run()
@@ -447,7 +447,7 @@ def test_the_next_controller_sends_a_decision_that_was_written_and_not_sent(open
 
 
 def test_a_request_that_is_received_twice(opened: Opened) -> None:
-    """Chapter 6: the second time the leader epoch is no newer, and the broker has obeyed the first."""
+    """Chapter 6: the second request has no newer leader epoch and gets STALE_CONTROLLER_EPOCH; the first is applied."""
     lab = opened([4, 1, 2, 3], topics=TWO).kill(2).run(until=ORDER).network.duplicate_request(4, 3).run()
     assert answers_of_3(lab) == ["STALE_CONTROLLER_EPOCH", "NONE"]
     assert lab.tables.leadership_views("t-1").leader["3 hosts"] == 3

@@ -88,7 +88,7 @@ def test_a_directory_fails(kept: Lab) -> None:
 
 
 def test_an_old_leader_can_be_spoken_to(kept: Lab) -> None:
-    """With `broker` a record goes to whomever the client takes for the leader, who says that he is not."""
+    """With `broker` a record goes to that broker, and a broker that does not lead the partition refuses it."""
     kept.produce("t-0", "a", broker=2).run()
     assert kept.journal("respond").body.iloc[-1]["error"] == "NOT_LEADER_OR_FOLLOWER"
 

@@ -402,7 +402,7 @@ def test_why_does_a_broker_lead(lab: Lab) -> None:
 
 
 def test_diagrams_have_the_machines_states_and_counts(lab: Lab) -> None:
-    """A machine's diagram names every state, and counts those who are in it at the controller."""
+    """A machine's diagram names every state, and counts the subjects of the controller that are in it."""
     outline = lab.diagram("partition").outline().splitlines()
     assert outline[:4] == ["NonExistentPartition", "NewPartition", "OnlinePartition 2", "OfflinePartition"]
     assert "OnlineReplica 5" in lab.diagram("replica").outline()

@@ -28,7 +28,7 @@ def knows(lab: Lab, isr: list[int]) -> list[str]:
 
 
 def test_without_a_topic_there_is_no_row(opened: Opened) -> None:
-    """Every column has its type all the same."""
+    """Without a topic the table has no row, and every column has its type."""
     assert len(opened(1).tables.replicas()) == 0 and types(opened(1).tables.replicas()) == REPLICAS
 
 

@@ -44,7 +44,7 @@ def test_the_controller_changes(opened: Callable[..., Lab]) -> None:
 
 
 def test_a_topic_comes_and_goes(opened: Callable[..., Lab]) -> None:
-    """A deletion that is asked for is not one that is done."""
+    """`until` reaches the end of a topic when it is deleted, not when its deletion is requested."""
     lab = (
         opened(2, runs=None, config={"delete.topic.enable": True}).create_topic("a.b-c", [[1, 2]]).run(until="topic a.b-c exists")
     )

@@ -161,7 +161,7 @@ def test_a_difference_that_does_not_repeat_is_said_and_kept(
 def test_a_scenario_that_cannot_be_recorded_does_not_end_a_night(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A scenario that takes too long is said and counted, the next one is recorded, and the exit code is 1."""
+    """A scenario that takes too long is printed and counted, the next one is recorded, and the exit code is 1."""
     record, judge = differs_if("nothing")
     monkeypatch.setattr(judging, "judged", judge)
 

@@ -95,7 +95,7 @@ def test_metadata_that_is_sent_twice_in_a_race_counts_once() -> None:
 
 
 def test_our_run_of_a_recording_is_equal() -> None:
-    """A lab that plays a recording does the same by the rule, and says so in one sentence; it can be gone on with."""
+    """A lab that plays a recording has no difference from it by the rule and prints one sentence; more acts are possible."""
     lab = Lab.open(KILLED)
     mine = Lab.play(lab, runs=None)
     found = lab.compare(mine)

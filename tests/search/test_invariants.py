@@ -243,7 +243,7 @@ BREAKS: dict[str, Callable[[], World]] = {
 
 @pytest.mark.parametrize("row", INVARIANTS, ids=lambda row: row.name)
 def test_each_promise_can_be_broken(row: Invariant) -> None:
-    """For every row there is a world in which exactly what it speaks of is wrong, and it says so by its name."""
+    """For every invariant there is a world that breaks this invariant alone, and the violation has its name."""
     world = BREAKS[row.name]()
     properties = ALWAYS if row in ALWAYS else AT_REST
     found = violation(world, (row,))

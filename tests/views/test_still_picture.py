@@ -17,7 +17,7 @@ def texts(svg: str) -> list[str]:
 
 
 def test_what_it_shows() -> None:
-    """Title, summary, every broker, the ruler's epoch and every partition stand in it; the dead are said to be dead."""
+    """The picture has the title, the summary, every broker, the controller epoch and every partition, and marks dead brokers."""
     world = cluster((3, 2, 1))
     world.step(("kill", 2))
     world.run()

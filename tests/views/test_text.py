@@ -189,7 +189,7 @@ def test_a_summary_counts_in_english() -> None:
 
 
 def test_what_is_to_be_deleted_is_neither_online_nor_offline() -> None:
-    """Once the deletion of a topic is asked for its partitions are counted apart, and a picture says so too."""
+    """After a request for the deletion of a topic a summary and a picture count its partitions apart."""
     world = cluster()
     before = text.summary(fold(world.journal.records))
     world.step(("delete_topic", "orders"))

@@ -135,7 +135,7 @@ def test_routine_is_what_run_does(viewer: Viewer) -> None:
 
 
 def test_the_browsers_click_is_the_methods_call(viewer: Viewer) -> None:
-    """The messages of the buttons and the methods of the same names leave the same journal; each wish is marked as done."""
+    """The messages of the buttons and the methods of the same names leave the same journal; each message is marked as done."""
     twin = Viewer(OfWorld(cluster()))
     twin.click_step(("kill", 2))
     twin.click_step()
@@ -154,7 +154,7 @@ def test_the_browsers_click_is_the_methods_call(viewer: Viewer) -> None:
 
 
 def test_errors_are_shown_and_raised(viewer: Viewer) -> None:
-    """What cannot be done is said in the widget; a method raises it too; the next success takes it away."""
+    """The widget shows the error of an act, which a method also raises; the next successful act removes it."""
     with pytest.raises(UserError, match="Broker 9 is not running"):
         viewer.click_step(("kill", 9))
     assert "Broker 9 is not running" in viewer.error

@@ -112,7 +112,7 @@ def test_sessions_are_listed_in_order_of_opening(zookeeper: MemoryZooKeeper, cli
 
 
 def test_a_session_is_found_again_by_its_id(zookeeper: MemoryZooKeeper, client: MemoryClient) -> None:
-    """`client` gives the session with an id: its watches and ephemerals are the same; of no open session it says so."""
+    """`client` returns a client of the session with this id, or a client that raises SessionExpired if there is none."""
     client.exists(["/a"], watch=True)
     same = zookeeper.client(client.session_id)
     create(same, "/a", ephemeral=True)

@@ -101,7 +101,7 @@ def test_a_child_that_goes_fires_the_child_watch(zookeeper: Any, client: Any, ot
 
 
 def test_a_child_watch_is_not_about_data(zookeeper: Any, client: Any, other: Any) -> None:
-    """A child watch is silent about sets of the znode and its children, and about grandchildren."""
+    """A child watch gets no notification about sets of the znode and its children, and none about grandchildren."""
     create(client, "/a")
     create(client, "/a/b")
     client.children(["/a"], watch=True)
@@ -112,7 +112,7 @@ def test_a_child_watch_is_not_about_data(zookeeper: Any, client: Any, other: Any
 
 
 def test_a_data_watch_is_not_about_children(zookeeper: Any, client: Any, other: Any) -> None:
-    """A data watch is silent about children that come and go."""
+    """A data watch gets no notification about created and deleted children."""
     create(client, "/a")
     client.read(["/a"], watch=True)
     create(other, "/a/b")
@@ -160,7 +160,7 @@ def test_two_watches_of_one_kind_are_one(zookeeper: Any, client: Any, other: Any
 
 
 def test_a_watch_that_waited_for_creation_does_not_wait_on(zookeeper: Any, client: Any, other: Any) -> None:
-    """The watch on a missing znode is used up by its creation and silent about the set that follows."""
+    """The creation of a missing znode ends its watch, which gets no notification about the set that follows."""
     client.exists(["/a"], watch=True)
     create(other, "/a")
     put(other, "/a")

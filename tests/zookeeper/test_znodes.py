@@ -340,7 +340,7 @@ def test_children_are_sorted_names(client: Any) -> None:
 
 
 def test_answers_come_in_the_order_of_the_paths(client: Any) -> None:
-    """A call with many paths answers each in its place, missing and repeated ones too."""
+    """A call with many paths returns the answers in the order of the paths, missing and repeated paths included."""
     create(client, "/a", b"1")
     create(client, "/b", b"2")
     found = client.read(["/b", "/no", "/a", "/b"], watch=False)
