@@ -39,7 +39,7 @@ def _cases(rule, kafka):
             f"Seed {seed}: {unclean} of your elections chose a broker outside the ISR, so records can be lost.", unclean, 0
         )
     for seed, row in found.items():
-        yours, most = int(row.down_ms), int(kafka[seed].down_ms) * PERCENT // 100
+        yours, most = int(row.offline_ms), int(kafka[seed].offline_ms) * PERCENT // 100
         text = f"Seed {seed}: partitions are without a leader for {yours} ms; {most} ms are enough."
         yield Case(text, yours, min(yours, most))
 

@@ -59,7 +59,7 @@ def test_compare_with_a_name_that_none_has(lab: Lab) -> None:
         with pytest.raises(UserError) as problem:
             run.compare("missing")
         assert "missing" in refusal(problem)
-        assert ("main and other" in str(problem.value)) == (run is lab)
+        assert ("'main' and 'other'" in str(problem.value)) == (run is lab)
 
 
 # ---------------------------------------------------------------- without
