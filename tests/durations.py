@@ -32,7 +32,7 @@ class Case(NamedTuple):
     def part(self) -> str:
         """The folder of the file below `tests`, or `notebooks`; `tests` for the modules beside the folders."""
         parts = Path(self.file).parts
-        return parts[1] if len(parts) > 2 else parts[0]
+        return parts[1] if len(parts) > 2 else parts[0] if parts else "none"
 
 
 def cases(report: Path) -> list[Case]:
@@ -42,7 +42,8 @@ def cases(report: Path) -> list[Case]:
         facts = {one.get("name"): one.get("value", "") for one in case.iter("property")}
         tags = {child.tag for child in case}
         outcome = "failed" if tags & {"failure", "error"} else "skipped" if "skipped" in tags else "passed"
-        name = facts.get("test", f"{case.get('classname', '')}::{case.get('name', '')}")
+        # A file that cannot be collected, and an interrupted run, lack the fact.
+        name = facts.get("test") or case.get("name", "")
         found.append(Case(name, outcome, float(facts.get("processor_s", "0")), facts.get("slow") == "1"))
     return found
 

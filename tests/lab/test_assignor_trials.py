@@ -126,7 +126,7 @@ def test_bytes_field_by_field() -> None:
 @pytest.mark.parametrize(
     ("record", "data", "says"),
     [
-        ("boo", b"", "offset_key, group_key"), ("assignment", b"", "version of two bytes"), ("assignment", "zz", "hexadecimal"),
+        ("boo", b"", "'offset_key'"), ("assignment", b"", "version of two bytes"), ("assignment", "zz", "hexadecimal"),
         ("assignment", 5, "must be text"), ("offset_key", "0007", "0 and 1"), ("assignment", "0000 00000001 0003 66", "3 bytes"),
         ("subscription", "ffff", "no version -1"), ("subscription", "0001 00000001 0001 61", "after the field topics[0]"),
     ],

@@ -171,8 +171,7 @@ MADE_OF: list[tuple[dict[str, Any], str]] = [
     ({"world": "boo"}, "'simulated' and 'zookeeper'"),
     ({"otherwise": "boo"}, "'simulated' and 'zookeeper'"),
     ({"config": {"boo": 1}}, "unclean.leader.election.enable"),
-    ({"replace": {"election.offline": print}}, 'Lab(strategies={"offline": mine})'),
-    ({"strategies": {"boo": print}}, "offline, reassign, preferred, controlled_shutdown"),
+    ({"strategies": {"boo": print}}, "'offline', 'reassign', 'preferred', 'controlled_shutdown'"),
     ({"strategies": {"offline": 3}}, "function"),
     ({"strategies": 5}, '{"offline": mine}'),
     ({"rows": {"boo": print}}, "replica.(OfflineReplica, ReplicaDeletionStarted)"),
@@ -205,7 +204,6 @@ MADE_OF: list[tuple[dict[str, Any], str]] = [
     ({"world": None}, "'simulated' and 'zookeeper'"),
     ({"otherwise": ""}, "'simulated' and 'zookeeper'"),
     ({"zookeeper": 5}, "localhost:2181"),
-    ({"replace": 5}, 'Lab(strategies={"offline": mine})'),
 ]
 
 

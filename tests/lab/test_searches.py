@@ -184,7 +184,7 @@ def test_the_museum_is_a_table(opened: Opened) -> None:
         opened(1, rules={row.rule: row.restored})
     with pytest.raises(UserError) as problem:
         rules.hunt("boo")
-    assert "choose one of fenced_writes" in refusal(problem)
+    assert "choose one of 'fenced_writes'" in refusal(problem)
 
 
 @pytest.mark.breaks_invariants

@@ -95,8 +95,9 @@ def opened_again(run: Lab, folder: Path) -> None:
 def every_table(run: Lab, folder: Path) -> None:
     """Each table about groups has rows of the group; a Stable group has no waiting member."""
     tables = run.tables
-    for found in (tables.members(), tables.offsets(), tables.assignment(), tables.consumer_groups(), tables.rebalances()):
+    for found in (tables.members(), tables.offsets(), tables.assignment(), tables.consumer_groups()):
         assert not found.empty and set(found.index.get_level_values("group")) == {GROUP}
+    assert set(tables.rebalances()["group_id"]) == {GROUP}
     assert GROUP in set(tables.timers()["group"].dropna()) and not tables.metrics().empty and not tables.reactions().empty
     assert tables.parked().empty or set(tables.members()["state"]) != {"Stable"}
 

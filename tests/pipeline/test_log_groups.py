@@ -33,7 +33,7 @@ def journals(tmp_path_factory: pytest.TempPathFactory, spark: Any) -> Journals:
 
 
 def cells(run: Any, table: str, *columns: str) -> list[list[Any]]:
-    return [list(row) for row in run.tables.run_table(table)[list(columns)].astype("object").itertuples(index=False)]
+    return [list(row) for row in getattr(run.tables, table)()[list(columns)].astype("object").itertuples(index=False)]
 
 
 @pytest.mark.spark
