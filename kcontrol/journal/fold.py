@@ -62,7 +62,7 @@ def end_offset(log: Mapping[str, Any]) -> int:
 
 
 def _promise(r: Record) -> dict[str, Any]:
-    return {name: r.fields[name] for name in PROMISE if name != "partition"}
+    return {name: r.fields.get(name) for name in PROMISE if name != "partition"}
 
 
 class Fold(Changes):

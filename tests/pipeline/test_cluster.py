@@ -150,7 +150,7 @@ def test_a_worker_that_is_killed_changes_no_table_of_runs(spark: Any, cluster: S
     with command(WITH_STATUS, cluster, "pipeline", "runs", str(runs), "--out", str(out)) as process:
         assert process.stdout is not None
         status = Status(process.stdout.readline().strip())
-        assert any("table 7 of 20" in line for line in process.stdout)
+        assert any("table 7 of " in line for line in process.stdout)
         executor = kill_in_a_task(cluster, 0, status)
         assert "ExecutorLostFailure" in wait_until(lambda: status.lost(executor))[0]
         printed, problems = process.communicate()
