@@ -361,6 +361,7 @@ class Viewer(anywidget.AnyWidget):
         self._do(lambda stepper: stepper.step(_as_tuples(action)))
 
     def click_run(self) -> None:
+        """Perform what the cluster does by itself until it rests; the journal's last record is then shown."""
         self._do(lambda stepper: stepper.run())
 
     def _do(self, act: Callable[[Stepper], object]) -> None:
