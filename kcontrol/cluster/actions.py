@@ -197,7 +197,7 @@ ACTIONS: dict[str, Kind] = {
     "kill":                  Kind(_is_up,                             lifecycle.kill,                       why.unreachable),
     "terminate":             Kind(_is_reachable,                      lifecycle.terminate,                  why.unreachable),
     "freeze":                Kind(_is_reachable,                      lifecycle.freeze,                     why.unreachable),
-    "thaw":                  Kind(_is_frozen,                         lifecycle.thaw,                       why.unreachable),
+    "thaw":                  Kind(_is_frozen,                         lifecycle.thaw,                       why.thaw),
     # sessions with ZooKeeper
     "expire_session":        Kind(_has_session,                       lifecycle.expire_session,             why.expire_session),
     "expire_sessions":       Kind(_sessions_exist,                    lifecycle.expire_sessions),
@@ -268,7 +268,7 @@ def find_action(world: World, action: Action) -> Callable[..., None]:
     if kind is None:
         close = difflib.get_close_matches(str(action[0]), ACTIONS) if action else []
         similar = f" similar ones are {listed(map(form, close))};" if close else ""
-        where = "lab.actions() has those that are possible now, kcontrol/cluster/actions.py all"
+        where = "lab.actions() has those that are possible now, ACTIONS in kcontrol.cluster.actions has all"
         raise UserError(f"There is no action {_cut(repr(action[:1]))};{similar} {where}.")
     try:
         possible = kind.possible(world, *action[1:])

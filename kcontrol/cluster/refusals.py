@@ -52,6 +52,10 @@ def unreachable(world: World, n: Any, *_: object) -> str:
     return "" if delivery.is_reachable(world, n) else f"Broker {n} is frozen: thaw it first, with ('thaw', {n})"
 
 
+def thaw(world: World, n: Any) -> str:
+    return f"Broker {n} is not frozen" if is_id(n) and n in world.processes else unreachable(world, n)
+
+
 def fire_timer(world: World, n: Any, timer: object) -> str:
     return (
         unreachable(world, n)

@@ -151,7 +151,7 @@ def test_the_error_of_an_impossible_action_lists_the_possible_actions() -> None:
     """The error of an action that is not possible now lists the possible actions."""
     world = cluster(faults=("kill",))
     with pytest.raises(UserError, match=r"is not possible now; possible actions: .*\('kill', 1\), \('kill', 2\), \('kill', 3\)"):
-        world.step(("thaw", 1))
+        world.step(("renew", 1))
     with pytest.raises(UserError, match="possible actions: none"):
         World(Settings(faults=())).step(("deliver_notification", 1))
 
@@ -372,3 +372,14 @@ def test_no_dropped_name_is_left() -> None:
     """No action, method, kind of record, fault, scenario word or command of a trace has a former name."""
     public = {name for owner in (Lab, *OWNERS) for name in dir(owner) if not name.startswith("_")}
     assert (public | {*ACTIONS, *FIELDS, *FAULTS, *STEPS, *action_labels.LABELS, *SENTENCES}) & DROPPED == set()
+
+
+def test_a_broker_that_is_not_frozen_cannot_be_thawed() -> None:
+    """The refusal says that the broker runs, or that it is down; the cluster is as before."""
+    world = World(Settings())
+    with pytest.raises(UserError, match="Broker 1 is not running"):
+        world.step(("thaw", 1))
+    world.step(("start", 1))
+    with pytest.raises(UserError, match=r"^Broker 1 is not frozen\.$"):
+        world.step(("thaw", 1))
+    assert world.done == [("start", 1)]

@@ -80,7 +80,7 @@ REFUSED: list[tuple[Callable[[Lab], object], str]] = [
     (lambda lab: lab.start(2), "running already"),
     (lambda lab: lab.start(-1), "from 0 on"),
     (lambda lab: lab.start("x"), "from 0 on"),
-    (lambda lab: lab.thaw(2), "possible actions"),
+    (lambda lab: lab.thaw(2), "is not frozen"),
     (lambda lab: lab.freeze(2).freeze(2), "thaw"),
     (lambda lab: lab.expire_session(9), "brokers with an open session: 1, 2 and 3"),
     (lambda lab: lab.fire_timer(1, "boo"), "auto-leader-rebalance"),

@@ -21,6 +21,20 @@ def two_brokers(faults: tuple[str, ...] = ("create_topic", "delete_controller"),
     return world
 
 
+DEPOSED_WRITE = (
+    ("create_topic", "t", ((1, 2),)),
+    ("deliver_notification", 1),
+    ("begin", 1, "controller"),
+    *[("advance", 1, "controller")] * 4,
+    ("delete", "/controller"),
+    ("deliver_notification", 2),
+    ("begin", 2, "controller"),
+    *[("advance", 2, "controller")] * 5,
+    ("advance", 1, "controller"),
+)
+"""Without a fence: broker 1 writes what it decided before broker 2 became controller."""
+
+
 def scenario(world: World, found: str) -> str:
     """The whole run as Python that can be pasted."""
     return SearchResult(0, world.settings, found, (), tuple(world.done)).scenario()

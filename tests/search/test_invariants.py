@@ -22,7 +22,7 @@ from kcontrol.search.invariants import ALWAYS, AT_REST, INVARIANTS, Invariant, v
 from kcontrol.search.museum import BY_RULE
 from tests.core.support import T0, cluster
 from tests.group.test_coordinators_in_a_cluster import stable
-from tests.search.support import pasted, two_brokers
+from tests.search.support import DEPOSED_WRITE, pasted, two_brokers
 from tests.search.test_museum import SHORTEST
 
 ROW = {row.name: row for row in INVARIANTS}
@@ -88,19 +88,7 @@ def until_sent(world: World) -> World:
 def deposed() -> World:
     """Broker 1 writes what it decided before broker 2 became controller, under rules without a fence."""
     world = two_brokers(fenced_writes=False)
-    way = [
-        ("create_topic", "t", ((1, 2),)),
-        ("deliver_notification", 1),
-        ("begin", 1, "controller"),
-        *[("advance", 1, "controller")] * 4,
-    ]
-    way += [
-        ("delete", "/controller"),
-        ("deliver_notification", 2),
-        ("begin", 2, "controller"),
-        *[("advance", 2, "controller")] * 5,
-    ]
-    for action in [*way, ("advance", 1, "controller")]:
+    for action in DEPOSED_WRITE:
         world.step(action)
     return world
 

@@ -17,7 +17,7 @@ from kcontrol.core.releases import PLAYABLE_RELEASES
 from kcontrol.search.counterexample import report
 from kcontrol.search.invariants import AT_REST, violation
 from tests.core.support import ALL_FAULTS, TOPICS
-from tests.search.support import pasted, two_brokers
+from tests.search.support import DEPOSED_WRITE, pasted, two_brokers
 
 ROUTINE = 93  # of a hundred steps, those that go on by themselves: with fewer, nothing ever comes to its end
 CHOICES = st.lists(st.integers(0, 99_999), min_size=20, max_size=60)
@@ -135,20 +135,8 @@ def test_the_runs_meet_what_matters(release: str) -> None:
 def test_a_broken_invariant_is_reported_as_python_code() -> None:
     """A failing run prints Python code which leads to a world that breaks the same invariant."""
     world = two_brokers(fenced_writes=False)
-    way = [
-        ("create_topic", "t", ((1, 2),)),
-        ("deliver_notification", 1),
-        ("begin", 1, "controller"),
-        *[("advance", 1, "controller")] * 4,
-    ]
-    way += [
-        ("delete", "/controller"),
-        ("deliver_notification", 2),
-        ("begin", 2, "controller"),
-        *[("advance", 2, "controller")] * 5,
-    ]
     choices, twin = [], world.fork()
-    for action in [*way, ("advance", 1, "controller")]:
+    for action in DEPOSED_WRITE:
         routine, faults = list(actions.routine_actions(twin)), list(actions.fault_actions(twin))
         choices.append(100 * routine.index(action) if action in routine else 100 * faults.index(action) + 99)
         twin.step(action)

@@ -101,8 +101,8 @@ def _send(number: int, processes: list[psutil.Process]) -> None:
 class Check:
     """The check of one answer by the process `child`, which writes a report and the answer's output into two pipes.
 
-    The report's first line has the time limits. The answer begins when the `kernel` has been told of it: so nobody runs an answer
-    again that has ended the server.
+    The report's first line has the time limits. The answer begins when the `kernel` has the message about it:
+    so no kernel runs an answer again that has ended the server.
     """
 
     def __init__(self, kernel: Connection, child: int, report: int, printed: int) -> None:
@@ -159,7 +159,7 @@ class Check:
         """Read the data that wait in one of the two pipes; return whether there were data."""
         try:
             data = os.read(reader, 65_536)
-        except ConnectionResetError:  # the process ended before it was told to begin
+        except ConnectionResetError:  # the process ended before it received the permission to begin
             return False
         if reader != self._reader:
             self._printed = (self._printed + data)[-PRINTED_BYTES:]
