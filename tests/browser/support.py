@@ -74,17 +74,30 @@ GAPS = """async (kc) => {
 }"""
 
 
+# `window.openNotebook()` is the open notebook of JupyterLab.
+OPEN_NOTEBOOK = """window.openNotebook = () =>
+    [...window.jupyterapp.shell.widgets('main')].find((widget) => widget.content?.model?.cells);"""
+
+
 # The id of the active cell of the open notebook.
 ACTIVE = """() => {
-    const panel = [...window.jupyterapp.shell.widgets('main')].find((widget) => widget.content?.model?.cells);
+    const panel = window.openNotebook();
     return panel.content.activeCell.model.id;
 }"""
 
 
 # The open notebook as its file would have it.
 CONTENT = """() => {
-    const panel = [...window.jupyterapp.shell.widgets('main')].find((widget) => widget.content?.model?.cells);
+    const panel = window.openNotebook();
     return panel.content.model.toJSON();
+}"""
+
+
+# Takes the cells that an earlier test has added, from the given index on, out of the open notebook.
+TAKE_OUT = """(first) => {
+    const panel = window.openNotebook();
+    const { cells, sharedModel } = panel.content.model;
+    if (cells.length > first) sharedModel.deleteCellRange(first, cells.length);
 }"""
 
 
@@ -96,7 +109,9 @@ class Desk:
         self.requests: list[str] = []
         self.dialogs: list[str] = []
         self.errors: list[str] = []
+        self.cells_of_file = 0
         self.page.set_default_timeout(PATIENCE_MS)
+        self.page.add_init_script(OPEN_NOTEBOOK)
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.on("dialog", lambda dialog: (self.dialogs.append(dialog.message), dialog.dismiss()))
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
@@ -110,7 +125,7 @@ class Desk:
         return [url for url in self.requests if not re.match(r"https?://127\.0\.0\.1[:/]|data:|blob:", url)]
 
     def run_all(self, *, hidden: bool = False) -> None:
-        """Runs all cells, once the kernel is there, and waits for a viewer that is not an earlier one.
+        """Runs the cells of the file, once the kernel is there, and waits for a viewer that is not an earlier one.
 
         `hidden` runs them while another tab is in front.
         """
@@ -118,6 +133,8 @@ class Desk:
             self.page.wait_for_function(
                 "() => document.querySelector('#jp-main-statusbar').innerText.includes('(ipykernel) | Idle')"
             )
+            self.cells_of_file = self.cells_of_file or len(self.content().cells)  # the file has come before its kernel is idle
+            self.page.evaluate(TAKE_OUT, self.cells_of_file)
         self.page.evaluate("() => document.querySelectorAll('.kc').forEach((old) => old.classList.add('earlier'))")
         self.command("notebook:run-all-cells", {"activate": not hidden})
         self.page.wait_for_selector(".kc.earlier", state="detached")
@@ -160,7 +177,7 @@ class Desk:
         """Waits until the last cell has been run and the kernel is at rest."""
         self.page.wait_for_function(
             """() => {
-                const panel = [...window.jupyterapp.shell.widgets('main')].find((widget) => widget.content?.model?.cells);
+                const panel = window.openNotebook();
                 const codes = [...panel.content.model.cells].filter((cell) => cell.type === 'code');
                 return codes.at(-1).executionCount !== null && panel.sessionContext.session.kernel.status === 'idle';
             }""",

@@ -28,7 +28,7 @@ RIGHT, WRONG = "Broker 2, the next of the assignment.", "Broker 3, the last one 
 
 # How many code cells the open notebook has, drawn or not, and how many outputs and run numbers.
 SHOWN = """() => {
-    const panel = [...window.jupyterapp.shell.widgets('main')].find((widget) => widget.content?.model?.cells);
+    const panel = window.openNotebook();
     if (!panel) return [0, 0];
     const codes = [...panel.content.model.cells].filter((cell) => cell.type === 'code');
     const shown = codes.map((cell) => cell.outputs.length + (cell.executionCount === null ? 0 : 1));
@@ -36,7 +36,7 @@ SHOWN = """() => {
 }"""
 # The id of the cell that Shift+Enter runs next: the active one, where the notebook takes keys.
 NEXT = """() => {
-    const panel = [...window.jupyterapp.shell.widgets('main')].find((widget) => widget.content?.model?.cells);
+    const panel = window.openNotebook();
     return panel.content.node.contains(document.activeElement) ? panel.content.activeCell.model.id : '';
 }"""
 # Whether any text of an element is cut: by itself or by one of the boxes around it, up to the page.
@@ -91,7 +91,7 @@ def opened(workbook: str, folder: Path, browser: Browser) -> Iterator[Callable[[
 
 # Whether the cell with this id has been run to its end, and what it is written in.
 RUN = """(id) => {
-    const panel = [...window.jupyterapp.shell.widgets('main')].find((widget) => widget.content?.model?.cells);
+    const panel = window.openNotebook();
     const cell = [...panel.content.model.cells].find((cell) => cell.id === id);
     const ended = cell.type !== 'code' || cell.executionCount !== null && cell.executionState !== 'running';
     return ended ? cell.sharedModel.source : null;
