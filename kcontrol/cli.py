@@ -52,8 +52,7 @@ Server = Annotated[
 ]
 Topic = Annotated[str | None, typer.Option("--topic", metavar="T", help="Of rows about topics, keep those of this topic.")]
 Master = Annotated[
-    str | None,
-    typer.Option("--master", metavar="spark://HOST:PORT", help="A Spark cluster; without it, Spark on this machine."),
+    str | None, typer.Option("--master", metavar="spark://HOST:PORT", help="A Spark cluster; without it, Spark on this machine.")
 ]
 Redact = Annotated[
     str | None, typer.Option("--redact", metavar="KINDS", help="Replace names in all tables: a list of topics, hosts, clients.")
@@ -141,9 +140,7 @@ def metrics(file: Annotated[Path, typer.Argument(help="A journal, such as a file
 
 
 @zk.command()
-def start(
-    port: Annotated[int | None, typer.Option(min=1, max=65535, help="The port; without it, a free port.")] = None,
-) -> None:
+def start(port: Annotated[int | None, typer.Option(min=1, max=65535, help="The port; without it, a free port.")] = None) -> None:
     """Run a real ZooKeeper on this machine until Ctrl-C; then its data is deleted."""
     from kcontrol.zookeeper.server.embedded import EmbeddedZooKeeper
 
@@ -317,8 +314,7 @@ def pipeline_report_page(
 
 @tasks.command("list")
 def list_exercises(
-    chapter: Annotated[str | None, typer.Option(help="List one chapter only, such as 0 or A1.")] = None,
-    folder: Folder = None,
+    chapter: Annotated[str | None, typer.Option(help="List one chapter only, such as 0 or A1.")] = None, folder: Folder = None
 ) -> None:
     """List the exercises: id, chapter, kind of task (a verb such as Read or Diagnose), minutes, your result, and title."""
     from kcontrol.lab.exercises.exercises import registry, standing

@@ -16,12 +16,7 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
-from kcontrol.broker.log_segments import (
-    Compaction,
-    Segment,
-    StoredRecord,
-    segments_after_append,
-)
+from kcontrol.broker.log_segments import Compaction, Segment, StoredRecord, segments_after_append
 from kcontrol.core.controller_rules import Truncation
 from kcontrol.core.model import NO_EPOCH, NO_LEADER, EpochEnd
 

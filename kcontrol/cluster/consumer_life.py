@@ -20,14 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kcontrol.broker.broker_configs import LARGEST_INT
 from kcontrol.cluster.admin_actions import new_offsets_topic
-from kcontrol.cluster.consumer_clients import (
-    NOT_AVAILABLE,
-    can_send,
-    consumer_config,
-    has_poll_timeout,
-    is_number,
-    named_by,
-)
+from kcontrol.cluster.consumer_clients import NOT_AVAILABLE, can_send, consumer_config, has_poll_timeout, is_number, named_by
 from kcontrol.cluster.consumer_configs import HEARTBEAT_MS, POLL_MS
 from kcontrol.cluster.consumer_state import CLOSED, COMPLETING, FROZEN, POLLING, STABLE, STUCK, UNREADABLE, Consumer
 from kcontrol.cluster.delivery import is_reachable
@@ -127,11 +120,7 @@ def _of_polling(world: World, name: str, consumer: Consumer) -> Due:
 
 def _heartbeat(world: World, name: str, consumer: Consumer) -> Due:
     at_ms = consumer.active_at_ms + consumer_config(world.settings, name)[HEARTBEAT_MS]
-    return Due(
-        at_ms,
-        ("heartbeat", name),
-        keeps=not consumer.error or consumer.error == "NONE" or consumer.condition == STUCK,
-    )
+    return Due(at_ms, ("heartbeat", name), keeps=not consumer.error or consumer.error == "NONE" or consumer.condition == STUCK)
 
 
 def _of_stuck(world: World, name: str, consumer: Consumer) -> Iterator[Due]:

@@ -8,14 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kcontrol.broker.events import BrokerStartup, LogDirFailure, Shutdown
-from kcontrol.cluster import (
-    broker_to_controller,
-    channel_closing,
-    consumer_clients,
-    data_plane,
-    process,
-    sessions,
-)
+from kcontrol.cluster import broker_to_controller, channel_closing, consumer_clients, data_plane, process, sessions
 from kcontrol.cluster.delivery import begin_if_idle
 from kcontrol.cluster.sessions import EXPIRED, EXPIRING, OPEN
 from kcontrol.controller.handlers import every_event

@@ -24,11 +24,7 @@ OWN_UV = ROOT / ".uv"
 # During an installation this file has only the level ("light", "lab" or "full"), so an interrupted installation is made again.
 # Afterwards it also has the project's folder and a digest of the lock files, so a copied folder is recognized.
 STAMP = VENV / "kcontrol.json"
-LOCKS = {
-    "light": ROOT / "requirements-light.lock",
-    "lab": ROOT / "requirements-lab.lock",
-    "full": ROOT / "requirements.lock",
-}
+LOCKS = {"light": ROOT / "requirements-light.lock", "lab": ROOT / "requirements-lab.lock", "full": ROOT / "requirements.lock"}
 """The locks by level; each includes the levels before it: the simulated world, Java and Spark, the tools of the tests."""
 GIGABYTES = {"light": "0.1", "lab": "0.6", "full": "0.7"}
 UV_NAMES = {

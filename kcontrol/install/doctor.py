@@ -103,12 +103,7 @@ def dot() -> Finding:
     """Return the finding about the program `dot`, which draws the diagrams: "missing" if it is not on PATH."""
     path = shutil.which("dot")
     if path is None:
-        return Finding(
-            "dot",
-            "missing",
-            "none on PATH",
-            "Start through ./run, or activate the environment.",
-        )
+        return Finding("dot", "missing", "none on PATH", "Start through ./run, or activate the environment.")
     answer = subprocess.run([path, "-V"], capture_output=True, text=True, check=False)
     return Finding("dot", "ok", f"{(answer.stderr or answer.stdout).strip()} at {path}")
 

@@ -13,13 +13,7 @@ from kcontrol.cluster.consumer_clients import LARGEST_LONG
 from kcontrol.core.controller_rules import rules
 from kcontrol.core.errors import UserError
 from kcontrol.core.model import TopicPartition
-from kcontrol.core.znodes import (
-    PREFERRED_REPLICA_ELECTION,
-    REASSIGN_PARTITIONS,
-    encode_partition_list,
-    parent,
-    topic_path,
-)
+from kcontrol.core.znodes import PREFERRED_REPLICA_ELECTION, REASSIGN_PARTITIONS, encode_partition_list, parent, topic_path
 from kcontrol.lab import topic_creation
 from kcontrol.lab.run import Run
 from kcontrol.lab.searches import searches

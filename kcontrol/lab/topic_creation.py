@@ -8,14 +8,7 @@ from typing import Any
 
 from kcontrol.cluster import topic_tool
 from kcontrol.core.errors import UserError
-from kcontrol.core.znodes import (
-    BROKER_IDS,
-    TOPICS,
-    decode_topic_config,
-    parent,
-    topic_config_path,
-    topic_path,
-)
+from kcontrol.core.znodes import BROKER_IDS, TOPICS, decode_topic_config, parent, topic_config_path, topic_path
 from kcontrol.lab.support import requested_settings
 from kcontrol.views import folded_state, text
 

@@ -13,15 +13,7 @@ from typing import TYPE_CHECKING, Any
 from kcontrol.core.errors import UserError
 from kcontrol.core.model import LeaderAndIsr
 from kcontrol.core.znodes import CONTROLLER, CONTROLLER_EPOCH, decode_controller, decode_controller_epoch
-from kcontrol.search.invariants import (
-    INVARIANTS,
-    QUIET,
-    Invariant,
-    active_controllers,
-    is_at_rest,
-    read_znode,
-    stored,
-)
+from kcontrol.search.invariants import INVARIANTS, QUIET, Invariant, active_controllers, is_at_rest, read_znode, stored
 
 if TYPE_CHECKING:
     from kcontrol.cluster.world import Action, World

@@ -11,13 +11,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from kcontrol.core.model import PartitionState
-from kcontrol.core.znodes import (
-    CONTROLLER,
-    CONTROLLER_EPOCH,
-    MalformedZnode,
-    decode_controller,
-    parse_state_path,
-)
+from kcontrol.core.znodes import CONTROLLER, CONTROLLER_EPOCH, MalformedZnode, decode_controller, parse_state_path
 from kcontrol.journal.journal import Record
 from kcontrol.views import text
 

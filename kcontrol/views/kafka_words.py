@@ -12,15 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from kcontrol.core.model import RECOVERED, ReplicaAssignment
-from kcontrol.core.znodes import (
-    CONTROLLER,
-    CONTROLLER_EPOCH,
-    TOPICS,
-    MalformedZnode,
-    decode_topic,
-    delete_topic_path,
-    topic_path,
-)
+from kcontrol.core.znodes import CONTROLLER, CONTROLLER_EPOCH, TOPICS, MalformedZnode, decode_topic, delete_topic_path, topic_path
 from kcontrol.journal.journal import Record
 from kcontrol.kafka_logs.log_lines import text, written
 from kcontrol.kafka_logs.templates import numbers

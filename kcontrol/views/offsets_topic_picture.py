@@ -34,12 +34,7 @@ class OffsetsTopicPicture:
     """
 
     def __init__(
-        self,
-        title: str,
-        broker: int | None,
-        squares: Sequence[Square],
-        cache: Mapping[str, str],
-        load: Mapping[str, str],
+        self, title: str, broker: int | None, squares: Sequence[Square], cache: Mapping[str, str], load: Mapping[str, str]
     ) -> None:
         # `broker` has the log and the cache; None if the journal does not say which broker.
         self.title, self.broker = title, broker

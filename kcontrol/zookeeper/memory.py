@@ -20,14 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from kcontrol.core.effects import Op, SessionExpired, Stat, WatchEvent, Znode
-from kcontrol.zookeeper.port import (
-    Client,
-    ClosedSession,
-    ConnectionLoss,
-    WriteResult,
-    require_op,
-    require_path,
-)
+from kcontrol.zookeeper.port import Client, ClosedSession, ConnectionLoss, WriteResult, require_op, require_path
 from kcontrol.zookeeper.transaction_rules import OPERATIONS, Draft, Ephemerals, Kind
 
 FIRST_SESSION_ID = 0x100001

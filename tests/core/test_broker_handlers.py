@@ -18,11 +18,7 @@ from kcontrol.broker.events import (
 )
 from kcontrol.broker.handlers import handle
 from kcontrol.controller.context import apply_update
-from kcontrol.controller.request_batch import (
-    LeaderAndIsrPartition,
-    StopReplicaPartition,
-    UpdateMetadataPartition,
-)
+from kcontrol.controller.request_batch import LeaderAndIsrPartition, StopReplicaPartition, UpdateMetadataPartition
 from kcontrol.core.effects import Op, UpdateContext
 from kcontrol.core.events import Event
 from kcontrol.core.model import LeaderAndIsr, TopicPartition
@@ -66,11 +62,7 @@ class Broker(Bench):
         return LeaderAndIsrPartition(leader, leader_epoch, (leader,), 2, 8, replicas, (), (), False)
 
 
-REQUESTS = [
-    (LeaderAndIsrRequest, {}),
-    (UpdateMetadataRequest, {"live_brokers": (1, 2)}),
-    (StopReplicaRequest, {}),
-]
+REQUESTS = [(LeaderAndIsrRequest, {}), (UpdateMetadataRequest, {"live_brokers": (1, 2)}), (StopReplicaRequest, {})]
 
 
 @pytest.mark.parametrize(("kind", "more"), REQUESTS, ids=lambda value: getattr(value, "__name__", ""))

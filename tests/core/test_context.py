@@ -17,14 +17,7 @@ from kcontrol.controller.context import ControllerContext, apply_state_change, a
 from kcontrol.controller.failover_steps import CLEARED_AT_RESIGNATION
 from kcontrol.controller.handlers import design_of
 from kcontrol.core.effects import StateChange, UpdateContext
-from kcontrol.core.model import (
-    LeaderAndIsr,
-    PartitionReplica,
-    PartitionState,
-    ReplicaAssignment,
-    ReplicaState,
-    TopicPartition,
-)
+from kcontrol.core.model import LeaderAndIsr, PartitionReplica, PartitionState, ReplicaAssignment, ReplicaState, TopicPartition
 from tests.core.support import ALL_FAULTS, RULES_2_8, T0, T1, Bench, cluster, walk
 from tests.parts import ROOT
 

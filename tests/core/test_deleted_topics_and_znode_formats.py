@@ -7,13 +7,7 @@ import pytest
 from kcontrol.cluster.run_settings import Settings
 from kcontrol.cluster.world import World
 from kcontrol.core.kafka_json import MalformedZnode
-from kcontrol.core.znodes import (
-    CONTROLLER,
-    PREFERRED_REPLICA_ELECTION,
-    broker_path,
-    decode_controller,
-    encode_partition_list,
-)
+from kcontrol.core.znodes import CONTROLLER, PREFERRED_REPLICA_ELECTION, broker_path, decode_controller, encode_partition_list
 from kcontrol.group.assignors import read_sticky_user_data, sticky_user_data
 from tests.core.support import T0, cluster, of_kind, states, stored
 

@@ -9,12 +9,7 @@ import pytest
 from kcontrol.cluster import actions
 from kcontrol.cluster.world import World
 from kcontrol.core.effects import Transaction
-from kcontrol.core.events import (
-    AlterIsrReceived,
-    AutoPreferredReplicaLeaderElection,
-    BrokerChange,
-    TopicChange,
-)
+from kcontrol.core.events import AlterIsrReceived, AutoPreferredReplicaLeaderElection, BrokerChange, TopicChange
 from kcontrol.core.znodes import CONTROLLER, CONTROLLER_EPOCH
 from tests.core.support import T0, alone, cluster, of_kind, stored, until, waits_for
 

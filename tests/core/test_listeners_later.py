@@ -159,8 +159,7 @@ def test_a_topic_in_deletion_does_not_keep_others_from_being_elected() -> None:
 
 
 @pytest.mark.parametrize(
-    ("release", "topic", "isr"),
-    [("0.8.1", "false", ()), ("0.8.2", "", ()), ("0.8.2", "false", (3,)), ("1.1", "true", (3,))],
+    ("release", "topic", "isr"), [("0.8.1", "false", ()), ("0.8.2", "", ()), ("0.8.2", "false", (3,)), ("1.1", "true", (3,))]
 )
 def test_a_last_member_stays_where_no_unclean_election_is_allowed(release: str, topic: str, isr: tuple[int, ...]) -> None:
     """From 0.8.2 to 1.0 the topic's setting decides, or the broker's default; before 0.8.2 no replica stays, after 1.0 all stay.

@@ -222,11 +222,7 @@ TRUNCATIONS = [
     # the follower's records    what the leader has said    where it cuts its log
     ((0, 0), EpochEnd(-1, 5), 2),  # nothing of an epoch, and more than there is: at its own end
     ((0, 0, 0), EpochEnd(-1, 1), 1),
-    (
-        (0, 0, 0, 3),
-        EpochEnd(1, 2),
-        3,
-    ),  # an epoch that it does not know: where the largest below ends
+    ((0, 0, 0, 3), EpochEnd(1, 2), 3),  # an epoch that it does not know: where the largest below ends
     ((0, 1, 1), EpochEnd(1, 2), 2),  # one that both know: where the first of both ends it
     ((0, 1, 2), EpochEnd(1, 5), 2),
     ((2, 2), EpochEnd(1, 1), 0),  # only later ones: all of it
@@ -303,8 +299,7 @@ ASKED = DelayedProduce(1, "asked")
 READ = UpdateConfig(1)  # the settings of the topic have been read
 FOLLOWER = apply(apply(apply(log_of(0, 0, 0), READ), BecomeLeaderOrFollower(1, 5)), UpdateHighWatermark(1))
 LEADER = apply(
-    apply(apply(log_of(0), READ), BecomeLeaderOrFollower(2, 5, leads=True)),
-    AppendRecords((LogRecord(1, 5, "a"),), ASKED),
+    apply(apply(log_of(0), READ), BecomeLeaderOrFollower(2, 5, leads=True)), AppendRecords((LogRecord(1, 5, "a"),), ASKED)
 )
 ROLES: dict[str, tuple[ReplicaLog, int, int, list[Any]]] = {
     # the log, the new leader and its epoch, and the intentions of a broker that cuts the log at the high watermark

@@ -11,13 +11,7 @@ import pytest
 from kcontrol.cluster import actions
 from kcontrol.controller.request_batch import RequestBatch
 from kcontrol.core.effects import Commit, CommitResult, FailedStateChange, Handler, Op, Send, StateChange, UpdateContext
-from kcontrol.core.model import (
-    LeaderAndIsr,
-    PartitionReplica,
-    PartitionState,
-    ReplicaState,
-    TopicPartition,
-)
+from kcontrol.core.model import LeaderAndIsr, PartitionReplica, PartitionState, ReplicaState, TopicPartition
 from kcontrol.core.znodes import CONTROLLER_EPOCH, decode_state, encode_state, state_path
 from kcontrol.journal.journal import Record
 from tests.core.support import T0, T1, U0, Bench, cluster

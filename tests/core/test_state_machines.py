@@ -12,13 +12,7 @@ from kcontrol.controller.context import apply_update
 from kcontrol.controller.earlier.machine_decisions import DECISIONS
 from kcontrol.controller.request_batch import Requests
 from kcontrol.core.effects import Handler, Op, UpdateContext
-from kcontrol.core.model import (
-    LeaderAndIsr,
-    PartitionReplica,
-    PartitionState,
-    ReplicaAssignment,
-    ReplicaState,
-)
+from kcontrol.core.model import LeaderAndIsr, PartitionReplica, PartitionState, ReplicaAssignment, ReplicaState
 from kcontrol.core.znodes import decode_state, encode_state, partitions_path, state_path
 from tests.core.support import T0, T1, Bench
 

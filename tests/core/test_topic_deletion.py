@@ -28,25 +28,10 @@ from kcontrol.controller.topic_deletion import (
 )
 from kcontrol.core.controller_rules import rules
 from kcontrol.core.effects import Commit, FailedStateChange, FencedTransactions, UpdateContext
-from kcontrol.core.events import (
-    AutoPreferredReplicaLeaderElection,
-    DeletionsResumed,
-    TopicDeletionStopReplicaResponseReceived,
-)
-from kcontrol.core.model import (
-    LeaderAndIsr,
-    PartitionReplica,
-    ReplicaAssignment,
-    ReplicaState,
-    TopicPartition,
-)
+from kcontrol.core.events import AutoPreferredReplicaLeaderElection, DeletionsResumed, TopicDeletionStopReplicaResponseReceived
+from kcontrol.core.model import LeaderAndIsr, PartitionReplica, ReplicaAssignment, ReplicaState, TopicPartition
 from kcontrol.core.releases import PLAYABLE_RELEASES
-from kcontrol.core.znodes import (
-    DELETE_TOPICS,
-    PREFERRED_REPLICA_ELECTION,
-    encode_partition_list,
-    topic_path,
-)
+from kcontrol.core.znodes import DELETE_TOPICS, PREFERRED_REPLICA_ELECTION, encode_partition_list, topic_path
 from kcontrol.journal.fold import fold
 from tests.core.snapshots import without_defaults
 from tests.core.support import (
@@ -245,12 +230,7 @@ def test_a_request_for_no_topic_is_dropped(release: str) -> None:
 
 def test_the_default_is_that_of_the_release() -> None:
     """Before 1.0 no topic may be deleted unless the configuration says so. Source: KafkaConfig.deleteTopicEnable."""
-    assert [context_of(r).deletes_topics for r in ("0.8.1", "0.11.0", "1.0", "2.8")] == [
-        False,
-        False,
-        True,
-        True,
-    ]
+    assert [context_of(r).deletes_topics for r in ("0.8.1", "0.11.0", "1.0", "2.8")] == [False, False, True, True]
     mine = BrokerConfig().with_setting("delete.topic.enable", False)
     assert not ControllerContext(1, RULES_2_8, design_of(RULES_2_8), mine).deletes_topics
     assert ControllerContext(

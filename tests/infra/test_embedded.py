@@ -10,11 +10,7 @@ import pytest
 
 from kcontrol.zookeeper.kazoo.read import read_znode
 from kcontrol.zookeeper.server import embedded
-from kcontrol.zookeeper.server.embedded import (
-    EmbeddedZooKeeper,
-    ZooKeeperProblem,
-    free_port,
-)
+from kcontrol.zookeeper.server.embedded import EmbeddedZooKeeper, ZooKeeperProblem, free_port
 from kcontrol.zookeeper.server.java import JavaProblem
 from tests.infra.processes import python, still_running, wait_until_absent
 

@@ -101,11 +101,7 @@ REFUSED: list[tuple[str, Callable[[Lab], object], str]] = [
         lambda lab: lab.tables.consumer_records("t-0", 2),
         "Broker 2 does not lead t-0 in its own memory; running brokers",
     ),
-    (
-        "no running leader",
-        lambda lab: lab.kill(1).tables.consumer_records("t-0"),
-        "A consumer of t-0 finds no running leader",
-    ),
+    ("no running leader", lambda lab: lab.kill(1).tables.consumer_records("t-0"), "A consumer of t-0 finds no running leader"),
     ("odd acks", lambda lab: lab.produce("t-0", "a", acks=2), 'acks cannot be 2: it is 1 or "all".'),
     ("true is not 1", lambda lab: lab.produce("t-0", "a", acks=True), "acks cannot be True"),
     ("no such broker", lambda lab: lab.produce("t-0", "a", broker=9), "Broker 9 is not running"),

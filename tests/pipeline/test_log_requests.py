@@ -32,10 +32,7 @@ from tests.pipeline.log_runs import journals_of, run_of_lines
 RECORDED = Path(__file__).parent / "kafka_requests"
 KEY = ["api", "sender", "receiver", "controller_epoch"]
 # Requests that the controller's log has and no broker's request log: the receiver was dead.
-UNREAD = {
-    "0.9.0.1": {("LeaderAndIsr", 2, 3, 2): 1, ("UpdateMetadata", 2, 3, 2): 1},
-    "2.8.2": {("UpdateMetadata", 2, 3, 2): 1},
-}
+UNREAD = {"0.9.0.1": {("LeaderAndIsr", 2, 3, 2): 1, ("UpdateMetadata", 2, 3, 2): 1}, "2.8.2": {("UpdateMetadata", 2, 3, 2): 1}}
 
 
 def counted(table: pd.DataFrame) -> Counter[tuple[Any, ...]]:

@@ -108,11 +108,7 @@ def test_tables_of_another_redaction_are_refused(tmp_path: Path, settings: Path)
     for held, now, words in (
         (None, ALL, "has tables without --redact: leave out --redact,"),
         (ALL.mark(), None, "clients,hosts,topics: use --redact clients,hosts,topics again"),
-        (
-            ALL.mark(),
-            ALL._replace(kinds=("topic",)),
-            "clients,hosts,topics: use --redact clients,hosts,topics again",
-        ),
+        (ALL.mark(), ALL._replace(kinds=("topic",)), "clients,hosts,topics: use --redact clients,hosts,topics again"),
         (ALL.mark(), ALL._replace(key=bytes(32)), "has stable names of another key than"),
     ):
         with pytest.raises(UserError, match=words):

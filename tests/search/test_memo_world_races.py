@@ -10,26 +10,9 @@ import pytest
 
 from kcontrol.cluster import actions
 from kcontrol.cluster.world import Action, World
-from kcontrol.core.effects import (
-    Children,
-    Commit,
-    Handler,
-    Read,
-    SessionExpired,
-    Stat,
-    Transaction,
-    Znode,
-)
+from kcontrol.core.effects import Children, Commit, Handler, Read, SessionExpired, Stat, Transaction, Znode
 from kcontrol.core.events import RegisterBrokerAndReelect
-from kcontrol.core.znodes import (
-    CONTROLLER,
-    CONTROLLER_EPOCH,
-    TOPICS,
-    broker_path,
-    encode_controller,
-    state_path,
-    topic_path,
-)
+from kcontrol.core.znodes import CONTROLLER, CONTROLLER_EPOCH, TOPICS, broker_path, encode_controller, state_path, topic_path
 from kcontrol.search.memo_driver import Memo, ScratchJournal, answer_key
 from kcontrol.search.memo_world import fork_for_search
 from kcontrol.zookeeper.memory import MemoryZooKeeper
@@ -214,10 +197,7 @@ RACES: dict[str, tuple[Callable[[], World], Callable[[World], Ways]]] = {
     "a registration": (broker_starts, lambda w: [[], anew(w, THIRD), anew(w, THIRD) * 2, [("delete", THIRD)]]),
     "an election": (controller_is_gone, lambda w: [[], [("create", CONTROLLER, encode_controller(1, 0).decode())]]),
     "a list of topics": (topic_is_created, lambda w: [[], [("create", topic_path("v"), text_of(w, topic_path("t")))]]),
-    "an owner": (
-        registration_is_lost,
-        lambda w: [[GO_ON], [("create", OWN, "{}"), ("set", OWN, text_of(w, THIRD)), GO_ON]],
-    ),
+    "an owner": (registration_is_lost, lambda w: [[GO_ON], [("create", OWN, "{}"), ("set", OWN, text_of(w, THIRD)), GO_ON]]),
 }
 
 

@@ -139,9 +139,7 @@ def orphaned(by: int) -> st.SearchStrategy[list[Command]]:
 
 
 SCENES: st.SearchStrategy[list[Command]] = weighted(
-    (6, COMMANDS.map(lambda command: [command])),
-    (3, PATHS.flatmap(watched)),
-    (1, BY.flatmap(orphaned)),
+    (6, COMMANDS.map(lambda command: [command])), (3, PATHS.flatmap(watched)), (1, BY.flatmap(orphaned))
 )
 # Four short lists rather than a long one: hypothesis draws longer programs so, and still shortens each part down to nothing.
 PROGRAMS = st.tuples(*[st.lists(SCENES, max_size=8)] * 4).map(

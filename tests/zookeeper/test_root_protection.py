@@ -13,13 +13,7 @@ from kazoo.security import make_acl, make_digest_acl
 from kcontrol.core.effects import Op
 from kcontrol.core.errors import UserError
 from kcontrol.zookeeper.kazoo import KazooZooKeeper
-from kcontrol.zookeeper.kazoo.root_protection import (
-    Address,
-    make_empty,
-    mark_server,
-    open_zookeeper,
-    parse_address,
-)
+from kcontrol.zookeeper.kazoo.root_protection import Address, make_empty, mark_server, open_zookeeper, parse_address
 from kcontrol.zookeeper.server.embedded import EmbeddedZooKeeper
 from tests.zookeeper.support import create, delete, node, put, stat
 
@@ -162,9 +156,7 @@ def plant_cluster(client: Any, root: str) -> None:
 
 @pytest.mark.zookeeper
 @pytest.mark.parametrize(
-    ("root", "address"),
-    [("/kafka", "/kafka"), ("", ""), ("/kcontrol-7", "")],
-    ids=["chroot", "no chroot", "default"],
+    ("root", "address"), [("/kafka", "/kafka"), ("", ""), ("/kcontrol-7", "")], ids=["chroot", "no chroot", "default"]
 )
 def test_a_foreign_cluster_is_refused_unchanged(
     clean: EmbeddedZooKeeper, everything: KazooZooKeeper, root: str, address: str

@@ -23,10 +23,7 @@ NAMES = ("anna", "bert", "cleo", "dora")
 SESSION = {"session.timeout.ms": 10_000}
 STATIC = {"consumers": {name: {"group.id": "billing", "group.instance.id": name} for name in NAMES}}
 MINUTE = {"offsets.retention.minutes": 1, "offsets.retention.check.interval.ms": 60_000}
-TOPICS = {
-    "__consumer_offsets": [[2, 3, 1]],
-    "t": [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2], [2, 1, 3], [3, 2, 1]],
-}
+TOPICS = {"__consumer_offsets": [[2, 3, 1]], "t": [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2], [2, 1, 3], [3, 2, 1]]}
 
 
 class Play(NamedTuple):

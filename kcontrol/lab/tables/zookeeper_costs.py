@@ -83,13 +83,7 @@ def _counted_as(design: str, records: Sequence[Record], before: int, sent: int) 
 
 # ---------------------------------------------------------------- one znode for all, or a queue
 
-RECIPES = {
-    "recipe": "string",
-    "contenders": "int64",
-    "watches": "int64",
-    "notified_of_death": "int64",
-    "tries_after_it": "int64",
-}
+RECIPES = {"recipe": "string", "contenders": "int64", "watches": "int64", "notified_of_death": "int64", "tries_after_it": "int64"}
 
 
 class _Count(NamedTuple):

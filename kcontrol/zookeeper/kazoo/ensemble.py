@@ -13,15 +13,7 @@ from kcontrol.core.effects import Op, SessionExpired, Znode
 from kcontrol.core.errors import UserError
 from kcontrol.zookeeper.kazoo.session import KazooSession
 from kcontrol.zookeeper.kazoo.wire import close_session
-from kcontrol.zookeeper.port import (
-    IN_USE,
-    MARKER,
-    OF_THE_SERVER,
-    Client,
-    ClosedSession,
-    ConnectionLoss,
-    retry_read,
-)
+from kcontrol.zookeeper.port import IN_USE, MARKER, OF_THE_SERVER, Client, ClosedSession, ConnectionLoss, retry_read
 
 PATIENCE_S = 10.0
 OWN_SESSION_TIMEOUT_MS = 18_000
