@@ -125,7 +125,7 @@ def test_why_goes_through_both_halves(release: str) -> None:
 def test_a_term_refuses_parked_requests_at_once(release: str) -> None:
     """A coordinator that shuts down in order refuses the parked JoinGroup with NOT_COORDINATOR before its process ends."""
     lab = dora_joins(release)
-    assert list(lab.tables.parked().client) == ["dora"]
+    assert list(lab.tables.parked().client_id) == ["dora"]
     lab.terminate(2).run(lambda lab: lab.state["consumers"]["dora"]["asked"] is None)
     assert error(lab, "dora") == "NOT_COORDINATOR" and lab.brokers().alive[2]
 

@@ -124,12 +124,12 @@ def test_a_question_without_an_answer(what: str) -> None:
 def test_timers() -> None:
     """The next timer to fire stands first; each says when it fires, for which member, and by which event."""
     lab = stable("2.8")
-    found = lab.tables.timers().query("group == 'billing'")
-    assert found["client"].tolist() == ["bert", "anna"] and found["fires_ms"].is_monotonic_increasing
+    found = lab.tables.timers().query("group_id == 'billing'")
+    assert found["client_id"].tolist() == ["bert", "anna"] and found["fires_ms"].is_monotonic_increasing
     assert set(found["event"]) == {"SessionTimedOut"} and (found["in_ms"] <= 10_000).all()
     first = found.iloc[0]
     lab.fire_timer(int(first["broker"]), str(first["timer"])).run()
-    assert lab.tables.members()["client"].tolist() == ["anna"]
+    assert lab.tables.members()["client_id"].tolist() == ["anna"]
 
 
 def test_parked_requests() -> None:
@@ -229,7 +229,7 @@ def test_offsets_and_lag() -> None:
     assert offsets.where(offsets.notna(), None).to_numpy().tolist() == [
         ["t-0", 7, 9, 2], ["t-1", None, 0, None], ["t-2", None, 0, None]
     ]  # fmt: skip
-    assert found["client"].tolist() == ["anna", "anna", "bert"] and set(found["state"]) == {"Stable"}
+    assert found["client_id"].tolist() == ["anna", "anna", "bert"] and set(found["state"]) == {"Stable"}
     lab.commit("anna", "t-0", 9).run()
     assert lab.tables.consumer_groups().iloc[0]["lag"] == 0
     with pytest.raises(UserError) as problem:
@@ -242,7 +242,7 @@ def test_offsets_outside_of_a_stable_group() -> None:
     found = played("2.8 join").tables.consumer_groups()
     assert (
         found["partition"].tolist() == ["t-0"]
-        and found["member"].isna().all()
+        and found["member_id"].isna().all()
         and found["state"].tolist() == ["PreparingRebalance"]
     )
 

@@ -71,7 +71,7 @@ def test_the_text_says_what_the_table_of_members_says(opened: Opened) -> None:
     assert lines[0] == f"Group billing: {row.state}, generation {row.generation}, coordinator broker {row.coordinator}."
     assert len(table) == 3 and row.state == "Stable"
     for (_, member), line in zip(table.iterrows(), lines[1:], strict=True):
-        assert f" {member.client}: in generation 1; {', '.join(member.partitions)}; SessionTimedOut in 10 s" in line
+        assert f" {member.client_id}: in generation 1; {', '.join(member.partitions)}; SessionTimedOut in 10 s" in line
 
 
 def test_each_partition_has_the_letter_of_its_owner(opened: Opened) -> None:
@@ -125,7 +125,7 @@ def flags(strip: GroupStrip) -> list[tuple[str, str]]:
 
 def pending(run: Run, group: str) -> list[tuple[str, str]]:
     """Return (event, time) of each timer of a group in the table of timers, in the words of a flag."""
-    rows = run.tables.timers().query("group == @group")
+    rows = run.tables.timers().query("group_id == @group")
     return sorted((row.event, f"in {clock.duration(row.in_ms)}" if row.in_ms > 0 else "due") for row in rows.itertuples())
 
 
@@ -197,7 +197,7 @@ def test_a_timer_whose_time_has_come_is_due(opened: Opened) -> None:
     """A timer that a fired timer has overtaken has no negative time: its flag and its line say that it is due."""
     lab = stable(opened)
     fire(lab, "session billing bert")
-    assert lab.tables.timers().query("client == 'anna'").in_ms.iloc[0] <= 0
+    assert lab.tables.timers().query("client_id == 'anna'").in_ms.iloc[0] <= 0
     assert "; SessionTimedOut due" in lab.group_strip().lines()[1]
     assert flags(lab.group_strip()) == pending(lab, "billing") and ("SessionTimedOut", "due") in flags(lab.group_strip())
 

@@ -33,7 +33,7 @@ def billing(opened: Opened, release: str, codec: int = 0, **more: Any) -> Lab:
 def test_each_record_has_a_row(opened: Opened, release: str, versions: tuple[int, int]) -> None:
     """The row of a record has its kind, the versions of key and value, the group, the partition and the value in words."""
     table = billing(opened, release).tables.offsets_topic()
-    assert table.iloc[-1][["kind", "key_version", "value_version", "group", "partition", "value"]].tolist() == [
+    assert table.iloc[-1][["kind", "key_version", "value_version", "group_id", "partition", "value"]].tolist() == [
         "offset", 1, versions[1], "billing", "t-0", "offset 7",
     ]  # fmt: skip
     group = table[table.kind == "group"].iloc[-1]
@@ -283,7 +283,7 @@ def test_a_record_without_a_key_is_shown(opened: Opened, release: str, found: st
     lab = damaged(opened, release)
     last = lab.tables.offsets_topic().iloc[-1]
     assert last[["kind", "value", "value_bytes", "compaction"]].tolist() == ["no key", "text 'odd'", 3, "drops: no key"]
-    assert last[["key_version", "value_version", "group", "partition", "key_bytes"]].isna().all()
+    assert last[["key_version", "value_version", "group_id", "partition", "key_bytes"]].isna().all()
     *_, record, cache, load = repr(lab.offsets_partition()).splitlines()
     assert record.endswith(" no key: text 'odd', which compaction drops") and "billing t-0: offset 7" in cache
     assert load == f"a load now finds: {found}" and "or it has no key" in lab.offsets_partition().svg()

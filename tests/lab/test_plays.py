@@ -55,7 +55,7 @@ def test_the_alarm(played: Played) -> None:
     """A minute after dora was started three JoinGroups wait for cleo, whose session is alive; then all four agree."""
     lab = played("billing", until="cleo is late")
     parked = lab.tables.parked()
-    assert parked.client.tolist() == ["dora", "anna", "bert"] and parked.waited_ms.min() > 50_000
+    assert parked.client_id.tolist() == ["dora", "anna", "bert"] and parked.waited_ms.min() > 50_000
     assert set(parked.completed_by) == {'JoinGroup of cleo, or the timer "join billing"'}
     assert group(lab)[:2] == ("PreparingRebalance", 1)
     assert [*group(played("billing"))[2].values()] == [["t-0", "t-1"], ["t-2", "t-3"], ["t-4"], ["t-5"]]
@@ -104,7 +104,7 @@ def test_a_static_member_restarts(played: Played) -> None:
     """
     before, after = (played("static restart", until=step) for step in PLAYS["static restart"].steps)
     assert group(before) == group(after)
-    ids = [lab.tables.members().query("client == 'bert'").member.iloc[0] for lab in (before, after)]
+    ids = [lab.tables.members().query("client_id == 'bert'").member_id.iloc[0] for lab in (before, after)]
     assert ids[0] != ids[1]
 
 

@@ -97,7 +97,7 @@ def test_bodies_of_responses_have_partitions_and_topics(tmp_path: Path) -> None:
     """In `journal("respond")`, also of a saved run, partitions and topics replace the bytes that a consumer can read."""
     lab = Lab.play("nightly", until="dora joins")
     lab.save(tmp_path / "nightly.jsonl")
-    expected = dict(zip(lab.tables.members()["client"], lab.tables.members()["partitions"], strict=True))
+    expected = dict(zip(lab.tables.members()["client_id"], lab.tables.members()["partitions"], strict=True))
     for run in (lab, Lab.open(tmp_path / "nightly.jsonl")):
         bodies = run.journal("respond").set_index("correlation_id").body
         assigned = [body["assignment"] for body in bodies if body and body.get("assignment")]

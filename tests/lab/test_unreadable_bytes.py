@@ -45,7 +45,7 @@ def test_a_leader_that_cannot_read_a_subscription_sends_no_request(release: str,
     """The poll of the leader fails with SchemaException; it sends no SyncGroup, and nothing changes in the coordinator."""
     lab = subscription(release, data)
     before, known = len(lab.records), lab.tables.members()
-    assert known["client"].tolist() == ["anna", "bert"]
+    assert known["client_id"].tolist() == ["anna", "bert"]
     lab.group.sync("anna").run()
     assert [record.kind for record in lab.records[before:]] == ["act", "consumer"]
     assert lab.tables.members().equals(known)

@@ -41,8 +41,8 @@ def the_picture(run: Lab, folder: Path) -> None:
     for shown in (texts(bundle["image/svg+xml"]), bundle["text/plain"]):
         lines = shown.splitlines()
         for member in run.tables.members().reset_index().itertuples():
-            assert any(line.startswith(f"group {member.group}: {member.state}, generation {member.generation}") for line in lines)
-            (line,) = (line for line in lines if line.startswith(member.member))
+            assert any(line.startswith(f"group {member.group_id}: {member.state}, generation {member.generation}") for line in lines)
+            (line,) = (line for line in lines if line.startswith(member.member_id))
             assert line.endswith(f": {', '.join(member.partitions) or 'no partition'}")
             assert ("JoinGroup" in line) == (member.waits_for == "join") and (", leader" in line) == member.leads
 
@@ -60,7 +60,7 @@ def the_strip(run: Lab, folder: Path) -> None:
     shown, held = texts(strip.svg()), run.state["nodes"][str(members["coordinator"].iloc[0])]["group"]["groups"][GROUP]["members"]
     assert len(members) == len(held) > 0
     for member in members.itertuples():
-        name = held[member.member]["instance_id"] or member.client
+        name = held[member.member_id]["instance_id"] or member.client_id
         condition = "JoinGroup is parked" if member.waits_for == "join" else f"in generation {member.generation}"
         owned = ", ".join(member.partitions) or "no partition"
         assert any(re.search(rf"^  \w {name}( \(2\))?: {condition}; {owned}(;|$)", line) for line in strip.lines())
@@ -96,9 +96,9 @@ def every_table(run: Lab, folder: Path) -> None:
     """Each table about groups has rows of the group; a Stable group has no waiting member."""
     tables = run.tables
     for found in (tables.members(), tables.offsets(), tables.assignment(), tables.consumer_groups()):
-        assert not found.empty and set(found.index.get_level_values("group")) == {GROUP}
+        assert not found.empty and set(found.index.get_level_values("group_id")) == {GROUP}
     assert set(tables.rebalances()["group_id"]) == {GROUP}
-    assert GROUP in set(tables.timers()["group"].dropna()) and not tables.metrics().empty and not tables.reactions().empty
+    assert GROUP in set(tables.timers()["group_id"].dropna()) and not tables.metrics().empty and not tables.reactions().empty
     assert tables.parked().empty or set(tables.members()["state"]) != {"Stable"}
 
 
@@ -145,8 +145,8 @@ def tables_of_groups(run: Run, folder: Path) -> None:
     tables, group = run.tables, run.records[0].fields["group"]
     assert set(tables.rebalances().group_id) == {group} and not tables.reactions().empty and not tables.metrics().empty
     for found in (tables.members(), tables.offsets(), tables.assignment(), tables.consumer_groups()):
-        assert set(found.index.get_level_values("group")) <= {group}
-    assert tables.parked().empty and set(tables.timers()["group"]) <= {group}
+        assert set(found.index.get_level_values("group_id")) <= {group}
+    assert tables.parked().empty and set(tables.timers()["group_id"]) <= {group}
 
 
 def its_strip(run: Run, folder: Path) -> None:
@@ -154,7 +154,7 @@ def its_strip(run: Run, folder: Path) -> None:
     lines, group = run.group_strip().lines(), run.records[0].fields["group"]
     for member in run.tables.members().itertuples():
         (node,) = run.state["nodes"].values()
-        name = node["group"]["groups"][group]["members"][member.member]["instance_id"] or member.client
+        name = node["group"]["groups"][group]["members"][member.member_id]["instance_id"] or member.client_id
         assert any(f" {name}: " in line and ", ".join(member.partitions) in line for line in lines[1:])
     assert group in lines[0] and run.group_strip().svg().startswith("<svg")
 
@@ -184,8 +184,8 @@ def test_the_states_of_a_release() -> None:
 def test_a_restarted_consumer_has_two_members() -> None:
     """Up to the end of its old session a restarted consumer of 0.9 is two members; a static one of 2.8 is one, with a new id."""
     twice, static = (played(name).tables.members() for name in ("0.9 new_id", "2.8 static_restart"))
-    assert twice["client"].tolist() == ["anna", "bert", "bert"] and twice["member"].is_unique
-    assert static["client"].tolist() == ["anna", "bert"] and static["state"].tolist() == ["Stable", "Stable"]
+    assert twice["client_id"].tolist() == ["anna", "bert", "bert"] and twice["member_id"].is_unique
+    assert static["client_id"].tolist() == ["anna", "bert"] and static["state"].tolist() == ["Stable", "Stable"]
     assert static["partitions"].tolist() == [["t-0", "t-1"], ["t-2"]] and static["generation"].tolist() == [1, 1]
 
 
@@ -195,7 +195,7 @@ def test_an_answer_to_a_process_that_has_ended(opened: Callable[..., Lab]) -> No
     lab.group.join("cleo").run().group.restart("cleo")
     before = deepcopy(lab.state["consumers"]["cleo"])
     lab.group.leave("anna").run().group.leave("bert").run()  # now the JoinGroup of cleo's former process is answered
-    assert lab.tables.members()["client"].tolist() == ["cleo"]
+    assert lab.tables.members()["client_id"].tolist() == ["cleo"]
     assert lab.state["consumers"]["cleo"] == before and not before["member_id"]
 
 
@@ -203,11 +203,11 @@ def test_max_poll_interval() -> None:
     """A dynamic member of 2.8 leaves when it polls too late; a static one sends nothing; 0.9 has no such setting."""
     lab = stable("2.8")
     lab.group.expire_poll_interval("bert").run()
-    assert lab.tables.members()["client"].tolist() == ["anna"] and not lab.state["consumers"]["bert"]["member_id"]
+    assert lab.tables.members()["client_id"].tolist() == ["anna"] and not lab.state["consumers"]["bert"]["member_id"]
     static = played("2.8 static_restart").branch()
     requests = static.state["consumers"]["anna"]["requests"]
     static.group.expire_poll_interval("anna").run()
-    assert static.tables.members()["client"].tolist() == ["anna", "bert"]
+    assert static.tables.members()["client_id"].tolist() == ["anna", "bert"]
     assert static.state["consumers"]["anna"]["requests"] == requests and not static.state["consumers"]["anna"]["member_id"]
     for broken, name, says in ((stable("0.9"), "anna", "came in 0.10.1"), (lab, "cleo", "let it join first")):
         before = len(broken.records)

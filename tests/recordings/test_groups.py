@@ -114,7 +114,7 @@ def test_a_coordinator_that_restarts() -> None:
     started = next(at for at, r in enumerate(run.records) if r.kind == "start" and r.fields["incarnation"] == 2)
     before, after = run.rewind(started), run.rewind(started + 6)
     assert before.tables.members().empty
-    assert list(after.tables.members()["member"]) == ["M1", "M2"] and set(after.tables.members()["state"]) == {"Stable"}
+    assert list(after.tables.members()["member_id"]) == ["M1", "M2"] and set(after.tables.members()["state"]) == {"Stable"}
     assert list(after.tables.offsets()["offset"]) == [7]
 
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from kcontrol.lab.run import Run
 
 State = Mapping[str, Any]
-DESCRIBED = {"partition": "string", "current_offset": "Int64", "log_end_offset": "Int64", "lag": "Int64", "member": "string",
-             "client": "string", "host": "string", "state": "string"}  # fmt: skip
+DESCRIBED = {"partition": "string", "current_offset": "Int64", "log_end_offset": "Int64", "lag": "Int64", "member_id": "string",
+             "client_id": "string", "host": "string", "state": "string"}  # fmt: skip
 
 
 def assignment(run: Run) -> pd.DataFrame:
@@ -29,7 +29,7 @@ def assignment(run: Run) -> pd.DataFrame:
     members = [(group, member) for group in group_state.groups(state, run._played) for member in group.members]
     known = (p for p in folded_state.partitions(dict(state)) if p.topic != OFFSETS_TOPIC)
     names = {p.name: None for p in known} | {name: None for _, member in members for name in member.partitions}
-    index, columns = ["group", "client", "member"], "partition"
+    index, columns = ["group_id", "client_id", "member_id"], "partition"
     rows = [
         (group.group, member.client, member.member_id, name, name in member.partitions)
         for group, member in members
@@ -56,7 +56,7 @@ def consumer_groups(run: Run, group: str | None = None) -> pd.DataFrame:
         raise UserError(f"No coordinator has a group {arguments.shown(group)}; there are {text.listed(names, 30) or 'none'}.")
     chosen = names if group is None else [group]
     rows = [row for name in chosen for row in _described(name, groups.get(name), offsets.get(name, {}), state)]
-    return journal_tables.table(rows, DESCRIBED, "group")
+    return journal_tables.table(rows, DESCRIBED, "group_id")
 
 
 def _described(
@@ -72,7 +72,7 @@ def _described(
     # Members with more partitions come first; a member without partitions has no row.
     for member in sorted(members, key=lambda member: -len(member.partitions)):
         held = group.held["members"][member.member_id] if group else {}
-        who = {"member": member.member_id, "client": member.client, "host": held.get("client_host")}
+        who = {"member_id": member.member_id, "client_id": member.client, "host": held.get("client_host")}
         yield from (_offset(name, shown, tp, committed, state) | who for tp in member.partitions)
         seen |= set(member.partitions)
     yield from (_offset(name, shown, tp, committed, state) for tp in sorted(committed) if tp not in seen)
@@ -81,7 +81,7 @@ def _described(
 def _offset(name: str, shown: str, tp: str, committed: Mapping[str, Any], state: State) -> dict[str, Any]:
     end, current = _log_end(state, tp), committed[tp]["value"]["offset"] if tp in committed else None
     lag = None if end is None or current is None else end - current
-    return {"group": name, "state": shown, "partition": tp, "current_offset": current, "log_end_offset": end, "lag": lag}
+    return {"group_id": name, "state": shown, "partition": tp, "current_offset": current, "log_end_offset": end, "lag": lag}
 
 
 def _log_end(state: State, partition: str) -> int | None:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 State = Mapping[str, Any]
 GROUP_VERSION = 2
-RECORDS = {"kind": "string", "key_version": "Int64", "value_version": "Int64", "group": "string", "partition": "string",
+RECORDS = {"kind": "string", "key_version": "Int64", "value_version": "Int64", "group_id": "string", "partition": "string",
            "value": "string", "key_bytes": "Int64", "value_bytes": "Int64", "codec": "string", "batch": "int64",
            "batch_bytes": "int64", "compaction": "string"}  # fmt: skip
 KEEPS, KEEPS_FOR_A_WHILE = "keeps", "keeps for delete.retention.ms"
@@ -159,7 +159,7 @@ def _row(record: StoredRecord) -> dict[str, Any]:
     if key is None:
         return row
     version, fields = decode(f"{kind}_key", key)
-    row |= {"key_version": version, "group": fields["group"], "key_bytes": len(key)}
+    row |= {"key_version": version, "group_id": fields["group"], "key_bytes": len(key)}
     row["partition"] = str(TopicPartition(fields["topic"], fields["partition"])) if kind == "offset" else None
     return row | {"value_version": None if data is None else int.from_bytes(data[:2], "big")}
 

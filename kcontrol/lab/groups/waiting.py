@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 State = Mapping[str, Any]
 TIMERS = {"broker": "int64", "fires": journal_tables.TIME, "in_ms": "Int64", "timer": "string", "event": "string",
-          "group": "string", "member": "string", "client": "string"}  # fmt: skip
-PARKED = {"broker": "int64", "request": "string", "since": journal_tables.TIME, "waited_ms": "Int64", "group": "string",
-          "member": "string", "client": "string", "completed_by": "string"}  # fmt: skip
+          "group_id": "string", "member_id": "string", "client_id": "string"}  # fmt: skip
+PARKED = {"broker": "int64", "request": "string", "since": journal_tables.TIME, "waited_ms": "Int64", "group_id": "string",
+          "member_id": "string", "client_id": "string", "completed_by": "string"}  # fmt: skip
 OPERATIONS = {"broker": "int64", "purgatory": "string", "operation": "string", "key": "string", "begun": journal_tables.TIME,
               "steps": "string", "rings": "string", "fires": journal_tables.TIME, "completed": journal_tables.TIME,
               "completed_by": "string"}  # fmt: skip
@@ -42,23 +42,23 @@ def timers(run: Run) -> pd.DataFrame:
     for broker, node in state["nodes"].items():
         for name, timer in node["timers"].items():
             event = timer["event"] or {"event": None}
-            # A timer that belongs to no group has no `group`; a timer that belongs to no member has no `member` and no
-            # `client`.
-            about = {"group": event.get("group_id"), "member": event.get("member_id")}
+            # A timer that belongs to no group has no `group_id`; one that belongs to no member has no `member_id` and no
+            # `client_id`.
+            about = {name: event.get(name) for name in ("group_id", "member_id")}
             row = {"broker": int(broker), "timer": name, "event": event["event"], **about}
             fires_ms = timer["at_ms"]
             in_ms = None if name == CHECK else fires_ms - now_ms
-            armed.append(row | {"fires_ms": fires_ms, "in_ms": in_ms, "client": _client(state, **about)})
+            armed.append(row | {"fires_ms": fires_ms, "in_ms": in_ms, "client_id": _client(state, **about)})
     armed.sort(key=lambda row: (row["in_ms"] is None, row["fires_ms"], row["broker"], row["timer"]))
     return journal_tables.table(armed, journal_tables.timed(TIMERS, records))
 
 
-def _client(state: State, group: str | None, member: str | None) -> str | None:
+def _client(state: State, group_id: str | None, member_id: str | None) -> str | None:
     """A pending id has no member: then the text before the UUID."""
     for _, name, held in group_state.cached(state, "groups"):
-        if name == group and member in held["members"]:
-            return str(held["members"][member]["client_id"])
-    return (member.rpartition("-")[0] or None) if member else None
+        if name == group_id and member_id in held["members"]:
+            return str(held["members"][member_id]["client_id"])
+    return (member_id.rpartition("-")[0] or None) if member_id else None
 
 
 def parked(run: Run) -> pd.DataFrame:
@@ -85,14 +85,14 @@ def _unanswered(records: Sequence[Record], state: State) -> Iterator[Record]:
 def _row(record: Record, state: State) -> Iterator[dict[str, Any]]:
     broker, correlation_id = record.id.node, record.fields["correlation_id"]
     sort, _, group = record.fields["key"].partition(" ")
-    row = {"broker": broker, "request": REQUESTS[sort], "since_ms": record.at_ms, "group": group}
+    row = {"broker": broker, "request": REQUESTS[sort], "since_ms": record.at_ms, "group_id": group}
     held = state["nodes"][str(broker)].get("group", {}).get("groups", {}).get(group)
     if sort == "append" or held is None:
         yield row | {"completed_by": f"the write to the log of group {group}"}
         return
     waiting = f"awaiting_{sort}"
     member = next((m for m in held["members"].values() if correlation_id in (m[waiting], m["dropped"])), None)
-    who = {"member": member["member_id"], "client": member["client_id"]} if member else {}
+    who = {name: member[name] for name in ("member_id", "client_id")} if member else {}
     yield row | who | {"completed_by": _for_join(group, held) if sort == "join" else _for_sync(held)}
 
 

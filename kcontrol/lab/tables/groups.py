@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from kcontrol.lab.run import Run
 
 State = Mapping[str, Any]
-MEMBERS = ("group", "coordinator", "state", "generation", "member", "client", "leads", "waits_for", "partitions")
-OFFSETS = ("group", "coordinator", "partition", "offset", "metadata")
+MEMBERS = ("group_id", "coordinator", "state", "generation", "member_id", "client_id", "leads", "waits_for", "partitions")
+OFFSETS = ("group_id", "coordinator", "partition", "offset", "metadata")
 
 
 def members(run: Run) -> pd.DataFrame:
@@ -22,7 +22,7 @@ def members(run: Run) -> pd.DataFrame:
     `waits_for` is the member's parked request, "join" or "sync"; "" without a parked request.
     """
     rows = [(*group[:4], *member) for group in group_state.groups(run.state, run._played) for member in group.members]
-    return frames.Frame(rows, columns=list(MEMBERS)).set_index("group")
+    return frames.Frame(rows, columns=list(MEMBERS)).set_index("group_id")
 
 
 def offsets(run: Run) -> pd.DataFrame:
@@ -32,7 +32,7 @@ def offsets(run: Run) -> pd.DataFrame:
         for broker, group, held in group_state.cached(run.state, "offsets")
         for partition, stored in sorted(held["committed"].items())
     ]
-    return frames.Frame(rows, columns=list(OFFSETS)).set_index("group")
+    return frames.Frame(rows, columns=list(OFFSETS)).set_index("group_id")
 
 
 def states(state: State) -> dict[str, str]:
