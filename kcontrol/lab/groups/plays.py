@@ -142,7 +142,7 @@ def _consumer(lab: Lab, name: str) -> dict[str, Any]:
 def _assigned(lab: Lab) -> set[str]:
     """Return the client ids of all members of groups in the state Stable."""
     members = lab.tables.members()
-    return set(members["client"][members["state"] == "Stable"])
+    return set(members["client_id"][members["state"] == "Stable"])
 
 
 def next_request(me: Mapping[str, Any]) -> str:
