@@ -32,7 +32,7 @@ def joined(opened: Opened, assignor: str, late: str = "dora", release: str = "2.
 
 def held(lab: Lab) -> dict[str, list[str]]:
     found = lab.tables.members()
-    return dict(zip(found.client, found.partitions, strict=True))
+    return dict(zip(found.client_id, found.partitions, strict=True))
 
 
 # ---------------------------------------------------------------- sticky members in a group

@@ -29,7 +29,7 @@ TOPICS = {"t": [[1, 2]] * 6, "__consumer_offsets": [[1, 2, 3]]}
 def group_of(lab: Lab) -> dict[str, list[str]]:
     """Return the partitions of each client in the memory of the coordinator."""
     found = lab.tables.members()
-    return dict(zip(found.client, found.partitions, strict=True))
+    return dict(zip(found.client_id, found.partitions, strict=True))
 
 
 def last_join(lab: Lab) -> Any:

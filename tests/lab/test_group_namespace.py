@@ -136,7 +136,7 @@ def test_parked_requests() -> None:
     """A parked JoinGroup waits for the JoinGroups of the others, a SyncGroup for the leader; a response ends the wait."""
     lab = played("0.9 join").branch()
     (row,) = lab.tables.parked().itertuples()
-    assert (row.request, row.client, row.completed_by) == (
+    assert (row.request, row.client_id, row.completed_by) == (
         "JoinGroup",
         "cleo",
         'JoinGroup of anna, bert, or the timer "join billing"',
@@ -144,7 +144,7 @@ def test_parked_requests() -> None:
     ask(lab, "join", "anna", "bert")
     assert lab.tables.parked().empty
     (row,) = ask(lab, "sync", "cleo").tables.parked().itertuples()
-    assert (row.request, row.client, row.completed_by) == ("SyncGroup", "cleo", "SyncGroup of the leader anna")
+    assert (row.request, row.client_id, row.completed_by) == ("SyncGroup", "cleo", "SyncGroup of the leader anna")
     assert ask(lab, "sync", "anna").tables.parked().empty
     first = opened("2.8", {"anna": GROUP})
     (row,) = ask(first, "join", "anna").tables.parked().itertuples()

@@ -35,7 +35,7 @@ def played(folder: object) -> Iterator[Played]:
 def group(lab: Lab) -> tuple[str, int, dict[str, list[str]]]:
     """The state and the generation of group billing, and the partitions of each client."""
     members = lab.tables.members().loc[["billing"]]
-    parts = dict(zip(members.client, members.partitions, strict=True))
+    parts = dict(zip(members.client_id, members.partitions, strict=True))
     return members.state.iloc[0], int(members.generation.iloc[0]), parts
 
 
