@@ -164,7 +164,7 @@ def test_a_parked_commit() -> None:
 def test_assignment() -> None:
     """Each member is a row and each partition a column; a column has at most one owner."""
     found = played("2.8 join").tables.assignment()
-    assert found.columns.tolist() == ["t-0", "t-1", "t-2"] and found.index.get_level_values("client").tolist() == [
+    assert found.columns.tolist() == ["t-0", "t-1", "t-2"] and found.index.get_level_values("client_id").tolist() == [
         "anna",
         "bert",
         "cleo",

@@ -41,7 +41,9 @@ def the_picture(run: Lab, folder: Path) -> None:
     for shown in (texts(bundle["image/svg+xml"]), bundle["text/plain"]):
         lines = shown.splitlines()
         for member in run.tables.members().reset_index().itertuples():
-            assert any(line.startswith(f"group {member.group_id}: {member.state}, generation {member.generation}") for line in lines)
+            assert any(
+                line.startswith(f"group {member.group_id}: {member.state}, generation {member.generation}") for line in lines
+            )
             (line,) = (line for line in lines if line.startswith(member.member_id))
             assert line.endswith(f": {', '.join(member.partitions) or 'no partition'}")
             assert ("JoinGroup" in line) == (member.waits_for == "join") and (", leader" in line) == member.leads
