@@ -10,7 +10,8 @@ Source: GroupMetadata.scala and MemberMetadata.scala (0.9, 2.8).
 # and the protocol that wins a tie; here the order of joining decides.
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, NamedTuple, TypeVar
@@ -114,37 +115,45 @@ class Member:
         raise ValueError(f"member {self.member_id} supports none of the candidates: {names}")
 
 
-class Members(dict[str, Member]):
+class Members(Mapping[str, Member]):
     """The members of a group by id, in the order in which they joined, with Kafka's two counts.
 
-    The mapping never changes in place. The counts spare each JoinGroup a scan over all members.
+    The mapping never changes in place. The counts spare each JoinGroup a scan over all members; a
+    changed copy shares all but the last changes, at most the root of their number.
 
     Source: numMembersAwaitingJoin, supportedProtocols of GroupMetadata.scala (2.8).
     """
 
-    __slots__ = ("awaiting_join", "supported_protocols")
+    __slots__ = ("_changed", "_settled", "awaiting_join", "supported_protocols")
 
     def __init__(self, members: Iterable[Member] = ()) -> None:
-        super().__init__({member.member_id: member for member in members})
-        self.awaiting_join, self.supported_protocols = 0, dict[str, int]()
-        for member in self.values():
-            self._count(member, 1)
+        self._settled, self._changed = {m.member_id: m for m in members}, dict[str, Member]()
+        self.awaiting_join = sum(m.awaiting_join is not None for m in self._settled.values())
+        offered = (name for m in self._settled.values() for name in {*m.protocol_names})
+        self.supported_protocols = Counter(offered)
+
+    def __getitem__(self, member_id: str) -> Member:
+        return (self._changed if member_id in self._changed else self._settled)[member_id]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self._settled, **self._changed})
+
+    def __len__(self) -> int:
+        return len(self._settled) + len(self._changed.keys() - self._settled.keys())
+
+    def to_json(self) -> dict[str, Any]:
+        return {id: member.to_json() for id, member in self.items()}
 
     def with_member(self, member: Member) -> Members:
-        changed, old = Members(), self.get(member.member_id)
-        changed.update(self)
-        changed.awaiting_join = self.awaiting_join
-        changed.supported_protocols = self.supported_protocols.copy()
-        changed[member.member_id] = member
-        changed._count(member, 1)
-        if old:
-            changed._count(old, -1)
+        id, changed, new = member.member_id, Members(), Members([member])
+        old = Members([self[id]] if id in self else ())
+        changed._settled, changed._changed = self._settled, {**self._changed, id: member}
+        if len(changed._changed) ** 2 > len(self._settled):
+            changed._settled, changed._changed = {**self._settled, **changed._changed}, {}
+        changed.awaiting_join = self.awaiting_join + new.awaiting_join - old.awaiting_join
+        offered = self.supported_protocols + new.supported_protocols
+        changed.supported_protocols = offered - old.supported_protocols
         return changed
-
-    def _count(self, member: Member, change: int) -> None:
-        self.awaiting_join += change * (member.awaiting_join is not None)
-        for name in set(member.protocol_names):
-            self.supported_protocols[name] = self.supported_protocols.get(name, 0) + change
 
 
 def without_id(ids: tuple[str, ...], gone: str) -> tuple[str, ...]:
@@ -240,14 +249,6 @@ class Group:
         holder = self.member_of(instance_id)
         return holder is not None and holder != member_id
 
-    @property
-    def not_yet_rejoined(self) -> tuple[Member, ...]:
-        """Return the members without a JoinGroup that waits for its response.
-
-        Source: notYetRejoinedMembers (2.8).
-        """
-        return tuple(member for member in self.members.values() if member.awaiting_join is None)
-
     def rebalance_timeout_ms(self, *, is_session: bool) -> int:
         """Return the longest rebalance timeout of the members; 0 without members.
 
@@ -266,14 +267,10 @@ class Group:
         return frozenset(name for name, count in counts.items() if count == len(self.members) > 0)
 
     @property
-    def votes(self) -> dict[str, int]:
+    def votes(self) -> Counter[str]:
         """Of the protocols that all members offer, in the order of first votes: `{"range": 2}`."""
-        candidates, votes = self.candidates, dict[str, int]()
-        for member in self.members.values():
-            # A member votes for the first of these protocols in its own order.
-            chosen = member.vote(candidates)
-            votes[chosen] = votes.get(chosen, 0) + 1
-        return votes
+        candidates = self.candidates
+        return Counter(member.vote(candidates) for member in self.members.values())
 
     def select_protocol(self) -> str:
         """Return the protocol with most votes; in a tie the protocol whose first vote is earlier.

@@ -283,7 +283,8 @@ def on_complete_join(ctx: GroupContext, group_id: str, now_ms: int, rule: str) -
     """
     group = ctx.groups[group_id]
     yield CancelTimer(join_timer(group_id))
-    gone = [member.member_id for member in group.not_yet_rejoined if member.instance_id is None]
+    absent = [member for member in group.members.values() if member.awaiting_join is None]
+    gone = [member.member_id for member in absent if member.instance_id is None]
     if gone:
         group = group.without(*gone)
         for member_id in gone if ctx.rules.ends_removed_sessions or not group.members else ():

@@ -10,7 +10,7 @@ import pytest
 from kcontrol.group import group_strategies as strategies
 from kcontrol.group.context import GroupConfig, GroupContext
 from kcontrol.group.group_rules import group_rules
-from kcontrol.group.model import Group, GroupProtocol, GroupState, Member, without_id
+from kcontrol.group.model import Group, GroupProtocol, GroupState, Member, Members, without_id
 
 OFFERED = ("range", "roundrobin", "sticky")
 
@@ -54,3 +54,16 @@ def test_the_counts_of_members_are_those_of_a_scan(seed: int) -> None:
         assert strategies.may_complete_join(context, group) == strategies.try_complete_join(scanned)
         ends.add(strategies.may_complete_join(context, group))
     assert ends == {True, False}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_members_with_a_change_are_a_changed_copy_of_a_dict(seed: int) -> None:
+    """400 random members join or change: order, values and length, of the new value and of the one before."""
+    chance, members, plain = random.Random(seed), Members(), dict[str, Member]()
+    for number in range(400):
+        member = Member(f"m{chance.randrange(90)}", f"c{number}", "/h", 9_000, 9_000, ())
+        before, members = members, members.with_member(member)
+        assert [*before.items()] == [*plain.items()]
+        plain[member.member_id] = member
+        assert [*members.items()] == [*plain.items()]
+        assert len(members) == len(plain)
