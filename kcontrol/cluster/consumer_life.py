@@ -34,12 +34,8 @@ if TYPE_CHECKING:
 BACKOFF_MS = 100
 """retry.backoff.ms, which is 100 in all releases."""
 FATAL = (
-    "INVALID_GROUP_ID",
-    "INCONSISTENT_GROUP_PROTOCOL",
-    "INVALID_SESSION_TIMEOUT",
-    "GROUP_MAX_SIZE_REACHED",
-    "FENCED_INSTANCE_ID",
-)
+    "INVALID_GROUP_ID", "INCONSISTENT_GROUP_PROTOCOL", "INVALID_SESSION_TIMEOUT", "GROUP_MAX_SIZE_REACHED", "FENCED_INSTANCE_ID",
+)  # fmt: skip
 """The errors that poll throws to the application: the consumer sends nothing more."""
 AT_ONCE = ("", "NONE", "MEMBER_ID_REQUIRED", "REBALANCE_IN_PROGRESS", "UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION", "disconnected")
 """The errors after which a consumer sends its next request without a wait."""

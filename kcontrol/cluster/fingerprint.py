@@ -29,18 +29,9 @@ if TYPE_CHECKING:
 TIMESTAMP = re.compile(rb'"timestamp":"\d+"')
 ZXID = re.compile(r"<z(-?\d+)>")
 OMITTED = {
-    "timestamp_ms",
-    "session",
-    "correlation_id",
-    "request",
-    "partitions_of",
-    "rules",
-    "design",
-    "config",
-    "changes",
-    "keeps_logs",
+    "timestamp_ms", "session", "correlation_id", "request", "partitions_of", "rules", "design", "config", "changes", "keeps_logs",
     "logs",
-}
+}  # fmt: skip
 OPTIONAL = {"isr_changes", "offline_partitions", "partitions_being_reassigned"}  # fields that are left out while empty
 EPOCHS = {"broker_epoch", "broker_epochs", "live_broker_epochs"}
 

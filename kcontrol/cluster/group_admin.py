@@ -26,11 +26,9 @@ SINCE = {"ListGroups": "0.9", "DescribeGroups": "0.9", "DeleteGroups": "1.1", "O
 
 
 WORDS = {
-    "ListGroups": "list_groups",
-    "DescribeGroups": "describe_group",
-    "DeleteGroups": "delete_groups",
+    "ListGroups": "list_groups", "DescribeGroups": "describe_group", "DeleteGroups": "delete_groups",
     "OffsetDelete": "delete_offsets",
-}
+}  # fmt: skip
 """The action that sends the request."""
 
 

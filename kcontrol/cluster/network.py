@@ -185,12 +185,9 @@ class Network:
         correlation_id = f"{sent.node}.{sent.incarnation}-{receiver}-{sent.seq}-{queued.api}"
         self.in_flight[correlation_id] = channel
         header = {
-            "correlation_id": correlation_id,
-            "request": queued.record,
-            "controller_id": requests.controller_id,
-            "controller_epoch": requests.controller_epoch,
-            "broker_epoch": requests.broker_epochs[receiver],
-        }
+            "correlation_id": correlation_id, "request": queued.record, "controller_id": requests.controller_id,
+            "controller_epoch": requests.controller_epoch, "broker_epoch": requests.broker_epochs[receiver],
+        }  # fmt: skip
         match queued.api:
             case "LeaderAndIsr":
                 return LeaderAndIsrRequest(**header, partitions=requests.leader_and_isr[receiver])

@@ -38,13 +38,9 @@ def snapshot(world: World) -> dict[str, Any]:
     nodes = {str(n): _node(p) for n, p in world.processes.items()}
     kept = {"logs": _field(data_plane.replicas(world)), "acknowledged": _field(world.acknowledged)} if world.settings.data else {}
     return {
-        "znodes": znodes,
-        "nodes": nodes,
-        "channels": channels,
-        "to_controller": to_controller,
-        **kept,
+        "znodes": znodes, "nodes": nodes, "channels": channels, "to_controller": to_controller, **kept,
         **consumer_clients.snapshot(world),
-    }
+    }  # fmt: skip
 
 
 def _node(p: Process) -> dict[str, Any]:

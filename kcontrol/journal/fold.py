@@ -24,34 +24,16 @@ from kcontrol.journal.state_changes import Changes
 GONE = ("NonExistentPartition", "NonExistentReplica")
 
 EMPTY_NODE: dict[str, Any] = {
-    "controller": {},
-    "broker": {},
-    "queues": {},
-    "handling": {},
-    "timers": {},
-    "parked": {},
-    "notifications": [],
+    "controller": {}, "broker": {}, "queues": {}, "handling": {}, "timers": {}, "parked": {}, "notifications": [],
     "frozen": False,
-}
+}  # fmt: skip
 
 
 EMPTY_LOG: dict[str, Any] = {
-    "records": [],
-    "epochs": [],
-    "checkpoint": 0,
-    "high_watermark": 0,
-    "leader": -1,
-    "leader_epoch": -1,
-    "followers": [],
-    "waiting": [],
-    "truncating": False,
-    "min_insync_replicas": None,
-    "segments": [{"base_offset": 0, "modified_ms": 0}],
-    "first_dirty_offset": 0,
-    "delete_horizons": [],
-    "empty_until": 0,
-    "compaction": None,
-}
+    "records": [], "epochs": [], "checkpoint": 0, "high_watermark": 0, "leader": -1, "leader_epoch": -1, "followers": [],
+    "waiting": [], "truncating": False, "min_insync_replicas": None, "segments": [{"base_offset": 0, "modified_ms": 0}],
+    "first_dirty_offset": 0, "delete_horizons": [], "empty_until": 0, "compaction": None,
+}  # fmt: skip
 IN_MEMORY = ("leader", "leader_epoch", "followers", "waiting", "truncating", "min_insync_replicas", "compaction")
 
 
@@ -345,52 +327,19 @@ class Fold(Changes):
 
 
 CHANGES: dict[str, Callable[[Fold, Record], None]] = {
-    "run": Fold._run,
-    "start": Fold._start,
-    "stop": Fold._stop,
-    "freeze": Fold._freeze,
-    "thaw": Fold._freeze,
-    "close": Fold._close,
-    "session_lost": Fold._session_lost,
-    "notify": Fold._notify,
-    "drop_notification": Fold._drop_notification,
-    "enqueue": Fold._enqueue,
-    "begin": Fold._begin,
-    "end": Fold._end,
-    "preempt": Fold._preempt,
-    "write": Fold._write,
-    "change": Fold._change,
-    "update": Fold._update_context,
-    "group": Fold._group,
-    "consumer": Fold._consumer,
-    "offsets_append": Fold._offsets_append,
-    "apply_request": Fold._apply_request,
-    "send": Fold._send,
-    "response": Fold._response,
-    "duplicate_request": Fold._duplicate,
-    "close_channels": Fold._close_channels,
-    "submit": Fold._to_controller,
-    "controller_response": Fold._controller_response,
-    "set_timer": Fold._set_timer,
-    "cancel_timer": Fold._cancel_timer,
-    "fire_timer": Fold._cancel_timer,
-    "park": Fold._park,
-    "respond": Fold._respond,
-    "log_append": Fold._log,
-    "log_truncate": Fold._log,
-    "log_clean": Fold._log,
-    "log_role": Fold._log,
-    "log_config": Fold._log,
-    "append_timeout": Fold._log,
-    "high_watermark": Fold._log,
-    "follower_end": Fold._log,
-    "checkpoint": Fold._log,
-    "tail_lost": Fold._log,
-    "log_delete": Fold._log_delete,
-    "acknowledged": Fold._acknowledged,
-    "record_lost": Fold._record_lost,
+    "run": Fold._run, "start": Fold._start, "stop": Fold._stop, "freeze": Fold._freeze, "thaw": Fold._freeze,
+    "close": Fold._close, "session_lost": Fold._session_lost, "notify": Fold._notify,
+    "drop_notification": Fold._drop_notification, "enqueue": Fold._enqueue, "begin": Fold._begin, "end": Fold._end,
+    "preempt": Fold._preempt, "write": Fold._write, "change": Fold._change, "update": Fold._update_context, "group": Fold._group,
+    "consumer": Fold._consumer, "offsets_append": Fold._offsets_append, "apply_request": Fold._apply_request, "send": Fold._send,
+    "response": Fold._response, "duplicate_request": Fold._duplicate, "close_channels": Fold._close_channels,
+    "submit": Fold._to_controller, "controller_response": Fold._controller_response, "set_timer": Fold._set_timer,
+    "cancel_timer": Fold._cancel_timer, "fire_timer": Fold._cancel_timer, "park": Fold._park, "respond": Fold._respond,
+    "log_delete": Fold._log_delete, "acknowledged": Fold._acknowledged, "record_lost": Fold._record_lost,
     "record_deleted": Fold._record_lost,
-}
+    **dict.fromkeys(("log_append", "log_truncate", "log_clean", "log_role", "log_config", "append_timeout", "high_watermark",
+                     "follower_end", "checkpoint", "tail_lost"), Fold._log),
+}  # fmt: skip
 
 
 def _hosted(entry: dict[str, Any]) -> dict[str, Any]:

@@ -277,18 +277,12 @@ FIELDS: dict[str, dict[str, Any]] = {
 """The fields that tables, pictures and sentences read. Records of other kinds are not checked."""
 
 UPDATED: dict[tuple[str, str], Any] = {
-    ("value", ""): Int64 | bool | str | None,
-    ("set", ""): list[str | int] | None,
-    ("map", ""): dict[str, Any] | None,
-    ("map", "hosted"): dict[Partition, Hosted] | None,
-    ("map", "metadata"): dict[Partition, Entry] | None,
-    ("map", "leadership"): dict[Partition, Value] | None,
-    ("map", "assignments"): dict[Partition, Assignment] | None,
-    ("map", "partition_states"): dict[Partition, str] | None,
-    ("map", "replica_states"): dict[Subject, str] | None,
-    ("map", "live_broker_epochs"): OfBrokers | None,
-    ("map", "live_brokers"): OfBrokers | None,
-}
+    ("value", ""): Int64 | bool | str | None, ("set", ""): list[str | int] | None, ("map", ""): dict[str, Any] | None,
+    ("map", "hosted"): dict[Partition, Hosted] | None, ("map", "metadata"): dict[Partition, Entry] | None,
+    ("map", "leadership"): dict[Partition, Value] | None, ("map", "assignments"): dict[Partition, Assignment] | None,
+    ("map", "partition_states"): dict[Partition, str] | None, ("map", "replica_states"): dict[Subject, str] | None,
+    ("map", "live_broker_epochs"): OfBrokers | None, ("map", "live_brokers"): OfBrokers | None,
+}  # fmt: skip
 """The type of `put` in an `update` record, by the container and, for fields that views read, by name."""
 
 

@@ -107,13 +107,9 @@ class Gateway:
             "-Dio.netty.tryReflectionSetAccessible=true",
         ]
         return [
-            java.path,
-            *flags,
-            "-cp",
-            f"{home}/conf/{os.pathsep}{home}/jars/*",
-            "org.apache.spark.deploy.SparkSubmit",
+            java.path, *flags, "-cp", f"{home}/conf/{os.pathsep}{home}/jars/*", "org.apache.spark.deploy.SparkSubmit",
             "pyspark-shell",
-        ]
+        ]  # fmt: skip
 
     def _await_connection(self, path: Path) -> tuple[int, str]:
         """Wait for the file `path`, in which Spark's gateway writes its port and secret; return (port, secret).

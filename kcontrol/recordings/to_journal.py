@@ -229,11 +229,8 @@ class Replay:
     def _record_move(self, move: dict[str, Any], cause: RecordId | None, value: Any, **written: Any) -> RecordId:
         machine, subject, n = move["machine"], move["subject"], move["by"]
         transition = {
-            "machine": machine,
-            "subject": subject,
-            "source": long(machine, move["from"]),
-            "target": long(machine, move["to"]),
-        }
+            "machine": machine, "subject": subject, "source": long(machine, move["from"]), "target": long(machine, move["to"]),
+        }  # fmt: skip
         if self.controller_epochs.get(n) != move["epoch"] and n in self.alive:  # the recording begins in the middle of its term
             self._set_controller(n, move["epoch"], self.act)
         if move.get("failed"):

@@ -244,14 +244,9 @@ class Memo:
         contexts = contexts or fingerprint.contexts(driver)
         state = fingerprint.driver(driver, contexts, self._text)
         key = (
-            driver.node,
-            driver.incarnation,
-            state,
-            driver.exit_code,
-            driver.has_lost_session,
-            _count(driver),
+            driver.node, driver.incarnation, state, driver.exit_code, driver.has_lost_session, _count(driver),
             *_event_ids(driver),
-        )
+        )  # fmt: skip
         found = self._driver_states.get(key)
         if found is None:
             found = self._driver_states[key] = DriverState(driver, digest_text(fingerprint.text(state)), contexts, driver.ready())

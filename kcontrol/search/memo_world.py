@@ -89,13 +89,8 @@ class MemoWorld(World):
             driver = cast(MemoDriver, p.driver)
             memo_driver: Any = MemoDriver(reference, driver.local, driver.session_id)
             state = (
-                p.session,
-                p.frozen,
-                deque(p.notifications),
-                p.session_loss_record,
-                p.coordinated_partitions,
-                p.was_sent_request,
-            )
+                p.session, p.frozen, deque(p.notifications), p.session_loss_record, p.coordinated_partitions, p.was_sent_request,
+            )  # fmt: skip
             forked.processes[n] = Process(memo_driver, p.host, p.port, *state)
         return forked
 

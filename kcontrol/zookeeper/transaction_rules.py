@@ -155,11 +155,8 @@ class Draft:
 
 
 OPERATIONS: dict[str, Callable[[Draft, Op], str | None]] = {
-    "create": Draft.create,
-    "set": Draft.set,
-    "delete": Draft.delete,
-    "check": Draft.check,
-}
+    "create": Draft.create, "set": Draft.set, "delete": Draft.delete, "check": Draft.check,
+}  # fmt: skip
 
 
 class Ephemerals:

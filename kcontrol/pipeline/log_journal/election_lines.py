@@ -17,13 +17,9 @@ NEW, ONLINE, OFFLINE = "NewPartition", "OnlinePartition", "OfflinePartition"
 CLEAN, UNCLEAN, PREFERRED, REASSIGN, SHUTDOWN = "offline", "unclean", "preferred", "reassign", "controlled_shutdown"
 """The rules of elections, as the field `rule` of journal records has them."""
 RULES = {
-    "clean_election": CLEAN,
-    "unclean_election": UNCLEAN,
-    "leader_moved_on_shutdown": SHUTDOWN,
-    "preferred_not_leader": PREFERRED,
-    "reassign_reelect": REASSIGN,
-    "reassign_leader_dead": REASSIGN,
-}
+    "clean_election": CLEAN, "unclean_election": UNCLEAN, "leader_moved_on_shutdown": SHUTDOWN, "preferred_not_leader": PREFERRED,
+    "reassign_reelect": REASSIGN, "reassign_leader_dead": REASSIGN,
+}  # fmt: skip
 """The rule of the partition's next election, by the kind of a line about the partition."""
 RECOVERING = "RECOVERING"
 

@@ -17,11 +17,8 @@ Facts = dict[str, Any]
 MOVES = {"partition_transition": "partition", "replica_transition": "replica"}
 """The kinds of lines about a transition, each with its state machine."""
 OLD_STATES = {
-    "NotExists": "NonExistentPartition",
-    "New": "NewPartition",
-    "Online": "OnlinePartition",
-    "Offline": "OfflinePartition",
-}
+    "NotExists": "NonExistentPartition", "New": "NewPartition", "Online": "OnlinePartition", "Offline": "OfflinePartition",
+}  # fmt: skip
 """The names of a partition's states in the lines of 0.8.0, each with the later name."""
 STARTS = ("broker_started", "kafka_start_ms")
 

@@ -25,20 +25,14 @@ APIS = frozenset((LEADER_AND_ISR, UPDATE_METADATA, STOP_REPLICA))
 BY_NAME = {api.lower(): api for api in APIS}
 """The API by its name in a log line in small letters, without "_" and blanks: "LEADER_AND_ISR", "update metadata"."""
 SENT = {
-    "leader_and_isr_sent": LEADER_AND_ISR,
-    "leader_and_isr_sent_batch": LEADER_AND_ISR,
-    "update_metadata_sent": UPDATE_METADATA,
-    "update_metadata_sent_batch": UPDATE_METADATA,
-    "stop_replica_sent": STOP_REPLICA,
-    "stop_replica_sent_batch": STOP_REPLICA,
-}
+    "leader_and_isr_sent": LEADER_AND_ISR, "leader_and_isr_sent_batch": LEADER_AND_ISR, "update_metadata_sent": UPDATE_METADATA,
+    "update_metadata_sent_batch": UPDATE_METADATA, "stop_replica_sent": STOP_REPLICA, "stop_replica_sent_batch": STOP_REPLICA,
+}  # fmt: skip
 """The API of a request, by the kind of a controller's log line about its sending."""
 HANDLED = {
-    "leader_and_isr_received_batch": LEADER_AND_ISR,
-    "leader_and_isr_finished_batch": LEADER_AND_ISR,
-    "metadata_batch": UPDATE_METADATA,
-    "stop_replica_received_batch": STOP_REPLICA,
-}
+    "leader_and_isr_received_batch": LEADER_AND_ISR, "leader_and_isr_finished_batch": LEADER_AND_ISR,
+    "metadata_batch": UPDATE_METADATA, "stop_replica_received_batch": STOP_REPLICA,
+}  # fmt: skip
 """The API of a request, by the kind of a broker's log line about its handling (2.6 on)."""
 BEGIN, ENDS_SINCE = "leader_and_isr_received_batch", "2.7"
 """The line about the beginning of the handling of LeaderAndIsr, and the first release with a line about its end."""

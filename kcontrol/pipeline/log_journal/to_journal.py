@@ -60,7 +60,7 @@ class Replay:
         self.reassignments = ReassignmentLines(self.memory, self.processes, release)
         self.groups = GroupLines(self.memory, self.processes, release)
         self.requests = RequestLines(self.memory, self.processes, release)
-        self._readers = self._table() | self._election_table() | self._request_table() | self._group_table()
+        self._readers = self._table()
 
     def read(self, part: list[Line]) -> None:
         self.processes.ahead = Ahead(part)
@@ -70,83 +70,33 @@ class Replay:
                 reader(line)
 
     def _table(self) -> dict[str, Callable[[Line], None]]:
-        """Return a dict from a kind of log line, such as "broker_started", to the method that reads such a line.
-
-        Only kinds of lines about processes, partitions, replicas and reassignments are keys.
-        """
-        processes, partitions, moves = self.processes, self.partitions, self.reassignments
+        """From a kind of log line, such as "broker_started", to the method that reads such a line."""
+        processes, partitions, moves, elections = self.processes, self.partitions, self.reassignments, self.partitions.elections
+        requests, groups = self.requests, self.groups
         return {
-            "broker_started": processes.started,
-            "broker_stopped": processes.stopped,
-            "controlled_shutdown_started": processes.leaving,
-            "controlled_shutdown_ok": processes.leaving,
-            "broker_shutting_down": processes.leaving,
-            "brokers_changed": processes.changed,
-            "live_brokers": processes.live,
-            "controller_elected": processes.elected,
-            "controller_epoch": processes.epoch,
-            "controller_ready": processes.epoch,
+            "broker_started": processes.started, "broker_stopped": processes.stopped,
+            "controlled_shutdown_started": processes.leaving, "controlled_shutdown_ok": processes.leaving,
+            "broker_shutting_down": processes.leaving, "brokers_changed": processes.changed, "live_brokers": processes.live,
+            "controller_elected": processes.elected, "controller_epoch": processes.epoch, "controller_ready": processes.epoch,
             "controller_resigning": processes.resigned,
-            "partition_transition": partitions.moved,
-            "replica_transition": partitions.moved,
-            "partition_transition_failed": partitions.failed,
-            "replica_transition_failed": partitions.failed,
-            "leader_isr_new": partitions.isr_removed,
-            "isr_removed_on_offline": partitions.isr_removed,
-            "isr_shrunk": partitions.isr_changed,
-            "isr_expanded": partitions.isr_changed,
-            "isr_updated": partitions.isr_changed,
-            "topics_changed": partitions.assigned,
-            "partitions_added": partitions.assigned,
-            "reassign_started": moves.started,
-            "reassign_assignment_updated": moves.updated,
-            "reassign_updated": moves.updated,
-            "reassign_removed": moves.removed,
-            "deletion_requested": partitions.deletion_requested,
-            "deletion_completed": partitions.deletion_completed,
-        }
-
-    def _election_table(self) -> dict[str, Callable[[Line], None]]:
-        """Return a dict from kinds of log lines about elections, such as "unclean_election", to the methods that read them."""
-        elections = self.partitions.elections
-        return dict.fromkeys(RULES, elections.ruled) | {
-            "leader_selected": elections.selected,
-            "leader_isr_initialized": elections.selected,
-            "preferred_election_started": elections.preferred,
-            "preferred_election_completed": elections.ended,
-            "preferred_election_failed": elections.ended,
-        }
-
-    def _request_table(self) -> dict[str, Callable[[Line], None]]:
-        """Return a dict from kinds of log lines about requests, such as "metadata_batch", to the methods that read them."""
-        requests = self.requests
-        sent, handled = dict.fromkeys(SENT, requests.sent), dict.fromkeys(HANDLED, requests.handled)
-        return (
-            sent
-            | handled
-            | {
-                "stop_replica_planned": requests.planned,
-                "controller_response": requests.responded,
-                "stale_controller": requests.refused,
-            }
-        )
-
-    def _group_table(self) -> dict[str, Callable[[Line], None]]:
-        """Return a dict from kinds of log lines of coordinators, such as "member_left", to the methods that read them."""
-        groups = self.groups
-        return {
-            "rebalance_prepared": groups.prepared,
-            "rebalance_stabilized": groups.stabilized,
-            "assignment_received": groups.assigned,
-            "group_empty": groups.empty,
-            "group_dead": groups.dead,
-            "groups_deleted": groups.deleted,
-            "group_unloading": groups.unloading,
-            "member_joined": groups.joined,
-            "static_member_rejoined": groups.rejoined,
-            "member_failed": groups.failed,
-            "member_left": groups.left,
-            "pending_member_expired": groups.pending_gone,
-            "pending_member_left": groups.pending_gone,
+            "partition_transition": partitions.moved, "replica_transition": partitions.moved,
+            "partition_transition_failed": partitions.failed, "replica_transition_failed": partitions.failed,
+            "leader_isr_new": partitions.isr_removed, "isr_removed_on_offline": partitions.isr_removed,
+            "isr_shrunk": partitions.isr_changed, "isr_expanded": partitions.isr_changed, "isr_updated": partitions.isr_changed,
+            "topics_changed": partitions.assigned, "partitions_added": partitions.assigned,
+            "deletion_requested": partitions.deletion_requested, "deletion_completed": partitions.deletion_completed,
+            "reassign_started": moves.started, "reassign_assignment_updated": moves.updated,
+            "reassign_updated": moves.updated, "reassign_removed": moves.removed,
+            **dict.fromkeys(RULES, elections.ruled), "leader_selected": elections.selected,
+            "leader_isr_initialized": elections.selected, "preferred_election_started": elections.preferred,
+            "preferred_election_completed": elections.ended, "preferred_election_failed": elections.ended,
+            **dict.fromkeys(SENT, requests.sent), **dict.fromkeys(HANDLED, requests.handled),
+            "stop_replica_planned": requests.planned, "controller_response": requests.responded,
+            "stale_controller": requests.refused,
+            "rebalance_prepared": groups.prepared, "rebalance_stabilized": groups.stabilized,
+            "assignment_received": groups.assigned, "group_empty": groups.empty, "group_dead": groups.dead,
+            "groups_deleted": groups.deleted, "group_unloading": groups.unloading, "member_joined": groups.joined,
+            "static_member_rejoined": groups.rejoined, "member_failed": groups.failed, "member_left": groups.left,
+            "pending_member_expired": groups.pending_gone, "pending_member_left": groups.pending_gone,
             "members_not_rejoined": groups.not_rejoined,
-        }
+        }  # fmt: skip

@@ -19,12 +19,9 @@ FACT, NAME, TYPE = "\u0001", "\u0002", "\u0003"
 GROUP = re.compile(r"\(\?P<(\w+)>")
 
 OPENINGS = {
-    "{CTRL}": ("Controller ", "[Controller id="),
-    "{KC}": ("[Controller ",),
-    "{BRK}": ("Broker ", "[Broker id="),
-    "{GC}": ("[Group",),
-    "{GMM}": ("[Group",),
-}
+    "{CTRL}": ("Controller ", "[Controller id="), "{KC}": ("[Controller ",), "{BRK}": ("Broker ", "[Broker id="),
+    "{GC}": ("[Group",), "{GMM}": ("[Group",),
+}  # fmt: skip
 """The beginnings of the messages whose template starts with a part."""
 
 

@@ -41,11 +41,9 @@ ACTIONS = {
 COMMITTED = 3
 """The place of the offset in the action `commit`; the text that is committed with the offset comes next."""
 PLACES = (
-    ("topic", re.compile(rf"/(?:topics|delete_topics)/({NAME})")),
-    ("client", re.compile(r"/consumers/([^/]+)")),
-    ("client", re.compile(r"/config/clients/([^/]+)")),
-    ("host", re.compile(r"://([\w.-]+)")),
-)
+    ("topic", re.compile(rf"/(?:topics|delete_topics)/({NAME})")), ("client", re.compile(r"/consumers/([^/]+)")),
+    ("client", re.compile(r"/config/clients/([^/]+)")), ("host", re.compile(r"://([\w.-]+)")),
+)  # fmt: skip
 """Places of names in texts such as paths of znodes and addresses."""
 PARTITION = re.compile(rf"({NAME}?)-\d{{1,10}}(?:@\d{{1,10}})?")
 VALUES = {

@@ -15,11 +15,9 @@ from kcontrol.core.effects import Op, Stat, WatchEvent
 from kcontrol.zookeeper.memory import MemoryZooKeeper
 
 EVENTS = {
-    "NodeCreated": EventType.CREATED,
-    "NodeDeleted": EventType.DELETED,
-    "NodeDataChanged": EventType.CHANGED,
+    "NodeCreated": EventType.CREATED, "NodeDeleted": EventType.DELETED, "NodeDataChanged": EventType.CHANGED,
     "NodeChildrenChanged": EventType.CHILD,
-}
+}  # fmt: skip
 DATA, CHILDREN = "data", "children"
 Watch = Callable[[WatchedEvent], object]
 

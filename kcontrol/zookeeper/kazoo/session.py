@@ -42,11 +42,8 @@ _LOG = logging.getLogger("kcontrol.kazoo")
 _LOG.setLevel(logging.ERROR)  # kazoo warns once per refused connection, and a notebook's cell would show the warnings
 
 _EVENTS: dict[str, Literal["NodeCreated", "NodeDeleted", "NodeDataChanged", "NodeChildrenChanged"]] = {
-    "CREATED": "NodeCreated",
-    "DELETED": "NodeDeleted",
-    "CHANGED": "NodeDataChanged",
-    "CHILD": "NodeChildrenChanged",
-}
+    "CREATED": "NodeCreated", "DELETED": "NodeDeleted", "CHANGED": "NodeDataChanged", "CHILD": "NodeChildrenChanged",
+}  # fmt: skip
 _LOST = (exceptions.ConnectionLoss, exceptions.ConnectionClosedError, exceptions.OperationTimeoutError, KazooTimeoutError)
 
 

@@ -150,13 +150,8 @@ class EmbeddedZooKeeper:
         }  # fmt: skip
         (folder / "zoo.cfg").write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         command: list[str | Path] = [
-            java,
-            *JVM_FLAGS,
-            "-cp",
-            classes,
-            "org.apache.zookeeper.server.ZooKeeperServerMain",
-            folder / "zoo.cfg",
-        ]
+            java, *JVM_FLAGS, "-cp", classes, "org.apache.zookeeper.server.ZooKeeperServerMain", folder / "zoo.cfg",
+        ]  # fmt: skip
         self._process = GuardedProcess(command, log=self.log, remove=folder)
         self.port = port
         try:
