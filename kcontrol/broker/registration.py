@@ -6,18 +6,10 @@ ZKCheckedEphemeral (0.9.0).
 
 from __future__ import annotations
 
+from kcontrol.core import znodes as zk
 from kcontrol.core.controller_rules import Rules
 from kcontrol.core.effects import Exists, Handler, Op, Read, Sleep, Transaction, UpdateContext
 from kcontrol.core.effects import TransactionResult as Result
-from kcontrol.core.znodes import (
-    CLUSTER_ID,
-    BrokerEndpoint,
-    broker_path,
-    decode_broker,
-    encode_broker,
-    encode_cluster_id,
-    parent,
-)
 
 
 class WriteFailed(Exception):
@@ -28,7 +20,7 @@ def make_sure_path_exists(path: str, data: bytes = b"") -> Handler:
     """Returns whether the znode was created. Raises WriteFailed."""
     result: Result = yield Transaction((Op("create", path, data),))
     if result.code == "NoNode":
-        yield from make_sure_path_exists(parent(path))
+        yield from make_sure_path_exists(zk.parent(path))
         result = yield Transaction((Op("create", path, data),))
     if result.code not in ("OK", "NodeExists"):
         raise WriteFailed(f"creating {path} failed with {result.code}")
@@ -41,9 +33,9 @@ def get_or_generate_cluster_id(cluster_id: str) -> Handler:
     Unlike Kafka's method, return nothing. Raises WriteFailed if ZooKeeper refuses the write.
     Source: KafkaServer.getOrGenerateClusterId (0.10.1, 2.8).
     """
-    (znode,) = yield Read((CLUSTER_ID,))
+    (znode,) = yield Read((zk.CLUSTER_ID,))
     if znode is None:
-        yield from make_sure_path_exists(CLUSTER_ID, encode_cluster_id(cluster_id))
+        yield from make_sure_path_exists(zk.CLUSTER_ID, zk.encode_cluster_id(cluster_id))
 
 
 def make_sure_path_exists_after_read(path: str) -> Handler:
@@ -58,15 +50,15 @@ def make_sure_path_exists_after_read(path: str) -> Handler:
 
 
 def create_broker_znode(
-    rules: Rules, broker_id: int, endpoint: BrokerEndpoint, timestamp_ms: int, session: int = 0
+    rules: Rules, broker_id: int, endpoint: zk.BrokerEndpoint, timestamp_ms: int, session: int = 0
 ) -> Handler:
     """Create `/brokers/ids/<id>` with `endpoint` and the time `timestamp_ms`.
 
     An existing znode of the ZooKeeper session `session` (0: unknown) is kept. Since 2.2 store the
     znode's czxid as broker epoch. Raises WriteFailed if the write fails for another reason.
     """
-    path = broker_path(broker_id)
-    data = encode_broker(endpoint, timestamp_ms, rules.broker_znode)
+    path = zk.broker_path(broker_id)
+    data = zk.encode_broker(endpoint, timestamp_ms, rules.broker_znode)
     if rules.registers_with_version:
         # The second operation makes the data version 1.
         ops = (Op("create", path, ephemeral=True), Op("set", path, data, expected_version=0))
@@ -93,7 +85,7 @@ def _update_broker_epoch(rules: Rules, zxid: int) -> Handler:
 def create_broker_znode_expecting_conflict(
     rules: Rules,
     broker_id: int,
-    endpoint: BrokerEndpoint,
+    endpoint: zk.BrokerEndpoint,
     timestamp_ms: int,
     session_timeout_ms: int,
 ) -> Handler:
@@ -103,21 +95,21 @@ def create_broker_znode_expecting_conflict(
     exists. Raises WriteFailed if this znode has another endpoint.
     Source: ZkUtils.createEphemeralPathExpectConflictHandleZKBug (0.8.1).
     """
-    path = broker_path(broker_id)
-    data = encode_broker(endpoint, timestamp_ms, rules.broker_znode)
+    path = zk.broker_path(broker_id)
+    data = zk.encode_broker(endpoint, timestamp_ms, rules.broker_znode)
     while True:
         result: Result = yield Transaction((Op("create", path, data, ephemeral=True),))
         if result.is_ok:
             return
         if result.code == "NoNode":
-            yield from make_sure_path_exists(parent(path))
+            yield from make_sure_path_exists(zk.parent(path))
             continue
         (znode,) = yield Read((path,))
         if znode is None:
             continue
         if znode.data == data:  # the connection was lost after the znode had been created
             return
-        if decode_broker(znode.data) != endpoint:
+        if zk.decode_broker(znode.data) != endpoint:
             raise WriteFailed(f"{path} is taken by a broker with another host or port")
         # The broker waits one session timeout at a time.
         yield Sleep(session_timeout_ms)

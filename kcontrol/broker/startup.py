@@ -15,14 +15,9 @@ from kcontrol.broker.registration import (
     make_sure_path_exists,
     make_sure_path_exists_after_read,
 )
+from kcontrol.core import znodes as zk
 from kcontrol.core.effects import Enqueue, Handler, Op, Read, Transaction, TransactionResult
 from kcontrol.core.events import Startup
-from kcontrol.core.znodes import (
-    PRODUCER_ID_BLOCK,
-    BrokerEndpoint,
-    decode_producer_id_block_end,
-    encode_producer_id_block,
-)
 
 PRODUCER_IDS_PER_BLOCK = 1_000
 
@@ -49,7 +44,7 @@ def startup(ctx: BrokerContext, event: BrokerStartup) -> Handler:
 
 
 def _register(ctx: BrokerContext, event: BrokerStartup) -> Handler:
-    endpoint = BrokerEndpoint(event.host, event.port)
+    endpoint = zk.BrokerEndpoint(event.host, event.port)
     yield from create_broker_znode(ctx.rules, ctx.broker_id, endpoint, event.timestamp_ms)
 
 
@@ -59,12 +54,12 @@ def _new_producer_id_block(broker_id: int) -> Handler:
     After a version conflict read the znode again and retry. If the znode is missing, take no ids.
     """
     while True:
-        (znode,) = yield Read((PRODUCER_ID_BLOCK,))
+        (znode,) = yield Read((zk.PRODUCER_ID_BLOCK,))
         if znode is None:
             return
-        start = decode_producer_id_block_end(znode.data) + 1 if znode.data else 0
-        block = encode_producer_id_block(broker_id, start, start + PRODUCER_IDS_PER_BLOCK - 1)
-        write = Op("set", PRODUCER_ID_BLOCK, block, znode.stat.version)
+        start = zk.decode_producer_id_block_end(znode.data) + 1 if znode.data else 0
+        block = zk.encode_producer_id_block(broker_id, start, start + PRODUCER_IDS_PER_BLOCK - 1)
+        write = Op("set", zk.PRODUCER_ID_BLOCK, block, znode.stat.version)
         result: TransactionResult = yield Transaction((write,))
         if result.code != "BadVersion":
             return

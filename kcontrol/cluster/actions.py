@@ -168,12 +168,9 @@ def _can_shrink_isr(world: World, leader: int, partition: str, follower: int) ->
     """
     tp = TopicPartition.parse(partition)
     held = world.processes[leader].driver.broker.hosted.get(tp) if delivery.is_reachable(world, leader) else None
-    leads = (
-        held is not None
-        and held.leadership.leader == leader != follower
-        and follower in held.leadership.isr
-        and not held.pending_isr
-    )
+    if held is None or held.pending_isr or follower not in held.leadership.isr:
+        return False
+    leads = held.leadership.leader == leader != follower
     return leads and (not world.settings.data or data_plane.is_lagging(world, leader, tp, follower))
 
 
@@ -353,12 +350,10 @@ def fault_actions(world: World) -> Iterator[Action]:
     for n, p in sorted(world.processes.items()):
         timers = sorted(p.driver.timers.items()) if not p.frozen else ()
         yield from (("fire_timer", n, name) for name, timer in timers if not timer.is_routine)
-        yield from (("kill", n),) if "kill" in offered else ()
-        yield from (
-            (("expire_session", n),)
-            if "expire_session" in offered and p.session is OPEN and n not in world.orphaned_sessions
-            else ()
-        )
+        if "kill" in offered:
+            yield "kill", n
+        if "expire_session" in offered and p.session is OPEN and n not in world.orphaned_sessions:
+            yield "expire_session", n
         yield from ((kind, n) for kind in (("thaw",) if p.frozen else ("terminate", "freeze")) if kind in offered)
         for tp, held in sorted(p.driver.broker.hosted.items()) if "shrink_isr" in offered else ():
             yield from (("shrink_isr", n, str(tp), b) for b in held.leadership.isr if _can_shrink_isr(world, n, str(tp), b))
@@ -375,8 +370,7 @@ def fault_actions(world: World) -> Iterator[Action]:
     for name in world.consumers if requests else ():
         yield from ((request, name) for request in requests if consumer_clients.can_ask(world, name))
     if "delete_topic" in offered:
-        yield from (
-            ("delete_topic", topic) for topic in admin_actions.topics(world) if admin_actions.can_delete_topic(world, topic)
-        )
+        present = (topic for topic in admin_actions.topics(world) if admin_actions.can_delete_topic(world, topic))
+        yield from (("delete_topic", topic) for topic in present)
     if "delete_controller" in offered and world.exist(znodes.CONTROLLER) == [True]:
         yield ("delete", znodes.CONTROLLER)

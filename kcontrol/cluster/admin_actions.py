@@ -217,11 +217,8 @@ def _read(targets: Mapping[str, Any]) -> tuple[tuple[TopicPartition, tuple[int, 
 
 def reassign(world: World, broker: int, targets: Mapping[str, Any]) -> None:
     """A target None cancels the partition's reassignment."""
-    _ask(
-        world,
-        ["reassign", broker, dict(targets)],
-        lambda correlation_id: ApiPartitionReassignment(correlation_id, _read(targets)),
-    )
+    parsed = _read(targets)
+    _ask(world, ["reassign", broker, dict(targets)], lambda correlation_id: ApiPartitionReassignment(correlation_id, parsed))
 
 
 def list_reassignments(world: World, broker: int) -> None:

@@ -260,11 +260,8 @@ def record_response(world: World, correlation_id: str, body: Any, record: Record
     name, number = correlation_id.removeprefix("consumer ").rsplit(" ", 1)
     consumer = world.consumers[name]
     if consumer.asked is not None and int(number) == consumer.requests:  # otherwise the process that sent the request has ended
-        now = (
-            _after_sync(world, name, consumer, body)
-            if isinstance(body, e.SyncResult)
-            else after_response(consumer, body, has_lost_partitions=False)
-        )
+        is_sync = isinstance(body, e.SyncResult)
+        now = _after_sync(world, name, consumer, body) if is_sync else after_response(consumer, body, has_lost_partitions=False)
         note(world, name, now._replace(active_at_ms=world.clock()), record)
     return True
 

@@ -141,18 +141,14 @@ def _is_renewed(world: World, event: Any) -> bool:
     """Return whether `event`, the event of a timer, is the session timeout of a member whose consumer sends heartbeats."""
     if not isinstance(event, e.SessionTimedOut):
         return False
-    holders = {
-        n: consumer
-        for n, consumer in world.consumers.items()
-        if (consumer.group, consumer.member_id) == (event.group_id, event.member_id)
-    }
-    return any(_is_active(world, name, consumer) for name, consumer in holders.items())
+    member = event.group_id, event.member_id
+    holders = ((name, consumer) for name, consumer in world.consumers.items() if (consumer.group, consumer.member_id) == member)
+    return any(_is_active(world, name, consumer) for name, consumer in holders)
 
 
 def _is_active(world: World, name: str, consumer: Consumer) -> bool:
     """Return whether a consumer sends requests by itself: it runs, can send, and no error has ended its requests."""
     # A consumer that cannot read its assignment no longer polls; only a heartbeat thread (0.10.1 on, KIP-62) still sends.
-    is_over = consumer.error in FATAL or (
-        consumer.error == UNREADABLE and consumer.condition == STUCK and not has_poll_timeout(world, name)
-    )
-    return consumer.condition not in (FROZEN, CLOSED) and not is_over and can_send(world, consumer)
+    if consumer.error == UNREADABLE and consumer.condition == STUCK and not has_poll_timeout(world, name):
+        return False
+    return consumer.condition not in (FROZEN, CLOSED) and consumer.error not in FATAL and can_send(world, consumer)

@@ -112,13 +112,9 @@ def can_fetch(world: World, follower: int, partition: str) -> bool:
 
 def _fetch(world: World, n: int, tp: TopicPartition) -> Fetch | None:
     """Return the next fetch of broker `n` for a partition, None if the broker does not follow or cannot fetch now."""
-    held, has_log = world.processes[n].driver.broker.hosted.get(tp), tp in world.processes[n].driver.broker.logs
-    if (
-        held is None
-        or not has_log
-        or not world.processes[n].driver.broker.is_fetching(tp)
-        or not is_reachable(world, held.leadership.leader)
-    ):
+    mine = world.processes[n].driver.broker
+    held = mine.hosted.get(tp)
+    if held is None or tp not in mine.logs or not mine.is_fetching(tp) or not is_reachable(world, held.leadership.leader):
         return None
     broker = world.processes[held.leadership.leader].driver.broker
     # Since 2.1 follower and leader must have equal leader epochs.
@@ -127,7 +123,7 @@ def _fetch(world: World, n: int, tp: TopicPartition) -> Fetch | None:
     )
     if not agreed or tp not in broker.logs or not (_is_idle(world, n) and _is_idle(world, broker.broker_id)):
         return None
-    offset, latest_epoch = replica.fetch_position(world.processes[n].driver.broker, tp)
+    offset, latest_epoch = replica.fetch_position(mine, tp)
     asked = FollowerFetch(tp, n, held.leadership.leader_epoch, offset)
     return Fetch(broker.broker_id, asked, replica.read_for_fetch(broker, tp, offset, latest_epoch))
 

@@ -122,27 +122,16 @@ def fetches(world: World) -> Iterator[tuple[int, TopicPartition]]:
         ignores_epoch = not broker.rules.fenced_fetches
         for tp, held in p.driver.under_replicated.items() if not p.frozen else ():
             # In 0.8.0 a leader also adds brokers that are not among the partition's replicas (KAFKA-1097).
-            unassigned = (
-                [b for b in sorted(world.processes) if b not in held.replicas]
-                if p.driver.broker.rules.accepts_unassigned_partitions
-                else []
-            )
-            for follower in (*held.replicas, *unassigned):
+            others = sorted(world.processes) if broker.rules.accepts_unassigned_partitions else []
+            for follower in (*held.replicas, *(b for b in others if b not in held.replicas)):
                 other = world.processes.get(follower)
-                if (
-                    follower == n
-                    or follower in held.leadership.isr
-                    or other is None
-                    or other.frozen
-                    or not broker.is_replica_isr_eligible(tp, follower)
-                ):
+                if follower == n or follower in held.leadership.isr or other is None or other.frozen:
                     continue
-                mine = other.driver.broker.hosted.get(tp) if other.driver.broker.is_fetching(tp) else None
-                if (
-                    mine
-                    and mine.leadership.leader == n
-                    and (ignores_epoch or mine.leadership.leader_epoch == held.leadership.leader_epoch)
-                ):
+                if not broker.is_replica_isr_eligible(tp, follower) or not other.driver.broker.is_fetching(tp):
+                    continue
+                mine = other.driver.broker.hosted.get(tp)
+                epoch = mine.leadership.leader_epoch if mine and mine.leadership.leader == n else None
+                if epoch is not None and (ignores_epoch or epoch == held.leadership.leader_epoch):
                     yield follower, tp
 
 

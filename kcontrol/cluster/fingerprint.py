@@ -150,14 +150,8 @@ def orphans_and_network(orphans: Mapping[int, list[Any]], network: Network) -> l
     `orphans` maps a broker to these sessions. Return [] if `orphans` is empty and the network has no request, no delayed response
     and no known controller.
     """
-    if not (
-        orphans
-        or network.channels
-        or network.to_controller
-        or network.in_flight
-        or network.delayed_responses
-        or network.known_controllers
-    ):
+    waiting = network.channels, network.to_controller, network.in_flight, network.delayed_responses
+    if not (orphans or network.known_controllers or any(waiting)):
         return []
     sessions = [f"orphans{n}:{len(clients)}" for n, clients in sorted(orphans.items())]
     channels = [

@@ -29,11 +29,8 @@ def replay_handler(
     # A handler cannot be repeated if it has no replay log, waits for nothing, or has released its lock.
     if thread.replay_log is None or thread.waits_for is None or thread.has_yielded_lock:
         raise ValueError(f"the handler of thread {thread.name} cannot be copied: it has no replay log, or yielded its lock")
-    copy.handler, copy.event, copy.begin_record = (
-        handler or _replay_results(thread, copy, context_name),
-        thread.event,
-        thread.begin_record,
-    )
+    copy.handler = handler or _replay_results(thread, copy, context_name)
+    copy.event, copy.begin_record = thread.event, thread.begin_record
     copy.replay_log = thread.replay_log.copy()
     copy.last_change_seq = thread.last_change_seq.copy()
     # `pipelined` is the value of this rule: True if the release sends the requests of a round trip together.

@@ -100,12 +100,9 @@ class Network:
         return Network(
             {pair: waiting.copy() for pair, waiting in self.channels.items()},
             {broker: [request.copy() for request in asked] for broker, asked in self.to_controller.items()},
-            self.in_flight.copy(),
-            self.fetching_from.copy(),
-            self.delayed_responses.copy(),
-            self.known_controllers.copy(),
+            self.in_flight.copy(), self.fetching_from.copy(), self.delayed_responses.copy(), self.known_controllers.copy(),
             self.thawed.copy(),
-        )
+        )  # fmt: skip
 
     def enqueue(self, sender: int, requests: Any, record: RecordId) -> None:
         for api, receiver in requests.in_send_order():

@@ -117,16 +117,9 @@ def copy_driver(
         if moves_handlers:
             thread.context = driver.controller if other.context is copied.controller else driver.broker
         if thread.handler is not None:
-            context_name = (
-                "controller" if thread.context is driver.controller else "group" if thread.context is driver.group else "broker"
-            )
-            replay_handler(
-                thread,
-                other,
-                context_name,
-                pipelined=driver.controller.rules.pipelined,
-                handler=thread.handler if moves_handlers else None,
-            )
+            names = {id(driver.controller): "controller", id(driver.broker): "broker", id(driver.group): "group"}
+            moved = thread.handler if moves_handlers else None
+            replay_handler(thread, other, names[id(thread.context)], pipelined=driver.controller.rules.pipelined, handler=moved)
     copied.znode_handlers, copied.timers, copied.parked = driver.znode_handlers.copy(), driver.timers.copy(), driver.parked.copy()
     copied.routine_timers, copied.locks = driver.routine_timers.copy(), driver.locks.copy()
     copied.under_replicated, copied.keeps_replay_logs = driver.under_replicated.copy(), driver.keeps_replay_logs

@@ -98,17 +98,11 @@ class World:
         self._journal_length_before = 0
         s = self.settings
         self.log(
-            "run",
-            None,
-            journal_version=JOURNAL_VERSION,
-            release=s.release,
-            seed=s.seed,
-            brokers=list(s.brokers),
-            world=self.kind,
-            **({"data": True} if s.data else {}),
+            "run", None, journal_version=JOURNAL_VERSION, release=s.release, seed=s.seed, brokers=list(s.brokers),
+            world=self.kind, **({"data": True} if s.data else {}),
             **({"min_insync_replicas": least} if (least := s.config.min_insync_replicas or 1) > 1 else {}),
             **({"consumers": dict(self.consumers)} if s.consumers else {}),
-        )
+        )  # fmt: skip
 
     @property
     def tool(self) -> Client:
@@ -129,10 +123,8 @@ class World:
 
         `Settings.faults` names the kinds of faults. `step` also performs actions that are not in the list, such as "reassign".
         """
-        return [
-            *map(actions.RoutineAction, actions.routine_actions(self)),
-            *map(actions.PossibleAction, actions.fault_actions(self)),
-        ]
+        routine, faults = actions.routine_actions(self), actions.fault_actions(self)
+        return [*map(actions.RoutineAction, routine), *map(actions.PossibleAction, faults)]
 
     def step(self, action: Action) -> None:
         """Perform one action. Raises UserError, listing the possible actions, if the action is unknown or not possible now."""

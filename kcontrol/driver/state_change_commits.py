@@ -124,17 +124,9 @@ def _cause(begin: RecordId | None, seq: int | None) -> RecordId | None:
 
 
 def _parts_of_change(
-    begin: RecordId | None,
-    checked: int,
-    seq: int | None,
-    result: fx.TransactionResult | None,
-    subject: fx.Subject,
-    source: fx.State,
-    target: fx.State,
-    value: LeaderAndIsr | None,
-    write: str | None,
-    rule: str,
-) -> RecordParts:
+    begin: RecordId | None, checked: int, seq: int | None, result: fx.TransactionResult | None, subject: fx.Subject,
+    source: fx.State, target: fx.State, value: LeaderAndIsr | None, write: str | None, rule: str,
+) -> RecordParts:  # fmt: skip
     """Return the kind (`change`, `conflict` or `failed_change`), the cause and the fields of a transition's journal record.
 
     The cause is this broker's record number `seq` or, if `seq` is None, `begin`: the record with which the handler began.
@@ -151,25 +143,16 @@ def _parts_of_change(
 
 
 def _parts_of_failed_change(
-    begin: RecordId | None,
-    checked: int,
-    seq: int | None,
-    result: None,
-    subject: fx.Subject,
-    source: fx.State,
-    target: fx.State,
-    reason: str,
-    illegal: bool,
-) -> RecordParts:
-    return RecordParts(
-        "failed_change", _cause(begin, seq), _fields(subject, source, target) | {"reason": reason, "illegal": illegal}
-    )
+    begin: RecordId | None, checked: int, seq: int | None, result: None, subject: fx.Subject,
+    source: fx.State, target: fx.State, reason: str, illegal: bool,
+) -> RecordParts:  # fmt: skip
+    fields = _fields(subject, source, target) | {"reason": reason, "illegal": illegal}
+    return RecordParts("failed_change", _cause(begin, seq), fields)
 
 
 RECORD_PARTS: dict[type, Callable[..., RecordParts]] = {
-    fx.StateChange: _parts_of_change,
-    fx.FailedStateChange: _parts_of_failed_change,
-}
+    fx.StateChange: _parts_of_change, fx.FailedStateChange: _parts_of_failed_change,
+}  # fmt: skip
 
 
 def _fields(subject: fx.Subject, source: fx.State, target: fx.State) -> dict[str, Any]:
@@ -192,8 +175,5 @@ def _parts_of_write(begin: RecordId | None, checked: int, ops: tuple[fx.Op, ...]
     versions = result.versions or (None,) * len(ops)
     paths = result.paths or tuple(op.path for op in ops)
     written = [[op.kind, at, op.data, version, op.ephemeral] for op, at, version in zip(ops, paths, versions, strict=True)]
-    return RecordParts(
-        "write",
-        begin,
-        {"ops": written, "zxid": result.zxid, "error": None if result.is_ok else result.code, "epoch_zk_version": checked},
-    )
+    error = None if result.is_ok else result.code
+    return RecordParts("write", begin, {"ops": written, "zxid": result.zxid, "error": error, "epoch_zk_version": checked})

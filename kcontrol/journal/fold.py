@@ -23,6 +23,7 @@ from kcontrol.journal.state_changes import Changes
 
 GONE = ("NonExistentPartition", "NonExistentReplica")
 
+APIS = {"leader_and_isr": "LeaderAndIsr", "update_metadata": "UpdateMetadata", "stop_replica": "StopReplica"}
 EMPTY_NODE: dict[str, Any] = {
     "controller": {}, "broker": {}, "queues": {}, "handling": {}, "timers": {}, "parked": {}, "notifications": [],
     "frozen": False,
@@ -276,11 +277,7 @@ class Fold(Changes):
     def _send(self, r: Record) -> None:
         sent = r.fields["requests"]
         self._sent[str(r.id)] = sent
-        for key, api in (
-            ("leader_and_isr", "LeaderAndIsr"),
-            ("update_metadata", "UpdateMetadata"),
-            ("stop_replica", "StopReplica"),
-        ):
+        for key, api in APIS.items():
             for receiver in sent[key]["to"] if key in sent else ():
                 self.need([], "channels", pair := f"{r.id.node}>{receiver}")
                 self.push([str(r.id), api], "channels", pair)

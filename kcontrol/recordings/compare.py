@@ -29,11 +29,8 @@ TOPIC_PATHS = (
 HASHED_FROM = 5  # the size from which Scala's immutable sets are hash sets; smaller sets keep their order
 REPLICA_LISTS_ARE_LISTS_SINCE = "2.4"
 HEAD = ("api", "controller_epoch", "delete", "live_brokers", "type")
-RACED_FIELDS = (
-    "isr",
-    "zk_version",
-    "offline_replicas",
-)  # the fields that the controller may read before or after the leader has written
+# The fields that the controller may read before or after the leader has written.
+RACED_FIELDS = ("isr", "zk_version", "offline_replicas")
 
 
 class Difference(NamedTuple):
@@ -84,8 +81,6 @@ def differences(theirs: Recording, ours: Recording, unsent: list[str] | None = N
             return
         for part in (here.writes, here.isr_changes, here.znodes, here.transitions, here.requests, here.answers):
             yield from part()
-        # A sentence for each controller that resigns or stops and whose last requests to a broker arrived in one recording
-        # only.
         if unsent is not None:
             unsent += here.unsent
     if len(left.steps) != len(right.steps):
@@ -158,9 +153,7 @@ class StepComparison:
     ("theirs"), `b` that of the second ("ours").
     """
 
-    def __init__(
-        self, number: int, theirs: SplitStep, ours: SplitStep, *, old_lists: bool, resigned: frozenset[Any] = frozenset()
-    ) -> None:
+    def __init__(self, number: int, theirs: SplitStep, ours: SplitStep, *, old_lists: bool, resigned: frozenset[Any]) -> None:
         # `resigned`: the brokers whose last requests as controller depend on timing, as the function `resigned` returns them.
         self.number, self.a, self.b, self.resigned = number, theirs, ours, resigned
         self.unsent: list[str] = []
@@ -186,7 +179,6 @@ class StepComparison:
         """Their number and the last ISR are compared, the ISRs between them are not."""
         for key in _keys(self.a.isr, self.b.isr):
             x, y = self.a.isr.get(key, []), self.b.isr.get(key, [])
-            # Only the number of changes and the members of the last ISR are compared.
             ends = [sorted(side[-1]["data"]["isr"]) if side else None for side in (x, y)]
             if len(x) != len(y):
                 yield self.differ("writes", f"number of ISR changes by the leader of {key}", len(x), len(y))
@@ -260,7 +252,6 @@ def resigned(step: Step, before: Any) -> frozenset[Any]:
         CONTROLLER in w.get("deleted", ()) or (w["op"] in ("delete", "set") and w["path"] == CONTROLLER) for w in step["writes"]
     )
     thawed = {b for part in step["do"].get("together", [step["do"]]) for b in as_list(part.get("thaw", []))}
-    # Thawed brokers; and if the step deletes or sets `/controller`, its former and its new owners.
     return frozenset({before, *winners, *thawed} if ends else thawed)
 
 
@@ -354,7 +345,6 @@ class Normalizer:
         by: dict[str, list[tuple[Any, dict[str, Any]]]] = defaultdict(list)
         for write in own:
             path = write.get("path", "")
-            # Rejected writes, ISR change notifications and blocks of producer ids have no certain place.
             if write["op"] != "rejected" and not path.startswith(UNTIMED):
                 by[str(write["by"])].append((subject_of(path), self.write(write)))
         found = {}
@@ -379,8 +369,6 @@ class Normalizer:
         Leave out requests to `stopped` brokers, and ISRs that depend on timing: `raced` maps a partition to leader epochs in
         which the leader changed the ISR.
         """
-        # The controller may have sent the ISR before or after the leader's change.
-        # Other fields that depend on timing (RACED_FIELDS) are left out like the ISR.
         found: dict[tuple[Any, ...], list[Any]] = defaultdict(list)
         # The numbers have keys (sender, receiver, API, whether StopReplica deletes).
         counts: Counter[tuple[Any, ...]] = Counter()
@@ -389,8 +377,6 @@ class Normalizer:
             head: dict[str, Any] = {name: r[name] for name in HEAD if name in r}
             for key, entry in r["partitions"].items():
                 sent, is_raced = found[r["by"], r["to"], key], entry.get("leader_epoch") in raced.get(key, ())
-                # The controller may have read some fields before or after an ISR change of this step: these fields are left
-                # out.
                 item = {**head, **self._entry(key, entry, is_raced=is_raced)}
                 if not (is_raced and r["api"] == "UpdateMetadata" and item == _last_metadata(sent)):
                     sent.append(item)
@@ -413,8 +399,7 @@ class Normalizer:
 
 
 def _concerns(subject: Any, key: Any) -> bool:
-    """A write about no topic (None) belongs into every list."""
-    # A write about no topic is in every list; a write about a whole topic is in the list of each of its partitions.
+    """A write about no topic (None) is in every list; a write about a whole topic is in the list of each of its partitions."""
     if subject is None:
         return True
     return key is not None and subject[0] == key[0] and subject[1] in (None, key[1])

@@ -9,9 +9,11 @@ Where Kafka leaves an order open, the player of a recording repeats the recorded
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from kcontrol.core.znodes import BROKER_IDS, CONTROLLER_EPOCH, broker_path, topic_path
+from kcontrol.recordings.recorded_step import is_awaited
 from kcontrol.recordings.recording import UNNAMED, Step, state_key
 
 Group = list[dict[str, Any]]
@@ -235,7 +237,7 @@ def process_actions(step: Step, gates: Gates) -> list[tuple[int, Item]]:
     for do in step["do"].get("together", [step["do"]]):
         for word, argument in do.items():
             if word == "await" and isinstance(argument, dict):
-                now = max(now, *(gates.after(_awaited(*condition)) for condition in argument.items()), 0)
+                now = max(now, *(gates.after(partial(is_awaited, how=how, path=path)) for how, path in argument.items()), 0)
             for broker in as_list(argument) if word in PROCESS_ACTIONS else ():
                 now = _place(word, broker, gates, now, together="together" in step["do"])
                 found.append((now, Item(PROCESS_ACTIONS[word], broker)))
@@ -251,12 +253,6 @@ def started(step: Step) -> list[int]:
 
 
 PROCESS_ACTIONS = {"start": "start", "kill": "stop", "terminate": "exit", "pause": "freeze", "freeze": "freeze", "thaw": "thaw"}
-
-
-def _awaited(how: str, path: Any) -> Callable[[dict[str, Any]], bool]:
-    if how == "gone":
-        return lambda w: path in w.get("deleted", ()) or (w["op"] == "delete" and w["path"] == path)
-    return lambda w: w["op"] == "create" and w["path"] == path
 
 
 def _place(word: str, broker: int, gates: Gates, now: int, *, together: bool) -> int:
@@ -311,8 +307,7 @@ def _late_requests(leaving: set[int], later: Sequence[Step]) -> Iterator[dict[st
     """Of brokers that an earlier step has killed, until a step starts them again."""
     ended = set(leaving)
     for step in later:
-        for do in step["do"].get("together", [step["do"]]):
-            ended -= set(as_list(do.get("start", [])))
+        ended -= set(started(step))
         yield from (request for request in step["requests"] if request["by"] in ended)
 
 

@@ -18,21 +18,9 @@ from kcontrol.cluster import actions
 from kcontrol.cluster.run_settings import Settings
 from kcontrol.cluster.sessions import SessionState
 from kcontrol.cluster.world import World
+from kcontrol.core import znodes as zk
 from kcontrol.core.errors import UserError
 from kcontrol.core.model import ReplicaAssignment, TopicPartition
-from kcontrol.core.znodes import (
-    CONTROLLER,
-    PREFERRED_REPLICA_ELECTION,
-    REASSIGN_PARTITIONS,
-    decode_state,
-    decode_topic,
-    encode,
-    encode_partition_list,
-    encode_reassignment,
-    encode_topic,
-    parse_state_path,
-    topic_path,
-)
 from kcontrol.recordings.interleave import as_list
 from kcontrol.recordings.recorded_choices import LOCAL, RecordedChoices, creates_controller, is_bid, writes_of
 from kcontrol.recordings.recorded_step import Join, RecordedStep, Shrink, State
@@ -158,11 +146,11 @@ class Player:
         """
         while self.shrinks and self.shrinks[0].at < first_writes:
             lag = self.shrinks.pop(0)
-            tp, leader = parse_state_path(lag.path), lag.earlier["leader"]
+            tp, leader = zk.parse_state_path(lag.path), lag.earlier["leader"]
             (znode,) = self.world.tool.read([lag.path], False)
             if znode is None or leader not in self.world.processes:
                 continue
-            held = decode_state(znode.data)
+            held = zk.decode_state(znode.data)
             if (held.leader, held.leader_epoch) != (leader, lag.earlier["leader_epoch"]) or lag.follower not in held.isr:
                 continue
             if actions.ACTIONS["shrink_isr"].possible(self.world, leader, str(tp), lag.follower):
@@ -348,12 +336,12 @@ class Player:
     def create_partitions(self, topics: dict[str, Any]) -> None:
         version = self.world.settings.rules().topic_znode
         for topic, added in topics.items():
-            (znode,) = self.world.tool.read([topic_path(topic)], False)
+            (znode,) = self.world.tool.read([zk.topic_path(topic)], False)
             if znode is None:
                 raise UserError(f"There is no topic {topic!r} to expand: create it in an earlier step.")
-            stored = decode_topic(znode.data)
+            stored = zk.decode_topic(znode.data)
             grown = stored.partitions | {int(p): ReplicaAssignment(tuple(replicas)) for p, replicas in added.items()}
-            self.world.step(("set", topic_path(topic), encode_topic(stored._replace(partitions=grown), version).decode()))
+            self.world.step(("set", zk.topic_path(topic), zk.encode_topic(stored._replace(partitions=grown), version).decode()))
 
     def terminate(self, brokers: Any) -> None:
         """Stop a broker, or a list of brokers, by a controlled shutdown, as SIGTERM does."""
@@ -369,8 +357,8 @@ class Player:
         self.slow = self.rejoining = None
 
     def elect_preferred(self, partitions: list[str]) -> None:
-        text = encode_partition_list(tuple(map(TopicPartition.parse, partitions))).decode()
-        self.world.step(("create", PREFERRED_REPLICA_ELECTION, text))
+        text = zk.encode_partition_list(tuple(map(TopicPartition.parse, partitions))).decode()
+        self.world.step(("create", zk.PREFERRED_REPLICA_ELECTION, text))
 
     def create_topic(self, topics: dict[str, Any]) -> None:
         """{"t": {"0": [1, 2]}}, with settings {"t": {"partitions": {"0": [1, 2]}, "config": {...}}}."""
@@ -385,11 +373,11 @@ class Player:
 
     def reassign_by_znode(self, targets: dict[str, list[int]]) -> None:
         parsed = {TopicPartition.parse(tp): tuple(replicas) for tp, replicas in targets.items()}
-        self.world.step(("create", REASSIGN_PARTITIONS, encode_reassignment(parsed).decode()))
+        self.world.step(("create", zk.REASSIGN_PARTITIONS, zk.encode_reassignment(parsed).decode()))
 
     def reassign(self, targets: dict[str, list[int] | None]) -> None:
         """None cancels a reassignment. Raises ValueError without a controller, or before 2.4."""
-        (stat,) = self.world.tool.exists([CONTROLLER], False)
+        (stat,) = self.world.tool.exists([zk.CONTROLLER], False)
         owner = self.world.owners.get(stat.ephemeral_owner) if stat is not None else None
         if owner is None or not self.world.settings.rules().reassigns_on_request:
             raise ValueError(f"no controller of release {self.world.settings.release} handles AlterPartitionReassignments now")
@@ -408,7 +396,7 @@ class Player:
 
     def set_(self, znodes: dict[str, Any]) -> None:
         for path, value in znodes.items():
-            self.world.step(("set", path, value if isinstance(value, str) else encode(value).decode()))
+            self.world.step(("set", path, value if isinstance(value, str) else zk.encode(value).decode()))
 
 
 STEPS: dict[str, Callable[[Player, Any], None]] = {name.rstrip("_"): getattr(Player, name) for name in (

@@ -8,14 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from kcontrol.core.znodes import (
-    CONTROLLER,
-    PREFERRED_REPLICA_ELECTION,
-    REASSIGN_PARTITIONS,
-    delete_topic_path,
-    parse_state_path,
-    topic_path,
-)
+from kcontrol.core import znodes as zk
 
 State = Mapping[str, Any]
 """The content of a state znode."""
@@ -27,8 +20,9 @@ QUIET = ("open", "close", "rejected")
 UNTIMED = ("/isr_change_notification/", "/latest_producer_id_block")
 TOOL = "tool"
 WRITTEN: Mapping[str, Callable[[str], str]] = {
-    "create_topic": topic_path, "create_partitions": topic_path, "delete_topic": delete_topic_path, "delete": str, "set": str,
-    "reassign_by_znode": lambda _: REASSIGN_PARTITIONS, "elect_preferred": lambda _: PREFERRED_REPLICA_ELECTION,
+    "create_topic": zk.topic_path, "create_partitions": zk.topic_path, "delete_topic": zk.delete_topic_path, "delete": str,
+    "set": str, "reassign_by_znode": lambda _: zk.REASSIGN_PARTITIONS,
+    "elect_preferred": lambda _: zk.PREFERRED_REPLICA_ELECTION,
 }  # fmt: skip
 """The path that a tool's action writes last, by the step word, for the last name in its argument."""
 
@@ -57,18 +51,17 @@ class RecordedStep:
         self.writes: Sequence[Mapping[str, Any]] = step.get("writes", ())
         # A scenario without a recording has only actions.
         self.is_recorded = "writes" in step
-        self.owner: int | None = step.get("znodes", {}).get(CONTROLLER, {}).get("ephemeral_owner")
+        self.owner: int | None = step.get("znodes", {}).get(zk.CONTROLLER, {}).get("ephemeral_owner")
         self.at_once: Sequence[int] = step.get("at_once", ())  # brokers that shut down together, in the order of their requests
-        self.end_at_rest: bool = step.get(
-            "end_at_rest", False
-        )  # whether these brokers end only when no other routine action is left
+        # Whether these brokers end only when no other routine action is left.
+        self.end_at_rest: bool = step.get("end_at_rest", False)
         self.deleted_apart: bool = step.get("deleted_apart", False)  # whether the controller handles each deleted topic alone
         self.winners = self._winners()
         self.at = 0  # the writes before this one belong to earlier actions
 
     def _winners(self) -> list[int]:
         """In the order in which they create `/controller`; without two such writes, the controller at the end."""
-        created = [w["by"] for w in self.writes if (w["op"], w.get("path")) == ("create", CONTROLLER)]
+        created = [w["by"] for w in self.writes if (w["op"], w.get("path")) == ("create", zk.CONTROLLER)]
         won = [broker for broker in created if isinstance(broker, int)]
         return won if len(won) > 1 else [] if self.owner is None else [self.owner]
 
@@ -133,9 +126,8 @@ class RecordedStep:
             opened = next((i for i in rest if self.writes[i]["op"] == "open" and self.writes[i]["by"] in names), self.at)
             return opened, opened
         if word == "await":
-            found = next(
-                (i + 1 for i in rest for how, path in argument.items() if _is_awaited(self.writes[i], how, path)), self.at
-            )
+            awaited = (i + 1 for i in rest for how, path in argument.items() if is_awaited(self.writes[i], how, path))
+            found = next(awaited, self.at)
             return found, found
         if word == "kill":
             own = [i for i in rest if self.writes[i]["by"] in names]
@@ -162,7 +154,7 @@ class RecordedStep:
         return 0 if begin is None or end is None else _writes_of_brokers(self.writes[begin:end])
 
     def _deletion_request(self, topic: str | None) -> int | None:
-        request = ("create", delete_topic_path(topic)) if topic is not None else None
+        request = ("create", zk.delete_topic_path(topic)) if topic is not None else None
         return next((i for i, w in enumerate(self.writes) if (w["op"], w.get("path")) == request), None)
 
     def is_in_sync_again(self, broker: int) -> bool:
@@ -192,7 +184,7 @@ class RecordedStep:
                 continue
             held[path] = value
             if before is not None and all(before[key] == value[key] for key in ("leader", "leader_epoch")):
-                tp = str(parse_state_path(path))
+                tp = str(zk.parse_state_path(path))
                 joins += [("fetch", broker, tp) for broker in value["isr"] if broker not in before["isr"]]
                 shrinks += [Shrink(at, path, before, broker) for broker in before["isr"] if broker not in value["isr"]]
         return joins, shrinks
@@ -204,11 +196,10 @@ def _writes_of_brokers(writes: Sequence[Mapping[str, Any]]) -> int:
 
 def counts(path: str) -> bool:
     """Return whether writes to a path have a fixed position in a step; False for ISR change notifications and producer ids."""
-    # ISR change notifications and blocks of producer ids may come earlier or later.
     return not path.startswith(UNTIMED)
 
 
-def _is_awaited(write: Mapping[str, Any], how: str, path: str) -> bool:
+def is_awaited(write: Mapping[str, Any], how: str, path: str) -> bool:
     if how == "gone":
         return path in write.get("deleted", ()) or (write["op"], write.get("path")) == ("delete", path)
     return (write["op"], write.get("path")) == ("set" if how == "set" else "create", path)

@@ -22,6 +22,7 @@ WORLD = TOOL  # its records have the node OUTSIDE, as in every journal
 By = int | str
 """A broker's id, or TOOL."""
 
+STATE_FIELDS = ["controller_epoch", "leader", "version", "leader_epoch", "isr"]
 NOT_KNOWN = "the recording does not say why"
 ERRORS = {-110: "NodeExists", -103: "BadVersion", -101: "NoNode", -111: "NotEmpty"}
 
@@ -130,9 +131,8 @@ class Replay:
         """Add a record of `write`, a transaction that ZooKeeper refused; the recording has only its author and error codes."""
         n = self._node(write["by"])
         error = next((ERRORS.get(code, str(code)) for code in write["codes"] if code not in (None, 0, -2)), "refused")
-        self._log(
-            n, "write", self.causes.of_write(n, ""), ops=[], zxid=None, error=error, epoch_zk_version=-1, codes=write["codes"]
-        )
+        cause = self.causes.of_write(n, "")
+        self._log(n, "write", cause, ops=[], zxid=None, error=error, epoch_zk_version=-1, codes=write["codes"])
 
     def _transaction(self, group: list[dict[str, Any]]) -> RecordId:
         first = group[0]
@@ -215,10 +215,7 @@ class Replay:
 
         Return False, and record nothing, if the znode's data are not in Kafka's format.
         """
-        if (
-            list(write["data"]) != ["controller_epoch", "leader", "version", "leader_epoch", "isr"]
-            or write["data"]["version"] != 1
-        ):
+        if list(write["data"]) != STATE_FIELDS or write["data"]["version"] != 1:
             return False
         self._op(write)
         fields = {"write": write["op"], "zxid": self.zxid, "epoch_zk_version": _fence(write)}
@@ -302,7 +299,6 @@ class Causes:
         self.latest = record
         self.last.clear()
         self.about = {key: r for key, r in self.about.items() if key[0] != "moved"}
-        # Records about this broker or topic have this cause also after the next call.
         self.about |= dict.fromkeys(about.items(), record)
 
     def controller_elected(self, n: By, record: RecordId) -> None:
@@ -322,7 +318,6 @@ class Causes:
         """
         tp = _partition(move)
         broker = int(move["subject"].rpartition("@")[2]) if move["machine"] == "replica" else None
-        # Else the latest record about the replica's broker, then about the topic, then the record that triggered the step.
         keys = (("moved", (move["by"], tp)), ("broker", broker), ("topic", tp.rpartition("-")[0]))
         return next((self.about[key] for key in keys if key in self.about), self.latest)
 

@@ -13,22 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kcontrol.cluster import actions
+from kcontrol.core import znodes as zk
 from kcontrol.core.model import LEADER_DURING_DELETE, LeaderAndIsr, PartitionReplica, TopicPartition
 from kcontrol.core.releases import is_since
-from kcontrol.core.znodes import (
-    CONTROLLER,
-    CONTROLLER_EPOCH,
-    DELETE_TOPICS,
-    MalformedZnode,
-    decode_controller,
-    decode_controller_epoch,
-    decode_state,
-    decode_topic,
-    delete_topic_path,
-    parse_state_path,
-    state_path,
-    topic_path,
-)
 from kcontrol.journal.journal import Record
 from kcontrol.search import group_invariants
 
@@ -106,8 +93,8 @@ def _writes(records: Iterable[Record]) -> Iterator[StateWrite]:
             yield StateWrite(record, tp, record.fields["leadership"], record.fields["write"] == "create", True)
         elif record.kind == "write" and record.fields["error"] is None:
             for kind, path, data, version, _ in record.fields["ops"]:
-                tp = parse_state_path(path) if kind in ("create", "set") else None
-                if tp and (value := _decoded(decode_state, data, version)):
+                tp = zk.parse_state_path(path) if kind in ("create", "set") else None
+                if tp and (value := _decoded(zk.decode_state, data, version)):
                     yield StateWrite(record, tp, value, kind == "create", False)
 
 
@@ -115,7 +102,7 @@ def _decoded(decode: Callable[..., Any], data: bytes, *arguments: Any) -> Any:
     """None for data that a client that is no broker has made unreadable."""
     try:
         return decode(data, *arguments)
-    except MalformedZnode:
+    except zk.MalformedZnode:
         return None
 
 
@@ -134,7 +121,7 @@ def _earlier(world: World, record: Record) -> Iterator[StateWrite]:
 def stored(world: World) -> Iterator[tuple[TopicPartition, LeaderAndIsr]]:
     """Without state znodes that cannot be read, because a client has written them."""
     for path, znode in world.zk.tree().items():
-        if (tp := parse_state_path(path)) and (value := _decoded(decode_state, znode.data, znode.stat.version)):
+        if (tp := zk.parse_state_path(path)) and (value := _decoded(zk.decode_state, znode.data, znode.stat.version)):
             yield tp, value
 
 
@@ -145,12 +132,12 @@ def read_znode(world: World, path: str, decode: Callable[..., Any]) -> Any:
 
 
 def _stored(world: World, tp: TopicPartition) -> LeaderAndIsr | None:
-    (znode,) = world.tool.read([state_path(tp)], False)
-    return _decoded(decode_state, znode.data, znode.stat.version) if znode else None
+    (znode,) = world.tool.read([zk.state_path(tp)], False)
+    return _decoded(zk.decode_state, znode.data, znode.stat.version) if znode else None
 
 
 def _newest_epoch(world: World) -> int:
-    return read_znode(world, CONTROLLER_EPOCH, decode_controller_epoch) or 0
+    return read_znode(world, zk.CONTROLLER_EPOCH, zk.decode_controller_epoch) or 0
 
 
 # ---------------------------------------------------------------- the properties
@@ -165,7 +152,7 @@ def leader_in_isr(world: World) -> str | None:
 
 def isr_in_assignment(world: World) -> str | None:
     for _, tp, value, *_ in _written(world):
-        topic = read_znode(world, topic_path(tp.topic), decode_topic)
+        topic = read_znode(world, zk.topic_path(tp.topic), zk.decode_topic)
         replicas = topic.partitions[tp.partition].replicas if topic and tp.partition in topic.partitions else value.isr
         if unassigned := [b for b in value.isr if b not in replicas]:
             return f"{tp}: {unassigned} of ISR {list(value.isr)} are not among the replicas {list(replicas)}"
@@ -257,8 +244,8 @@ def active_controllers(world: World) -> list[int]:
 
 def only_the_named_controller_writes(world: World) -> str | None:
     for record, tp, *_ in _by_controllers(world):
-        if (named := read_znode(world, CONTROLLER, decode_controller)) != record.id.node:
-            now = f"{CONTROLLER} names broker {named}" if named is not None else f"{CONTROLLER} does not exist"
+        if (named := read_znode(world, zk.CONTROLLER, zk.decode_controller)) != record.id.node:
+            now = f"{zk.CONTROLLER} names broker {named}" if named is not None else f"{zk.CONTROLLER} does not exist"
             return f"{tp}: broker {record.id.node} has written while {now}"
     return None
 
@@ -281,11 +268,11 @@ def leaders_know(world: World) -> str | None:
 
 def one_controller(world: World) -> str | None:
     """Apart from frozen brokers, only the one that `/controller` names is controller in its own memory."""
-    named, active = read_znode(world, CONTROLLER, decode_controller), active_controllers(world)
+    named, active = read_znode(world, zk.CONTROLLER, zk.decode_controller), active_controllers(world)
     # Without `/controller` no broker is expected: a broker that reads a new `/controller` late misses its deletion, and holds
     # no election.
     expected = [n for n, p in world.processes.items() if n == named and not p.frozen]
-    names = f"{CONTROLLER} names broker {named}" if named is not None else f"{CONTROLLER} does not exist"
+    names = f"{zk.CONTROLLER} names broker {named}" if named is not None else f"{zk.CONTROLLER} does not exist"
     return None if active == expected else f"{names}, and the active controllers are {active}"
 
 
@@ -322,17 +309,17 @@ def request_outlives_topic(world: World) -> str | None:
             controller = world.processes[record.id.node].driver.controller
             # The request to delete a topic that the controller does not know may be removed at any time.
             is_known = topic in controller.all_topics and controller.deletes_topics
-            if (kind, folder) == ("delete", DELETE_TOPICS) and is_known and not _has_gone(world, topic, record):
-                return f"{topic}: broker {record.id.node} has deleted {path} while {topic_path(topic)} existed"
+            if (kind, folder) == ("delete", zk.DELETE_TOPICS) and is_known and not _has_gone(world, topic, record):
+                return f"{topic}: broker {record.id.node} has deleted {path} while {zk.topic_path(topic)} existed"
     return None
 
 
 def _has_gone(world: World, topic: str, before: Record) -> bool:
     """Whether the topic's znode was deleted after its latest request and before the record `before`."""
-    records, requested = world.journal.records, ("create", delete_topic_path(topic))
+    records, requested = world.journal.records, ("create", zk.delete_topic_path(topic))
     at = next(i for i in range(len(records) - 1, -1, -1) if records[i] is before)
     done = (op for i in range(at - 1, -1, -1) for op in _ops(records[i]))
-    return next((op for op in done if op in (requested, ("delete", topic_path(topic)))), requested) != requested
+    return next((op for op in done if op in (requested, ("delete", zk.topic_path(topic)))), requested) != requested
 
 
 # ---------------------------------------------------------------- the table
@@ -341,8 +328,8 @@ _WRITING, _SENDING = frozenset({"change", "write"}), frozenset({"send"})
 _GROUPS, _ANSWERS = frozenset({"group"}), frozenset({"respond"})
 _NEVER = r"(?!)"  # no write to a znode concerns a group
 _STATE = r"\w+ /brokers/topics/"
-_EPOCH = rf"\w+ {CONTROLLER_EPOCH}$"
-_CONTROLLER_ZNODE = rf"(set|create) {CONTROLLER}$"
+_EPOCH = rf"\w+ {zk.CONTROLLER_EPOCH}$"
+_CONTROLLER_ZNODE = rf"(set|create) {zk.CONTROLLER}$"
 
 # fmt: off
 INVARIANTS: tuple[Invariant, ...] = (
@@ -371,7 +358,7 @@ INVARIANTS: tuple[Invariant, ...] = (
               "2.1", STEP, _WRITING, rf"{_EPOCH}|{_CONTROLLER_ZNODE}", one_writer_per_epoch,
               "KAFKA-6082; KafkaZkClient.registerControllerAndIncrementControllerEpoch (2.1)"),
     Invariant("only the named controller writes", "A decision is written only by the broker that /controller names.",
-              "1.1.0", STEP, _WRITING, rf"\w+ {CONTROLLER}$", only_the_named_controller_writes,
+              "1.1.0", STEP, _WRITING, rf"\w+ {zk.CONTROLLER}$", only_the_named_controller_writes,
               "KAFKA-3083; KafkaController.startup, which opens a session after Expire has begun (1.1)"),
     Invariant("no request before its write", "The leadership in a request was in the partition's state znode before.",
               "0.8.0", STEP, _SENDING, _STATE, no_request_before_its_write,
@@ -394,7 +381,7 @@ INVARIANTS: tuple[Invariant, ...] = (
               "ControllerContext.putPartitionLeadershipInfo and its callers (2.8)"),
     Invariant("leaders know",
               "A running broker that a state znode names as leader has received LeaderAndIsr about the partition.",
-              "2.2.0", QUIET, frozenset(), rf"{_STATE}|{_EPOCH}|\w+ {CONTROLLER}$", leaders_know,
+              "2.2.0", QUIET, frozenset(), rf"{_STATE}|{_EPOCH}|\w+ {zk.CONTROLLER}$", leaders_know,
               "KAFKA-7235; KafkaController.processBrokerChange, bouncedBrokerIds (2.2)"),
     Invariant("one leader, one protocol",
               "In CompletingRebalance and Stable one member leads the group, every member supports its protocol, and all members "

@@ -13,20 +13,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as sql
 
+from kcontrol.pipeline.logs import layouts
 from kcontrol.pipeline.logs.facts import all_facts, converted, encoded_facts, encoded_state, json_facts, kind_of
 from kcontrol.pipeline.logs.files import KEPT_BYTES, LONGEST_LINE_BYTES, LogFile
-from kcontrol.pipeline.logs.layouts import (
-    clean,
-    fields_of,
-    from_docker,
-    is_kafka,
-    is_unclean,
-    layout_of,
-    message_lines,
-    parts,
-    unwrapped,
-    wrap_of,
-)
 from kcontrol.pipeline.sources import literal, path_of
 
 if TYPE_CHECKING:
@@ -114,14 +103,14 @@ def _starts(spark: SparkSession, files: Sequence[LogFile]) -> DataFrame:
         sql.monotonically_increasing_id().alias("place"),
         sql.make_valid_utf8("value").alias("raw"), sql.octet_length("value").cast("bigint").alias("length"),
     )  # fmt: skip
-    valid = valid.withColumn("raw", from_docker(sql.col("raw")))
+    valid = valid.withColumn("raw", layouts.from_docker(sql.col("raw")))
     raw = sql.when(sql.endswith("raw", sql.lit("\r")), sql.rtrim("raw", sql.lit("\r"))).otherwise(sql.col("raw"))
     # `block` is the byte at which Spark's split of the file begins, `place` a number that grows from line to line in a split.
     # `wrap` is the name of the text before the time, such as "grep", and `layout` that of the log4j pattern.
-    placed = valid.withColumn("raw", raw).withColumn("unclean", is_unclean(sql.col("raw")))
-    cleaned = sql.when(sql.col("unclean"), clean(sql.col("raw"))).otherwise(sql.col("raw"))
-    placed = placed.withColumn("text", cleaned).withColumn("wrap", wrap_of(sql.col("text")))
-    return placed.withColumn("layout", layout_of(unwrapped(sql.col("text"), sql.col("wrap")))).drop("text")
+    placed = valid.withColumn("raw", raw).withColumn("unclean", layouts.is_unclean(sql.col("raw")))
+    cleaned = sql.when(sql.col("unclean"), layouts.clean(sql.col("raw"))).otherwise(sql.col("raw"))
+    placed = placed.withColumn("text", cleaned).withColumn("wrap", layouts.wrap_of(sql.col("text")))
+    return placed.withColumn("layout", layouts.layout_of(layouts.unwrapped(sql.col("text"), sql.col("wrap")))).drop("text")
 
 
 def _grouped(lines: DataFrame, names: DataFrame) -> DataFrame:
@@ -152,11 +141,11 @@ def _with_facts(rows: DataFrame) -> DataFrame:
     The facts are the values in the message, by name. All parts of a rejected line are NULL.
     """
     is_record = sql.col("reason").isNull()
-    rows = rows.withColumn("all", sql.when(sql.col("unclean"), sql.transform("all", clean)).otherwise(sql.col("all")))
-    rows = rows.withColumn("text", sql.when(is_record, message_lines(sql.col("all"), sql.col("wrap"), sql.col("layout"))))
-    rows = rows.withColumn("fields", fields_of(sql.col("text"), sql.col("layout")))
-    rows = rows.withColumns(parts(sql.col("text"), sql.col("fields")))
-    known = sql.when(is_kafka(sql.col("logger"), sql.col("layout")), sql.col("message"))
+    rows = rows.withColumn("all", sql.when(sql.col("unclean"), sql.transform("all", layouts.clean)).otherwise(sql.col("all")))
+    rows = rows.withColumn("text", sql.when(is_record, layouts.message_lines(sql.col("all"), sql.col("wrap"), sql.col("layout"))))
+    rows = rows.withColumn("fields", layouts.fields_of(sql.col("text"), sql.col("layout")))
+    rows = rows.withColumns(layouts.parts(sql.col("text"), sql.col("fields")))
+    known = sql.when(layouts.is_kafka(sql.col("logger"), sql.col("layout")), sql.col("message"))
     rows = rows.withColumn("encoded", encoded_facts(known))
     rows = rows.withColumn("state", converted(encoded_state(sql.col("encoded"))))
     rows = rows.withColumns({"kind": kind_of(sql.col("encoded")), "encoded": converted(sql.col("encoded"))})
