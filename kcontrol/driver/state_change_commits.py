@@ -161,12 +161,9 @@ def _fields(subject: fx.Subject, source: fx.State, target: fx.State) -> dict[str
 
 
 def log_writes(
-    driver: Driver,
-    thread: Thread,
-    transactions: Sequence[tuple[fx.Op, ...]],
-    results: Sequence[fx.TransactionResult],
+    driver: Driver, thread: Thread, transactions: Sequence[tuple[fx.Op, ...]], results: Sequence[fx.TransactionResult],
     checked: int,
-) -> None:
+) -> None:  # fmt: skip
     """One journal record per transaction; `checked` is the version of `/controller_epoch`, -1 without a check."""
     driver.log_batch(partial(_parts_of_write, thread.begin_record, checked), transactions, results)
 

@@ -38,14 +38,9 @@ class GuardedProcess:
     """
 
     def __init__(
-        self,
-        command: Sequence[str | Path],
-        *,
-        log: Path,
-        env: Mapping[str, str] | None = None,
-        grace_s: float = 0.0,
+        self, command: Sequence[str | Path], *, log: Path, env: Mapping[str, str] | None = None, grace_s: float = 0.0,
         remove: Path | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         order = {
             "command": [str(part) for part in command],
             "parent": os.getpid(),
