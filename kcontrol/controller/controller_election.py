@@ -71,13 +71,9 @@ def register_and_reelect(ctx: ControllerContext, event: events.RegisterBrokerAnd
     The registration gives a new broker epoch. Source:
     KafkaController.processRegisterBrokerAndReelect (2.8).
     """
-    yield from create_broker_znode(
-        ctx.rules,
-        ctx.broker_id,
-        zk.BrokerEndpoint(event.host, event.port),
-        event.timestamp_ms,
-        event.session,
-    )
+    rules, endpoint = ctx.rules, zk.BrokerEndpoint(event.host, event.port)
+    at_ms, session = event.timestamp_ms, event.session
+    yield from create_broker_znode(rules, ctx.broker_id, endpoint, at_ms, session)
     yield from maybe_resign(ctx)
     yield from elect(ctx, event.timestamp_ms)
 
@@ -181,14 +177,10 @@ def _register_controller_and_increment_epoch(ctx: ControllerContext, timestamp_m
         raise effects.ControllerMoved
     controller_epoch, zk_version = stored[0] + 1, stored[1]
     data = zk.encode_controller(ctx.broker_id, timestamp_ms, ctx.rules.controller_znode)
-    result: effects.TransactionResult = yield effects.Transaction(
-        (
-            effects.Op("create", zk.CONTROLLER, data, ephemeral=True),
-            effects.Op(
-                "set", zk.CONTROLLER_EPOCH, zk.encode_controller_epoch(controller_epoch), zk_version
-            ),
-        )
-    )
+    create = effects.Op("create", zk.CONTROLLER, data, ephemeral=True)
+    epoch = zk.encode_controller_epoch(controller_epoch)
+    update = effects.Op("set", zk.CONTROLLER_EPOCH, epoch, zk_version)
+    result: effects.TransactionResult = yield effects.Transaction((create, update))
     if result.is_ok:
         zk_version = result.versions[1] or 0
     elif result.code in ("NodeExists", "BadVersion"):

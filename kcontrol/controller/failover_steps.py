@@ -176,10 +176,9 @@ def read_registrations(ctx: ControllerContext, ids: Sequence[int]) -> Handler:
     """
     znodes = (yield effects.Read(tuple(map(zk.broker_path, ids)))) if ids else ()
     found = {broker: znode for broker, znode in zip(ids, znodes, strict=True) if znode}
-    epochs = {
-        b: z.stat.czxid if ctx.rules.broker_epochs else UNKNOWN_BROKER_EPOCH
-        for b, z in found.items()
-    }
+    epochs = dict.fromkeys(found, UNKNOWN_BROKER_EPOCH)
+    if ctx.rules.broker_epochs:
+        epochs = {b: z.stat.czxid for b, z in found.items()}
     return {b: zk.decode_broker(z.data) for b, z in found.items()}, epochs
 
 
@@ -197,16 +196,8 @@ def update_topics(
     if not topics:
         return ()
     znodes = yield effects.Read(tuple(map(zk.topic_path, topics)), watch=registers_handlers)
-    found = {
-        topic: zk.decode_topic(znode.data)
-        for topic, znode in zip(topics, znodes, strict=True)
-        if znode
-    }
-    assignments = {
-        TopicPartition(t, p): a
-        for t, value in found.items()
-        for p, a in sorted(value.partitions.items())
-    }
+    found = zk.decode_topics(topics, znodes)
+    assignments = {tp: a for t, value in found.items() for tp, a in value.assignments(t).items()}
     if any(value.topic_id for value in found.values()) or registers_handlers:
         yield effects.UpdateContext(
             "topic_ids", {topic: value.topic_id for topic, value in found.items() if value.topic_id}
@@ -227,12 +218,7 @@ def update_leader_and_isr_cache(
     if not partitions:
         return
     znodes = yield effects.Read(tuple(map(zk.state_path, partitions)))
-    values = {
-        tp: zk.decode_state(z.data, z.stat.version)
-        for tp, z in zip(partitions, znodes, strict=True)
-        if z
-    }
-    yield effects.UpdateContext("leadership", values)
+    yield effects.UpdateContext("leadership", zk.decode_states(partitions, znodes))
 
 
 def start_replica_machine(ctx: ControllerContext) -> Handler:

@@ -301,8 +301,7 @@ def _elect(ctx: ControllerContext, call: Call, todo: Partitions) -> Handler:
     strategy, always = call.question.strategy, call.question.unclean
     while todo:
         znodes: tuple[effects.Znode | None, ...] = yield Read(tuple(map(zk.state_path, todo)))
-        found = [(tp, znode) for tp, znode in zip(todo, znodes, strict=True) if znode]
-        stored = {tp: zk.decode_state(znode.data, znode.stat.version) for tp, znode in found}
+        stored = zk.decode_states(todo, znodes)
         unclean: frozenset[TopicPartition] = frozenset()
         if strategy == "offline":
             unclean = yield from partitions_for_unclean_election(ctx, stored, is_requested=always)

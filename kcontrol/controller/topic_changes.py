@@ -83,11 +83,7 @@ def partition_modifications(ctx: ControllerContext, event: PartitionModification
     (znode,) = yield effects.Read((zk.topic_path(event.topic),), watch=True)
     if znode is None:
         return
-    stored = zk.decode_topic(znode.data)
-    named = {
-        TopicPartition(event.topic, number): assignment
-        for number, assignment in sorted(stored.partitions.items())
-    }
+    named = zk.decode_topic(znode.data).assignments(event.topic)
     added = {tp: assignment for tp, assignment in named.items() if tp not in ctx.assignments}
     # Before 2.0 the added partitions of a topic that is being deleted stay in the topic znode;
     # since 2.0 the controller removes them. After the controller's own writes no partition is new.

@@ -9,6 +9,7 @@ Source: ZkData.scala (2.8).
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import msgspec
@@ -169,6 +170,12 @@ def decode_state(data: bytes, zk_version: int = -1) -> LeaderAndIsr:
     return LeaderAndIsr(*head, zk_version, state.controller_epoch, tail)
 
 
+def decode_states(keys: Iterable[Any], znodes: Iterable[Any]) -> dict[Any, LeaderAndIsr]:
+    """Return the leadership in each state znode by its key, without the znodes that are missing."""
+    found = zip(keys, znodes, strict=True)
+    return {key: decode_state(z.data, z.stat.version) for key, z in found if z}
+
+
 # ---------------------------------------------------------------- topics
 
 
@@ -177,6 +184,9 @@ class TopicZnode(NamedTuple):
 
     partitions: dict[int, ReplicaAssignment]
     topic_id: str | None = None
+
+    def assignments(self, topic: str) -> dict[TopicPartition, ReplicaAssignment]:
+        return {TopicPartition(topic, p): a for p, a in sorted(self.partitions.items())}
 
 
 def encode_topic(topic: TopicZnode, format_version: int = 3) -> bytes:
@@ -223,6 +233,11 @@ def decode_topic(data: bytes) -> TopicZnode:
         text = "a topic znode does not map partition numbers to lists of broker ids"
         raise MalformedZnode(f"{text}: {error}") from None
     return TopicZnode(rows, topic_id)
+
+
+def decode_topics(keys: Iterable[Any], znodes: Iterable[Any]) -> dict[Any, TopicZnode]:
+    """Return the content of each topic znode by its key, without the znodes that are missing."""
+    return {key: decode_topic(z.data) for key, z in zip(keys, znodes, strict=True) if z}
 
 
 def _assignment(number: str, replicas: tuple[int, ...], *changes: Fields) -> ReplicaAssignment:

@@ -59,12 +59,8 @@ def increment_controller_epoch(ctx: ControllerContext) -> Handler:
     Source: KafkaController.incrementControllerEpoch (0.8.1, 1.1).
     """
     mine = ctx.controller_epoch + 1
-    op = effects.Op(
-        "set",
-        zk.CONTROLLER_EPOCH,
-        zk.encode_controller_epoch(mine),
-        ctx.controller_epoch_zk_version,
-    )
+    data, version = zk.encode_controller_epoch(mine), ctx.controller_epoch_zk_version
+    op = effects.Op("set", zk.CONTROLLER_EPOCH, data, version)
     result: effects.TransactionResult = yield effects.Transaction((op,))
     if result.is_ok:
         yield effects.UpdateContext("controller_epoch_zk_version", result.versions[0] or 0)

@@ -130,23 +130,10 @@ def _replicas_on(ctx: ControllerContext, brokers: Iterable[int]) -> Handler:
         return ctx.replicas_on(brokers)
     topics, wanted = sorted(ctx.all_topics), frozenset(brokers)
     znodes = (yield effects.Read(tuple(map(zk.topic_path, topics)))) if topics else ()
-    stored = {
-        topic: zk.decode_topic(znode.data).partitions
-        for topic, znode in zip(topics, znodes, strict=True)
-        if znode
-    }
-    named = {
-        TopicPartition(topic, number): a
-        for topic, found in stored.items()
-        for number, a in sorted(found.items())
-    }
-    return tuple(
-        PartitionReplica(tp, b)
-        for tp, a in named.items()
-        if tp in ctx.assignments
-        for b in a.replicas
-        if b in wanted
-    )
+    stored = zk.decode_topics(topics, znodes)
+    named = {tp: a for t, value in stored.items() for tp, a in value.assignments(t).items()}
+    known = [(tp, b) for tp, a in named.items() if tp in ctx.assignments for b in a.replicas]
+    return tuple(PartitionReplica(tp, b) for tp, b in known if b in wanted)
 
 
 # ---------------------------------------------------------------- topics
@@ -195,11 +182,7 @@ def partition_modifications(
     if znode is None:
         return
     (stored,) = yield effects.Read((zk.topic_path(event.topic),))
-    numbered = zk.decode_topic(stored.data).partitions if stored else {}
-    named = {
-        TopicPartition(event.topic, number): assignment
-        for number, assignment in sorted(numbered.items())
-    }
+    named = zk.decode_topic(stored.data).assignments(event.topic) if stored else {}
     added = {tp: assignment for tp, assignment in named.items() if tp not in ctx.assignments}
     if added and ctx.machines_started and not ctx.is_queued_for_deletion(event.topic):
         if not ctx.rules.rereads_assignment:
@@ -216,10 +199,8 @@ def isr_change_notification(ctx: ControllerContext, event: events.IsrChangeNotif
 
     Source: IsrChangeNotificationListener.handleChildChange (0.9.0.1).
     """
-    paths = tuple(
-        f"{zk.ISR_CHANGE_NOTIFICATION}/{name}"
-        for name in (yield from children_of(zk.ISR_CHANGE_NOTIFICATION))
-    )
+    names = yield from children_of(zk.ISR_CHANGE_NOTIFICATION)
+    paths = tuple(f"{zk.ISR_CHANGE_NOTIFICATION}/{name}" for name in names)
     if paths:
         yield from failover_steps.try_finally(
             process_isr_changes(ctx, paths), failover_steps.delete_all(paths)
@@ -267,14 +248,16 @@ def controlled_shutdown(ctx: ControllerContext, event: events.ControlledShutdown
         else:
             yield from stop_replica(ctx, tp, broker_id)
     yield effects.YieldLock()
-    led = [
-        tp
-        for tp, value in ctx.leadership.items()
-        if value.leader == broker_id and len(ctx.replicas(tp)) > 1
-    ]
-    yield effects.Respond(
-        event.correlation_id, {"error": "NONE", "partitions": dict.fromkeys(led, "NONE")}
-    )
+    yield respond_with_leaderships(ctx, event)
+
+
+def respond_with_leaderships(
+    ctx: ControllerContext, event: events.ControlledShutdown
+) -> effects.Respond:
+    """The partitions that the stopping broker still leads, and that have another replica."""
+    led = [tp for tp, value in ctx.leadership.items() if value.leader == event.broker_id]
+    left = {tp: "NONE" for tp in led if len(ctx.replicas(tp)) > 1}
+    return effects.Respond(event.correlation_id, {"error": "NONE", "partitions": left})
 
 
 def stop_replica(ctx: ControllerContext, tp: TopicPartition, broker_id: int) -> Handler:

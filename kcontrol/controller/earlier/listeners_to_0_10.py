@@ -204,45 +204,26 @@ def design(rules: Rules) -> Design:
 
     They have its threads, event handlers, watches, and steps of failover and resignation.
     """
-    rows = [
-        (event, state, active and rules.checks_active_first, handler)
-        for event, state, active, handler in EVENTS
-    ]
+    checks = rules.checks_active_first
+    rows = [(event, state, active and checks, handler) for event, state, active, handler in EVENTS]
     six_steps = rules.reassignment == "six steps"
+    reassignment = ReassignmentProtocol(
+        f.nothing if six_steps else moves.fetch_pending_reassignments,
+        moves.resume_reassignments if six_steps else moves.trigger_pending_reassignments,
+        moves.zk_partition_reassignment, moves.partition_reassignment_isr_change,
+        moves.resume_reassignments_on,
+    )  # fmt: skip
+    fails = rules.znode_of_earlier_session == "fails"
     return Design(
-        LISTENERS,
-        THREADS,
-        "zk-events",
-        ROUTES,
-        d.handlers_of(rows),
-        WATCHES,
-        partial(_event_of, WATCHES),
-        HANDLER_KINDS,
-        d.column(FAILOVER, RELEASES, rules.release),
-        d.column(RESIGNATION, RELEASES, rules.release),
-        ReassignmentProtocol(
-            f.nothing if six_steps else moves.fetch_pending_reassignments,
-            moves.resume_reassignments if six_steps else moves.trigger_pending_reassignments,
-            moves.zk_partition_reassignment,
-            moves.partition_reassignment_isr_change,
-            moves.resume_reassignments_on,
-        ),
-        on_expiry=(),
-        on_new_session=(
-            new_session,
-            register if rules.znode_of_earlier_session == "fails" else register_without_session,
-        ),
-        has_listeners=True,
-        elect=election.elect,
-        active_by_channels=True,
-        starts_machines=True,
-        resume_deletions=deleting.signal_thread,
-        require_channels=changes.require_channels,
-        machines=DECISIONS,
-        in_groups=order_of_the_caller,
-        metadata_partitions=metadata_partitions,
-        requests_to_send=requests_to_send,
-    )
+        LISTENERS, THREADS, "zk-events", ROUTES, d.handlers_of(rows), WATCHES,
+        partial(_event_of, WATCHES), HANDLER_KINDS, d.column(FAILOVER, RELEASES, rules.release),
+        d.column(RESIGNATION, RELEASES, rules.release), reassignment, on_expiry=(),
+        on_new_session=(new_session, register if fails else register_without_session),
+        has_listeners=True, elect=election.elect, active_by_channels=True, starts_machines=True,
+        resume_deletions=deleting.signal_thread, require_channels=changes.require_channels,
+        machines=DECISIONS, in_groups=order_of_the_caller,
+        metadata_partitions=metadata_partitions, requests_to_send=requests_to_send,
+    )  # fmt: skip
 
 
 def _event_of(rows: tuple[WatchRow, ...], notification: str, path: str) -> e.Event | None:

@@ -23,7 +23,7 @@ from kcontrol.core.model import (
     ReplicaState,
     TopicPartition,
 )
-from kcontrol.core.znodes import decode_state, decode_topic, state_path, topic_path
+from kcontrol.core.znodes import TopicZnode, decode_states, decode_topics, state_path, topic_path
 
 Replicas = Sequence[PartitionReplica]
 Znodes = Sequence[Znode | None]
@@ -41,15 +41,9 @@ def reread(
     if not ctx.rules.rereads_assignment:
         return
     znodes: Znodes = yield Read(tuple(topic_path(tp.topic) for tp in partitions))
-    stored = {
-        tp: decode_topic(znode.data).partitions
-        for tp, znode in zip(partitions, znodes, strict=True)
-        if znode
-    }
-    yield UpdateContext(
-        "assignments",
-        {tp: stored.get(tp, {}).get(tp.partition, ReplicaAssignment(())) for tp in partitions},
-    )
+    stored, none = decode_topics(partitions, znodes), TopicZnode({})
+    read = {tp: stored.get(tp, none).partitions.get(tp.partition) for tp in partitions}
+    yield UpdateContext("assignments", {tp: a or ReplicaAssignment(()) for tp, a in read.items()})
 
 
 def is_election_needless(
@@ -91,11 +85,7 @@ def stored_leadership(
     """
     partitions = tuple(r.topic_partition for r in replicas)
     znodes: Znodes = yield Read(tuple(map(state_path, partitions)))
-    return {
-        tp: decode_state(z.data, z.stat.version)
-        for tp, z in zip(partitions, znodes, strict=True)
-        if z
-    }
+    return decode_states(partitions, znodes)
 
 
 def refuse_without_leadership(
@@ -138,12 +128,8 @@ def topics_allowing_empty_isr(
     """
     if ctx.rules.last_isr_member == "leaves":
         return {r.topic for r in replicas}
-    stored = {
-        r: decode_state(z.data, z.stat.version) for r, z in zip(replicas, znodes, strict=True) if z
-    }
-    ours = {
-        r: value for r, value in stored.items() if value.controller_epoch <= ctx.controller_epoch
-    }
+    read, mine = decode_states(replicas, znodes), ctx.controller_epoch
+    ours = {r: value for r, value in read.items() if value.controller_epoch <= mine}
     last = [r.topic for r, value in ours.items() if value.isr == (r.broker_id,)]
     allowed = (yield from unclean_allowed(ctx, last)) if last else {}
     return frozenset(topic for topic, is_allowed in allowed.items() if is_allowed)
@@ -174,11 +160,9 @@ def led_by_the_dead(ctx: ControllerContext, dead: Collection[int]) -> tuple[Topi
     Source: KafkaController.onBrokerFailure (0.11, 1.0).
     """
     found = ctx.partitions_with_offline_leader()
-    return (
-        tuple(tp for tp in found if ctx.leadership[tp].leader in dead)
-        if ctx.rules.leaderless == "dead leader"
-        else found
-    )
+    if ctx.rules.leaderless == "dead leader":
+        return tuple(tp for tp in found if ctx.leadership[tp].leader in dead)
+    return found
 
 
 DECISIONS = MachineDecisions(

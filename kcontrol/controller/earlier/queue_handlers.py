@@ -13,7 +13,7 @@ from kcontrol.controller import log_dir_failures as log_dirs
 from kcontrol.controller import partition_machine
 from kcontrol.controller import topic_deletion as deletion
 from kcontrol.controller.context import ControllerContext
-from kcontrol.controller.earlier.listener_handlers import on_topic_list_change, stop_replica
+from kcontrol.controller.earlier import listener_handlers
 from kcontrol.core import events
 from kcontrol.core.effects import Handler, Respond, UpdateContext
 from kcontrol.core.model import PartitionState
@@ -27,7 +27,7 @@ def topic_change(ctx: ControllerContext, event: events.TopicChange) -> Handler:
 
     Source: KafkaController.TopicChange (0.11, 1.0).
     """
-    yield from on_topic_list_change(ctx, event.topics or ())
+    yield from listener_handlers.on_topic_list_change(ctx, event.topics or ())
 
 
 def topic_deletion(ctx: ControllerContext, event: events.TopicDeletion) -> Handler:
@@ -81,22 +81,13 @@ def controlled_shutdown(ctx: ControllerContext, event: events.ControlledShutdown
         )
         return
     yield UpdateContext("shutting_down_broker_ids", (broker_id,))
-    replicated = {
-        tp: a.replicas
-        for tp, a in ctx.assignments.items()
-        if broker_id in a.replicas and len(a.replicas) > 1
-    }
+    hosted = [tp for tp, a in ctx.assignments.items() if broker_id in a.replicas]
     # One partition is handled after the other.
-    for tp in [tp for tp in replicated if tp in ctx.leadership]:
+    for tp in [tp for tp in hosted if len(ctx.replicas(tp)) > 1 and tp in ctx.leadership]:
         if ctx.leadership[tp].leader == broker_id:
             yield from partition_machine.handle_state_changes(
                 ctx, (tp,), PartitionState.ONLINE, "controlled_shutdown"
             )
         else:
-            yield from stop_replica(ctx, tp, broker_id)
-    led = [
-        tp
-        for tp, value in ctx.leadership.items()
-        if value.leader == broker_id and len(ctx.replicas(tp)) > 1
-    ]
-    yield Respond(event.correlation_id, {"error": "NONE", "partitions": dict.fromkeys(led, "NONE")})
+            yield from listener_handlers.stop_replica(ctx, tp, broker_id)
+    yield listener_handlers.respond_with_leaderships(ctx, event)

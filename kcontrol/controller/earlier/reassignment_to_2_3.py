@@ -52,13 +52,16 @@ def zk_partition_reassignment(ctx: ControllerContext, event: ZkPartitionReassign
     yield effects.Exists((zk.REASSIGN_PARTITIONS,), watch=True)
     (znode,) = yield effects.Read((zk.REASSIGN_PARTITIONS,), watch=True)
     requested = _parse_reassignments(znode.data) if znode else {}
-    for tp, target in [
-        (tp, target)
-        for tp, target in requested.items()
-        if tp not in ctx.partitions_being_reassigned
-    ]:
+    for tp, target in _not_in_progress(ctx, requested):
         yield effects.YieldLock()
         yield from _begin_reassignment(ctx, tp, target)
+
+
+def _not_in_progress(
+    ctx: ControllerContext, requested: dict[TopicPartition, Brokers]
+) -> list[tuple[TopicPartition, Brokers]]:
+    running = ctx.partitions_being_reassigned
+    return [(tp, target) for tp, target in requested.items() if tp not in running]
 
 
 def _begin_reassignment(ctx: ControllerContext, tp: TopicPartition, target: Brokers) -> Handler:
@@ -80,11 +83,7 @@ def partition_reassignment(ctx: ControllerContext, event: ZkPartitionReassignmen
     Source: KafkaController.PartitionReassignment (0.11, 1.0).
     """
     requested = yield from _requested_reassignments()
-    for tp, target in [
-        (tp, target)
-        for tp, target in requested.items()
-        if tp not in ctx.partitions_being_reassigned
-    ]:
+    for tp, target in _not_in_progress(ctx, requested):
         yield from _begin_reassignment(ctx, tp, target)
 
 
@@ -97,11 +96,8 @@ def fetch_pending_reassignments(ctx: ControllerContext) -> Handler:
     Source: KafkaController.initializePartitionReassignment (0.8.1).
     """
     requested = yield from _requested_reassignments()
-    over = [
-        tp
-        for tp, target in requested.items()
-        if tp not in ctx.assignments or ctx.assignments[tp].replicas == target
-    ]
+    known = ctx.assignments
+    over = [tp for tp, to in requested.items() if tp not in known or known[tp].replicas == to]
     for tp in over:
         yield from remove_from_reassigning_partitions(ctx, tp)
     pending = {tp: target for tp, target in requested.items() if tp not in over}

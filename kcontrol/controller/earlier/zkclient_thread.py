@@ -31,11 +31,9 @@ def _controller(znode: Znode | None, _: dict[str, str]) -> e.Event:
 
 
 def _preferred(znode: Znode | None, _: dict[str, str]) -> e.Event | None:
-    return (
-        None
-        if znode is None
-        else e.ReplicaLeaderElection(partitions=zk.decode_partition_list(znode.data))
-    )
+    if znode is None:
+        return None
+    return e.ReplicaLeaderElection(partitions=zk.decode_partition_list(znode.data))
 
 
 def _reassignment(znode: Znode | None, _: dict[str, str]) -> e.Event | None:
@@ -107,10 +105,6 @@ def register_broker(ctx: ControllerContext, event: e.RegisterBroker) -> Handler:
 
     Source: KafkaHealthcheck.SessionExpireListener (1.0).
     """
-    yield from create_broker_znode(
-        ctx.rules,
-        ctx.broker_id,
-        zk.BrokerEndpoint(event.host, event.port),
-        event.timestamp_ms,
-        event.session,
-    )
+    rules, endpoint = ctx.rules, zk.BrokerEndpoint(event.host, event.port)
+    at_ms, session = event.timestamp_ms, event.session
+    yield from create_broker_znode(rules, ctx.broker_id, endpoint, at_ms, session)
