@@ -76,11 +76,9 @@ class BrokerContext(Context):
 
     def is_fetching(self, tp: TopicPartition) -> bool:
         held = self.hosted.get(tp)
-        return (
-            held is not None
-            and held.leadership.leader != self.broker_id
-            and tp not in self.unfetched_partitions
-        )
+        if held is None or held.leadership.leader == self.broker_id:
+            return False
+        return tp not in self.unfetched_partitions
 
     def is_replica_isr_eligible(self, tp: TopicPartition, replica_id: int) -> bool:
         """Return whether the leader may add the follower `replica_id` to the ISR of `tp`.
@@ -92,10 +90,10 @@ class BrokerContext(Context):
         """
         # Unlike kcontrol, Kafka's leader stores no refusal: it requests the refused ISR again with
         # each fetch.
-        return not self.rules.isr_requires_live_broker or (
-            replica_id in self.live_brokers
-            and replica_id not in self.ineligible_replicas.get(tp, ())
-        )
+        if not self.rules.isr_requires_live_broker:
+            return True
+        refused = self.ineligible_replicas.get(tp, ())
+        return replica_id in self.live_brokers and replica_id not in refused
 
 
 def adopted(effect: ApplyRequest, request: Any) -> UpdateContext:

@@ -172,10 +172,8 @@ def _stop_error(ctx: BrokerContext, tp: TopicPartition, leader_epoch: int) -> st
     held = ctx.hosted.get(tp)
     if held is None or not ctx.rules.stop_replica_by_partition:
         return None
-    if (
-        leader_epoch in (EPOCH_DURING_DELETE, NO_EPOCH)
-        or leader_epoch > held.leadership.leader_epoch
-    ):
+    known = held.leadership.leader_epoch
+    if leader_epoch in (EPOCH_DURING_DELETE, NO_EPOCH) or leader_epoch > known:
         return None
     return "FENCED_LEADER_EPOCH"
 
@@ -193,11 +191,8 @@ def replica_caught_up(ctx: BrokerContext, event: events.ReplicaCaughtUp) -> Hand
     held = ctx.hosted.get(tp) if ctx.is_leader(tp) else None
     # Since 3.3 the follower's broker must be live, and the controller must not have refused the
     # follower.
-    if (
-        held
-        and replica_id not in held.leadership.isr
-        and ctx.is_replica_isr_eligible(tp, replica_id)
-    ):
+    is_outside = held is not None and replica_id not in held.leadership.isr
+    if held and is_outside and ctx.is_replica_isr_eligible(tp, replica_id):
         yield from _submit_isr_change(ctx, tp, held, (*held.leadership.isr, replica_id))
 
 

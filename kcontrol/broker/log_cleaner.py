@@ -110,11 +110,8 @@ def clean(log: ReplicaLog, release: str, now_ms: int) -> ReplaceSegments:
     """
     assert log.compaction is not None
     first, end, *_ = log_to_clean(log, release)
-    latest = {
-        key: r.offset
-        for r in log.records
-        if first <= r.offset < end and (key := key_of(r)) is not None
-    }
+    keyed = ((key_of(r), r.offset) for r in log.records if first <= r.offset < end)
+    latest = {key: offset for key, offset in keyed if key is not None}
     closed = [
         (s, records) for s, records in records_of(log.records, log.segments) if s.base_offset < end
     ]

@@ -73,11 +73,9 @@ def on_broker_startup(ctx: ControllerContext, brokers: Brokers) -> Handler:
     others = tuple(b for b in ctx.live_or_shutting_down_broker_ids if b not in brokers)
     yield from send_update_metadata_request(ctx, others)
     with_deleted_topics = ctx.rules.new_broker_gets_deleting_topics
-    led = tuple(
-        tp
-        for tp in ctx.leadership
-        if with_deleted_topics or not ctx.is_queued_for_deletion(tp.topic)
-    )
+    led = tuple(ctx.leadership)
+    if not with_deleted_topics:
+        led = tuple(tp for tp in led if not ctx.is_queued_for_deletion(tp.topic))
     yield from send_update_metadata_request(ctx, brokers, led)
     replicas = ctx.replicas_on(brokers)
     yield from replica_machine.handle_state_changes(ctx, replicas, ReplicaState.ONLINE)

@@ -194,21 +194,14 @@ class ControllerContext(Context):
 
         Source: ControllerContext.partitionsWithOfflineLeader (2.8).
         """
-        return tuple(
-            tp
-            for tp, value in self.leadership.items()
-            if not self.is_replica_online(value.leader, tp)
-            and not self.is_queued_for_deletion(tp.topic)
-        )
+        leaders = ((tp, value.leader) for tp, value in self.leadership.items())
+        offline = (tp for tp, leader in leaders if not self.is_replica_online(leader, tp))
+        return tuple(tp for tp in offline if not self.is_queued_for_deletion(tp.topic))
 
     def replicas_on(self, broker_ids: Iterable[int]) -> tuple[PartitionReplica, ...]:
         wanted = frozenset(broker_ids)
-        return tuple(
-            PartitionReplica(tp, b)
-            for tp, a in self.assignments.items()
-            for b in a.replicas
-            if b in wanted
-        )
+        every = ((tp, b) for tp, a in self.assignments.items() for b in a.replicas)
+        return tuple(PartitionReplica(tp, b) for tp, b in every if b in wanted)
 
     def replicas_of(self, partitions: Iterable[TopicPartition]) -> tuple[PartitionReplica, ...]:
         return tuple(PartitionReplica(tp, b) for tp in partitions for b in self.replicas(tp))
@@ -304,11 +297,8 @@ def apply_state_change(ctx: ControllerContext, change: StateChange) -> None:
     else:
         states = ctx.partition_states
         if subject.topic not in ctx.topics_with_deletion_started:
-            _adjust(
-                ctx,
-                (states.get(tp) is PartitionState.OFFLINE, 0),
-                (state is PartitionState.OFFLINE, 0),
-            )
+            was_offline = states.get(tp) is PartitionState.OFFLINE
+            _adjust(ctx, (was_offline, 0), (state is PartitionState.OFFLINE, 0))
     # A NonExistent partition or replica has no entry in the states.
     if state is ReplicaState.NON_EXISTENT or state is PartitionState.NON_EXISTENT:
         states.pop(tp, None)

@@ -131,11 +131,7 @@ def update_cluster_state(ctx: ControllerContext, *, registers_handlers: bool) ->
     yield effects.UpdateContext("all_topics", names or (), clear=True)
     yield effects.UpdateContext("assignments", clear=True)
     yield from update_topics(ctx, names or (), registers_handlers=registers_handlers)
-    moving = {
-        tp: assignment.target
-        for tp, assignment in ctx.assignments.items()
-        if assignment.is_being_reassigned
-    }
+    moving = {tp: a.target for tp, a in ctx.assignments.items() if a.is_being_reassigned}
     if moving:
         yield effects.UpdateContext("partitions_being_reassigned", moving)
     yield effects.UpdateContext("leadership", clear=True)
@@ -289,11 +285,8 @@ def trigger_online_partition_state_change(
     Source: PartitionStateMachine.triggerOnlinePartitionStateChange (2.8).
     """
     waiting = ctx.partitions_in(PartitionState.OFFLINE, PartitionState.NEW)
-    alive = [
-        tp
-        for tp in waiting
-        if topic in (None, tp.topic) and not ctx.is_queued_for_deletion(tp.topic)
-    ]
+    named = (tp for tp in waiting if topic in (None, tp.topic))
+    alive = [tp for tp in named if not ctx.is_queued_for_deletion(tp.topic)]
     moved = yield from partition_machine.handle_state_changes(
         ctx, alive, PartitionState.ONLINE, "offline"
     )

@@ -347,13 +347,10 @@ def _by_action(
     no such row.
     """
     table = REPLICA_TRANSITIONS.for_(ctx.rules.release, ctx.changes)
-    actions = {
-        source: row.action if (row := table.find(source, target)) else None
-        for source in ReplicaState
-    }
+    rows = {source: table.find(source, target) for source in ReplicaState}
     groups: dict[Callable[..., Steps] | None, Replicas] = {}
     for replica, source in zip(replicas, _sources(ctx, replicas), strict=True):
-        groups.setdefault(actions[source], []).append(replica)
+        groups.setdefault((row := rows[source]) and row.action, []).append(replica)
     return groups
 
 
@@ -373,10 +370,8 @@ def _remove_replicas_from_isr(
         )
         ask = ctx.design.machines.topics_allowing_empty_isr
         allowing = (yield from ask(ctx, todo, znodes)) if ask else ()
-        plan = [
-            _isr_without(ctx, r, target, znode, r.topic in allowing)
-            for r, znode in zip(todo, znodes, strict=True)
-        ]
+        read = zip(todo, znodes, strict=True)
+        plan = [_isr_without(ctx, r, target, znode, r.topic in allowing) for r, znode in read]
         answer: effects.CommitResult = yield effects.Commit(tuple(p for p in plan if p))
         for change in answer.finished:
             replica, value = change.subject, change.leadership

@@ -42,12 +42,8 @@ def in_order_of_champ(brokers: Iterable[int], level: int = 0) -> list[int]:
         slots[trie_slots(broker_id)[level]].append(broker_id)
     nodes = [slots[slot] for slot in sorted(slots)]
     own = [broker_id for node in nodes if len(node) == 1 for broker_id in node]
-    return own + [
-        broker_id
-        for node in nodes
-        if len(node) > 1
-        for broker_id in in_order_of_champ(node, level + 1)
-    ]
+    inner = (in_order_of_champ(node, level + 1) for node in nodes if len(node) > 1)
+    return own + [broker_id for node in inner for broker_id in node]
 
 
 def trie_slots(hashed: int) -> tuple[int, ...]:

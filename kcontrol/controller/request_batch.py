@@ -112,11 +112,10 @@ class Requests:
         values = [{"partition": str(tp), **_fields(value)} for tp, value in places]
         lists = self.leader_and_isr.items()
         to = {str(b): [places[entry] for entry in partitions.items()] for b, partitions in lists}
-        plain: dict[str, Any] = {"controller_id": self.controller_id}
-        plain |= {
-            "controller_epoch": self.controller_epoch,
+        plain: dict[str, Any] = {
+            "controller_id": self.controller_id, "controller_epoch": self.controller_epoch,
             "live_brokers": list(self.live_brokers),
-        }
+        }  # fmt: skip
         if to:
             plain["leader_and_isr"] = {"values": values, "to": to}
         if self.update_metadata_to:

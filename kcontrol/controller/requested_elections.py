@@ -147,11 +147,9 @@ def pending_preferred_elections(ctx: ControllerContext) -> Handler:
 
 def _is_imbalanced(ctx: ControllerContext, tp: TopicPartition) -> bool:
     replicas = ctx.replicas(tp)
-    return (
-        bool(replicas)
-        and ctx.leadership[tp].leader != replicas[0]
-        and not ctx.is_queued_for_deletion(tp.topic)
-    )
+    if not replicas or ctx.is_queued_for_deletion(tp.topic):
+        return False
+    return ctx.leadership[tp].leader != replicas[0]
 
 
 # ---------------------------------------------------------------- the automatic rebalance

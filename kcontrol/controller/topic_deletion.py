@@ -112,10 +112,8 @@ def init_topic_deletions(
 ) -> Handler:
     """An equal set in the context is not stored again."""
     halted = {topic for topic in topics if topic in ineligible}
-    for name, wanted in (
-        ("topics_to_be_deleted", set(topics)),
-        ("topics_ineligible_for_deletion", halted),
-    ):
+    fields = {"topics_to_be_deleted": set(topics), "topics_ineligible_for_deletion": halted}
+    for name, wanted in fields.items():
         if getattr(ctx, name) != wanted:
             yield effects.UpdateContext(name, tuple(sorted(wanted)), clear=True)
 

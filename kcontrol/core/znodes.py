@@ -222,10 +222,8 @@ def decode_topic(data: bytes) -> TopicZnode:
     except NotJson:
         return TopicZnode({})
     partitions = fields.get("partitions", dict[str, tuple[Int32, ...]], {})
-    changes = [
-        Fields(fields.get(name, dict, {}), "a topic znode")
-        for name in ("adding_replicas", "removing_replicas")
-    ]
+    names = ("adding_replicas", "removing_replicas")
+    changes = [Fields(fields.get(name, dict, {}), "a topic znode") for name in names]
     topic_id = fields.get("topic_id", str, "") or None
     try:
         rows = {java_int(p): _assignment(p, ids, *changes) for p, ids in partitions.items()}
@@ -293,15 +291,11 @@ def encode_broker(endpoint: BrokerEndpoint, timestamp_ms: int, format_version: i
     Source: Broker.scala and ZkUtils.registerBrokerInZk (0.8.1), BrokerIdZNode.encode (2.8).
     """
     value = {
-        "features": {},
-        "listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"},
-        "endpoints": [f"PLAINTEXT://{endpoint.host}:{endpoint.port}"],
-        "jmx_port": -1,
-        "port": endpoint.port,
-        "host": endpoint.host,
-        "version": format_version,
+        "features": {}, "listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"},
+        "endpoints": [f"PLAINTEXT://{endpoint.host}:{endpoint.port}"], "jmx_port": -1,
+        "port": endpoint.port, "host": endpoint.host, "version": format_version,
         "timestamp": str(timestamp_ms),
-    }
+    }  # fmt: skip
     since = {"endpoints": 2, "listener_security_protocol_map": 4, "features": 5}
     return encode({key: v for key, v in value.items() if format_version >= since.get(key, 1)})
 

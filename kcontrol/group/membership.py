@@ -175,9 +175,7 @@ def list_groups(ctx: GroupContext, event: e.ListGroups) -> Handler:
     """
     # While a partition is being loaded the response also has the groups loaded so far.
     error = "COORDINATOR_LOAD_IN_PROGRESS" if ctx.loading else "NONE"
-    groups = (
-        (group.group_id, group.protocol_type or "", ctx.name_of(group.state))
-        for group in ctx.groups.values()
-        if not event.states or ctx.name_of(group.state) in event.states
-    )
-    yield Respond(event.correlation_id, e.ListResult(error, tuple(groups)))
+    held = ctx.groups.values()
+    rows = [(group.group_id, group.protocol_type or "", ctx.name_of(group.state)) for group in held]
+    listed = tuple(row for row in rows if not event.states or row[2] in event.states)
+    yield Respond(event.correlation_id, e.ListResult(error, listed))

@@ -259,17 +259,15 @@ def group_value(group: Group, assignment: Mapping[str, bytes], version: int) -> 
     """
     members = [
         {
-            "member_id": member.member_id,
-            "group_instance_id": member.instance_id,
-            "client_id": member.client_id,
-            "client_host": member.client_host,
+            "member_id": member.member_id, "group_instance_id": member.instance_id,
+            "client_id": member.client_id, "client_host": member.client_host,
             "rebalance_timeout": member.rebalance_timeout_ms,
             "session_timeout": member.session_timeout_ms,
             "subscription": member.metadata(group.protocol),
             "assignment": assignment.get(member.member_id, b""),
         }
         for member in group.members.values()
-    ]
+    ]  # fmt: skip
     chosen = {"protocol_type": group.protocol_type or "", "protocol": group.protocol}
     chosen |= {"leader": group.leader}
     head = {"generation": group.generation, "current_state_timestamp": group.state_timestamp_ms}
@@ -286,17 +284,13 @@ def read_group_value(group_id: str, data: bytes) -> Group:
     protocol = fields["protocol"]
     members = [
         Member(
-            m["member_id"],
-            m["client_id"],
-            m["client_host"],
-            m["session_timeout"],
+            m["member_id"], m["client_id"], m["client_host"], m["session_timeout"],
             m.get("rebalance_timeout", m["session_timeout"]),
             (GroupProtocol(protocol or "", m["subscription"] or b""),),
-            m.get("group_instance_id"),
-            m["assignment"] or b"",
+            m.get("group_instance_id"), m["assignment"] or b"",
         )
         for m in fields["members"]
-    ]
+    ]  # fmt: skip
     state = GroupState.STABLE if members else GroupState.EMPTY
     since = fields.get("current_state_timestamp", -1)
     chosen = fields["protocol_type"] or None, protocol, fields["generation"], fields["leader"]

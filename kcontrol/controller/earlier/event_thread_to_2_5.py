@@ -59,11 +59,8 @@ def changed(design: Design, rules: Rules) -> Design:
         changes["handlers"] = {**design.handlers, BrokerChange: row}
     if rules.empty_metadata == "all partitions" or rules.deleting_topic_metadata == "every time":
         changes["metadata_partitions"] = metadata_partitions
-    if not (
-        rules.stop_replica_batched
-        and rules.stop_replica_by_partition
-        and rules.sends_empty_metadata
-    ):
+    as_in_2_6 = rules.stop_replica_batched and rules.stop_replica_by_partition
+    if not (as_in_2_6 and rules.sends_empty_metadata):
         changes["requests_to_send"] = requests_to_send
     if not rules.deletes_topics_together:
         changes["resume_deletions"] = resume_deletions_one_by_one

@@ -32,11 +32,8 @@ def initialize_preferred_elections(ctx: ControllerContext) -> Handler:
     """
     (znode,) = yield effects.Read((PREFERRED_REPLICA_ELECTION,), watch=True)
     named = decode_partition_list(znode.data) if znode else ()
-    wanted = [
-        tp
-        for tp in named
-        if (replicas := ctx.replicas(tp)) and ctx.leadership[tp].leader != replicas[0]
-    ]
+    known = {tp: replicas[0] for tp in named if (replicas := ctx.replicas(tp))}
+    wanted = [tp for tp, preferred in known.items() if ctx.leadership[tp].leader != preferred]
     if wanted:
         yield effects.UpdateContext("preferred_elections", wanted)
 
@@ -145,12 +142,10 @@ def _rebalance(ctx: ControllerContext) -> Handler:
     for broker_id, misplaced in requested_elections.imbalanced_by_broker(ctx).items():
         for tp in misplaced:
             yield effects.YieldLock()
-            busy = (
-                ctx.preferred_elections
-                or ctx.partitions_being_reassigned
-                or ctx.is_queued_for_deletion(tp.topic)
-            )
-            if broker_id in ctx.live_broker_ids and tp.topic in ctx.all_topics and not busy:
+            busy = ctx.preferred_elections or ctx.partitions_being_reassigned
+            if busy or ctx.is_queued_for_deletion(tp.topic):
+                continue
+            if broker_id in ctx.live_broker_ids and tp.topic in ctx.all_topics:
                 yield from on_preferred_replica_election(ctx, (tp,), delete=False)
 
 

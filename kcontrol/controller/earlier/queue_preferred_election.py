@@ -43,11 +43,8 @@ def trigger_preferred_elections(ctx: ControllerContext) -> Handler:
     """
     (znode,) = yield Read((PREFERRED_REPLICA_ELECTION,), watch=True)
     named = decode_partition_list(znode.data) if znode else ()
-    wanted = [
-        tp
-        for tp in named
-        if tp in ctx.assignments and ctx.leadership[tp].leader != ctx.replicas(tp)[0]
-    ]
+    known = [tp for tp in named if tp in ctx.assignments]
+    wanted = [tp for tp in known if ctx.leadership[tp].leader != ctx.replicas(tp)[0]]
     yield from _elect(
         ctx, [tp for tp in wanted if not ctx.is_queued_for_deletion(tp.topic)], delete=True
     )

@@ -63,11 +63,8 @@ def _maybe_trigger_reassignments(
     """
     for tp in partitions:
         target = ctx.partitions_being_reassigned[tp]
-        if (
-            ctx.is_queued_for_deletion(tp.topic)
-            or tp not in ctx.assignments
-            or ctx.replicas(tp) == target
-        ):
+        is_known = tp in ctx.assignments and not ctx.is_queued_for_deletion(tp.topic)
+        if not is_known or ctx.replicas(tp) == target:
             yield from reassignment_to_2_3.remove_from_reassigning_partitions(ctx, tp)
             continue
         try:

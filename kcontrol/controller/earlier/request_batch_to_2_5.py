@@ -53,11 +53,8 @@ def requests_to_send(ctx: ControllerContext, requests: Requests) -> Iterable[Req
     # From 0.8.1 to 2.2 each replica has a StopReplica of its own, but from 0.10.2 to 1.0 a broker
     # has one for all replicas that keep their log.
     if not rules.stop_replica_batched:
-        return split_stop_replica_by_replica(
-            requests,
-            common_first=rules.empty_stop_replica,
-            grouped=rules.plain_stop_replica_batched,
-        )
+        first, grouped = rules.empty_stop_replica, rules.plain_stop_replica_batched
+        return split_stop_replica_by_replica(requests, common_first=first, grouped=grouped)
     # In 0.8.0, and from 2.3 to 2.5, a broker has one StopReplica for the replicas that are deleted
     # and one for the others.
     return (

@@ -56,10 +56,8 @@ def order_of_hashes(
     Kafka adds the brokers to this map in `broker_order` (ascending if empty). `set_size` is
     ignored.
     """
-    return [
-        replicas_by_broker[broker_id]
-        for broker_id in in_order_of_hashes(_order_of_brokers(replicas_by_broker, broker_order))
-    ]
+    brokers = in_order_of_hashes(_order_of_brokers(replicas_by_broker, broker_order))
+    return [replicas_by_broker[broker_id] for broker_id in brokers]
 
 
 def _order_of_brokers(brokers: Collection[int], broker_order: Iterable[int]) -> list[int]:
@@ -117,9 +115,7 @@ def _bucket(broker_id: int) -> int:
 
     Source: mutable.HashTable.HashUtils.improve, byteswap32 (Scala 2.12).
     """
-    swapped = (
-        int.from_bytes((broker_id * MULTIPLIER & WORD).to_bytes(4, "little"), "big") * MULTIPLIER
-        & WORD
-    )
+    product = (broker_id * MULTIPLIER & WORD).to_bytes(4, "little")
+    swapped = int.from_bytes(product, "big") * MULTIPLIER & WORD
     rotated = swapped >> BUCKET_BITS | swapped << (32 - BUCKET_BITS) & WORD
     return rotated >> (32 - BUCKET_BITS)
