@@ -40,16 +40,9 @@ pipeline = typer.Typer(help="Runs, broker logs and segments as tables in Parquet
 app.add_typer(pipeline, name="pipeline")
 
 Folder = Annotated[Path | None, typer.Option("--dir", help="Your own folder.", show_default="work, or ~/kcontrol-work")]
-Server = Annotated[
-    str,
-    typer.Option(
-        "--zookeeper",
-        envvar="KCONTROL_ZOOKEEPER",
-        metavar="HOST:PORT[/CHROOT]",
-        help="The ZooKeeper to read.",
-        show_default=False,
-    ),
-]
+Server = Annotated[str, typer.Option(
+    "--zookeeper", envvar="KCONTROL_ZOOKEEPER", metavar="HOST:PORT[/CHROOT]", help="The ZooKeeper to read.", show_default=False,
+)]  # fmt: skip
 Topic = Annotated[str | None, typer.Option("--topic", metavar="T", help="Of rows about topics, keep those of this topic.")]
 Master = Annotated[
     str | None, typer.Option("--master", metavar="spark://HOST:PORT", help="A Spark cluster; without it, Spark on this machine.")

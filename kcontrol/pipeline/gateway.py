@@ -96,19 +96,11 @@ class Gateway:
         # Java 24 and newer warn about the memory access of Netty and Arrow without this option; older releases reject the option.
         allowed = ["--sun-misc-unsafe-memory-access=allow"] if java.version >= 24 else []
         opens = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
-        flags = [
-            f"-Xmx{heap}",
-            # Java is ended by a signal, so its libraries do not delete the files that they unpack.
-            f"-Djava.io.tmpdir={folder}",
-            *JVM_FLAGS,
-            *opens,
-            *allowed,
-            "--enable-native-access=ALL-UNNAMED",
-            "-Dio.netty.tryReflectionSetAccessible=true",
-        ]
+        # Java is ended by a signal, so its libraries do not delete the files that they unpack: `folder` is deleted.
         return [
-            java.path, *flags, "-cp", f"{home}/conf/{os.pathsep}{home}/jars/*", "org.apache.spark.deploy.SparkSubmit",
-            "pyspark-shell",
+            java.path, f"-Xmx{heap}", f"-Djava.io.tmpdir={folder}", *JVM_FLAGS, *opens, *allowed,
+            "--enable-native-access=ALL-UNNAMED", "-Dio.netty.tryReflectionSetAccessible=true", "-cp",
+            f"{home}/conf/{os.pathsep}{home}/jars/*", "org.apache.spark.deploy.SparkSubmit", "pyspark-shell",
         ]  # fmt: skip
 
     def _await_connection(self, path: Path) -> tuple[int, str]:

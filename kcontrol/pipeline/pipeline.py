@@ -105,7 +105,7 @@ def write_runs(
         chosen = chosen._replace(topic=chosen.topic and redact.stable("topic", chosen.topic))
     with sentences(out):
         check_redaction(out, redact)
-        former = _former(spark, out)
+        former = _read(spark, out / "journal") if (out / "journal").is_dir() else None  # the records of earlier calls
         longer = _at_least_as_long(journals, former)
         # `out` has all records of these runs already.
         if former is not None and not longer and _mark(out).get("topic", False) == chosen.topic:
@@ -322,14 +322,6 @@ def of_topic(table: DataFrame, topic: str | None) -> DataFrame:
     for column in (column for column in named if topic is not None and column in table.columns):
         table = table.where(sql.col(column).isNull() | (named[column] == sql.lit(topic)))
     return table
-
-
-def _former(spark: SparkSession, out: Path) -> DataFrame | None:
-    """Return the records in the table `journal` that an earlier run of the pipeline has written to the folder `out`.
-
-    Return None if there is no such table.
-    """
-    return _read(spark, out / "journal") if (out / "journal").is_dir() else None
 
 
 def _read(spark: SparkSession, folder: Path) -> DataFrame:

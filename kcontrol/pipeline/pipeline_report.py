@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -88,11 +90,8 @@ def runs(
     begin = time.monotonic()
     with pipeline.claimed(out):
         pipeline.check_redaction(out, redact)
-        spark = spark_session(master or LOCAL)
-        try:
+        with _spark(master) as spark:
             written = pipeline.write_runs(spark, paths, out, _progress(say, begin), chosen, redact)
-        finally:
-            stop_spark()
     for refused in written.refused:
         say(refused.reason)
     records = written.rows["journal"]
@@ -116,12 +115,8 @@ def logs(
     if (out / log_tables.FOLLOW).exists():
         raise UserError(f"{out} has tables of --follow: add --follow, or name another folder.")
     begin = time.monotonic()
-    with pipeline.claimed(out, log_tables.ALL_TABLES, log_tables.FORMAT):
-        spark = spark_session(master or LOCAL)
-        try:
-            written = log_tables.write_logs(spark, paths, out, _steps(say, begin), chosen, of_runs=True, redact=redact)
-        finally:
-            stop_spark()
+    with pipeline.claimed(out, log_tables.ALL_TABLES, log_tables.FORMAT), _spark(master) as spark:
+        written = log_tables.write_logs(spark, paths, out, _steps(say, begin), chosen, of_runs=True, redact=redact)
     for refused in written.refused:
         say(refused.reason)
     say(_lines_of(written, chosen) + per_second(written.lines, time.monotonic() - begin, "lines") + ".")
@@ -156,17 +151,13 @@ def follow_logs(
             raise UserError(f"--topic {chosen.topic!r} is no topic: {problem}.") from None
     begin, last = time.monotonic(), "No table was written."
     try:
-        with opened(out, paths, redact) as checkpoint:
-            spark = spark_session(master or LOCAL)
+        with opened(out, paths, redact) as checkpoint, _spark(master) as spark:
             asked = Following(spark, paths, out, chosen, _steps(say, begin), redact=redact)
-            try:
-                for written in follow(asked, checkpoint, once=once, wait=lambda: time.sleep(LOOK_S)):
-                    for refused in written.refused:
-                        say(refused.reason)
-                    last = _lines_of(written, chosen) + "."
-                    say(last)
-            finally:
-                stop_spark()
+            for written in follow(asked, checkpoint, once=once, wait=lambda: time.sleep(LOOK_S)):
+                for refused in written.refused:
+                    say(refused.reason)
+                last = _lines_of(written, chosen) + "."
+                say(last)
         return not written.refused and written.facts + written.other + written.left_out > 0
     except KeyboardInterrupt:
         say(f"Ctrl-C ended the command. {last}")
@@ -180,12 +171,8 @@ def offsets(paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen,
     """
     segments(paths)
     begin = time.monotonic()
-    with pipeline.claimed(out, offset_tables.TABLES, offset_tables.FORMAT):
-        spark = spark_session()
-        try:
-            written = offset_tables.write_offsets(spark, paths, out, _steps(say, begin), chosen, redact)
-        finally:
-            stop_spark()
+    with pipeline.claimed(out, offset_tables.TABLES, offset_tables.FORMAT), _spark() as spark:
+        written = offset_tables.write_offsets(spark, paths, out, _steps(say, begin), chosen, redact)
     for reason in written.refused:
         say(reason)
     rows = ", ".join(f"{count:,} in {name}" for name, count in written.rows.items())
@@ -206,6 +193,15 @@ def report(folder: Path, out: Path, console: Console) -> None:
     write_report(out, f"Report of {folder.resolve().name}", tables.runs, found, tables.zone)
     print_summary(console, tables.runs, found)
     console.print(f"{out} shows the report: open it in a browser.", soft_wrap=True, markup=False, highlight=False)
+
+
+@contextlib.contextmanager
+def _spark(master: str | None = None) -> Iterator[Any]:
+    spark = spark_session(master or LOCAL)
+    try:
+        yield spark
+    finally:
+        stop_spark()
 
 
 def _check(out: Path, master: str | None = None) -> None:

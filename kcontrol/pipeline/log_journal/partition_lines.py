@@ -34,10 +34,8 @@ class PartitionLines:
 
     def __init__(self, memory: Memory, processes: Processes, release: str) -> None:
         self.memory, self.processes, self.elections = memory, processes, ElectionLines(memory)
-        self._legal = {
-            "partition": {(str(row.source), str(row.target)) for row in PARTITION_TRANSITIONS.for_(release)},
-            "replica": {(str(row.source), str(row.target)) for row in REPLICA_TRANSITIONS.for_(release)},
-        }
+        tables = {"partition": PARTITION_TRANSITIONS.for_(release), "replica": REPLICA_TRANSITIONS.for_(release)}
+        self._legal = {machine: {(str(row.source), str(row.target)) for row in rows} for machine, rows in tables.items()}
         self._release, self.unlogged = release, Unlogged(memory, processes, release)
         self._states: dict[tuple[int, int, str], tuple[str, str]] = {}  # controller, epoch, subject -> state, place of its line
         self._smaller: dict[str, deque[Leadership]] = defaultdict(deque)  # partition -> ISRs of transitions still to come
@@ -96,7 +94,7 @@ class PartitionLines:
         if (after and state_name(after.facts["to_state"]) == GONE) or self._topic(tp) in self._deleting:
             # Up to 2.2 a partition follows its replicas, whose last line may have shown the end of the deletion.
             if tp in self.memory.leaderships or tp in self.memory.assigned:
-                self._delete_topic(self._topic(tp), None, RECORD)
+                self._delete_topic(self._topic(tp), RECORD)
             return
         leader = self.memory.leaderships.get(tp, {}).get("leader", -1)
         if leader in self.memory.alive and leader != line.facts["controller"]:
@@ -115,7 +113,7 @@ class PartitionLines:
         after = self.processes.ahead.next(self.processes.position, "move", line.subject)
         is_removed = target == OFFLINE_REPLICA and after is not None and after.facts["to_state"] == DELETED
         if after and is_removed and self._is_deletion(line, after):
-            self._delete_topic(self._topic(tp), None, RECORD)
+            self._delete_topic(self._topic(tp), RECORD)
         # The line of an assignment without the replica may come before those of its deletion in one millisecond.
         is_present = target in (NEW_REPLICA, ONLINE_REPLICA, OFFLINE_REPLICA) and not is_removed
         if is_present and replica not in self.memory.assigned.get(tp, [replica]):
@@ -217,26 +215,18 @@ class PartitionLines:
         former = memory.leaderships.get(tp)
         # The kind of an election without a rule follows from the ISR before, which may have changed without a line.
         kind = ["kind"] if former and source == OFFLINE and rule is None else []
-        version = former["zk_version"] + 1 if former and source != NEW else 0
-        found = {
-            "controller_epoch": facts["epoch"],
-            "zk_version": facts.get("zk_version", version),
-            "leader": facts.get("leader", -1),
-        }
+        version = facts.get("zk_version", former["zk_version"] + 1 if former and source != NEW else 0)
+        leader = facts.get("leader", -1)
+        found = {"controller_epoch": facts["epoch"], "zk_version": version, "leader": leader}
         if "isr" in facts:
             return found | {"isr": facts["isr"], "leader_epoch": facts["leader_epoch"]}, kind
         for known in (self.elections.selected_for(tp), self._sent_next(tp)):
-            if (
-                known
-                and known["leader"] == found["leader"]
-                and known["leader_epoch"] >= (former or {"leader_epoch": -1})["leader_epoch"]
-            ):
+            if known and known["leader"] == leader and not (former and known["leader_epoch"] < former["leader_epoch"]):
                 return found | {name: known[name] for name in ("isr", "leader_epoch")}, kind
         epoch = former["leader_epoch"] + 1 if former and source != NEW else 0
         candidates = former["isr"] if former and source != NEW else memory.assigned.get(tp, [])
         leaving = memory.leaving if rule == SHUTDOWN else ()
         isr = [broker for broker in candidates if not memory.has_ended(broker) and broker not in leaving]
-        leader = found["leader"]
         return found | {"isr": isr if leader in isr else [leader], "leader_epoch": epoch}, ["isr", "leader_epoch", *kind]
 
     def _sent_next(self, tp: str) -> Leadership | None:
@@ -262,10 +252,8 @@ class PartitionLines:
         self.processes.speaks(controller, epoch)
         former = self.memory.leaderships.get(tp)
         version = facts.get("zk_version", former["zk_version"] + 1 if former else 0)
-        smaller = {name: facts[name] for name in ("leader", "isr", "leader_epoch")} | {
-            "zk_version": version,
-            "controller_epoch": epoch,
-        }
+        smaller = {name: facts[name] for name in ("leader", "isr", "leader_epoch")}
+        smaller |= {"zk_version": version, "controller_epoch": epoch}
         if "replica" not in facts:
             # The log line does not name the replica: the transition comes with a later one.
             self._smaller[tp].append(smaller)
@@ -313,18 +301,18 @@ class PartitionLines:
     def deletion_requested(self, line: Line) -> None:
         """Read the log line with which the controller begins to delete topics; record a request for each topic."""
         for topic in line.facts["topics"]:
-            self._delete_topic(topic, None, None)
+            self._delete_topic(topic, None)
 
     def deletion_completed(self, line: Line) -> None:
         """Read the log line with which the controller ends the deletion of topics, and record the deletion of their znodes."""
         for topic in line.facts["topics"]:
-            self._delete_topic(topic, None, RECORD)
+            self._delete_topic(topic, RECORD)
             self._forget(topic, line.facts["controller"], None)
 
-    def _delete_topic(self, topic: str, cause: RecordId | None, inferred: str | None) -> None:
+    def _delete_topic(self, topic: str, inferred: str | None) -> None:
         if topic not in self._deleting:
             self._deleting.add(topic)
-            self.memory.write(None, cause, inferred, (delete_topic_path(topic), "", False))
+            self.memory.write(None, None, inferred, (delete_topic_path(topic), "", False))
 
     def _retire(self, line: Line, tp: str, replica: int) -> None:
         """Store that `replica` of the partition `tp` has become NonExistentReplica.

@@ -10,8 +10,6 @@ from kcontrol.journal.journal import RecordId
 from kcontrol.pipeline.log_journal.log_line import Ahead, Line
 from kcontrol.pipeline.log_journal.memory import RECORD, TIME, Memory
 
-VALUE = {"context": "controller", "container": "value", "clear": False, "remove": []}
-
 
 class Processes:
     """The processes and controllers of a cluster, as far as the log lines show them that were read so far.
@@ -139,18 +137,18 @@ class Processes:
         if not writes:
             return
         record = memory.write(controller, self.causes.get(controller), inferred, *writes)
-        self.causes[controller] = memory.note(
-            controller, "update", record, inferred, field="active_controller_id", put=controller, **VALUE
-        )
+        self.causes[controller] = self._update(controller, record, inferred, "active_controller_id", controller)
         if epoch is not None:
             self._begin_term(controller, epoch, record)
 
     def _begin_term(self, controller: int, epoch: int, cause: RecordId) -> None:
         self.terms[controller] = epoch
         self._ended[controller, epoch] = {broker for broker in self.memory.incarnations if broker not in self.memory.alive}
-        self.causes[controller] = self.memory.note(
-            controller, "update", cause, None, field="controller_epoch", put=epoch, **VALUE
-        )
+        self.causes[controller] = self._update(controller, cause, None, "controller_epoch", epoch)
+
+    def _update(self, controller: int, cause: RecordId | None, inferred: str | None, field: str, put: int) -> RecordId:
+        known = {"context": "controller", "container": "value", "clear": False, "remove": []}
+        return self.memory.note(controller, "update", cause, inferred, field=field, put=put, **known)
 
     def _vacate(self, controller: int) -> None:
         """Before the election of `controller`, record as inferred that the former controller has resigned or ended.
@@ -172,6 +170,4 @@ class Processes:
 
     def _resign(self, controller: int, inferred: str | None) -> None:
         if self.terms.pop(controller, None) is not None:
-            self.memory.note(
-                controller, "update", self.causes.get(controller), inferred, field="active_controller_id", put=-1, **VALUE
-            )
+            self._update(controller, self.causes.get(controller), inferred, "active_controller_id", -1)

@@ -198,12 +198,8 @@ def _counted(spark: SparkSession, folder: Path, files: Sequence[LogFile], refuse
     lines = records.groupBy("file").agg(
         sql.sum("lines").alias("lines"), sql.count("*").alias("records"), sql.count_if(sql.col("kind") != "other").alias("facts")
     )
-    rejected = (
-        spark.read.parquet(literal(folder / "rejected"))
-        .where("n IS NOT NULL")
-        .groupBy("file")
-        .agg(sql.count("*").alias("rejected"))
-    )
+    rejected = spark.read.parquet(literal(folder / "rejected")).where("n IS NOT NULL")
+    rejected = rejected.groupBy("file").agg(sql.count("*").alias("rejected"))
     other = left_out.groupBy("file").agg(sql.sum("lines").alias("left_out"))
     joined = lines.join(rejected, "file", "full").join(other, "file", "full")
     counts = {row["file"]: row for row in joined.na.fill(0).collect()}

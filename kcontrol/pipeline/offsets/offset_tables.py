@@ -162,11 +162,8 @@ def _with_transactions(table: DataFrame) -> DataFrame:
     Its value is "committed" or "aborted", "open" if no such marker comes, and NULL for a row outside of transactions.
     """
     folder = sql.regexp_replace("file", r"/[^/]*$", "")
-    later = (
-        Window.partitionBy(folder, "log_partition", "producer_id")
-        .orderBy("log_offset")
-        .rowsBetween(Window.currentRow, Window.unboundedFollowing)
-    )
+    in_order = Window.partitionBy(folder, "log_partition", "producer_id").orderBy("log_offset")
+    later = in_order.rowsBetween(Window.currentRow, Window.unboundedFollowing)
     decided = table.where("producer_id IS NOT NULL").withColumn("is_commit", sql.first("is_commit", ignorenulls=True).over(later))
     word = sql.when(sql.col("is_commit"), "committed").when(~sql.col("is_commit"), "aborted").otherwise("open")
     plain = table.where("producer_id IS NULL").withColumn("transaction", sql.lit(None).cast("string"))

@@ -52,12 +52,8 @@ class KazooPlaygroundClient:
     def watched(self) -> set[tuple[str, str]]:
         """The kind ("data" or "children") and the path of each watch that has not fired."""
         tables = {"data": self.kazoo._data_watchers, "children": self.kazoo._child_watchers}
-        return {
-            (kind, path.removeprefix(self._chroot) or "/")
-            for kind, table in tables.items()
-            for path, watches in table.items()
-            if watches
-        }
+        every = ((kind, path, watches) for kind, table in tables.items() for path, watches in table.items())
+        return {(kind, path.removeprefix(self._chroot) or "/") for kind, path, watches in every if watches}
 
     def cut(self) -> None:
         """Cut the connection. Return after the client has called its listeners with "SUSPENDED" and has failed to reconnect."""

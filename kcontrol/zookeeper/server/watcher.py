@@ -42,12 +42,9 @@ class GuardedProcess:
         remove: Path | None = None,
     ) -> None:  # fmt: skip
         order = {
-            "command": [str(part) for part in command],
-            "parent": os.getpid(),
-            "log": str(log),
-            "grace_s": grace_s,
+            "command": [str(part) for part in command], "parent": os.getpid(), "log": str(log), "grace_s": grace_s,
             "remove": str(remove) if remove else None,
-        }
+        }  # fmt: skip
         self._grace_s = grace_s
         self._watcher = subprocess.Popen(
             [sys.executable, "-I", "-S", "-B", __file__, json.dumps(order)],
