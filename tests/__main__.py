@@ -32,11 +32,9 @@ SLOWEST = 10
 FAST_CHAPTERS = ("03-*", "05-*", "13-*", "14-*")
 """The notebooks whose cells nbval runs in the fast tier. In `--all` the browser runs every chapter and compares its outputs."""
 LINT = {
-    "ruff check": ["ruff", "check", "."],
-    "ruff format": ["ruff", "format", "--check", "."],
-    "mypy": ["mypy"],
+    "ruff check": ["ruff", "check", "."], "ruff format": ["ruff", "format", "--check", "."], "mypy": ["mypy"],
     "lint-imports": ["lint-imports"],
-}
+}  # fmt: skip
 
 
 @dataclass

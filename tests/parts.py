@@ -52,12 +52,8 @@ def no_shared() -> str | None:
 
 
 PARTS: dict[str, Callable[[], str | None]] = {
-    "zookeeper": no_zookeeper,
-    "spark": no_spark,
-    "chromium": no_chromium,
-    "kafka": no_kafka,
-    "shared": no_shared,
-}
+    "zookeeper": no_zookeeper, "spark": no_spark, "chromium": no_chromium, "kafka": no_kafka, "shared": no_shared,
+}  # fmt: skip
 
 
 def parse_required(text: str) -> frozenset[str]:

@@ -429,19 +429,10 @@ CHANGES_NOTHING = {
     *("open", "act", "read", "handler_error", "exception", "connection_loss", "yield_lock", "append", "read_log"),
     *("try_complete", "watch_operation", "check_and_complete"),
     *(
-        "receive",
-        "delay_response",
-        "send_delayed_response",
-        "drop_request",
-        "request_refused",
-        "time_out_request",
-        "conflict",
-        "failed_change",
-        "renew",
-        "reopen",
-        "scenario",
+        "receive", "delay_response", "send_delayed_response", "drop_request", "request_refused", "time_out_request", "conflict",
+        "failed_change", "renew", "reopen", "scenario",
     ),
-}
+}  # fmt: skip
 
 
 def test_the_fold_knows_every_kind_of_record() -> None:

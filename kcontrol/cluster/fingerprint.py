@@ -168,11 +168,8 @@ def orphans_and_network(orphans: Mapping[int, list[Any]], network: Network) -> l
         f"{h.broker}{h.leaders}{network.in_flight.get(key)}{canonical(h.body)}" for key, h in network.delayed_responses.items()
     ]
     waits = [
-        *sorted(fetching),
-        *sorted(held),
-        f"asks{sorted(network.known_controllers.items())}",
-        f"thawed{sorted(network.thawed)}",
-    ]
+        *sorted(fetching), *sorted(held), f"asks{sorted(network.known_controllers.items())}", f"thawed{sorted(network.thawed)}",
+    ]  # fmt: skip
     return [text("\n".join([*sessions, str(sorted(network.in_flight.values())), *channels, *to_controller, *waits]))]
 
 

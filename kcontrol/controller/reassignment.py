@@ -286,11 +286,9 @@ def stop_removed_replicas(
 
 
 LEAVING = (
-    ReplicaState.OFFLINE,
-    ReplicaState.DELETION_STARTED,
-    ReplicaState.DELETION_SUCCESSFUL,
+    ReplicaState.OFFLINE, ReplicaState.DELETION_STARTED, ReplicaState.DELETION_SUCCESSFUL,
     ReplicaState.NON_EXISTENT,
-)
+)  # fmt: skip
 
 
 def _replicas(tp: TopicPartition, brokers: Iterable[int]) -> tuple[PartitionReplica, ...]:

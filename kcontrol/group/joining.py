@@ -199,13 +199,10 @@ def _update_static_member(ctx: GroupContext, event: e.JoinGroup, group: Group) -
 
 
 JOINS = {
-    "GROUP_MAX_SIZE_REACHED": _reject_for_size,
-    "MEMBER_ID_REQUIRED": _assign_member_id,
-    "add the member": _add_member,
-    "replace the static member": _update_static_member,
-    "answer with the generation": _answer,
-    "join": _rejoin,
-}
+    "GROUP_MAX_SIZE_REACHED": _reject_for_size, "MEMBER_ID_REQUIRED": _assign_member_id,
+    "add the member": _add_member, "replace the static member": _update_static_member,
+    "answer with the generation": _answer, "join": _rejoin,
+}  # fmt: skip
 
 
 def replace_group_instance(group: Group, old_id: str, member: Member) -> Group:

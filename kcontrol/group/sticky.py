@@ -377,8 +377,6 @@ def assign_cooperative(partitions: Partitions, members: Members) -> Assignment:
 
 
 ASSIGNORS: dict[str, Assignor] = {
-    "range": assign_range,
-    "roundrobin": assign_round_robin,
-    "sticky": assign_sticky,
+    "range": assign_range, "roundrobin": assign_round_robin, "sticky": assign_sticky,
     "cooperative-sticky": assign_cooperative,
-}
+}  # fmt: skip

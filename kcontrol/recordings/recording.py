@@ -295,12 +295,9 @@ class _Reader:
         self.fold.all(records)
         plain = [record.to_json() for record in records if record.kind in READ]
         return {
-            "writes": [write for record in plain for write in writes(record)],
-            "transitions": list(self._transitions(plain)),
-            "requests": list(self._requests(plain)),
-            "znodes": self._znodes(),
-            **answered(plain),
-        }
+            "writes": [write for record in plain for write in writes(record)], "transitions": list(self._transitions(plain)),
+            "requests": list(self._requests(plain)), "znodes": self._znodes(), **answered(plain),
+        }  # fmt: skip
 
     def _znodes(self) -> dict[str, Any]:
         return {

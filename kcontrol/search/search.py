@@ -57,14 +57,10 @@ class SearchResult:
         `past` are the actions before the search began. Without a violation the code performs no action.
         """
         lines = [
-            "from kcontrol.broker.broker_configs import BrokerConfig",
-            "from kcontrol.cluster.run_settings import Settings",
-            "from kcontrol.cluster.world import World",
-            "from kcontrol.core.transitions import Changes",
-            "",
-            f"world = World({self.settings!r})",
-            "for action in [",
-        ]
+            "from kcontrol.broker.broker_configs import BrokerConfig", "from kcontrol.cluster.run_settings import Settings",
+            "from kcontrol.cluster.world import World", "from kcontrol.core.transitions import Changes", "",
+            f"world = World({self.settings!r})", "for action in [",
+        ]  # fmt: skip
         lines += [f"    {action!r}," for action in (*self.past, *self.actions)]
         return "\n".join([*lines, "]:", "    world.step(action)", f"# {self.violation}"])
 

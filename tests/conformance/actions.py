@@ -274,11 +274,9 @@ def put_event(stage: Stage, given: Any) -> None:
 
 
 ARGUMENTS = {
-    "BrokerModifications": "broker_id",
-    "PartitionModifications": "topic",
-    "TopicUncleanLeaderElectionEnable": "topic",
+    "BrokerModifications": "broker_id", "PartitionModifications": "topic", "TopicUncleanLeaderElectionEnable": "topic",
     "PartitionReassignmentIsrChange": "partition",
-}
+}  # fmt: skip
 
 INJECTED = {
     # action                     what a trap may do

@@ -165,12 +165,9 @@ def _request(asked: Case, replicas: tuple[int, ...]) -> Any:
     epoch, controller_epoch = asked.get("leader_epoch", 0), asked["controller_epoch"]
     leader = LeaderAndIsrPartition(replicas[0], epoch, replicas, controller_epoch, 0, replicas, (), (), False)
     header = {
-        "correlation_id": "asked",
-        "request": RecordId(9, 1, 1),
-        "controller_id": 9,
-        "controller_epoch": controller_epoch,
+        "correlation_id": "asked", "request": RecordId(9, 1, 1), "controller_id": 9, "controller_epoch": controller_epoch,
         "broker_epoch": asked["broker_epoch"],
-    }
+    }  # fmt: skip
     make = {
         "LeaderAndIsr": lambda: LeaderAndIsrRequest(**header, partitions={TP: leader}),
         "UpdateMetadata": lambda: UpdateMetadataRequest(**header, partitions={}, live_brokers=replicas),

@@ -11,12 +11,8 @@ from tests.conformance.group import kinds as group_kinds
 from tests.conformance.values import CannotPlay, look_up, plain
 
 KINDS: dict[str, Callable[[Case], dict[str, Any]]] = {
-    **kinds_decisions.KINDS,
-    **kinds_memory.KINDS,
-    **kinds_threads.KINDS,
-    **kinds_zookeeper.KINDS,
-    **scenario.KINDS,
-}
+    **kinds_decisions.KINDS, **kinds_memory.KINDS, **kinds_threads.KINDS, **kinds_zookeeper.KINDS, **scenario.KINDS,
+}  # fmt: skip
 
 
 class Result(NamedTuple):

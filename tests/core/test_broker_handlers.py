@@ -49,12 +49,9 @@ class Broker(Bench):
     def request(self, kind: type, partitions: dict[TopicPartition, Any], **header: Any) -> Any:
         """Handle a request of controller 3, by default with valid epochs, and return the body of the response."""
         head = {
-            "correlation_id": "3.1-1",
-            "request": RecordId(3, 1, 1),
-            "controller_id": 3,
-            "controller_epoch": 2,
+            "correlation_id": "3.1-1", "request": RecordId(3, 1, 1), "controller_id": 3, "controller_epoch": 2,
             "broker_epoch": 50,
-        }
+        }  # fmt: skip
         return self.handle(kind(**{**head, **header}, partitions=partitions))[2]
 
     def entry(self, leader: int, leader_epoch: int, replicas: tuple[int, ...] = (1, 2, 3)) -> LeaderAndIsrPartition:

@@ -31,18 +31,11 @@ def decide(ctx: ControllerContext, broker: BrokerContext, tp: TopicPartition) ->
     return ctx.controller_epoch
 """
 WRITES = [
-    "ctx.controller_epoch = 3",
-    "ctx.leadership[tp] = LeaderAndIsr(1, (1,))",
-    "ctx.live_brokers.clear()",
-    "ctx.all_topics.add('t')",
-    "ctx.partition_states.update({tp: PartitionState.ONLINE})",
-    "ctx.replica_states.by_broker = {}",
-    "ctx.replica_states.by_broker[1] = {}",
-    "ctx.replica_states.by_broker[1][tp] = ReplicaState.ONLINE",
-    "broker.controller_id = 2",
-    "broker.hosted.pop(tp)",
-    "broker.live_brokers.discard(1)",
-]
+    "ctx.controller_epoch = 3", "ctx.leadership[tp] = LeaderAndIsr(1, (1,))", "ctx.live_brokers.clear()",
+    "ctx.all_topics.add('t')", "ctx.partition_states.update({tp: PartitionState.ONLINE})", "ctx.replica_states.by_broker = {}",
+    "ctx.replica_states.by_broker[1] = {}", "ctx.replica_states.by_broker[1][tp] = ReplicaState.ONLINE",
+    "broker.controller_id = 2", "broker.hosted.pop(tp)", "broker.live_brokers.discard(1)",
+]  # fmt: skip
 
 
 def typed(folder: Path, lines: dict[str, str]) -> dict[str, str]:

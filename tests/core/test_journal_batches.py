@@ -46,16 +46,10 @@ class Scribe:
 
 
 CHAPTERS: list[Callable[[Scribe], None]] = [
-    lambda s: s.one("start"),
-    lambda s: s.batch("ab"),
-    lambda s: s.batch("cde"),
-    lambda s: s.one("other", node=2),
-    lambda s: s.batch(""),
-    lambda s: s.batch("f", node=2),
-    lambda s: s.ready_made("g", "h"),
-    lambda s: s.one("middle"),
+    lambda s: s.one("start"), lambda s: s.batch("ab"), lambda s: s.batch("cde"), lambda s: s.one("other", node=2),
+    lambda s: s.batch(""), lambda s: s.batch("f", node=2), lambda s: s.ready_made("g", "h"), lambda s: s.one("middle"),
     lambda s: s.batch("ijk"),
-]
+]  # fmt: skip
 
 
 def written(looked_at_after: int | None = None) -> Scribe:

@@ -154,13 +154,9 @@ def test_what_causes_a_move(name: str, together: bool) -> None:
 
 
 REQUESTS: list[tuple[list[Any], str]] = [
-    ([], "begin"),
-    ([()], "begin"),
-    ([(OFF, REFUSED), ()], "failed_change"),
-    ([(OFF, OTHER)], "change"),
-    ([(OFF,), (STAYS,)], "change"),
-    ([(OFF, REFUSED)], "failed_change"),
-]
+    ([], "begin"), ([()], "begin"), ([(OFF, REFUSED), ()], "failed_change"), ([(OFF, OTHER)], "change"),
+    ([(OFF,), (STAYS,)], "change"), ([(OFF, REFUSED)], "failed_change"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("commits", "last"), REQUESTS)

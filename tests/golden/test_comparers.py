@@ -198,29 +198,14 @@ def lose_the_last_requests_of_old_terms(golden: Golden) -> bool:
 
 
 FREE: list[Callable[[Golden], bool]] = [
-    swap_writes_on_two_partitions,
-    add_what_is_left_out,
-    sort_transitions_by_partition,
-    sort_requests_by_receiver,
-    later_terms_first,
-    reverse_a_reassignment,
-]
+    swap_writes_on_two_partitions, add_what_is_left_out, sort_transitions_by_partition, sort_requests_by_receiver,
+    later_terms_first, reverse_a_reassignment,
+]  # fmt: skip
 CHANGES: list[Callable[[Golden], bool]] = [
-    *FREE,
-    swap_writes_of_one_broker,
-    lose_the_last_write_of_a_state,
-    reverse_an_isr,
-    swap_transitions_of_one_partition,
-    lose_a_transition,
-    lose("LeaderAndIsr"),
-    lose("UpdateMetadata"),
-    lose("StopReplica"),
-    repeat_each_update_metadata,
-    another_isr_in_a_request,
-    another_version,
-    another_winner,
-    lose_the_last_requests_of_old_terms,
-]
+    *FREE, swap_writes_of_one_broker, lose_the_last_write_of_a_state, reverse_an_isr, swap_transitions_of_one_partition,
+    lose_a_transition, lose("LeaderAndIsr"), lose("UpdateMetadata"), lose("StopReplica"), repeat_each_update_metadata,
+    another_isr_in_a_request, another_version, another_winner, lose_the_last_requests_of_old_terms,
+]  # fmt: skip
 
 
 CHANGED = (

@@ -176,20 +176,9 @@ def another_winner(ours: dict[str, Any]) -> None:
 
 
 SPOILT = [
-    swap_two_writes,
-    lose_a_write,
-    forget_the_fence,
-    reorder_an_isr,
-    rename_a_transition,
-    lose_a_transition,
-    unfence_a_request,
-    make_nothing_new,
-    lose_a_request,
-    metadata_first,
-    lose_a_znode,
-    another_version,
-    another_winner,
-]
+    swap_two_writes, lose_a_write, forget_the_fence, reorder_an_isr, rename_a_transition, lose_a_transition, unfence_a_request,
+    make_nothing_new, lose_a_request, metadata_first, lose_a_znode, another_version, another_winner,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("spoil", SPOILT, ids=lambda spoil: spoil.__name__)

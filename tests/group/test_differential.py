@@ -106,11 +106,9 @@ def test_a_step_that_the_declared_exception_ended_halfway_is_no_difference() -> 
     stays = SEEN | {"st": {"g": SEEN["st"]["g"] | {"state": "Dead"}}}
     cases = [
         (SEEN, SEEN | {"ans": {}, "exc": [dead.format("Dead state")]}, True),
-        (SEEN, SEEN | {"ans": {}, "exc": [dead.format("Stable state")]}, False),
-        (gone, stays, True),
-        (gone, SEEN, False),
+        (SEEN, SEEN | {"ans": {}, "exc": [dead.format("Stable state")]}, False), (gone, stays, True), (gone, SEEN, False),
         (SEEN, stays, False),
-    ]
+    ]  # fmt: skip
     for ours, kafka, is_same in cases:
         assert (first_difference([SEEN, ours], [SEEN, kafka]) is None) == is_same
     is_later = first_difference([SEEN, SEEN, SEEN], [SEEN, SEEN | {"exc": [dead.format("Dead state")]}, SEEN | {"own": []}])

@@ -24,12 +24,9 @@ SOURCES = {
 }
 # The same with the names of 2.8. Source: GroupMetadata.scala (0.9).
 SOURCES_0_9 = {
-    "PreparingRebalance": {"Stable", "CompletingRebalance"},
-    "CompletingRebalance": {"PreparingRebalance"},
-    "Stable": {"CompletingRebalance"},
-    "Empty": set(),
-    "Dead": {"Stable", "PreparingRebalance", "CompletingRebalance"},
-}
+    "PreparingRebalance": {"Stable", "CompletingRebalance"}, "CompletingRebalance": {"PreparingRebalance"},
+    "Stable": {"CompletingRebalance"}, "Empty": set(), "Dead": {"Stable", "PreparingRebalance", "CompletingRebalance"},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("source", GroupState, ids=str)

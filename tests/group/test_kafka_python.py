@@ -26,11 +26,9 @@ NAME, REBALANCE, SINCE = [("member_id", TEXT)], [("rebalance_timeout", Int32)], 
 INSTANCE, OFFSET = [("group_instance_id", TEXT)], [("offset", Int64)]
 COMMITTED = [("metadata", TEXT), ("commit_timestamp", Int64)]
 MEMBERS = {
-    0: [*NAME, *CLIENT, *TAIL],
-    1: [*NAME, *CLIENT, *REBALANCE, *TAIL],
-    2: [*NAME, *CLIENT, *REBALANCE, *TAIL],
+    0: [*NAME, *CLIENT, *TAIL], 1: [*NAME, *CLIENT, *REBALANCE, *TAIL], 2: [*NAME, *CLIENT, *REBALANCE, *TAIL],
     3: [*NAME, *INSTANCE, *CLIENT, *REBALANCE, *TAIL],
-}
+}  # fmt: skip
 OF_OFFSET = [("group", TEXT), ("topic", TEXT), ("partition", Int32)]
 KEYS = {0: OF_OFFSET, 1: OF_OFFSET, 2: [("group", TEXT)]}
 VALUES = {

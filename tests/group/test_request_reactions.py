@@ -223,16 +223,11 @@ def _of_member(event: type[e.SyncGroup | e.Heartbeat], **asked: Any) -> e.GroupR
 
 
 EVENTS: dict[Request, Callable[..., Any]] = {
-    JOIN: lambda member_id="m", **asked: _join(member_id, **asked),
-    JOIN_NEW: partial(_join, ""),
-    SYNC: partial(_of_member, e.SyncGroup),
-    HEARTBEAT: partial(_of_member, e.Heartbeat),
-    LEAVE: lambda: e.LeaveGroup("r", "g", ()),
-    COMMIT: partial(_commit, None),
-    TXN_COMMIT: partial(_commit, 7),
-    DELETE: lambda: e.DeleteGroups("r", ("g",)),
-    OFFSET_DELETE: lambda: e.OffsetDelete("r", "g", ()),
-}
+    JOIN: lambda member_id="m", **asked: _join(member_id, **asked), JOIN_NEW: partial(_join, ""),
+    SYNC: partial(_of_member, e.SyncGroup), HEARTBEAT: partial(_of_member, e.Heartbeat),
+    LEAVE: lambda: e.LeaveGroup("r", "g", ()), COMMIT: partial(_commit, None), TXN_COMMIT: partial(_commit, 7),
+    DELETE: lambda: e.DeleteGroups("r", ("g",)), OFFSET_DELETE: lambda: e.OffsetDelete("r", "g", ()),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda c: f"{c.state}-{c.request.name}-{','.join(map(str, c.asked)) or 'leader'}")

@@ -73,20 +73,12 @@ class Broker:
     def start(self) -> None:
         run, v = self.run, version_of(self.run.release)
         props: dict[str, Any] = {
-            "broker.id": self.id,
-            "log.dirs": self.home / "data",
-            "zookeeper.connect": f"{HOST}:{run.zk_port}",
-            "zookeeper.session.timeout.ms": run.session_ms,
-            "zookeeper.connection.timeout.ms": 15000,
-            "controlled.shutdown.enable": "true",
-            "auto.leader.rebalance.enable": "false",
-            "auto.create.topics.enable": "false",
-            "default.replication.factor": 1,
-            "num.partitions": 1,
-            "num.network.threads": 2,
-            "num.io.threads": 2,
+            "broker.id": self.id, "log.dirs": self.home / "data", "zookeeper.connect": f"{HOST}:{run.zk_port}",
+            "zookeeper.session.timeout.ms": run.session_ms, "zookeeper.connection.timeout.ms": 15000,
+            "controlled.shutdown.enable": "true", "auto.leader.rebalance.enable": "false", "auto.create.topics.enable": "false",
+            "default.replication.factor": 1, "num.partitions": 1, "num.network.threads": 2, "num.io.threads": 2,
             "log.cleaner.enable": "false",
-        }
+        }  # fmt: skip
         if v < (0, 9):
             props.update({"port": self.port, "host.name": HOST})
         else:
@@ -103,17 +95,9 @@ class Broker:
         config = self.home / "server.properties"
         config.write_text("".join(f"{k}={x}\n" for k, x in props.items()))
         command = [
-            run.java,
-            "-Xmx200m",
-            *JVM,
-            *OPENS,
-            f"-Dklog={self.home}/log",
-            f"-Dlog4j.configuration=file:{run.work}/log4j.properties",
-            "-cp",
-            run.libs,
-            "kafka.Kafka",
-            str(config),
-        ]
+            run.java, "-Xmx200m", *JVM, *OPENS, f"-Dklog={self.home}/log",
+            f"-Dlog4j.configuration=file:{run.work}/log4j.properties", "-cp", run.libs, "kafka.Kafka", str(config),
+        ]  # fmt: skip
         with (self.home / "out").open("ab") as out:
             self.proc = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, cwd=self.home

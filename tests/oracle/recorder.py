@@ -95,23 +95,16 @@ class Run(Steps):
         with (self.work / "zk.out").open("wb") as out:
             self.zk = subprocess.Popen(
                 [
-                    self.java,
-                    "-Xmx200m",
-                    *JVM,
-                    "-Dzookeeper.forceSync=no",
-                    "-Dzookeeper.preAllocSize=4096",
-                    f"-Dlog4j.configuration=file:{self.work}/zklog.properties",
-                    "-cp",
-                    libs,
-                    "org.apache.zookeeper.server.ZooKeeperServerMain",
-                    str(config),
+                    self.java, "-Xmx200m", *JVM, "-Dzookeeper.forceSync=no", "-Dzookeeper.preAllocSize=4096",
+                    f"-Dlog4j.configuration=file:{self.work}/zklog.properties", "-cp", libs,
+                    "org.apache.zookeeper.server.ZooKeeperServerMain", str(config),
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
                 start_new_session=True,
                 cwd=self.work,
-            )
+            )  # fmt: skip
         deadline = time.time() + 30
         while time.time() < deadline:
             try:

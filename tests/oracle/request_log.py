@@ -12,13 +12,9 @@ from collections.abc import Iterable
 from typing import Any
 
 APIS = {
-    "4": "LeaderAndIsr",
-    "5": "StopReplica",
-    "6": "UpdateMetadata",
-    "LEADER_AND_ISR": "LeaderAndIsr",
-    "STOP_REPLICA": "StopReplica",
-    "UPDATE_METADATA": "UpdateMetadata",
-}
+    "4": "LeaderAndIsr", "5": "StopReplica", "6": "UpdateMetadata", "LEADER_AND_ISR": "LeaderAndIsr",
+    "STOP_REPLICA": "StopReplica", "UPDATE_METADATA": "UpdateMetadata",
+}  # fmt: skip
 OLD = re.compile(
     r"Completed request:\s?Name:\s?(LeaderAndIsr|UpdateMetadata|StopReplica)Request;(.*?) from (?:client|connection) "
 )
@@ -79,17 +75,9 @@ def flat(value: Any) -> Any:
 
 
 FIELDS = (
-    "leader",
-    "leader_epoch",
-    "isr",
-    "controller_epoch",
-    "zk_version",
-    "replicas",
-    "adding_replicas",
-    "removing_replicas",
-    "is_new",
-    "offline_replicas",
-)
+    "leader", "leader_epoch", "isr", "controller_epoch", "zk_version", "replicas", "adding_replicas", "removing_replicas",
+    "is_new", "offline_replicas",
+)  # fmt: skip
 
 
 def partition_entry(p: dict[str, Any]) -> dict[str, Any]:
@@ -162,12 +150,9 @@ def from_old(api: str, text: str) -> dict[str, Any]:
     states = {}
     for t, p, leader, isr, epoch, controller, replicas in OLD_STATE.findall(text):
         states[f"{t}-{p}"] = {
-            "leader": int(leader),
-            "leader_epoch": int(epoch),
-            "isr": ids(isr),
-            "controller_epoch": int(controller),
+            "leader": int(leader), "leader_epoch": int(epoch), "isr": ids(isr), "controller_epoch": int(controller),
             "replicas": ids(replicas),
-        }
+        }  # fmt: skip
     out = {"by": number("Controller"), "api": api, "controller_epoch": number("ControllerEpoch"), "partitions": states}
     named = re.findall(r";(?:AliveBrokers|Leaders):([^;]*)", text)[0]
     out["live_brokers" if api == "UpdateMetadata" else "live_leaders"] = sorted(int(x) for x in OLD_BROKER.findall(named))

@@ -14,16 +14,9 @@ NEVER_MS = 3_600_000
 SESSION_MS = 3_000
 COLD_SESSION_MS = 110_000  # longer than a scenario keeps a broker frozen
 WEIGHTS = {
-    "create": 5,
-    "freeze": 6,
-    "expand": 2,
-    "kill": 3,
-    "start": 6,
-    "resume": 5,
-    "reassign": 3,
-    "api-reassign": 2,
+    "create": 5, "freeze": 6, "expand": 2, "kill": 3, "start": 6, "resume": 5, "reassign": 3, "api-reassign": 2,
     "delete-topic": 2,
-}
+}  # fmt: skip
 UNCLEAN_SINCE = (0, 8, 2)
 NEW_CONTROLLER = ("kill", "term", "pause")
 

@@ -40,13 +40,9 @@ def transition(message: str) -> dict[str, Any] | None:
             if machine == "replica":
                 subject += f"@{g['r']}"
             out: dict[str, Any] = {
-                "by": int(g["c1"] or g["c2"]),
-                "epoch": int(g["e1"] or g["e2"] or -1),
-                "machine": machine,
-                "subject": subject,
-                "from": _short(g["from"]),
-                "to": _short(g["to"]),
-            }
+                "by": int(g["c1"] or g["c2"]), "epoch": int(g["e1"] or g["e2"] or -1), "machine": machine, "subject": subject,
+                "from": _short(g["from"]), "to": _short(g["to"]),
+            }  # fmt: skip
             if failed:
                 out["failed"] = True
             return out

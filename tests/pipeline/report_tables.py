@@ -45,14 +45,8 @@ def _write(folder: Path, columns: Sequence[str], rows: Sequence[Row]) -> None:
 def led(run: str, n: int, partition: str, leader: int) -> Row:
     """Return a row of `leaderships`."""
     return {
-        "run": run,
-        "n": n,
-        "record": f"1.1.{n}",
-        "partition": partition,
-        "leader": leader,
-        "leader_epoch": n,
-        "time_ms": n * 10,
-    }
+        "run": run, "n": n, "record": f"1.1.{n}", "partition": partition, "leader": leader, "leader_epoch": n, "time_ms": n * 10,
+    }  # fmt: skip
 
 
 def window(run: str, n: int, partition: str, begin_ms: int | None, end_ms: int | None, reason: str = "death") -> Row:

@@ -204,12 +204,8 @@ def test_a_window_begins_many_records_after_the_election_of_its_leader(spark: An
         states, "run STRING, n INT, record STRING, time_ms BIGINT, partition STRING, leader INT"
     ).createOrReplaceTempView("partition_states")
     lives = [
-        ("r", 1, 1, "start"),
-        ("r", 2, 2, "start"),
-        ("r", 100_000, 1, "stop"),
-        ("s", 1, 2, "start"),
-        ("s", 70_000, 2, "stop"),
-    ]
+        ("r", 1, 1, "start"), ("r", 2, 2, "start"), ("r", 100_000, 1, "stop"), ("s", 1, 2, "start"), ("s", 70_000, 2, "stop"),
+    ]  # fmt: skip
     events = [(run, n, "b", n, event, broker, None, None) for run, n, broker, event in lives]
     columns = "run STRING, n INT, record STRING, time_ms BIGINT, event STRING, broker INT, exit_code INT, partition STRING"
     spark.createDataFrame(events, columns).createOrReplaceTempView("broker_events")

@@ -239,13 +239,8 @@ def test_a_broker_may_be_called_0() -> None:
     tree = {path: znode | {"ephemeral_owner": 0 if path.endswith("0") else None} for _, path in made if path}
     step = {"do": {"start": 0}, "writes": writes, "transitions": [], "requests": [], "znodes": tree}
     golden = {
-        "release": "2.8.2",
-        "scenario": "nought",
-        "brokers": [0],
-        "session_timeout_ms": 3000,
-        "unclean": None,
-        "steps": [step],
-    }
+        "release": "2.8.2", "scenario": "nought", "brokers": [0], "session_timeout_ms": 3000, "unclean": None, "steps": [step],
+    }  # fmt: skip
     back = recording.of_journal(to_journal.to_journal(golden))
     assert back == translated(golden)
 

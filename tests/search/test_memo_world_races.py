@@ -187,18 +187,14 @@ RACES: dict[str, tuple[Callable[[], World], Callable[[World], Ways]]] = {
     "a read of a state": (
         lambda: leader_dies(Read),
         lambda w: [
-            [],
-            [written(w, STATE)],
-            [written(w, STATE)] * 2,
-            [written(w, STATE, "[1,2,3]", "[1,3]")],
-            [("delete", STATE)],
+            [], [written(w, STATE)], [written(w, STATE)] * 2, [written(w, STATE, "[1,2,3]", "[1,3]")], [("delete", STATE)],
         ],
     ),
     "a registration": (broker_starts, lambda w: [[], anew(w, THIRD), anew(w, THIRD) * 2, [("delete", THIRD)]]),
     "an election": (controller_is_gone, lambda w: [[], [("create", CONTROLLER, encode_controller(1, 0).decode())]]),
     "a list of topics": (topic_is_created, lambda w: [[], [("create", topic_path("v"), text_of(w, topic_path("t")))]]),
     "an owner": (registration_is_lost, lambda w: [[GO_ON], [("create", OWN, "{}"), ("set", OWN, text_of(w, THIRD)), GO_ON]]),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("turned", [False, True], ids=["", "turned"])

@@ -111,13 +111,8 @@ def test_what_kafka_promises_holds_in_many_orders(release: str, choices: list[in
 def test_the_runs_meet_what_matters(release: str) -> None:
     """Two hundred runs of this kind, of each release, meet failovers, elections, ISR changes, lost sessions, resent requests."""
     wanted = RELEASES_OWN[release] | {
-        "offline",
-        "leaves the ISR",
-        "initialize",
-        "drop_request",
-        "duplicate_request",
-        "session_lost",
-    }
+        "offline", "leaves the ISR", "initialize", "drop_request", "duplicate_request", "session_lost",
+    }  # fmt: skip
     seen: set[str] = set()
     for seed in range(200):
         if wanted <= seen:

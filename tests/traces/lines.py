@@ -78,11 +78,9 @@ def _read(r: Record) -> Lines:
 
 
 FIELDS = {
-    "topic_deletion_thread": "deletion_thread",
-    "unfetched_partitions": "unfetched",
-    "ineligible_replicas": "refused",
+    "topic_deletion_thread": "deletion_thread", "unfetched_partitions": "unfetched", "ineligible_replicas": "refused",
     "scheduler_is_running": "scheduler_runs",
-}
+}  # fmt: skip
 """The plays' names of fields of a context; all others are the journal's."""
 
 

@@ -55,21 +55,10 @@ PATHS = st.sampled_from(["/a", "/a/a", "/a/a", "/a/a", "/a/b", "/b", "/", "/a/a/
 # What no server creates, and a name that is the server's own where there is no chroot.
 ODD_PATHS = st.sampled_from(
     [
-        "/a/",
-        "/b//a",
-        "/a/..",
-        "//",
-        "//a",
-        "///",
-        "/\x00",
-        "/a/\x00",
-        "/c/\x00",
-        "/\x01",
-        "/zookeeper",
-        "/zookeeper",
+        "/a/", "/b//a", "/a/..", "//", "//a", "///", "/\x00", "/a/\x00", "/c/\x00", "/\x01", "/zookeeper", "/zookeeper",
         "/zookeeper/a",
     ]
-)
+)  # fmt: skip
 ODD_KINDS = st.sampled_from(["create", "create", "delete", "delete", "set", "check"])
 PREFIXES = st.sampled_from(["/a/n-", "/a/n-", "/a/n-", "/b/", "/a/a/m", "/"])
 VERSIONS = st.sampled_from([-1, -1, -1, 0, 1, 2])

@@ -49,12 +49,8 @@ def test_a_failed_operation_undoes_the_ones_before_it(zookeeper: Any, client: An
     before = zookeeper.tree()
     root = stat(client, "/")
     ops = (
-        Op("create", "/c"),
-        Op("set", "/a", b"y"),
-        Op("delete", "/b"),
-        Op("create", "/a/n-", sequential=True),
-        Op("delete", "/a"),
-    )
+        Op("create", "/c"), Op("set", "/a", b"y"), Op("delete", "/b"), Op("create", "/a/n-", sequential=True), Op("delete", "/a"),
+    )  # fmt: skip
     written = transact(client, *ops)
     assert written[1:] == ("NotEmpty", 4, (), (), ())
     assert zookeeper.tree() == before
@@ -134,12 +130,8 @@ def test_sequential_names_count_within_a_transaction(client: Any) -> None:
 def test_every_write_takes_one_zxid(client: Any) -> None:
     """Zxids go up by one per transaction: also for a failed one, a check alone and an empty one."""
     transactions: list[tuple[Op, ...]] = [
-        (Op("create", "/a"),),
-        (Op("create", "/a"),),
-        (Op("check", "/a"),),
-        (),
-        (Op("delete", "/b"),),
-    ]
+        (Op("create", "/a"),), (Op("create", "/a"),), (Op("check", "/a"),), (), (Op("delete", "/b"),),
+    ]  # fmt: skip
     zxids = [written.zxid for written in client.write([*transactions, (Op("set", "/a"),)])]
     assert zxids == list(range(zxids[0], zxids[0] + 6))
 

@@ -50,19 +50,12 @@ PARSED = (
 RECORD = ("file", "log_partition", "position", "log_offset", "time_ms", "time_utc", "key_version", "value_version", "group_id")
 COLUMNS = {
     "commits": (
-        *RECORD,
-        "partition",
-        "offset",
-        "leader_epoch",
-        "metadata",
-        "commit_timestamp",
-        "expire_timestamp",
-        "transaction",
+        *RECORD, "partition", "offset", "leader_epoch", "metadata", "commit_timestamp", "expire_timestamp", "transaction",
     ),
     "group_metadata": (*RECORD, "protocol_type", "generation", "protocol", "leader", "current_state_timestamp", "members"),
     "tombstones": (*(name for name in RECORD if name != "value_version"), "of", "partition", "transaction"),
     "rejected": ("file", "position", "log_offset", "time_utc", "length", "reason"),
-}
+}  # fmt: skip
 KINDS = {"commits": ["commit"], "group_metadata": ["group"], "tombstones": ["tombstone"], "rejected": ["unread", "rejected"]}
 TABLES = tuple(COLUMNS)
 LAST_MS = 253_402_300_799_999

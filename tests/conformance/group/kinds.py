@@ -223,13 +223,9 @@ class Waiting:
 
 
 PURGATORY_VERBS = {
-    "watch": Waiting.watch,
-    "check": Waiting.check,
-    "make_completable": Waiting.make_completable,
-    "try_complete": Waiting.try_complete,
-    "counts": Waiting.counts,
-    "events": Waiting.events_of,
-}
+    "watch": Waiting.watch, "check": Waiting.check, "make_completable": Waiting.make_completable,
+    "try_complete": Waiting.try_complete, "counts": Waiting.counts, "events": Waiting.events_of,
+}  # fmt: skip
 
 
 def purgatory(case: Case, release: str) -> Seen:
@@ -244,12 +240,6 @@ def purgatory(case: Case, release: str) -> Seen:
 
 
 KINDS: dict[str, Callable[[Case, str], Seen]] = {
-    "coordinator": coordinator,
-    "hash": hashes,
-    "state_machine": state_machine,
-    "protocol_vote": protocol_vote,
-    "codec": codec,
-    "assignor": assignor,
-    "timing_wheel": timing_wheel,
-    "purgatory": purgatory,
-}
+    "coordinator": coordinator, "hash": hashes, "state_machine": state_machine, "protocol_vote": protocol_vote, "codec": codec,
+    "assignor": assignor, "timing_wheel": timing_wheel, "purgatory": purgatory,
+}  # fmt: skip
