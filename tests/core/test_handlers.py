@@ -6,22 +6,7 @@ from typing import Any
 
 import pytest
 
-from kcontrol.core.effects import (
-    Children,
-    Commit,
-    CommitResult,
-    Exists,
-    FailedStateChange,
-    FencedTransactions,
-    Handler,
-    Op,
-    Read,
-    RegisterZNodeHandler,
-    StateChange,
-    Transaction,
-    UnregisterZNodeHandler,
-    UpdateContext,
-)
+from kcontrol.core import effects as fx
 from kcontrol.core.model import LeaderAndIsr, PartitionState, TopicPartition
 from kcontrol.core.znodes import ISR_CHANGE_NOTIFICATION, partitions_path, state_path
 from tests.core.support import T0, T1, Bench, RunStory, alone, cluster, of_kind, stored, until, waits_for
@@ -29,28 +14,28 @@ from tests.core.support import T0, T1, Bench, RunStory, alone, cluster, of_kind,
 NEW, ONLINE, OFFLINE = PartitionState.NEW, PartitionState.ONLINE, PartitionState.OFFLINE
 
 
-def change(tp: TopicPartition, write: Any = "set", zk_version: int = 0) -> StateChange:
+def change(tp: TopicPartition, write: Any = "set", zk_version: int = 0) -> fx.StateChange:
     """A move of a partition whose state znode is written over this version."""
-    return StateChange(tp, OFFLINE, ONLINE, LeaderAndIsr(1, (1,), 1, zk_version, 1), write, "test")
+    return fx.StateChange(tp, OFFLINE, ONLINE, LeaderAndIsr(1, (1,), 1, zk_version, 1), write, "test")
 
 
-def parents(*partitions: TopicPartition) -> list[Op]:
+def parents(*partitions: TopicPartition) -> list[fx.Op]:
     """What must be there before state znodes can be."""
     paths = dict.fromkeys(
         p for tp in partitions for p in ("/brokers", "/brokers/topics", f"/brokers/topics/{tp.topic}", partitions_path(tp.topic))
     )
-    return [Op("create", path) for path in [*paths, *(f"{partitions_path(tp.topic)}/{tp.partition}" for tp in partitions)]]
+    return [fx.Op("create", path) for path in [*paths, *(f"{partitions_path(tp.topic)}/{tp.partition}" for tp in partitions)]]
 
 
 def test_the_order_of_round_trips_is_the_handlers_text() -> None:
     """Reads, watches and writes reach ZooKeeper one after the other in the order in which the handler yields them."""
     bench = Bench(fenced_writes=False)
     bench.do(
-        Exists(("/a",), watch=True),
-        Transaction((Op("create", "/a"), Op("create", "/a/b"))),
-        Children(("/a",), watch=True),
-        FencedTransactions(((Op("delete", "/a/b"),),)),
-        Read(("/a",)),
+        fx.Exists(("/a",), watch=True),
+        fx.Transaction((fx.Op("create", "/a"), fx.Op("create", "/a/b"))),
+        fx.Children(("/a",), watch=True),
+        fx.FencedTransactions(((fx.Op("delete", "/a/b"),),)),
+        fx.Read(("/a",)),
     )
     assert bench.calls == [
         ("exists", ("/a",), True),
@@ -66,11 +51,11 @@ def test_instant_effects_happen_between_the_round_trips_around_them() -> None:
     bench = Bench()
     seen: list[int] = []
 
-    def learns(ctx: Any) -> Handler:
-        yield Exists(("/a",))
-        yield UpdateContext("controller_epoch", 7)
-        yield Exists(("/b",))
-        yield UpdateContext("controller_epoch", 8)
+    def learns(ctx: Any) -> fx.Handler:
+        yield fx.Exists(("/a",))
+        yield fx.UpdateContext("controller_epoch", 7)
+        yield fx.Exists(("/b",))
+        yield fx.UpdateContext("controller_epoch", 8)
 
     bench.enqueue(learns)
     bench.driver.begin("controller")
@@ -84,11 +69,11 @@ def test_answers_come_back_as_the_value_of_the_yield() -> None:
     """Each kind of round trip answers in its own shape: stats, znodes, sorted names, one result, one result per transaction."""
     bench = Bench(fenced_writes=False)
     made, exists, read, children, written = bench.do(
-        Transaction((Op("create", "/a", b"x"), Op("create", "/a/z"), Op("create", "/a/b"))),
-        Exists(("/a", "/none")),
-        Read(("/none", "/a")),
-        Children(("/a", "/none")),
-        FencedTransactions(((Op("set", "/a", b"y"),), (Op("set", "/none", b""),))),
+        fx.Transaction((fx.Op("create", "/a", b"x"), fx.Op("create", "/a/z"), fx.Op("create", "/a/b"))),
+        fx.Exists(("/a", "/none")),
+        fx.Read(("/none", "/a")),
+        fx.Children(("/a", "/none")),
+        fx.FencedTransactions(((fx.Op("set", "/a", b"y"),), (fx.Op("set", "/none", b""),))),
     )
     assert (made.code, made.versions) == ("OK", (0, 0, 0))
     assert (exists[0].num_children, exists[1]) == (2, None)
@@ -100,7 +85,7 @@ def test_answers_come_back_as_the_value_of_the_yield() -> None:
 def test_a_transaction_is_all_or_nothing() -> None:
     """Where one operation of a transaction fails, the answer names its error and its place, and no other has happened."""
     bench = Bench()
-    (result,) = bench.do(Transaction((Op("create", "/a"), Op("create", "/none/b"))))
+    (result,) = bench.do(fx.Transaction((fx.Op("create", "/a"), fx.Op("create", "/none/b"))))
     assert (result.code, result.failed_index, list(bench.zookeeper.tree())) == ("NoNode", 1, [])
 
 
@@ -108,25 +93,29 @@ def test_a_transaction_is_all_or_nothing() -> None:
 def test_only_exists_leaves_a_watch_at_a_missing_znode(path: str) -> None:
     """Asked for with a watch, a znode that is there is watched by all three questions, a missing one by Exists alone."""
     bench = Bench()
-    bench.outside(Op("create", "/there"))
+    bench.outside(fx.Op("create", "/there"))
     left = {}
-    for effect in (Exists, Read, Children):
+    for effect in (fx.Exists, fx.Read, fx.Children):
         bench.do(effect((path,), watch=True))
         left[effect] = [watched for watched, _, _ in bench.zookeeper.watches()]
         bench.zookeeper._data_watches.clear()
         bench.zookeeper._child_watches.clear()
-    assert left == {Exists: [path], Read: [path] if path == "/there" else [], Children: [path] if path == "/there" else []}
+    assert left == {
+        fx.Exists: [path],
+        fx.Read: [path] if path == "/there" else [],
+        fx.Children: [path] if path == "/there" else [],
+    }
 
 
 def test_handlers_of_paths_are_registered_and_forgotten() -> None:
     """`RegisterZNodeHandler` is for data or for children of a path, and `UnregisterZNodeHandler` removes that handler alone."""
     bench = Bench()
     bench.do(
-        RegisterZNodeHandler("/a"),
-        RegisterZNodeHandler("/b", children=True),
-        RegisterZNodeHandler("/c"),
-        UnregisterZNodeHandler("/c"),
-        UnregisterZNodeHandler("/b"),
+        fx.RegisterZNodeHandler("/a"),
+        fx.RegisterZNodeHandler("/b", children=True),
+        fx.RegisterZNodeHandler("/c"),
+        fx.UnregisterZNodeHandler("/c"),
+        fx.UnregisterZNodeHandler("/b"),
     )
     assert bench.driver.znode_handlers == {("/a", False), ("/b", True)}
 
@@ -153,11 +142,11 @@ def test_a_watch_event_of_a_path_without_a_handler_is_dropped() -> None:
 # ---------------------------------------------------------------- before 1.1
 
 MANY = [
-    (Exists(("/a", "/b", "/c")), 3),
-    (Read(("/a", "/b", "/c")), 3),
-    (Children(("/a", "/b", "/c")), 3),
-    (Transaction((Op("create", "/x"), Op("create", "/y"))), 1),
-    (FencedTransactions(((Op("create", "/x"),), (Op("create", "/y"), Op("create", "/y/z")))), 2),
+    (fx.Exists(("/a", "/b", "/c")), 3),
+    (fx.Read(("/a", "/b", "/c")), 3),
+    (fx.Children(("/a", "/b", "/c")), 3),
+    (fx.Transaction((fx.Op("create", "/x"), fx.Op("create", "/y"))), 1),
+    (fx.FencedTransactions(((fx.Op("create", "/x"),), (fx.Op("create", "/y"), fx.Op("create", "/y/z")))), 2),
 ]
 
 
@@ -167,10 +156,10 @@ def test_before_1_1_each_path_and_each_transaction_is_a_round_trip(effect: Any, 
     answers, trips = [], []
     for pipelined in (True, False):
         bench = Bench(fenced_writes=False, pipelined=pipelined)
-        bench.outside(Op("create", "/a"), Op("create", "/b"))
+        bench.outside(fx.Op("create", "/a"), fx.Op("create", "/b"))
         answer: list[Any] = []
 
-        def asks(ctx: Any, answer: list[Any] = answer) -> Handler:
+        def asks(ctx: Any, answer: list[Any] = answer) -> fx.Handler:
             answer.append((yield effect))
 
         bench.enqueue(asks)
@@ -187,11 +176,11 @@ def test_before_1_1_each_change_is_a_round_trip() -> None:
     for pipelined, trips in ((True, 1), (False, 3)):
         bench = Bench(fenced_writes=False, pipelined=pipelined)
         third = TopicPartition("t", 2)
-        bench.outside(*parents(T0, T1, third), Op("create", state_path(T0)), Op("create", state_path(T1)))
-        results: list[CommitResult] = []
+        bench.outside(*parents(T0, T1, third), fx.Op("create", state_path(T0)), fx.Op("create", state_path(T1)))
+        results: list[fx.CommitResult] = []
 
-        def commits(ctx: Any, results: list[CommitResult] = results, third: TopicPartition = third) -> Handler:
-            results.append((yield Commit((change(T0), change(T1, zk_version=9), change(third)))))
+        def commits(ctx: Any, results: list[fx.CommitResult] = results, third: TopicPartition = third) -> fx.Handler:
+            results.append((yield fx.Commit((change(T0), change(T1, zk_version=9), change(third)))))
 
         bench.enqueue(commits)
         assert bench.go() == trips
@@ -209,13 +198,13 @@ def test_before_1_1_a_write_can_slip_in_between_two_paths() -> None:
     bench = Bench(pipelined=False)
     answer: list[Any] = []
 
-    def reads(ctx: Any) -> Handler:
-        answer.extend((yield Exists(("/a", "/b"))))
+    def reads(ctx: Any) -> fx.Handler:
+        answer.extend((yield fx.Exists(("/a", "/b"))))
 
     bench.enqueue(reads)
     bench.driver.begin("controller")
     bench.driver.advance("controller")
-    bench.outside(Op("create", "/a"), Op("create", "/b"))
+    bench.outside(fx.Op("create", "/a"), fx.Op("create", "/b"))
     bench.driver.advance("controller")
     assert [stat is not None for stat in answer] == [False, True]
 
@@ -233,8 +222,8 @@ def test_what_is_put_into_a_queue_is_known_by_its_record() -> None:
 def test_a_commit_that_writes_nothing_is_instant() -> None:
     """Moves in memory and refusals are carried out within the step, without a round trip, and answered like any commit."""
     bench = Bench()
-    refused = FailedStateChange(T1, NEW, OFFLINE, "no way")
-    (answer,) = bench.do(Commit((StateChange(T0, NEW, OFFLINE), refused)))
+    refused = fx.FailedStateChange(T1, NEW, OFFLINE, "no way")
+    (answer,) = bench.do(fx.Commit((fx.StateChange(T0, NEW, OFFLINE), refused)))
     assert (bench.calls, [c.subject for c in answer.finished]) == ([], [T0])
     assert bench.driver.controller.partition_states == {T0: OFFLINE}
     assert [(r.kind, r.fields["subject"]) for r in bench.records("change", "failed_change")] == [
@@ -246,8 +235,8 @@ def test_a_commit_that_writes_nothing_is_instant() -> None:
 def test_a_commit_answers_with_the_version_that_the_write_produced() -> None:
     """A change that was written comes back, and is remembered, with the zk version of the znode as it is now."""
     bench = Bench(fenced_writes=False)
-    bench.outside(*parents(T0, T1), Op("create", state_path(T0)), Op("set", state_path(T0)))
-    (answer,) = bench.do(Commit((change(T0, zk_version=1), change(T1, "create"))))
+    bench.outside(*parents(T0, T1), fx.Op("create", state_path(T0)), fx.Op("set", state_path(T0)))
+    (answer,) = bench.do(fx.Commit((change(T0, zk_version=1), change(T1, "create"))))
     assert [c.leadership.zk_version for c in answer.finished] == [2, 0]
     assert [value.zk_version for value in bench.driver.controller.leadership.values()] == [2, 0]
 
@@ -255,9 +244,9 @@ def test_a_commit_answers_with_the_version_that_the_write_produced() -> None:
 def test_failed_and_lost_changes_leave_memory_alone() -> None:
     """Of a commit only the changes that were written reach memory, each together with its record."""
     bench = Bench(fenced_writes=False)
-    bench.outside(*parents(T0, T1), Op("create", state_path(T0)), Op("create", state_path(T1)))
+    bench.outside(*parents(T0, T1), fx.Op("create", state_path(T0)), fx.Op("create", state_path(T1)))
     third = TopicPartition("t", 2)
-    bench.do(Commit((change(T0, zk_version=5), change(T1), change(third))))
+    bench.do(fx.Commit((change(T0, zk_version=5), change(T1), change(third))))
     context = bench.driver.controller
     assert (context.partition_states, list(context.leadership)) == ({T1: ONLINE}, [T1])
     recorded = [
@@ -311,7 +300,7 @@ def test_startup_of_a_broker_is_a_handler_too() -> None:
     """A broker that starts takes a step per round trip and can die between any two of them, leaving what it has written."""
     world = cluster(topics={}, brokers=(1,))
     world.step(("start", 2))
-    until(world, lambda w: waits_for(w, 2, Transaction, "main") and "/brokers/ids/2" not in w.zk.tree())
+    until(world, lambda w: waits_for(w, 2, fx.Transaction, "main") and "/brokers/ids/2" not in w.zk.tree())
     writes = len(of_kind(world, "write"))
     world.step(("advance", 2, "main"))
     assert len(of_kind(world, "write")) == writes + 1

@@ -8,17 +8,8 @@ import pytest
 
 from kcontrol.broker.broker_configs import BrokerConfig
 from kcontrol.cluster.world import World
+from kcontrol.core import znodes as zk
 from kcontrol.core.effects import Transaction
-from kcontrol.core.znodes import (
-    CONTROLLER,
-    CONTROLLER_EPOCH,
-    LOG_DIR_EVENT_NOTIFICATION,
-    PREFERRED_REPLICA_ELECTION,
-    REASSIGN_PARTITIONS,
-    encode_controller,
-    encode_partition_list,
-    encode_reassignment,
-)
 from tests.core.support import T0, U0, alone, cluster, of_kind, stored, until, waits_for
 
 QUEUE: dict[str, Any] = {"release": "1.0"}
@@ -82,14 +73,14 @@ def test_a_failover_whose_epoch_another_has_written_goes_on(release: str, rules:
     def is_about_to_write(w: World) -> bool:
         thread = w.processes[2].driver.threads["controller"]
         ops = thread.waits_for.effect.ops if waits_for(w, 2, Transaction) and thread.waits_for else ()
-        return any((op.kind, op.path) == ("set", CONTROLLER_EPOCH) for op in ops)
+        return any((op.kind, op.path) == ("set", zk.CONTROLLER_EPOCH) for op in ops)
 
     alone(world, 2, is_about_to_write)
-    world.step(("set", CONTROLLER_EPOCH, "7"))
+    world.step(("set", zk.CONTROLLER_EPOCH, "7"))
     alone(world, 2, lambda w: w.processes[2].driver.threads["controller"].handler is None)
     controller = world.processes[2].driver.controller
     assert [n for n, p in world.processes.items() if p.driver.controller.is_active] == rules
-    assert (controller.controller_epoch, CONTROLLER in world.zk.tree()) == (epoch, bool(rules))
+    assert (controller.controller_epoch, zk.CONTROLLER in world.zk.tree()) == (epoch, bool(rules))
 
 
 @pytest.mark.parametrize(("release", "greeted_with"), [("1.0", (1, 3)), ("1.1", (1, 3)), ("2.8", (1, 2, 3))])
@@ -117,8 +108,8 @@ def test_a_former_controller_deletes_log_dir_notifications_in_1_0(release: str, 
     Source: LogDirEventNotification.process, which does not ask whether the broker is active (1.0).
     """
     world = cluster(release=release)
-    note = f"{LOG_DIR_EVENT_NOTIFICATION}/log_dir_event_0000000000"
-    world.step(("set", CONTROLLER, encode_controller(9, 0).decode()))
+    note = f"{zk.LOG_DIR_EVENT_NOTIFICATION}/log_dir_event_0000000000"
+    world.step(("set", zk.CONTROLLER, zk.encode_controller(9, 0).decode()))
     world.step(("create", note, '{"version":1,"broker":2,"event":1}'))
     deliver_all_notifications(world, 1)
     alone(
@@ -134,10 +125,10 @@ def test_a_request_for_elections_stays_without_leadership() -> None:
     Source: KafkaController.removePartitionsFromPreferredReplicaElection (1.0).
     """
     world = cluster({"t": ((1, 2),), "u": ((9,),)}, **QUEUE)
-    world.step(("create", PREFERRED_REPLICA_ELECTION, encode_partition_list((T0, U0)).decode()))
+    world.step(("create", zk.PREFERRED_REPLICA_ELECTION, zk.encode_partition_list((T0, U0)).decode()))
     world.run()
     assert of_kind(world, "handler_error")[-1].fields["error"] == "KeyError"
-    assert PREFERRED_REPLICA_ELECTION in world.zk.tree()
+    assert zk.PREFERRED_REPLICA_ELECTION in world.zk.tree()
 
 
 def test_partitions_move_to_brokers_that_are_down() -> None:
@@ -146,11 +137,11 @@ def test_partitions_move_to_brokers_that_are_down() -> None:
     Source: KafkaController.initiateReassignReplicasForTopicPartition (1.0).
     """
     world = cluster({"t": ((1, 2),)}, **QUEUE)
-    world.step(("create", REASSIGN_PARTITIONS, encode_reassignment({T0: (2, 9)}).decode()))
+    world.step(("create", zk.REASSIGN_PARTITIONS, zk.encode_reassignment({T0: (2, 9)}).decode()))
     world.run()
     controller = world.processes[1].driver.controller
     assert (controller.replicas(T0), dict(controller.partitions_being_reassigned)) == ((2, 9, 1), {T0: (2, 9)})
-    assert REASSIGN_PARTITIONS in world.zk.tree()
+    assert zk.REASSIGN_PARTITIONS in world.zk.tree()
 
 
 def test_who_leads_as_preferred_is_not_elected_again() -> None:
@@ -161,7 +152,7 @@ def test_who_leads_as_preferred_is_not_elected_again() -> None:
     epochs = {}
     for release in ("1.0", "1.1"):
         world = cluster({"t": ((1, 2),)}, release=release)
-        world.step(("create", PREFERRED_REPLICA_ELECTION, encode_partition_list((T0,)).decode()))
+        world.step(("create", zk.PREFERRED_REPLICA_ELECTION, zk.encode_partition_list((T0,)).decode()))
         world.run()
         epochs[release] = world.processes[1].driver.controller.leadership[T0].leader_epoch
     assert epochs == {"1.0": 0, "1.1": 1}
@@ -229,9 +220,9 @@ def test_a_topic_in_deletion_is_not_elected_at_failover(release: str) -> None:
     for act in (("kill", 2), ("start", 2), ("delete_topic", "t")):
         world.step(act)
         world.run()
-    world.step(("create", PREFERRED_REPLICA_ELECTION, encode_partition_list((T0,)).decode()))
+    world.step(("create", zk.PREFERRED_REPLICA_ELECTION, zk.encode_partition_list((T0,)).decode()))
     before = len(world.journal.records)
     world.step(("kill", 1))
     world.run()
     tried = [r for r in of_kind(world, "change", before) + of_kind(world, "failed_change", before) if r.fields["subject"] == T0]
-    assert (tried, PREFERRED_REPLICA_ELECTION in world.zk.tree()) == ([], False)
+    assert (tried, zk.PREFERRED_REPLICA_ELECTION in world.zk.tree()) == ([], False)

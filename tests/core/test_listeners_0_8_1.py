@@ -8,17 +8,8 @@ import pytest
 
 from kcontrol.cluster import actions
 from kcontrol.cluster.world import World
+from kcontrol.core import znodes as zk
 from kcontrol.core.effects import Commit, Sleep, Transaction
-from kcontrol.core.znodes import (
-    CONTROLLER,
-    CONTROLLER_EPOCH,
-    PREFERRED_REPLICA_ELECTION,
-    encode_controller,
-    encode_partition_list,
-    encode_state,
-    state_path,
-    topic_path,
-)
 from tests.core.support import T0, U0, alone, cluster, journal_bytes, of_kind, states, stored, until, waits_for
 
 OLD: dict[str, Any] = {"release": "0.8.1"}
@@ -42,7 +33,7 @@ def test_a_broker_elects_before_it_registers() -> None:
     """
     world = cluster({}, brokers=(1,), **OLD)
     paths = created(world)
-    assert paths.index(CONTROLLER) < paths.index(CONTROLLER_EPOCH) < paths.index("/brokers/ids/1")
+    assert paths.index(zk.CONTROLLER) < paths.index(zk.CONTROLLER_EPOCH) < paths.index("/brokers/ids/1")
 
 
 def test_a_controller_that_is_no_longer_named_goes_on() -> None:
@@ -51,7 +42,7 @@ def test_a_controller_that_is_no_longer_named_goes_on() -> None:
     The other party: golden controller-znode-overwritten of 0.8.1.1.
     """
     world = old_cluster()
-    world.step(("set", CONTROLLER, encode_controller(2, 0).decode()))
+    world.step(("set", zk.CONTROLLER, zk.encode_controller(2, 0).decode()))
     world.run()
     ctx = world.processes[1].driver.controller
     assert (ctx.active_controller_id, ctx.is_active) == (2, True)
@@ -68,11 +59,11 @@ def test_it_does_not_resign_at_the_deletion_either(first: int, active: list[int]
     controller-znode-overwritten of 0.8.1.1.
     """
     world = old_cluster()
-    world.step(("set", CONTROLLER, encode_controller(2, 0).decode()))
+    world.step(("set", zk.CONTROLLER, zk.encode_controller(2, 0).decode()))
     world.run()
     before = len(world.journal.records)
-    world.step(("delete", CONTROLLER))
-    alone(world, first, lambda w: CONTROLLER in w.zk.tree() and w.processes[first].driver.controller.is_active)
+    world.step(("delete", zk.CONTROLLER))
+    alone(world, first, lambda w: zk.CONTROLLER in w.zk.tree() and w.processes[first].driver.controller.is_active)
     world.run()
     learnt = [(r.fields["field"], r.fields["put"]) for r in of_kind(world, "update", before) if r.id.node == 1]
     assert ("active_controller_id", first) in learnt
@@ -105,14 +96,14 @@ def test_a_lost_race_for_the_epoch_is_only_logged() -> None:
     Source: KafkaController.incrementControllerEpoch (0.8.1), whose catch-all swallows ControllerMovedException.
     """
     world = old_cluster()
-    world.step(("delete", CONTROLLER))
+    world.step(("delete", zk.CONTROLLER))
 
     def about_to_count(w: World) -> bool:
         trip = w.processes[2].driver.threads[EVENTS].waits_for
-        return trip is not None and isinstance(trip.effect, Transaction) and trip.effect.ops[0].path == CONTROLLER_EPOCH
+        return trip is not None and isinstance(trip.effect, Transaction) and trip.effect.ops[0].path == zk.CONTROLLER_EPOCH
 
     alone(world, 2, about_to_count)
-    world.step(("set", CONTROLLER_EPOCH, "1"))
+    world.step(("set", zk.CONTROLLER_EPOCH, "1"))
     world.step(("advance", 2, EVENTS))
     alone(world, 2, lambda w: w.processes[2].driver.controller.is_active)
     assert world.processes[2].driver.controller.controller_epoch == world.processes[1].driver.controller.controller_epoch == 1
@@ -124,11 +115,11 @@ def test_a_failover_that_fails_leaves_the_machines_running() -> None:
     Source: ZookeeperLeaderElector.elect and resign (0.8.1).
     """
     world = old_cluster()
-    world.step(("set", CONTROLLER, encode_controller(2, 0).decode()))
-    world.step(("set", topic_path("t"), '{"version":1,"partitions":7}'))
+    world.step(("set", zk.CONTROLLER, zk.encode_controller(2, 0).decode()))
+    world.step(("set", zk.topic_path("t"), '{"version":1,"partitions":7}'))
     world.run()
     before = len(world.journal.records)
-    world.step(("delete", CONTROLLER))
+    world.step(("delete", zk.CONTROLLER))
     alone(world, 1, lambda w: any(r.id.node == 1 and "delete" in str(r.fields["ops"]) for r in of_kind(w, "write", before)))
     ctx = world.processes[1].driver.controller
     assert (ctx.active_controller_id, ctx.is_active, ctx.machines_started) == (-1, True, True)
@@ -140,7 +131,7 @@ def deposed() -> World:
     for kind in ("kill", "start"):
         world.step((kind, 3))
         world.run()
-    world.step(("delete", CONTROLLER))
+    world.step(("delete", zk.CONTROLLER))
     alone(world, 1, lambda w: not w.processes[1].driver.controller.is_active)
     alone(world, 2, lambda w: w.processes[2].driver.controller.is_active)
     world.run()
@@ -153,7 +144,7 @@ def test_a_controller_that_handles_the_deletion_late_does_not_resign() -> None:
     Source: ZkClient.fireDataChangedEvents (ZkClient 0.3) and LeaderChangeListener (0.8.1).
     """
     world = old_cluster()
-    world.step(("delete", CONTROLLER))
+    world.step(("delete", zk.CONTROLLER))
     alone(world, 2, lambda w: w.processes[2].driver.controller.is_active)
     world.run()
     assert [n for n, p in world.processes.items() if p.driver.controller.is_active] == [1, 2]
@@ -169,8 +160,8 @@ def test_a_controller_that_has_resigned_deletes_the_request_that_it_cannot_serve
     assert stored(world)["u-0"] == (1, (1, 3))
     world.step(("kill", 2))
     before = len(world.journal.records)
-    world.step(("create", PREFERRED_REPLICA_ELECTION, encode_partition_list((U0,)).decode()))
-    alone(world, 1, lambda w: PREFERRED_REPLICA_ELECTION not in w.zk.tree())
+    world.step(("create", zk.PREFERRED_REPLICA_ELECTION, zk.encode_partition_list((U0,)).decode()))
+    alone(world, 1, lambda w: zk.PREFERRED_REPLICA_ELECTION not in w.zk.tree())
     assert stored(world)["u-0"] == (1, (1, 3))
     assert of_kind(world, "change", before) == []
 
@@ -188,14 +179,14 @@ def test_a_request_that_cannot_be_read_stops_every_failover(request_text: str) -
     world.run()
     world.step(("create_topic", "v", ((3,),)))
     world.run()
-    world.step(("create", PREFERRED_REPLICA_ELECTION, request_text))
+    world.step(("create", zk.PREFERRED_REPLICA_ELECTION, request_text))
     world.run()
-    assert PREFERRED_REPLICA_ELECTION in world.zk.tree()
+    assert zk.PREFERRED_REPLICA_ELECTION in world.zk.tree()
     before = len(world.journal.records)
-    world.step(("delete", CONTROLLER))
+    world.step(("delete", zk.CONTROLLER))
     alone(world, 2, lambda w: any(r.id.node == 2 and "delete" in str(r.fields["ops"]) for r in of_kind(w, "write", before)))
-    assert CONTROLLER not in world.zk.tree()
-    assert PREFERRED_REPLICA_ELECTION in world.zk.tree()
+    assert zk.CONTROLLER not in world.zk.tree()
+    assert zk.PREFERRED_REPLICA_ELECTION in world.zk.tree()
     assert [r.fields["event"] for r in of_kind(world, "handler_error", before)] == ["LeaderChange"]
 
 
@@ -205,7 +196,7 @@ def test_a_broker_change_fails_on_a_topic_that_was_removed_from_outside() -> Non
     Source: ControllerBrokerRequestBatch.addUpdateMetadataRequestForBrokers (0.8.1.1).
     """
     world = old_cluster({"t": ((1,),), "u": ((1,),)})
-    for path in sorted((p for p in world.zk.tree() if p.startswith(topic_path("t"))), reverse=True):
+    for path in sorted((p for p in world.zk.tree() if p.startswith(zk.topic_path("t"))), reverse=True):
         world.step(("delete", path))
         world.run()
     world.step(("kill", 3))
@@ -225,7 +216,7 @@ def test_the_controller_follows_an_epoch_that_is_written_from_outside() -> None:
     The other party: our recording epoch-set of 0.8.1.1. Source: ControllerEpochListener (0.8.1).
     """
     world = old_cluster()
-    world.step(("set", CONTROLLER_EPOCH, "7"))
+    world.step(("set", zk.CONTROLLER_EPOCH, "7"))
     world.run()
     world.step(("kill", 3))
     world.run()
@@ -257,7 +248,7 @@ def test_others_come_in_between_the_partitions_of_a_controlled_shutdown() -> Non
     world.step(("terminate", 3))
     until(world, lambda w: stored(w)["t-0"][0] == 1 and not w.processes[1].driver.locks)
     assert stored(world)["t-1"][0] == 3
-    world.step(("set", CONTROLLER_EPOCH, "1"))
+    world.step(("set", zk.CONTROLLER_EPOCH, "1"))
     world.step(("deliver_notification", 1))
     world.step(("begin", 1, EVENTS))
     assert ("advance", 1, "controlled-shutdown") not in world.actions()
@@ -285,7 +276,7 @@ def test_a_leader_that_has_lost_the_race_keeps_its_isr() -> None:
     """Over a version that is no longer there nothing is written, until a newer LeaderAndIsr brings the version."""
     world = old_cluster({"t": ((2, 3),)}, faults=("shrink_isr",))
     value = dict(states(world))[T0]
-    world.step(("set", state_path(T0), encode_state(value).decode()))
+    world.step(("set", zk.state_path(T0), zk.encode_state(value).decode()))
     world.step(("freeze", 3))
     before = len(world.journal.records)
     world.step(("shrink_isr", 2, "t-0", 3))
@@ -329,7 +320,7 @@ def test_a_thread_that_fetches_something_else_is_not_waited_for(others: tuple[tu
         world.step((kind, 2))
         world.run()
     world.step(("freeze", 3))
-    world.step(("create", PREFERRED_REPLICA_ELECTION, encode_partition_list([T0]).decode()))
+    world.step(("create", zk.PREFERRED_REPLICA_ELECTION, zk.encode_partition_list([T0]).decode()))
     world.run()
     assert world.processes[2].driver.broker.hosted[T0].leadership.leader == 2
     assert [held.leaders for held in world.network.delayed_responses.values()] == ([] if others else [(3,)])
@@ -351,7 +342,7 @@ def test_a_broker_that_ends_takes_its_answer_along() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("happens", [("delete", CONTROLLER), ("kill", 1), ("kill", 3), ("expire_session", 1)])
+@pytest.mark.parametrize("happens", [("delete", zk.CONTROLLER), ("kill", 1), ("kill", 3), ("expire_session", 1)])
 def test_a_fork_in_the_middle_of_a_listener(happens: tuple[Any, ...]) -> None:
     """A handler that holds the lock is copied as any other: the fork does what the original does, and not with it."""
     world = old_cluster().fork(keep_replay_logs=True)

@@ -11,22 +11,9 @@ from kcontrol.cluster import actions
 from kcontrol.cluster.run_settings import Settings
 from kcontrol.cluster.world import World
 from kcontrol.controller.context import apply_update
+from kcontrol.core import znodes as zk
 from kcontrol.core.effects import UpdateContext
 from kcontrol.core.events import ControlledShutdown
-from kcontrol.core.znodes import (
-    CONTROLLER,
-    CONTROLLER_EPOCH,
-    ISR_CHANGE_NOTIFICATION,
-    PREFERRED_REPLICA_ELECTION,
-    REASSIGN_PARTITIONS,
-    delete_topic_path,
-    encode_controller,
-    encode_partition_list,
-    encode_reassignment,
-    state_path,
-    topic_config_path,
-    topic_path,
-)
 from tests.core.support import T0, U0, alone, cluster, of_kind, stored
 
 EVENTS = "zk-events"
@@ -51,12 +38,12 @@ def test_a_larger_epoch_from_outside_is_read_at_the_next_failover() -> None:
     The other party: reference 20.17, measured on 0.8.2.2. Source: KAFKA-1096.
     """
     world = at_rest()
-    world.step(("set", CONTROLLER_EPOCH, "9"))
+    world.step(("set", zk.CONTROLLER_EPOCH, "9"))
     world.run()
     assert world.processes[1].driver.controller.controller_epoch == 1
-    world.step(("delete", CONTROLLER))
+    world.step(("delete", zk.CONTROLLER))
     world.run()
-    assert world.zk.tree()[CONTROLLER_EPOCH].data == b"10"
+    assert world.zk.tree()[zk.CONTROLLER_EPOCH].data == b"10"
 
 
 def test_who_resigns_listens_to_nothing_but_the_election() -> None:
@@ -66,12 +53,12 @@ def test_who_resigns_listens_to_nothing_but_the_election() -> None:
     """
     for release, keeps in (("0.8.1", True), ("0.8.2", False)):
         world = at_rest(release)
-        world.step(("delete", CONTROLLER))
+        world.step(("delete", zk.CONTROLLER))
         alone(world, 1, lambda w: not w.processes[1].driver.controller.is_active)
         alone(world, 2, lambda w: w.processes[2].driver.controller.is_active)
         world.run()
         driver = world.processes[1].driver
-        assert ({path for path, _ in driver.znode_handlers} == {CONTROLLER}) is not keeps
+        assert ({path for path, _ in driver.znode_handlers} == {zk.CONTROLLER}) is not keeps
         assert (driver.controller.controller_epoch == 0) is not keeps
 
 
@@ -97,16 +84,16 @@ def test_who_rules_twice_without_having_resigned_gives_up() -> None:
     Source: KafkaScheduler.startup and ZookeeperLeaderElector.elect (0.8.2.2).
     """
     world = at_rest()
-    world.step(("set", CONTROLLER, encode_controller(2, 0).decode()))
+    world.step(("set", zk.CONTROLLER, zk.encode_controller(2, 0).decode()))
     world.run()
     before = len(world.journal.records)
-    world.step(("delete", CONTROLLER))
+    world.step(("delete", zk.CONTROLLER))
     alone(world, 1, lambda w: bool(failures(w, before)))
     assert failures(world, before) == [(1, "IllegalStateException")]
-    alone(world, 1, lambda w: CONTROLLER not in w.zk.tree())
+    alone(world, 1, lambda w: zk.CONTROLLER not in w.zk.tree())
     alone(world, 3, lambda w: w.processes[3].driver.controller.is_active)
     world.run(limit=1_000)
-    assert world.zk.tree()[CONTROLLER].stat.ephemeral_owner == world.processes[3].driver.client.session_id
+    assert world.zk.tree()[zk.CONTROLLER].stat.ephemeral_owner == world.processes[3].driver.client.session_id
 
 
 def test_the_scheduler_goes_on() -> None:
@@ -120,7 +107,7 @@ def test_the_scheduler_goes_on() -> None:
             assert "auto-leader-rebalance" in world.processes[1].driver.timers
             world.step(("fire_timer", 1, "auto-leader-rebalance"))
             world.run()
-        world.step(("delete", CONTROLLER))
+        world.step(("delete", zk.CONTROLLER))
         alone(world, 1, lambda w: not w.processes[1].driver.controller.is_active)
         assert world.processes[1].driver.timers == {}
 
@@ -152,10 +139,10 @@ def test_a_topic_in_deletion_does_not_keep_others_from_being_elected() -> None:
             world.run()
         ctx = world.processes[1].driver.controller
         apply_update(ctx, UpdateContext("topics_to_be_deleted", ("u",)))
-        world.step(("create", PREFERRED_REPLICA_ELECTION, encode_partition_list((T0, U0)).decode()))
+        world.step(("create", zk.PREFERRED_REPLICA_ELECTION, zk.encode_partition_list((T0, U0)).decode()))
         world.run()
         assert (ctx.leadership[T0].leader, ctx.leadership[U0].leader) == leaders
-        assert (PREFERRED_REPLICA_ELECTION in world.zk.tree()) is (release == "0.8.1")
+        assert (zk.PREFERRED_REPLICA_ELECTION in world.zk.tree()) is (release == "0.8.1")
 
 
 @pytest.mark.parametrize(
@@ -169,7 +156,7 @@ def test_a_last_member_stays_where_no_unclean_election_is_allowed(release: str, 
     world = at_rest(release, {"t": ((3,),)})
     if topic:
         config = f'{{"version":1,"config":{{"unclean.leader.election.enable":"{topic}"}}}}'
-        world.step(("set", topic_config_path("t"), config))
+        world.step(("set", zk.topic_config_path("t"), config))
     world.step(("kill", 3))
     world.run()
     assert stored(world)["t-0"] == (-1, isr)
@@ -201,24 +188,24 @@ def test_a_failed_send_after_a_resignation_deletes_the_successors_controller_zno
     Source: KafkaController.sendUpdateMetadataRequest and ZookeeperLeaderElector.resign (0.9.0); ControllerZkListener (0.10.2).
     """
     world = at_rest(release, {"t": ((2, 3),)})
-    world.step(("delete", CONTROLLER))
-    world.step(("create", f"{ISR_CHANGE_NOTIFICATION}/isr_change_7", encode_partition_list((T0,)).decode()))
+    world.step(("delete", zk.CONTROLLER))
+    world.step(("create", f"{zk.ISR_CHANGE_NOTIFICATION}/isr_change_7", zk.encode_partition_list((T0,)).decode()))
     while world.processes[1].notifications:
         world.step(("deliver_notification", 1))
     alone(world, 1, lambda w: not w.processes[1].driver.controller.is_active)
     alone(world, 2, lambda w: w.processes[2].driver.controller.is_active)
     before, thread = len(world.journal.records), world.processes[1].driver.threads[EVENTS]
     alone(world, 1, lambda w: not thread.queue.waiting and thread.handler is None)
-    gone = [r.id.node for r in of_kind(world, "write", before) if tuple(r.fields["ops"][0][:2]) == ("delete", CONTROLLER)]
+    gone = [r.id.node for r in of_kind(world, "write", before) if tuple(r.fields["ops"][0][:2]) == ("delete", zk.CONTROLLER)]
     assert gone == given_up
-    assert (f"{ISR_CHANGE_NOTIFICATION}/isr_change_7" in world.zk.tree()) is (not given_up)
+    assert (f"{zk.ISR_CHANGE_NOTIFICATION}/isr_change_7" in world.zk.tree()) is (not given_up)
 
 
 @pytest.mark.parametrize(("release", "offered"), [("0.9", False), ("0.10.2", True)])
 def test_a_resignation_lets_a_controlled_shutdown_have_the_lock(release: str, offered: bool) -> None:
     """Since 0.10.2 a controlled shutdown that waits for the lock gets it before the resignation. Source: KAFKA-4360."""
     world = at_rest(release, {"t": ((2, 3),)})
-    world.step(("delete", CONTROLLER))
+    world.step(("delete", zk.CONTROLLER))
     world.step(("deliver_notification", 1))
     world.processes[1].driver.enqueue(ControlledShutdown(3, -1, "asked"), None)
     world.step(("begin", 1, EVENTS))
@@ -236,10 +223,10 @@ def test_a_dead_target_is_waited_for(release: str, moving: bool) -> None:
     Source: KafkaController.initiateReassignReplicasForTopicPartition (0.10.0.1, 0.10.1.0).
     """
     world = at_rest(release, {"t": ((2, 3),)})
-    world.step(("create", REASSIGN_PARTITIONS, encode_reassignment({T0: (3, 7)}).decode()))
+    world.step(("create", zk.REASSIGN_PARTITIONS, zk.encode_reassignment({T0: (3, 7)}).decode()))
     world.run()
     assert (T0 in world.processes[1].driver.controller.partitions_being_reassigned) is moving
-    assert (REASSIGN_PARTITIONS in world.zk.tree()) is moving
+    assert (zk.REASSIGN_PARTITIONS in world.zk.tree()) is moving
 
 
 def test_what_may_not_be_deleted_is_no_longer_asked_for() -> None:
@@ -251,12 +238,12 @@ def test_what_may_not_be_deleted_is_no_longer_asked_for() -> None:
         world = at_rest(release)
         world.step(("delete_topic", "t"))
         world.run()
-        assert (delete_topic_path("t") in world.zk.tree()) is stays
+        assert (zk.delete_topic_path("t") in world.zk.tree()) is stays
         world.step(("kill", 1))
         world.step(("delete_topic", "u"))
         world.run()
-        assert (delete_topic_path("u") in world.zk.tree()) is stays
-        assert topic_path("u") in world.zk.tree()
+        assert (zk.delete_topic_path("u") in world.zk.tree()) is stays
+        assert zk.topic_path("u") in world.zk.tree()
 
 
 @pytest.mark.parametrize(("release", "said"), [("0.8.2", True), ("0.9", False)])
@@ -266,13 +253,13 @@ def test_a_replica_in_deletion_without_a_state_is_skipped(release: str, said: bo
     Source: ReplicaStateMachine.handleStateChange (0.8.2.2, 0.9.0.1).
     """
     world = at_rest(release, {"t": ((2, 3),)}, delete_topic_enable=True)
-    world.step(("delete", state_path(T0)))
+    world.step(("delete", zk.state_path(T0)))
     before = len(world.journal.records)
     world.step(("delete_topic", "t"))
     world.run()
     refused = [r.fields["reason"] for r in of_kind(world, "failed_change", before) if "state znode" in r.fields["reason"]]
     assert bool(refused) is said
-    assert topic_path("t") in world.zk.tree()
+    assert zk.topic_path("t") in world.zk.tree()
 
 
 def test_an_expiry_during_the_startup_may_leave_no_controller() -> None:
@@ -292,5 +279,5 @@ def test_an_expiry_during_the_startup_may_leave_no_controller() -> None:
     while driver.threads["main"].handler is not None and not driver.controller.scheduler_is_running:
         world.step(("advance", 1, "main"))
     world.run()
-    assert world.zk.tree()[CONTROLLER].stat.ephemeral_owner == driver.client.session_id
+    assert world.zk.tree()[zk.CONTROLLER].stat.ephemeral_owner == driver.client.session_id
     assert not driver.controller.is_active

@@ -9,19 +9,10 @@ import pytest
 from kcontrol.broker.broker_configs import BrokerConfig
 from kcontrol.cluster.world import World
 from kcontrol.controller.earlier.scala_hash_order import in_set_order
+from kcontrol.core import znodes as zk
 from kcontrol.core.effects import FencedTransactions
 from kcontrol.core.model import PartitionReplica, ReplicaAssignment, TopicPartition
 from kcontrol.core.releases import PLAYABLE_RELEASES
-from kcontrol.core.znodes import (
-    CONTROLLER_EPOCH,
-    REASSIGN_PARTITIONS,
-    decode_reassignment,
-    decode_topic,
-    encode_reassignment,
-    encode_state,
-    state_path,
-    topic_path,
-)
 from kcontrol.journal.fold import fold
 from tests.core.snapshots import without_defaults
 from tests.core.support import T0, T1, cluster, of_kind, states, stored, until, waits_for
@@ -48,20 +39,20 @@ def ask(world: World, targets: dict[str, Any], broker: int = 1) -> Any:
 
 def write_request(world: World, targets: dict[TopicPartition, tuple[int, ...]]) -> None:
     """What the tool does."""
-    world.step(("create", REASSIGN_PARTITIONS, encode_reassignment(targets).decode()))
+    world.step(("create", zk.REASSIGN_PARTITIONS, zk.encode_reassignment(targets).decode()))
 
 
 def assigned(world: World, tp: TopicPartition) -> ReplicaAssignment:
     """What the topic znode says."""
-    (znode,) = world.tool.read([topic_path(tp.topic)], False)
+    (znode,) = world.tool.read([zk.topic_path(tp.topic)], False)
     assert znode is not None
-    return decode_topic(znode.data).partitions[tp.partition]
+    return zk.decode_topic(znode.data).partitions[tp.partition]
 
 
 def request(world: World) -> Any:
     """What `/admin/reassign_partitions` asks for, or None."""
-    (znode,) = world.tool.read([REASSIGN_PARTITIONS], False)
-    return decode_reassignment(znode.data) if znode else None
+    (znode,) = world.tool.read([zk.REASSIGN_PARTITIONS], False)
+    return zk.decode_reassignment(znode.data) if znode else None
 
 
 def epoch(world: World, tp: TopicPartition) -> int:
@@ -319,7 +310,7 @@ def test_a_deposed_controller_gives_no_answer() -> None:
     """
     world = four()
     world.step(("reassign", 1, {"t-0": [3]}))
-    world.step(("set", CONTROLLER_EPOCH, "7"))
+    world.step(("set", zk.CONTROLLER_EPOCH, "7"))
     before = len(world.journal.records)
     world.run_event(1)
     assert of_kind(world, "respond", before) == []
@@ -367,8 +358,8 @@ def test_a_request_for_another_result_stays() -> None:
     ruler = next(n for n, p in world.processes.items() if p.driver.controller.is_active and not p.frozen)
     write_request(world, {T1: (2, 4), T0: (2, 3)})
     until(world, lambda w: memory(w, ruler).partitions_being_reassigned.keys() == {T0, T1})
-    text = encode_reassignment({T1: (2, 3), T0: (2, 3)}).decode()
-    world.step(("set", REASSIGN_PARTITIONS, text))
+    text = zk.encode_reassignment({T1: (2, 3), T0: (2, 3)}).decode()
+    world.step(("set", zk.REASSIGN_PARTITIONS, text))
     world.run()
     assert (assigned(world, T0), assigned(world, T1)) == (ReplicaAssignment((2, 3)), ReplicaAssignment((2, 4)))
     assert request(world) == {T1: (2, 3)}
@@ -387,10 +378,10 @@ def test_a_request_can_follow_the_last() -> None:
 def test_a_request_that_cannot_be_read_stays() -> None:
     """A reassignment znode that is no request moves no partition and stays. Source: getPartitionReassignment (2.8)."""
     world = four()
-    world.step(("create", REASSIGN_PARTITIONS, '{"partitions": 5}'))
+    world.step(("create", zk.REASSIGN_PARTITIONS, '{"partitions": 5}'))
     world.run()
     assert of_kind(world, "handler_error") == []
-    assert world.exist(REASSIGN_PARTITIONS) == [True]
+    assert world.exist(zk.REASSIGN_PARTITIONS) == [True]
 
 
 # ---------------------------------------------------------------- 2.8: waiting, and being taken up again
@@ -401,11 +392,11 @@ def test_without_alter_isr_the_state_znode_is_watched() -> None:
     world = four(**WATCHED)
     world.step(("freeze", 4))
     ask(world, {"t-0": [1, 4]})
-    assert (state_path(T0), False) in world.processes[1].driver.znode_handlers
+    assert (zk.state_path(T0), False) in world.processes[1].driver.znode_handlers
     world.step(("thaw", 4))
     world.run()
     assert assigned(world, T0) == ReplicaAssignment((1, 4))
-    assert (state_path(T0), False) not in world.processes[1].driver.znode_handlers
+    assert (zk.state_path(T0), False) not in world.processes[1].driver.znode_handlers
     assert any(r.fields["event"] == "PartitionReassignmentIsrChange" for r in of_kind(world, "begin"))
 
 
@@ -413,7 +404,7 @@ def test_with_alter_isr_it_is_not() -> None:
     """Where leaders ask the controller for ISRs, it needs no watch: its own answer is followed by a look."""
     world = four()
     ask(world, {"t-0": [1, 4]})
-    assert (state_path(T0), False) not in world.processes[1].driver.znode_handlers
+    assert (zk.state_path(T0), False) not in world.processes[1].driver.znode_handlers
 
 
 def test_resignation_forgets_reassignments_and_their_watches() -> None:
@@ -426,7 +417,7 @@ def test_resignation_forgets_reassignments_and_their_watches() -> None:
     ask(world, {"t-0": [1, 4]})
     ruler = deposed(world)
     resigned = world.processes[1].driver
-    assert (resigned.controller.partitions_being_reassigned, (state_path(T0), False) in resigned.znode_handlers) == ({}, False)
+    assert (resigned.controller.partitions_being_reassigned, (zk.state_path(T0), False) in resigned.znode_handlers) == ({}, False)
     assert memory(world, ruler).partitions_being_reassigned == {T0: (1, 4)}
 
 
@@ -449,7 +440,7 @@ def test_the_next_controller_begins_each_once(by_znode: bool) -> None:
     world.run()
     ruler = next(n for n, p in world.processes.items() if p.driver.controller.is_active and not p.frozen)
     leader = dict(states(world))[T0].leader
-    bumps = [r for r in of_kind(world, "write") if r.id.node == ruler and state_path(T0) in str(r.fields["ops"])]
+    bumps = [r for r in of_kind(world, "write") if r.id.node == ruler and zk.state_path(T0) in str(r.fields["ops"])]
     assert (leader, len(bumps)) == (2, 1)
     world.step(("thaw", 4))
     world.run()
@@ -460,8 +451,8 @@ def test_an_epoch_that_lost_a_race_is_raised_again() -> None:
     """A leader that writes its ISR between the controller's read and write makes it read and write once more."""
     world = four(**WATCHED)
     world.step(("reassign", 1, {"t-0": [1, 2, 3]}))
-    until(world, lambda w: waits_for(w, 1, FencedTransactions) and state_path(T0) in _next_write(w))
-    world.step(("set", state_path(T0), encode_state(dict(states(world))[T0]._replace(isr=(1,))).decode()))
+    until(world, lambda w: waits_for(w, 1, FencedTransactions) and zk.state_path(T0) in _next_write(w))
+    world.step(("set", zk.state_path(T0), zk.encode_state(dict(states(world))[T0]._replace(isr=(1,))).decode()))
     world.run()
     failed = [r.fields["error"] for r in of_kind(world, "write") if r.id.node == 1 and r.fields["error"]]
     assert failed.count("BadVersion") == 1
@@ -627,7 +618,7 @@ def test_a_reassignment_does_not_halt_a_deletion(release: str) -> None:
     assert memory(world).topics_to_be_deleted - memory(world).topics_ineligible_for_deletion == {"t"}
     world.step(("thaw", 4))
     world.run()
-    assert (world.exist(topic_path("t")), request(world)) == ([False], {T0: (1, 4)})
+    assert (world.exist(zk.topic_path("t")), request(world)) == ([False], {T0: (1, 4)})
 
 
 def test_at_failover_it_does() -> None:
@@ -647,7 +638,7 @@ def test_at_failover_it_does() -> None:
     assert memory(world, ruler).topics_with_deletion_started == set()
     world.step(("thaw", 4))
     world.run()
-    assert world.exist(topic_path("t")) == [False]
+    assert world.exist(zk.topic_path("t")) == [False]
 
 
 def test_a_reassignment_delays_every_deletion_in_0_8_1() -> None:
@@ -660,7 +651,7 @@ def test_a_reassignment_delays_every_deletion_in_0_8_1() -> None:
     assert assigned(world, T0).replicas == (1, 4, 2)
     world.step(("thaw", 4))
     world.run()
-    assert (world.exist(topic_path("t")), request(world)) == ([False], None)
+    assert (world.exist(zk.topic_path("t")), request(world)) == ([False], None)
 
 
 # ---------------------------------------------------------------- 0.8.1
@@ -716,7 +707,7 @@ def test_a_later_controllers_state_is_not_overwritten() -> None:
     for release in PLAYABLE_RELEASES[1:]:  # 0.8.0 leaves the state znode alone
         world = four(release)
         value = dict(states(world))[T0]
-        world.step(("set", state_path(T0), encode_state(value._replace(controller_epoch=5)).decode()))
+        world.step(("set", zk.state_path(T0), zk.encode_state(value._replace(controller_epoch=5)).decode()))
         write_request(world, {T0: (1, 2, 3)})
         world.run()
         assert [r.fields["error"] for r in of_kind(world, "handler_error")] == ["StateChangeFailedException"]
@@ -762,7 +753,7 @@ def test_what_is_under_way_is_not_overridden() -> None:
     world.step(("freeze", 4))
     write_request(world, {T0: (1, 4)})
     world.run()
-    world.step(("set", REASSIGN_PARTITIONS, encode_reassignment({T0: (1, 3)}).decode()))
+    world.step(("set", zk.REASSIGN_PARTITIONS, zk.encode_reassignment({T0: (1, 3)}).decode()))
     world.run()
     assert (assigned(world, T0).replicas, memory(world).partitions_being_reassigned) == ((1, 4, 2), {T0: (1, 4)})
     world.step(("thaw", 4))
@@ -789,7 +780,7 @@ def test_a_resigned_controller_still_gets_the_notification_of_requests() -> None
     world.run()
     deposed(world)
     assert memory(world).partitions_being_reassigned == {T0: (2, 4)}
-    world.step(("set", REASSIGN_PARTITIONS, encode_reassignment({T0: (2, 4), T1: (2, 3)}).decode()))
+    world.step(("set", zk.REASSIGN_PARTITIONS, zk.encode_reassignment({T0: (2, 4), T1: (2, 3)}).decode()))
     world.run()
     assert ("NullPointerException", 1) in {(r.fields["error"], r.id.node) for r in of_kind(world, "handler_error")}
 
@@ -828,7 +819,7 @@ def test_a_topic_that_was_deleted_from_outside_is_written_again() -> None:
     """
     world = four("0.8.1")
     write_request(world, {T0: (2, 4)})
-    for path in sorted((path for path in world.zk.tree() if f"{path}/".startswith(f"{topic_path('t')}/")), reverse=True):
+    for path in sorted((path for path in world.zk.tree() if f"{path}/".startswith(f"{zk.topic_path('t')}/")), reverse=True):
         world.step(("delete", path))
     world.step(("deliver_notification", 1))
     world.run_event(1, "zk-events")

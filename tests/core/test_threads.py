@@ -11,20 +11,7 @@ from kcontrol.cluster.network import Network
 from kcontrol.cluster.process import Process
 from kcontrol.cluster.run_settings import Settings
 from kcontrol.cluster.snapshot import snapshot
-from kcontrol.core.effects import (
-    Append,
-    CancelTimer,
-    Enqueue,
-    Exists,
-    Handler,
-    Op,
-    Park,
-    Respond,
-    SetTimer,
-    Transaction,
-    UpdateContext,
-    YieldLock,
-)
+from kcontrol.core import effects as fx
 from kcontrol.core.events import ListPartitionReassignments, Reelect
 from kcontrol.journal.fold import fold
 from tests.core.snapshots import without_defaults
@@ -36,9 +23,9 @@ LOCKED = {"listener": "controller-lock", "scheduler": "controller-lock"}
 def note(bench: Bench, name: str, *steps: Any) -> Any:
     """A story that creates a znode per step under its name; a step that is an effect is asked for as it is."""
 
-    def story(ctx: Any) -> Handler:
+    def story(ctx: Any) -> fx.Handler:
         for number, step in enumerate(steps):
-            yield step if step is not None else Transaction((Op("create", f"/{name}-{number}"),))
+            yield step if step is not None else fx.Transaction((fx.Op("create", f"/{name}-{number}"),))
 
     story.__name__ = name
     return story
@@ -86,7 +73,7 @@ def test_threads_without_a_common_lock_run_side_by_side() -> None:
 
 def test_release_lets_the_other_thread_in() -> None:
     """A handler that lets go of the lock stays suspended, and then it is a choice again who goes on."""
-    bench = both(None, YieldLock(), None)
+    bench = both(None, fx.YieldLock(), None)
     bench.driver.begin("listener")
     bench.driver.advance("listener")
     assert able(bench) == {("advance", "listener"), ("begin", "scheduler")}
@@ -96,7 +83,7 @@ def test_release_lets_the_other_thread_in() -> None:
 
 def test_a_handler_goes_on_when_it_has_the_lock_again() -> None:
     """After `YieldLock` the handler takes the lock with its next step, keeps it, and the other thread has to wait again."""
-    bench = both(None, YieldLock(), None)
+    bench = both(None, fx.YieldLock(), None)
     bench.driver.begin("listener")
     bench.driver.advance("listener")
     bench.go("scheduler")
@@ -111,14 +98,14 @@ def test_a_handler_goes_on_when_it_has_the_lock_again() -> None:
 
 def test_a_release_takes_no_round_trip_and_is_journalled() -> None:
     """Letting go of the lock asks nothing of ZooKeeper; the journal says when it happened."""
-    bench = both(YieldLock())
+    bench = both(fx.YieldLock())
     bench.driver.begin("listener")
     assert ([r.fields["thread"] for r in bench.records("yield_lock")], bench.calls) == (["listener"], [])
 
 
 def test_a_handler_that_fails_gives_the_lock_back() -> None:
     """A lock is free again when the handler that held it has ended with an error."""
-    bench = both(UpdateContext("no_such_field", 1))
+    bench = both(fx.UpdateContext("no_such_field", 1))
     bench.driver.begin("listener")
     assert able(bench) == {("begin", "scheduler")}
     assert len(bench.records("handler_error")) == 1
@@ -132,8 +119,8 @@ def test_append_takes_no_round_trip() -> None:
     bench = Bench()
     answers: list[Any] = []
 
-    def appends(ctx: Any) -> Handler:
-        answers.append((yield Append(T0, ((b"key", b"value"), (b"gone", None)))))
+    def appends(ctx: Any) -> fx.Handler:
+        answers.append((yield fx.Append(T0, ((b"key", b"value"), (b"gone", None)))))
 
     bench.enqueue(appends)
     bench.driver.begin("controller")
@@ -165,10 +152,10 @@ def agrees(bench: Bench) -> bool:
 def test_a_parked_request_waits_until_it_is_answered() -> None:
     """A parked request is in the snapshot and in the fold, with the reason of its wait, until a response is sent."""
     bench = Bench()
-    bench.do(Park("7-1", "t-0 reaches offset 5"), Park("7-2", "t-0 reaches offset 9"))
+    bench.do(fx.Park("7-1", "t-0 reaches offset 5"), fx.Park("7-2", "t-0 reaches offset 9"))
     assert bench.driver.parked == {"7-1": "t-0 reaches offset 5", "7-2": "t-0 reaches offset 9"}
     assert fold(bench.journal.records)["nodes"]["1"]["parked"] == bench.driver.parked
-    bench.do(Respond("7-1", {"error": "NONE"}))
+    bench.do(fx.Respond("7-1", {"error": "NONE"}))
     assert (bench.driver.parked, bench.post.sent) == ({"7-2": "t-0 reaches offset 9"}, [("respond", "7-1", {"error": "NONE"})])
     assert agrees(bench)
 
@@ -176,7 +163,7 @@ def test_a_parked_request_waits_until_it_is_answered() -> None:
 def test_a_request_that_was_not_parked_can_be_answered() -> None:
     """`Respond` needs no `Park` before it."""
     bench = Bench()
-    bench.do(Respond("7-1", {"error": "NONE"}))
+    bench.do(fx.Respond("7-1", {"error": "NONE"}))
     assert bench.post.sent == [("respond", "7-1", {"error": "NONE"})]
 
 
@@ -188,10 +175,10 @@ def test_a_timer_that_is_set_again_as_periodic_or_cancelled_is_not_routine() -> 
     bench = Bench()
     found = []
     for effect in (
-        SetTimer("tick", 50, None),
-        SetTimer("tick", 50, None, periodic=True),
-        SetTimer("tick", 50, None),
-        CancelTimer("tick"),
+        fx.SetTimer("tick", 50, None),
+        fx.SetTimer("tick", 50, None, periodic=True),
+        fx.SetTimer("tick", 50, None),
+        fx.CancelTimer("tick"),
     ):
         bench.do(effect)
         found.append(bench.driver.routine_timers.copy())
@@ -202,7 +189,7 @@ def test_a_timer_queues_its_event_when_it_fires() -> None:
     """An armed timer stands in the snapshot with its time; firing it queues its event for the thread that armed it."""
     bench = Bench()
     bench.now_ms = 100
-    bench.do(SetTimer("tick", 50, RunStory("asks")))
+    bench.do(fx.SetTimer("tick", 50, RunStory("asks")))
     assert (list(bench.driver.timers), bench.driver.timers["tick"].at_ms) == (["tick"], 150)
     assert agrees(bench)
     bench.driver.fire("tick")
@@ -215,10 +202,10 @@ def test_a_timer_queues_its_event_when_it_fires() -> None:
 def test_arming_again_replaces_and_cancelling_stops() -> None:
     """A timer that is armed anew has the new time only; cancelled, it is gone, and cancelling none is no error."""
     bench = Bench()
-    bench.do(SetTimer("tick", 50, RunStory("asks")), SetTimer("tick", 80, RunStory("asks")))
+    bench.do(fx.SetTimer("tick", 50, RunStory("asks")), fx.SetTimer("tick", 80, RunStory("asks")))
     assert [timer.at_ms for timer in bench.driver.timers.values()] == [80]
     assert agrees(bench)
-    bench.do(CancelTimer("tick"), CancelTimer("tick"), CancelTimer("never armed"))
+    bench.do(fx.CancelTimer("tick"), fx.CancelTimer("tick"), fx.CancelTimer("never armed"))
     assert (bench.driver.timers, len(bench.records("cancel_timer"))) == ({}, 1)
     assert agrees(bench)
     with pytest.raises(KeyError):
@@ -234,7 +221,7 @@ def test_clear_and_put_preempts_what_waits_and_not_what_runs() -> None:
     Source: ControllerEventManager.clearAndPut (2.8).
     """
     bench = Bench()
-    bench.enqueue(note(bench, "running", Exists(("/a",)), None))
+    bench.enqueue(note(bench, "running", fx.Exists(("/a",)), None))
     bench.driver.begin("controller")
     bench.driver.enqueue(ListPartitionReassignments("7-1"), None, "controller")
     bench.enqueue(note(bench, "second", None))
@@ -254,10 +241,10 @@ def test_a_handler_can_clear_a_queue_and_put_an_event_there() -> None:
     bench = Bench({"controller": None, "other": None})
     for name in ("x", "y"):
         bench.enqueue(note(bench, name), "other")
-    bench.do(Enqueue(RunStory("z"), "other"))
+    bench.do(fx.Enqueue(RunStory("z"), "other"))
     other = bench.driver.threads["other"].queue
     assert [item.event.story for item in other.waiting] == ["x", "y", "z"]
-    bench.do(Enqueue(RunStory("w"), "other", clear=True))
+    bench.do(fx.Enqueue(RunStory("w"), "other", clear=True))
     assert [item.event.story for item in other.waiting] == ["w"]
     assert agrees(bench)
 

@@ -8,18 +8,7 @@ import pytest
 
 from kcontrol.cluster.snapshot import context
 from kcontrol.cluster.world import World
-from kcontrol.core.effects import (
-    Commit,
-    ControllerMoved,
-    Exists,
-    FencedTransactions,
-    Handler,
-    Op,
-    Read,
-    SessionExpired,
-    Transaction,
-    UpdateContext,
-)
+from kcontrol.core import effects as fx
 from kcontrol.core.model import LeaderAndIsr, TopicPartition
 from kcontrol.core.znodes import CONTROLLER, CONTROLLER_EPOCH, encode_state, state_path
 from kcontrol.driver.fenced_writes import FenceCheckFailed
@@ -40,7 +29,7 @@ def rewrite(world: World, tp: TopicPartition = T0, **fields: Any) -> None:
 
 def before_the_write(world: World, broker: int) -> None:
     """Goes on until this controller is about to write what it has decided."""
-    until(world, lambda w: waits_for(w, broker, Commit))
+    until(world, lambda w: waits_for(w, broker, fx.Commit))
 
 
 def lost(world: World) -> list[str]:
@@ -180,7 +169,7 @@ def test_of_two_that_register_at_once_one_is_controller() -> None:
     world = cluster()
     world.step(("delete", CONTROLLER))
     for broker in (2, 3):
-        alone(world, broker, lambda w, n=broker: waits_for(w, n, Transaction))  # type: ignore[misc]
+        alone(world, broker, lambda w, n=broker: waits_for(w, n, fx.Transaction))  # type: ignore[misc]
     world.step(("advance", 2, "controller"))
     world.step(("advance", 3, "controller"))
     assert [r.fields["error"] for r in world.last_step if r.kind == "write"] == ["NodeExists"]
@@ -196,13 +185,15 @@ def test_of_two_that_register_at_once_one_is_controller() -> None:
 def test_writes_ahead_of_a_broken_fence_stay_done() -> None:
     """Writes before a failed check in a pipeline stay and are journalled, although the handler gets no result of them."""
     bench = Bench()
-    bench.outside(Op("create", CONTROLLER_EPOCH))
+    bench.outside(fx.Op("create", CONTROLLER_EPOCH))
     raised: list[BaseException] = []
 
-    def writes(ctx: Any) -> Handler:
+    def writes(ctx: Any) -> fx.Handler:
         try:
-            yield FencedTransactions(((Op("create", "/a"),), (Op("set", CONTROLLER_EPOCH, b"9"),), (Op("create", "/b"),)))
-        except ControllerMoved as moved:
+            yield fx.FencedTransactions(
+                ((fx.Op("create", "/a"),), (fx.Op("set", CONTROLLER_EPOCH, b"9"),), (fx.Op("create", "/b"),))
+            )
+        except fx.ControllerMoved as moved:
             raised.append(moved)
 
     bench.enqueue(writes)
@@ -240,12 +231,12 @@ def test_session_expired_is_thrown_into_the_handler() -> None:
     bench = Bench()
     caught: list[BaseException] = []
 
-    def reads(ctx: Any) -> Handler:
+    def reads(ctx: Any) -> fx.Handler:
         try:
-            yield Exists(("/a",))
-        except SessionExpired as expired:
+            yield fx.Exists(("/a",))
+        except fx.SessionExpired as expired:
             caught.append(expired)
-            yield UpdateContext("controller_epoch", 3)
+            yield fx.UpdateContext("controller_epoch", 3)
 
     bench.enqueue(reads)
     bench.driver.begin("controller")
@@ -272,8 +263,8 @@ def test_what_a_lost_connection_swallowed_is_sent_again(before: bool) -> None:
     bench = Bench(fenced_writes=False)
     answers: list[Any] = []
 
-    def creates(ctx: Any) -> Handler:
-        answers.append((yield Transaction((Op("create", "/a"),))))
+    def creates(ctx: Any) -> fx.Handler:
+        answers.append((yield fx.Transaction((fx.Op("create", "/a"),))))
 
     bench.enqueue(creates)
     bench.driver.begin("controller")
@@ -292,15 +283,15 @@ def test_what_was_answered_before_the_connection_broke_is_not_sent_again(fenced:
     Source: KafkaZkClient.retryRequestsUntilConnected (2.8), which repeats the requests that met a connection loss.
     """
     bench = Bench(fenced_writes=fenced)
-    bench.outside(Op("create", CONTROLLER_EPOCH))
+    bench.outside(fx.Op("create", CONTROLLER_EPOCH))
     whole, answers = bench.driver.client.write, []
 
     def breaks_off(transactions: Any) -> Any:
         bench.driver.client.write = whole  # type: ignore[method-assign]
         raise ConnectionLoss(answered=whole(transactions[:2]))
 
-    def creates(ctx: Any) -> Handler:
-        answers.extend((yield FencedTransactions(tuple((Op("create", path),) for path in ("/a", "/b", "/c")))))
+    def creates(ctx: Any) -> fx.Handler:
+        answers.extend((yield fx.FencedTransactions(tuple((fx.Op("create", path),) for path in ("/a", "/b", "/c")))))
 
     bench.driver.client.write = breaks_off  # type: ignore[method-assign]
     bench.enqueue(creates)
@@ -317,7 +308,7 @@ def test_a_controller_finds_out_that_it_has_won_after_all() -> None:
     """
     world = World()
     world.step(("start", 1))
-    until(world, lambda w: waits_for(w, 1, Transaction) and "/controller_epoch" in w.zk.tree())
+    until(world, lambda w: waits_for(w, 1, fx.Transaction) and "/controller_epoch" in w.zk.tree())
     assert isinstance(world.zk, MemoryZooKeeper)
     world.zk.lose_next(world.processes[1].driver.client, before=False)
     world.run()
@@ -340,10 +331,10 @@ def test_a_commit_whose_response_was_lost_is_decided_again() -> None:
 # ---------------------------------------------------------------- other errors of a handler
 
 
-def breaks(ctx: Any) -> Handler:
+def breaks(ctx: Any) -> fx.Handler:
     """Updates the context, asks ZooKeeper and raises an exception."""
-    yield UpdateContext("controller_epoch", 4)
-    yield Exists(("/a",))
+    yield fx.UpdateContext("controller_epoch", 4)
+    yield fx.Exists(("/a",))
     raise RuntimeError("the reason is unknown")
 
 
@@ -356,15 +347,15 @@ def test_an_exception_ends_the_event_and_nothing_else() -> None:
         ("RunStory", "RuntimeError", "the reason is unknown")
     ]
     assert bench.driver.controller.controller_epoch == 4
-    assert len(bench.do(Read(("/a",)))) == 1
+    assert len(bench.do(fx.Read(("/a",)))) == 1
 
 
 @pytest.mark.parametrize(
     "effect",
     [
-        FencedTransactions(((Op("create", "/a"),),), expected_epoch_zk_version=-2),
-        Exists(("no slash",)),
-        Transaction((Op("create", "/a", "text"),)),
+        fx.FencedTransactions(((fx.Op("create", "/a"),),), expected_epoch_zk_version=-2),
+        fx.Exists(("no slash",)),
+        fx.Transaction((fx.Op("create", "/a", "text"),)),
     ],  # type: ignore[arg-type]
     ids=["a fence below -1", "no path", "no bytes"],
 )
@@ -373,7 +364,7 @@ def test_nothing_leaves_the_driver(effect: Any) -> None:
     bench = Bench()
     caught: list[BaseException] = []
 
-    def asks(ctx: Any) -> Handler:
+    def asks(ctx: Any) -> fx.Handler:
         try:
             yield effect
         except Exception as error:
@@ -383,14 +374,14 @@ def test_nothing_leaves_the_driver(effect: Any) -> None:
     bench.enqueue(asks)
     bench.go()
     assert (len(caught), len(bench.records("handler_error")), bench.driver.threads["controller"].handler) == (1, 1, None)
-    assert len(bench.do(Read(("/a",)))) == 1
+    assert len(bench.do(fx.Read(("/a",)))) == 1
 
 
 def test_an_effect_that_the_driver_does_not_know_fails_the_event() -> None:
     """A handler that yields something that is no effect fails its event, as does one that learns a field that is not there."""
     bench = Bench()
     bench.do("no effect")
-    bench.do(UpdateContext("no_such_field", 1))
+    bench.do(fx.UpdateContext("no_such_field", 1))
     assert [r.fields["error"] for r in bench.records("handler_error")] == ["KeyError", "AttributeError"]
 
 
