@@ -35,7 +35,7 @@ from kcontrol.group.group_rules import GroupRules
 from kcontrol.journal.fold import CHANGES
 from kcontrol.journal.record_fields import FIELDS
 from tests.core.logs import lost_by_unclean_election
-from tests.core.support import ALL_FAULTS, TOPICS, cluster, walk
+from tests.core.support import ALL_FAULTS, TOPICS, cluster, settle, walk
 from tests.core.test_broker_to_controller import wish
 from tests.group.test_coordinators_in_a_cluster import cluster as group_cluster
 from tests.group.test_coordinators_in_a_cluster import stable
@@ -449,30 +449,22 @@ def ran() -> set[str]:
         worlds += [world for _ in walk(world, seed, 150)][:1]
     for path, text in ((CONTROLLER_EPOCH, "9"), (CONTROLLER_EPOCH, "broken")):
         world = cluster()
-        world.step(("set", path, text))
-        world.step(("kill", 2))
-        world.step(("delete", CONTROLLER) if text == "broken" else ("expire_session", 2))
-        world.run()
+        settle(world, ("set", path, text), ("kill", 2), ("delete", CONTROLLER) if text == "broken" else ("expire_session", 2))
         worlds.append(world)
     world = cluster({"t": ((3, 1), (1, 3))})
-    world.step(("scenario", 0, {"terminate": 3}))
-    world.step(("terminate", 3))
-    world.run()
+    settle(world, ("scenario", 0, {"terminate": 3}), ("terminate", 3))
     world.step(("reopen", "tools"))
     lost = lost_by_unclean_election()
     lost.step(("kill", 1))
     lost.step(("lose_tail", 1, "t-0", 3))
     deleted = cluster({"t": ((1, 2),)}, data=True)
-    deleted.step(("produce", 1, "t-0", "gone", "all"))
-    deleted.run()
-    deleted.step(("delete_topic", "t"))
-    deleted.run()
+    settle(deleted, ("produce", 1, "t-0", "gone", "all"))
+    settle(deleted, ("delete_topic", "t"))
     held = cluster({"t": ((3, 2),)}, release="0.8.1")
     for kind in ("freeze", "expire_session"):
         held.step((kind, 3))
     held.run()
-    held.step(("thaw", 3))
-    held.run()
+    settle(held, ("thaw", 3))
     asking = wish("2.8")
     asking.run()
     late = stable()
@@ -481,15 +473,12 @@ def ran() -> set[str]:
     late.run()
     compacted = log_cluster(segment_bytes=300)
     for offset in range(5):
-        compacted.step(("commit", "a", "t-0", offset))
-        compacted.run()
+        settle(compacted, ("commit", "a", "t-0", offset))
     compacted.step(("clean_log", 1, "__consumer_offsets-0"))
     watched = group_cluster(purgatory=True)
     for _ in range(2):
-        watched.step(("join", "a"))
-        watched.run()
-    watched.step(("fire_timer", 1, "join g"))
-    watched.run()
+        settle(watched, ("join", "a"))
+    settle(watched, ("fire_timer", 1, "join g"))
     worlds += [world, lost, deleted, held, asking, late, compacted, watched]
     return {record.kind for one in worlds for record in one.journal.records}
 

@@ -10,7 +10,7 @@ from kcontrol.broker.broker_configs import BrokerConfig
 from kcontrol.broker.log import ReplicaLog
 from kcontrol.cluster import actions, data_plane
 from kcontrol.cluster.world import Action, World
-from tests.core.support import T0, cluster, stored
+from tests.core.support import T0, cluster, settle, stored
 
 UNCLEAN = BrokerConfig(unclean_leader_election_enable=True)
 
@@ -60,8 +60,7 @@ def without(world: World, *kinds: str) -> None:
 def kill_the_only_replica_in_sync(world: World) -> None:
     """Let the frozen followers 2 and 3 of t-0 leave the ISR, kill the leader 1, and thaw the followers."""
     for follower in (2, 3):
-        world.step(("shrink_isr", 1, "t-0", follower))
-        world.run()
+        settle(world, ("shrink_isr", 1, "t-0", follower))
     world.step(("kill", 1))
     for follower in (2, 3):
         world.step(("thaw", follower))
@@ -78,8 +77,7 @@ def lost_by_unclean_election(**settings: Any) -> World:
         world.step(("freeze", follower))
     produce(world, "7", acks="1")
     kill_the_only_replica_in_sync(world)
-    world.step(("start", 1))
-    world.run()
+    settle(world, ("start", 1))
     return world
 
 

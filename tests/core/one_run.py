@@ -7,13 +7,12 @@ import sys
 
 from kcontrol.cluster.run_settings import Settings
 from kcontrol.cluster.world import World
-from tests.core.support import ALL_FAULTS, TOPICS, journal_bytes, walk
+from tests.core.support import ALL_FAULTS, TOPICS, journal_bytes, settle, walk
 
 if __name__ == "__main__":
     world = World(Settings(topics=TOPICS, faults=ALL_FAULTS, seed=int(sys.argv[1])))
     for broker in world.settings.brokers:
-        world.step(("start", broker))
-        world.run()
+        settle(world, ("start", broker))
     for _ in walk(world, int(sys.argv[1]), 300):
         pass
     sys.stdout.buffer.write(journal_bytes(world.journal.records))

@@ -43,12 +43,17 @@ def cluster(topics: Mapping[str, Any] = TOPICS, **settings: Any) -> World:
     """A quiet cluster whose brokers have started in order, so that the first one is controller, with these topics."""
     world = World(Settings(topics=topics, **settings))
     for broker in world.settings.brokers:
-        world.step(("start", broker))
-        world.run()
+        settle(world, ("start", broker))
     for topic, assignment in topics.items():
-        world.step(("create_topic", topic, assignment))
-        world.run()
+        settle(world, ("create_topic", topic, assignment))
     return world
+
+
+def settle(world: World, *performed: Action) -> None:
+    """Perform these actions, and let the cluster come to rest."""
+    for action in performed:
+        world.step(action)
+    world.run()
 
 
 def until(world: World, happens: Callable[[World], bool]) -> None:

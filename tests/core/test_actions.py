@@ -26,7 +26,7 @@ from kcontrol.recordings.player import STEPS
 from kcontrol.recordings.recorded_words import WORDS
 from kcontrol.views import action_labels
 from kcontrol.views.text import SENTENCES
-from tests.core.support import ALL_FAULTS, T0, TOPICS, cluster, journal_bytes, of_kind, until, walk
+from tests.core.support import ALL_FAULTS, T0, TOPICS, cluster, journal_bytes, of_kind, settle, until, walk
 from tests.parts import ROOT
 
 PACKAGE = ROOT / "kcontrol"
@@ -155,23 +155,17 @@ def test_a_frozen_broker_does_nothing(frozen: int) -> None:
     world = cluster(faults=ALL_FAULTS)
     world.step(("freeze", frozen))
     since = len(world.journal.records)
-    world.step(("kill", 2))
-    world.step(("expire_session", 2))
-    world.run()
+    settle(world, ("kill", 2), ("expire_session", 2))
     assert {action[0] for action in world.actions() if action[1] == frozen} == {"kill", "expire_session", "thaw"}
     assert [r.kind for r in world.journal.records[since:] if r.id.node == frozen] == []
-    world.step(("thaw", frozen))
-    world.run()
+    settle(world, ("thaw", frozen))
     assert world.processes[3].driver.broker.hosted[T0].leadership.isr == (1, 3)
 
 
 def test_an_answer_waits_for_a_frozen_broker() -> None:
     """The controller's answer to a leader that has been stopped meanwhile stays in its queue until it is thawed."""
     world = cluster({"t": ((2, 3),)}, faults=("shrink_isr",))
-    world.step(("shrink_isr", 2, "t-0", 3))
-    world.step(("send_to_controller", 2))
-    world.step(("freeze", 2))
-    world.run()
+    settle(world, ("shrink_isr", 2, "t-0", 3), ("send_to_controller", 2), ("freeze", 2))
     held = world.processes[2].driver.broker.hosted[T0]
     assert (held.leadership.isr, held.pending_isr) == ((2, 3), (2,))
     assert [item.event.name for item in world.processes[2].driver.threads["requests"].queue.waiting] == ["AlterIsrResponse"]
@@ -196,8 +190,7 @@ def test_topics_are_offered_where_they_can_be_created() -> None:
     """A topic of the settings is on offer once some broker has made the place for it, until it exists."""
     world = World(Settings(brokers=(1,), topics={"t": ((1,),)}, faults=("create_topic",)))
     assert world.actions() == []
-    world.step(("start", 1))
-    world.run()
+    settle(world, ("start", 1))
     assert ("create_topic", "t", ((1,),)) in world.actions()
     world.step(("create_topic", "t", ((1,),)))
     assert not any(action[0] == "create_topic" for action in world.actions())

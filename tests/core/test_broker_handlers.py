@@ -24,7 +24,7 @@ from kcontrol.core.events import Event
 from kcontrol.core.model import LeaderAndIsr, TopicPartition
 from kcontrol.journal.journal import RecordId
 from kcontrol.lab.exercises import answers, exercises
-from tests.core.support import T0, T1, Bench, cluster, stored
+from tests.core.support import T0, T1, Bench, cluster, settle, stored
 
 LED = LeaderAndIsr(1, (1, 2), 4, 7, 2)
 
@@ -225,15 +225,12 @@ def test_the_controller_asks_and_moves_the_leader(data: bool) -> None:
     After a restart the directory is back, and the broker returns to the ISR. Source: KIP-112; reference 11.4.
     """
     world = cluster({"t": ((1, 2, 3),)}, brokers=(3, 1, 2), data=data)
-    world.step(("fail_log_dir", 1, "t-0"))
-    world.run()
+    settle(world, ("fail_log_dir", 1, "t-0"))
     assert stored(world)["t-0"] == (2, (2, 3))
     assert world.processes[3].driver.controller.offline_dirs == {1: frozenset({T0})}
     assert [path for path in world.zk.tree() if path.startswith("/log_dir_event_notification/")] == []
-    world.step(("kill", 1))
-    world.run()
-    world.step(("start", 1))
-    world.run()
+    settle(world, ("kill", 1))
+    settle(world, ("start", 1))
     assert stored(world)["t-0"] == (2, (2, 3, 1))
 
 

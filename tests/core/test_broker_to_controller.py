@@ -11,7 +11,7 @@ from kcontrol.cluster.world import World
 from kcontrol.core.controller_rules import rules
 from kcontrol.core.releases import PLAYABLE_RELEASES
 from kcontrol.core.znodes import CONTROLLER
-from tests.core.support import T0, alone, cluster, of_kind, stored, until
+from tests.core.support import T0, alone, cluster, of_kind, settle, stored, until
 
 
 def wish(release: str, *, frozen: bool = True, **rules: Any) -> World:
@@ -20,9 +20,7 @@ def wish(release: str, *, frozen: bool = True, **rules: Any) -> World:
     With `frozen` broker 1 is frozen and its session has ended; otherwise it lives on without `/controller`.
     """
     world = cluster({"t": ((3, 4),)}, brokers=(1, 2, 3, 4), release=release, rule_changes=rules)
-    world.step(("freeze", 4))
-    world.step(("shrink_isr", 3, "t-0", 4))
-    world.run()
+    settle(world, ("freeze", 4), ("shrink_isr", 3, "t-0", 4))
     assert stored(world) == {"t-0": (3, (3,))}
     for action in (("freeze", 1), ("expire_session", 1)) if frozen else (("delete", CONTROLLER),):
         world.step(action)
@@ -60,8 +58,7 @@ def test_a_leader_asks_a_living_former_controller_first() -> None:
     refused = of_kind(world, "request_refused", before)
     assert [(r.id.node, r.fields["error"]) for r in refused] == [(3, "NOT_CONTROLLER")]
     assert stored(world) == {"t-0": (3, (3, 4))}
-    world.step(("shrink_isr", 3, "t-0", 4))
-    world.run()
+    settle(world, ("shrink_isr", 3, "t-0", 4))
     assert of_kind(world, "request_refused", before) == refused
 
 
@@ -81,8 +78,7 @@ def test_what_a_leader_makes_of_a_controller_without_a_session(
     played = release if release in PLAYABLE_RELEASES else "2.8"
     world = wish(played, failed_alter_isr=rules(release).failed_alter_isr)
     before = len(world.journal)
-    world.step(("thaw", 1))
-    world.run()
+    settle(world, ("thaw", 1))
     answers = [r.fields["body"].get("partitions") for r in of_kind(world, "respond", before) if r.id.node == 1]
     assert {T0: "UNKNOWN_SERVER_ERROR"} in answers
     assert stored(world) == {"t-0": (3, isr)}

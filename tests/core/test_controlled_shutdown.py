@@ -8,7 +8,7 @@ from kcontrol.broker.broker_configs import BrokerConfig
 from kcontrol.broker.shutdown import DISCONNECTED, RETRY_TIMER
 from kcontrol.core.model import PartitionReplica, ReplicaState
 from kcontrol.core.znodes import CONTROLLER, broker_path
-from tests.core.support import T0, alone, cluster, of_kind, until
+from tests.core.support import T0, alone, cluster, of_kind, settle, until
 
 RELEASES = ("0.8.0", "0.8.1", "0.8.2", "0.9.0", "0.10.2", "0.11.0", "1.0", "1.1", "2.4", "2.8", "3.9")
 
@@ -21,8 +21,7 @@ def test_a_partition_without_another_replica_keeps_no_broker(release: str) -> No
     1.0); doControlledShutdown (2.8).
     """
     world = cluster({"t": ((3,),)}, release=release)
-    world.step(("terminate", 3))
-    world.run()
+    settle(world, ("terminate", 3))
     [answer] = [r.fields["body"] for r in of_kind(world, "respond") if r.fields["correlation_id"].endswith("ControlledShutdown")]
     assert answer == {"error": "NONE", "partitions": {}}
     assert 3 not in world.processes
@@ -53,8 +52,7 @@ def test_a_broker_asks_again_while_no_controller_is_registered(release: str) -> 
     Source: KafkaServer.controlledShutdown, `controlled.shutdown.retry.backoff.ms` (0.8.1, 2.8).
     """
     world = cluster(release=release)
-    world.step(("delete", broker_path(1)))
-    world.run()
+    settle(world, ("delete", broker_path(1)))
     before = len(world.journal.records)
     world.step(("terminate", 3))
     until(world, lambda w: bool(of_kind(w, "set_timer", before)))
@@ -66,8 +64,7 @@ def test_a_broker_asks_again_while_no_controller_is_registered(release: str) -> 
 def test_a_broker_stops_after_its_last_attempt(release: str) -> None:
     """With no controller registered, a broker asks `controlled.shutdown.max.retries` times and then exits with code 0."""
     world = cluster(release=release)
-    world.step(("delete", broker_path(1)))
-    world.run()
+    settle(world, ("delete", broker_path(1)))
     before = len(world.journal.records)
     world.step(("terminate", 3))
     while 3 in world.processes:

@@ -9,7 +9,7 @@ from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.handlers import design_of
 from kcontrol.core.model import TopicPartition
 from kcontrol.core.znodes import CONTROLLER, encode_controller
-from tests.core.support import alone, cluster
+from tests.core.support import alone, cluster, settle
 
 FIELDS = (
     "live_brokers", "live_broker_epochs", "shutting_down_broker_ids", "offline_dirs", "all_topics", "topic_ids", "assignments",
@@ -22,12 +22,9 @@ FIELDS = (
 def resigned(release: str) -> World:
     """A cluster whose controller, broker 1, has resigned because `/controller` names broker 9; it knew of all there can be."""
     world = cluster({"t": ((1, 2),), "u": ((3, 1),), "v": ((2, 3),)}, release=release)
-    world.step(("kill", 3))
-    world.run()
-    world.step(("delete_topic", "v"))
-    world.run()
-    world.step(("set", CONTROLLER, encode_controller(9, 0).decode()))
-    world.run()
+    settle(world, ("kill", 3))
+    settle(world, ("delete_topic", "v"))
+    settle(world, ("set", CONTROLLER, encode_controller(9, 0).decode()))
     return world
 
 
@@ -54,7 +51,6 @@ def test_a_second_term_begins_with_the_assignments_of_zookeeper(release: str) ->
     world.run()
     for path in [path for path in reversed(world.zk.tree()) if path.startswith("/brokers/topics/u")]:
         world.step(("delete", path))
-    world.step(("kill", 2))
-    world.run()
+    settle(world, ("kill", 2))
     context = world.processes[1].driver.controller
     assert (context.is_active, list(context.assignments)) == (True, [TopicPartition("t", 0)])

@@ -12,7 +12,7 @@ from kcontrol.core.model import EpochEnd, LogRecord
 from kcontrol.search.invariants import violation
 from tests.core import logs
 from tests.core.durability import committed_records_survive, replicas_agree
-from tests.core.support import T0, cluster, of_kind, stored
+from tests.core.support import T0, cluster, of_kind, settle, stored
 
 
 def acknowledged(world: World) -> list[str]:
@@ -81,8 +81,7 @@ def test_a_follower_that_catches_up_learns_the_high_watermark_with_the_records()
     world.step(("freeze", 2))
     logs.produce(world, "a", "b")
     world.run()
-    world.step(("shrink_isr", 1, "t-0", 2))
-    world.run()
+    settle(world, ("shrink_isr", 1, "t-0", 2))
     world.step(("thaw", 2))
     logs.fetch(world, 2)
     assert (logs.values(world)[2], logs.high_watermarks(world)) == ("a b", {1: 2, 2: 2, 3: 2})
@@ -190,8 +189,7 @@ def test_only_who_is_behind_can_be_left_out() -> None:
     logs.produce(world, "b")
     world.run()
     assert acknowledged(world) == ["a"]
-    world.step(("shrink_isr", 1, "t-0", 2))
-    world.run()
+    settle(world, ("shrink_isr", 1, "t-0", 2))
     assert (stored(world)["t-0"], acknowledged(world)) == ((1, (1, 3)), ["a", "b"])
 
 
@@ -209,8 +207,7 @@ def test_a_leader_of_0_8_1_writes_its_isr_itself() -> None:
     assert acknowledged(world) == []
     world.step(("advance", 1, "requests"))
     assert (stored(world)["t-0"], acknowledged(world), of_kind(world, "submit")) == ((1, (1, 3)), ["a"], [])
-    world.step(("thaw", 2))
-    world.run()
+    settle(world, ("thaw", 2))
     assert (stored(world)["t-0"], logs.values(world)[2]) == ((1, (1, 3, 2)), "a")
 
 
@@ -236,8 +233,7 @@ def out_of_sync() -> World:
     world.step(("freeze", 2))
     logs.produce(world, "a")
     world.run()
-    world.step(("shrink_isr", 1, "t-0", 2))
-    world.run()
+    settle(world, ("shrink_isr", 1, "t-0", 2))
     world.step(("thaw", 2))
     return world
 
@@ -276,8 +272,7 @@ def test_a_follower_must_have_reached_the_epoch_of_its_leader() -> None:
     outcome = {}
     for rule in ("high_watermark", "leader_epoch_start"):
         world = logs.with_logs((1, 2, 3, 5), rule_changes={"rejoins_at": rule})
-        world.step(("kill", 5))
-        world.run()
+        settle(world, ("kill", 5))
         logs.produce(world, "a")
         logs.fetch(world, 2, 3, 2, 3)
         assert (acknowledged(world), logs.log(world, 2).high_watermark) == (["a"], 0)
@@ -325,8 +320,7 @@ def test_a_clean_cluster_waits_for_its_old_leader() -> None:
     logs.produce(world, "7")
     logs.kill_the_only_replica_in_sync(world)
     assert stored(world)["t-0"] == (-1, (1,))
-    world.step(("start", 1))
-    world.run()
+    settle(world, ("start", 1))
     assert logs.values(world) == {1: "7", 2: "7", 3: "7"}
 
 
@@ -349,8 +343,7 @@ def test_a_follower_that_cuts_at_its_high_watermark_loses_what_was_committed(rul
     assert broken == ("t-0: broker 3 leads without record 1 (b), acknowledged by 1" if rule == "high_watermark" else None)
     logs.produce(world, "c", leader=3)
     for broker in (1, 2):
-        world.step(("start", broker))
-        world.run()
+        settle(world, ("start", broker))
     lost = [(r.fields["value"], r.fields["acks"]) for r in of_kind(world, "record_lost")]
     assert (lost, logs.values(world)[1]) == (([("b", "all")], "a c") if rule == "high_watermark" else ([], "a b c"))
 
@@ -378,12 +371,9 @@ def test_replicas_diverge_after_hard_failures(rule: str) -> None:
         world.step(action)
     world.run()
     survivor, other = (1, 2) if stored(world)["t-0"][1] == (1,) else (2, 1)
-    world.step(("lose_tail", survivor, "t-0", 1))
-    world.step(("start", survivor))
-    world.run()
+    settle(world, ("lose_tail", survivor, "t-0", 1), ("start", survivor))
     logs.produce(world, "c", leader=survivor)
-    world.step(("start", other))
-    world.run()
+    settle(world, ("start", other))
     assert stored(world)["t-0"] == (survivor, (survivor, other))
     assert logs.values(world) == {survivor: "a c", other: "a b" if rule == "high_watermark" else "a c"}
     assert (violation(world, (replicas_agree,)) is None) == (rule != "high_watermark")
@@ -401,20 +391,14 @@ def test_a_fast_series_of_leaders_needs_the_common_epoch() -> None:
         world.run()
         world.step(("freeze", 2))
         logs.produce(world, "b1", acks="1")
-        world.step(("shrink_isr", 1, "t-0", 2))
-        world.run()
-        world.step(("kill", 1))
-        world.step(("thaw", 2))
-        world.run()
+        settle(world, ("shrink_isr", 1, "t-0", 2))
+        settle(world, ("kill", 1), ("thaw", 2))
         assert logs.log(world, 2).epochs == (EpochStart(0, 0), EpochStart(1, 1))
         logs.produce(world, "b2", leader=2, acks="1")
-        world.step(("kill", 2))
-        world.step(("start", 1))
-        world.run()
+        settle(world, ("kill", 2), ("start", 1))
         logs.produce(world, "c", "d", leader=1, acks="1")
         assert (logs.values(world)[1], logs.log(world, 1).epochs) == ("a b1 c d", (EpochStart(0, 0), EpochStart(2, 2)))
-        world.step(("start", 2))
-        world.run()
+        settle(world, ("start", 2))
         outcome[rule] = logs.values(world)[2]
     assert outcome == {"leader_epoch": "a b2 c d", "common_epoch": "a b1 c d"}
 
@@ -434,8 +418,7 @@ def test_a_restart_keeps_the_log_and_the_checkpointed_high_watermark() -> None:
     found = logs.log(world, 2)
     assert (logs.values(world)[2], found.high_watermark, found.leader, found.epochs) == ("a b", 1, -1, (EpochStart(0, 0),))
     world.run()
-    world.step(("start", 2))
-    world.run()
+    settle(world, ("start", 2))
     assert (logs.values(world)[2], logs.log(world, 2).high_watermark, logs.log(world, 2).checkpoint) == ("a b", 2, 2)
 
 

@@ -14,7 +14,7 @@ from kcontrol.controller.handlers import design_of
 from kcontrol.core.controller_rules import rules
 from kcontrol.core.effects import AwaitInFlightRequests
 from kcontrol.core.errors import UserError
-from tests.core.support import cluster, of_kind
+from tests.core.support import cluster, of_kind, settle
 
 RELEASES = ("0.8.0", "0.8.1", "0.9.0", "0.10.2", "0.11.0", "1.0")
 
@@ -22,9 +22,7 @@ RELEASES = ("0.8.0", "0.8.1", "0.9.0", "0.10.2", "0.11.0", "1.0")
 def frozen_leader(release: str) -> World:
     """Return a cluster whose brokers 1 and 2 have LeaderAndIsr without their leader 3, which is frozen."""
     world = cluster({"t": ((3, 2, 1),)}, release=release)
-    world.step(("freeze", 3))
-    world.step(("expire_session", 3))
-    world.run()
+    settle(world, ("freeze", 3), ("expire_session", 3))
     return world
 
 

@@ -9,7 +9,7 @@ from kcontrol.cluster.world import World
 from kcontrol.core.kafka_json import MalformedZnode
 from kcontrol.core.znodes import CONTROLLER, PREFERRED_REPLICA_ELECTION, broker_path, decode_controller, encode_partition_list
 from kcontrol.group.assignors import read_sticky_user_data, sticky_user_data
-from tests.core.support import T0, cluster, of_kind, states, stored
+from tests.core.support import T0, cluster, of_kind, settle, states, stored
 
 LISTENERS = ("0.8.0", "0.8.1", "0.8.2", "0.9.0", "0.10.2")
 
@@ -32,9 +32,7 @@ def test_an_integer_in_the_controllers_znode_names_a_broker_up_to_1_0(release: s
     Source: KafkaController.parseControllerId (0.8.0 to 1.0), ControllerZNode.decode (1.1).
     """
     world = World(Settings(brokers=(1,), release=release))
-    world.step(("create", CONTROLLER, "3"))
-    world.step(("start", 1))
-    world.run()
+    settle(world, ("create", CONTROLLER, "3"), ("start", 1))
     reads_it = release in ("0.8.0", "0.9.0", "1.0")
     assert world.processes[1].driver.controller.active_controller_id == (3 if reads_it else -1)
     assert [r.fields["error"] for r in of_kind(world, "handler_error")] == ([] if reads_it else ["MalformedZnode"])
@@ -67,11 +65,9 @@ def test_a_failed_directory_is_forgotten_with_its_broker(release: str) -> None:
     Source: KafkaController.onBrokerFailure, replicasOnOfflineDirs.remove (1.0, 2.8).
     """
     world = cluster({"t": ((1, 2), (2, 3))}, release=release)
-    world.step(("fail_log_dir", 2, "t-1"))
-    world.run()
+    settle(world, ("fail_log_dir", 2, "t-1"))
     known = [dict(world.processes[1].driver.controller.offline_dirs)]
-    world.step(("kill", 2))
-    world.run()
+    settle(world, ("kill", 2))
     known.append(dict(world.processes[1].driver.controller.offline_dirs))
     assert (bool(known[0]), known[1]) == (True, {})
 
@@ -86,8 +82,7 @@ def test_a_failover_elects_only_who_does_not_lead_yet(release: str) -> None:
     world.step(("freeze", 1))
     world.step(("create", PREFERRED_REPLICA_ELECTION, encode_partition_list((T0,)).decode()))
     before = len(world.journal.records)
-    world.step(("kill", 1))
-    world.run()
+    settle(world, ("kill", 1))
     wanted = [r for r in of_kind(world, "update", before) if r.fields["field"] == "preferred_elections" and r.fields["put"]]
     assert (wanted, PREFERRED_REPLICA_ELECTION in world.zk.tree()) == ([], False)
 
@@ -99,13 +94,10 @@ def test_a_malformed_preferred_election_elects_no_partition(release: str) -> Non
     Source: PreferredReplicaElectionListener (0.8.1), KafkaZkClient.getPreferredReplicaElection (2.8).
     """
     world = cluster({"t": ((2, 3),)}, release=release)
-    world.step(("kill", 2))
-    world.run()
-    world.step(("start", 2))
-    world.run()
+    settle(world, ("kill", 2))
+    settle(world, ("start", 2))
     before = len(world.journal.records)
-    world.step(("create", PREFERRED_REPLICA_ELECTION, "nonsense"))
-    world.run()
+    settle(world, ("create", PREFERRED_REPLICA_ELECTION, "nonsense"))
     assert stored(world)["t-0"][0] == 3
     assert [r for r in of_kind(world, "write", before) if r.fields["error"] or "state" in str(r.fields["ops"])] == []
 
@@ -119,8 +111,7 @@ def test_a_preferred_leader_that_leads_is_not_elected_again(release: str) -> Non
     world = cluster({"t": ((2, 3),)}, release=release)
     before = stored(world)["t-0"]
     epochs = [value.leader_epoch for _, value in states(world)]
-    world.step(("create", PREFERRED_REPLICA_ELECTION, encode_partition_list((T0,)).decode()))
-    world.run()
+    settle(world, ("create", PREFERRED_REPLICA_ELECTION, encode_partition_list((T0,)).decode()))
     assert (stored(world)["t-0"], [value.leader_epoch for _, value in states(world)]) == (before, epochs)
     assert PREFERRED_REPLICA_ELECTION not in world.zk.tree()
 
@@ -133,7 +124,6 @@ def test_a_broker_that_finds_a_controller_does_not_try_to_become_one(release: st
     """
     world = cluster({}, brokers=(1,), release=release)
     before = len(world.journal.records)
-    world.step(("start", 2))
-    world.run()
+    settle(world, ("start", 2))
     written = {op[1] for r in of_kind(world, "write", before) if r.id.node == 2 for op in r.fields["ops"]}
     assert (broker_path(2) in written, CONTROLLER in written) == (True, False)

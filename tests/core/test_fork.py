@@ -16,7 +16,7 @@ from kcontrol.core.events import TopicChange
 from kcontrol.core.znodes import CONTROLLER, encode_state, state_path
 from kcontrol.journal.journal import OUTSIDE, RecordId
 from kcontrol.search.invariants import stored as states
-from tests.core.support import ALL_FAULTS, T0, Bench, choose, cluster, journal_bytes, until, waits_for, walk
+from tests.core.support import ALL_FAULTS, T0, Bench, choose, cluster, journal_bytes, settle, until, waits_for, walk
 
 
 def in_mid_handler(seed: int, *, exact: bool = False) -> World:
@@ -196,12 +196,10 @@ def test_absolute_zxids_do_not_matter_and_their_order_does() -> None:
 
     def started(order: tuple[int, ...], waste: int) -> str:
         world = World(cluster(topics={}).settings)
-        world.step(("start", 1))
-        world.run()
+        settle(world, ("start", 1))
         for broker in order:
             world.tool.write([(Op("delete", "/nothing"),)] * waste)
-            world.step(("start", broker))
-            world.run()
+            settle(world, ("start", broker))
         return world.fingerprint()
 
     assert started((2, 3), 0) == started((2, 3), 7)

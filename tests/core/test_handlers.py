@@ -9,7 +9,7 @@ import pytest
 from kcontrol.core import effects as fx
 from kcontrol.core.model import LeaderAndIsr, PartitionState, TopicPartition
 from kcontrol.core.znodes import ISR_CHANGE_NOTIFICATION, partitions_path, state_path
-from tests.core.support import T0, T1, Bench, RunStory, alone, cluster, of_kind, stored, until, waits_for
+from tests.core.support import T0, T1, Bench, RunStory, alone, cluster, of_kind, settle, stored, until, waits_for
 
 NEW, ONLINE, OFFLINE = PartitionState.NEW, PartitionState.ONLINE, PartitionState.OFFLINE
 
@@ -267,8 +267,7 @@ def test_a_new_controller_deletes_isr_notes_before_it_reads_the_states() -> None
     world.step(("freeze", 1))
     world.step(("create", f"{ISR_CHANGE_NOTIFICATION}/isr_change_7", "{}"))
     before = len(world.journal.records)
-    world.step(("expire_session", 1))
-    world.run()
+    settle(world, ("expire_session", 1))
     order = []
     for record in world.journal.records[before:]:
         if record.kind == "write" and any(op[0] == "delete" and op[1].endswith("isr_change_7") for op in record.fields["ops"]):
@@ -304,7 +303,6 @@ def test_startup_of_a_broker_is_a_handler_too() -> None:
     writes = len(of_kind(world, "write"))
     world.step(("advance", 2, "main"))
     assert len(of_kind(world, "write")) == writes + 1
-    world.step(("kill", 2))
-    world.run()
+    settle(world, ("kill", 2))
     assert "/brokers/ids/2" not in world.zk.tree()
     assert world.is_quiet

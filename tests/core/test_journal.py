@@ -15,7 +15,7 @@ from kcontrol.core.model import PartitionReplica, PartitionState, TopicPartition
 from kcontrol.core.znodes import CONTROLLER, parse_state_path, state_path
 from kcontrol.journal import journal, journal_file
 from kcontrol.journal.journal import JOURNAL_VERSION, Record, RecordId, to_json
-from tests.core.support import ALL_FAULTS, T0, TOPICS, cluster, journal_bytes, of_kind, stored, walk
+from tests.core.support import ALL_FAULTS, T0, TOPICS, cluster, journal_bytes, of_kind, settle, stored, walk
 
 
 def a_long_run(seed: int) -> World:
@@ -71,8 +71,7 @@ def kinds_of_why(world: World, record: Record) -> list[str]:
 def after_death() -> World:
     """Broker 2 led t-1 and has been killed; broker 1 rules."""
     world = cluster()
-    world.step(("kill", 2))
-    world.run()
+    settle(world, ("kill", 2))
     return world
 
 
@@ -103,8 +102,7 @@ def test_why_a_request_was_sent_leads_back_to_the_fault() -> None:
 def test_why_an_isr_grew_leads_back_to_the_fetch() -> None:
     """A larger ISR goes back over the controller's event and the leader's question to the follower that has caught up."""
     world = after_death()
-    world.step(("start", 2))
-    world.run()
+    settle(world, ("start", 2))
     written = [r for r in of_kind(world, "write") if r.id.node == 1 and any(parse_state_path(op[1]) for op in r.fields["ops"])][
         -1
     ]
@@ -116,8 +114,7 @@ def test_why_an_isr_grew_leads_back_to_the_fetch() -> None:
 def test_a_move_that_changes_nothing_causes_no_other_move() -> None:
     """A new controller's Online transitions of replicas are not the cause of a partition's new leader."""
     world = cluster()
-    world.step(("kill", 1))
-    world.run()
+    settle(world, ("kill", 1))
     moves = of_kind(world, "change")
     idle = {r.id for r in moves if r.fields["source"] == r.fields["target"] and not r.fields["write"]}
     assert {str(r.fields["target"]) for r in moves if r.id in idle} >= {"OnlineReplica"}
@@ -183,9 +180,7 @@ def test_a_delivery_points_to_the_sending_and_the_sending_to_no_delivery() -> No
     while not world.network.deliverable():
         world.step(world.actions()[0])
     pair = world.network.deliverable()[0]
-    world.step(("drop_request", *pair))
-    world.step(("duplicate_request", *pair))
-    world.run()
+    settle(world, ("drop_request", *pair), ("duplicate_request", *pair))
     [sent] = [r for r in of_kind(world, "send") if r.id == of_kind(world, "drop_request")[0].cause]
     kinds = [r.kind for r in world.journal.records if r.cause == sent.id and (r.kind != "receive" or r.id.node == pair[1])]
     assert sorted(set(kinds)) == ["drop_request", "duplicate_request", "receive"]
@@ -197,8 +192,7 @@ def test_a_delivery_points_to_the_sending_and_the_sending_to_no_delivery() -> No
 def death_of_a_leader(partitions: int) -> World:
     """Broker 1 led all partitions of a topic and has died."""
     world = cluster({"t": ((1, 2, 3),) * partitions}, brokers=(2, 1, 3), followers=False)
-    world.step(("kill", 1))
-    world.run()
+    settle(world, ("kill", 1))
     return world
 
 
@@ -206,8 +200,7 @@ def test_a_batch_of_requests_is_one_record_with_each_value_once() -> None:
     """A new controller sends each partition to three brokers: the `send` record has every partition's values once."""
     world = cluster()
     before = len(world.journal.records)
-    world.step(("delete", CONTROLLER))
-    world.run()
+    settle(world, ("delete", CONTROLLER))
     [entries] = [
         to_json(r.fields["requests"])["leader_and_isr"]
         for r in of_kind(world, "send", before)
@@ -233,8 +226,7 @@ def test_a_message_is_as_long_as_its_partitions_and_not_times_its_brokers() -> N
     def length(brokers: tuple[int, ...]) -> int:
         world = cluster({"t": (brokers,) * 40}, brokers=brokers, followers=False)
         before = len(world.journal.records)
-        world.step(("delete", CONTROLLER))
-        world.run()
+        settle(world, ("delete", CONTROLLER))
         return max(len(journal_bytes([r])) for r in of_kind(world, "send", before)) - 40 * len(str(list(brokers))) * 3
 
     assert length(tuple(range(1, 10))) < 1.5 * length((1, 2, 3))

@@ -11,7 +11,7 @@ from kcontrol.cluster.world import World
 from kcontrol.core.effects import Transaction
 from kcontrol.core.events import AlterIsrReceived, AutoPreferredReplicaLeaderElection, BrokerChange, TopicChange
 from kcontrol.core.znodes import CONTROLLER, CONTROLLER_EPOCH
-from tests.core.support import T0, alone, cluster, of_kind, stored, until, waits_for
+from tests.core.support import T0, alone, cluster, of_kind, settle, stored, until, waits_for
 
 
 def active(world: World) -> list[int]:
@@ -45,9 +45,7 @@ def test_a_broker_that_comes_back_too_early_exits() -> None:
     assert [(r.fields["event"], r.fields["error"]) for r in of_kind(world, "handler_error")] == [("BrokerStartup", "WriteFailed")]
     assert [r.fields["exit_code"] for r in of_kind(world, "stop")] == [None, 1]
     assert "/brokers/ids/3" in world.zk.tree()
-    world.step(("expire_session", 3))
-    world.step(("start", 3))
-    world.run()
+    settle(world, ("expire_session", 3), ("start", 3))
     assert stored(world)["u-0"] == (1, (1, 3))
 
 
@@ -106,11 +104,9 @@ def test_a_leader_under_a_new_session_may_ask_for_an_isr() -> None:
     Source: KafkaController.processRegisterBrokerAndReelect (2.8); recording absent-creation of 2.8.2.
     """
     world = cluster({"t": ((3, 2),)})
-    world.step(("expire_session", 3))
-    world.run()
+    settle(world, ("expire_session", 3))
     for kind in ("kill", "start"):
-        world.step((kind, 2))
-        world.run()
+        settle(world, (kind, 2))
     assert stored(world)["t-0"] == (3, (3, 2))
 
 
@@ -121,8 +117,7 @@ def test_who_stops_follows_no_new_leader(release: str) -> None:
     Source: ReplicaManager.makeFollowers (0.8.1 and 2.8); recording all-terms of 2.8.2.
     """
     world = cluster({"t": ((2, 3), (2, 4))}, brokers=(1, 2, 3, 4), release=release)
-    world.step(("kill", 4))
-    world.run()
+    settle(world, ("kill", 4))
     world.step(("terminate", 2))
     while not world.processes[2].driver.timers.get("controlled-shutdown-retry"):
         world.step(next(actions.routine_actions(world)))
@@ -136,8 +131,7 @@ def test_a_broker_under_a_new_session_has_a_later_epoch() -> None:
     """After an expiry a broker registers again: the controller finds a bounced broker and sends it all partitions again."""
     world = cluster()
     before = len(world.journal.records)
-    world.step(("expire_session", 3))
-    world.run()
+    settle(world, ("expire_session", 3))
     epochs = world.processes[1].driver.controller.live_broker_epochs
     assert epochs[3] == world.zk.tree()["/brokers/ids/3"].stat.czxid
     received = [r.fields["api"] for r in of_kind(world, "receive", before) if r.id.node == 3]
@@ -148,13 +142,10 @@ def test_a_broker_under_a_new_session_has_a_later_epoch() -> None:
 def test_a_frozen_controller_comes_back_deposed() -> None:
     """Stopped until its session has ended and another one rules, a controller resigns when it goes on."""
     world = cluster()
-    world.step(("freeze", 1))
-    world.step(("expire_session", 1))
-    world.run()
+    settle(world, ("freeze", 1), ("expire_session", 1))
     [winner] = [n for n in active(world) if n != 1]
     assert sorted(active(world)) == sorted([1, winner])
-    world.step(("thaw", 1))
-    world.run()
+    settle(world, ("thaw", 1))
     assert active(world) == [winner]
     assert world.processes[1].driver.broker.controller_id == winner
 
@@ -162,16 +153,11 @@ def test_a_frozen_controller_comes_back_deposed() -> None:
 def test_a_broken_controller_epoch_fails_the_election_and_no_more() -> None:
     """With text in `/controller_epoch` that is no number each candidate's event fails; repaired, the next election works."""
     world = cluster()
-    world.step(("set", CONTROLLER_EPOCH, "broken"))
-    world.step(("delete", CONTROLLER))
-    world.run()
+    settle(world, ("set", CONTROLLER_EPOCH, "broken"), ("delete", CONTROLLER))
     assert {(r.fields["event"], r.fields["error"]) for r in of_kind(world, "handler_error")} == {("Reelect", "MalformedZnode")}
     assert active(world) == []
-    world.step(("set", CONTROLLER_EPOCH, "7"))
-    world.step(("kill", 1))
-    world.run()
-    world.step(("start", 1))
-    world.run()
+    settle(world, ("set", CONTROLLER_EPOCH, "7"), ("kill", 1))
+    settle(world, ("start", 1))
     assert active(world) == [1]
     assert world.processes[1].driver.controller.controller_epoch == 8
     assert stored(world)["t-0"][0] in (1, 2, 3)
@@ -188,13 +174,10 @@ def test_the_first_broker_can_die_at_any_point_of_its_start() -> None:
                 break
             world.step(world.actions()[0])
         ended = not any(action[0] in ("begin", "advance") for action in world.actions())
-        world.step(("kill", 1))
-        world.run()
-        world.step(("start", 2))
-        world.run()
+        settle(world, ("kill", 1))
+        settle(world, ("start", 2))
         assert active(world) == [2], points
-        world.step(("create_topic", "t", ((2,),)))
-        world.run()
+        settle(world, ("create_topic", "t", ((2,),)))
         assert stored(world) == {"t-0": (2, (2,))}, points
         if ended:
             return
@@ -204,13 +187,10 @@ def test_the_first_broker_can_die_at_any_point_of_its_start() -> None:
 def test_a_leader_asks_again_when_its_controller_died() -> None:
     """A leader whose question about its ISR was on its way to a controller that dies puts it to the next one."""
     world = cluster({"t": ((2, 3),)}, brokers=(1, 2, 3))
-    world.step(("kill", 3))
-    world.run()
+    settle(world, ("kill", 3))
     world.step(("start", 3))
     until(world, lambda w: bool(w.network.pending(2)))
-    world.step(("send_to_controller", 2))
-    world.step(("kill", 1))
-    world.run()
+    settle(world, ("send_to_controller", 2), ("kill", 1))
     assert stored(world) == {"t-0": (2, (2, 3))}
     assert world.processes[2].driver.broker.hosted[T0].pending_isr == ()
 
@@ -221,8 +201,7 @@ def test_a_leader_is_answered_when_its_controller_was_deposed() -> None:
     Source: KafkaController.processAlterIsr (2.8), whose catch-all includes ControllerMovedException.
     """
     world = cluster({"t": ((2, 3),)}, brokers=(1, 2, 3))
-    world.step(("kill", 3))
-    world.run()
+    settle(world, ("kill", 3))
     world.step(("start", 3))
     until(world, lambda w: bool(w.network.pending(2)))
     world.step(("send_to_controller", 2))

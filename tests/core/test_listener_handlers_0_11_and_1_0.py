@@ -10,7 +10,7 @@ from kcontrol.broker.broker_configs import BrokerConfig
 from kcontrol.cluster.world import World
 from kcontrol.core import znodes as zk
 from kcontrol.core.effects import Transaction
-from tests.core.support import T0, U0, alone, cluster, of_kind, stored, until, waits_for
+from tests.core.support import T0, U0, alone, cluster, of_kind, settle, stored, until, waits_for
 
 QUEUE: dict[str, Any] = {"release": "1.0"}
 EVENTS = "zk-events"
@@ -90,8 +90,7 @@ def test_a_dead_broker_is_removed_before_a_started_broker_gets_metadata(release:
     Source: BrokerChange.process, which replaces liveBrokers first (1.0, 1.1); KafkaController.processBrokerChange (2.8).
     """
     world = cluster(release=release)
-    world.step(("kill", 3))
-    world.run()
+    settle(world, ("kill", 3))
     for act in (("start", 3), ("kill", 2), ("expire_session", 2)):
         alone(world, 3, lambda w: "/brokers/ids/3" in w.zk.tree()) if act[0] == "kill" else None
         world.step(act)
@@ -125,8 +124,7 @@ def test_a_request_for_elections_stays_without_leadership() -> None:
     Source: KafkaController.removePartitionsFromPreferredReplicaElection (1.0).
     """
     world = cluster({"t": ((1, 2),), "u": ((9,),)}, **QUEUE)
-    world.step(("create", zk.PREFERRED_REPLICA_ELECTION, zk.encode_partition_list((T0, U0)).decode()))
-    world.run()
+    settle(world, ("create", zk.PREFERRED_REPLICA_ELECTION, zk.encode_partition_list((T0, U0)).decode()))
     assert of_kind(world, "handler_error")[-1].fields["error"] == "KeyError"
     assert zk.PREFERRED_REPLICA_ELECTION in world.zk.tree()
 
@@ -137,8 +135,7 @@ def test_partitions_move_to_brokers_that_are_down() -> None:
     Source: KafkaController.initiateReassignReplicasForTopicPartition (1.0).
     """
     world = cluster({"t": ((1, 2),)}, **QUEUE)
-    world.step(("create", zk.REASSIGN_PARTITIONS, zk.encode_reassignment({T0: (2, 9)}).decode()))
-    world.run()
+    settle(world, ("create", zk.REASSIGN_PARTITIONS, zk.encode_reassignment({T0: (2, 9)}).decode()))
     controller = world.processes[1].driver.controller
     assert (controller.replicas(T0), dict(controller.partitions_being_reassigned)) == ((2, 9, 1), {T0: (2, 9)})
     assert zk.REASSIGN_PARTITIONS in world.zk.tree()
@@ -152,8 +149,7 @@ def test_who_leads_as_preferred_is_not_elected_again() -> None:
     epochs = {}
     for release in ("1.0", "1.1"):
         world = cluster({"t": ((1, 2),)}, release=release)
-        world.step(("create", zk.PREFERRED_REPLICA_ELECTION, zk.encode_partition_list((T0,)).decode()))
-        world.run()
+        settle(world, ("create", zk.PREFERRED_REPLICA_ELECTION, zk.encode_partition_list((T0,)).decode()))
         epochs[release] = world.processes[1].driver.controller.leadership[T0].leader_epoch
     assert epochs == {"1.0": 0, "1.1": 1}
 
@@ -168,8 +164,7 @@ def test_the_last_member_stays_unless_another_may_lead(unclean: bool, isr: tuple
     world.step(
         ("set", "/config/topics/t", f'{{"version":1,"config":{{"unclean.leader.election.enable":"{str(unclean).lower()}"}}}}')
     )
-    world.step(("kill", 3))
-    world.run()
+    settle(world, ("kill", 3))
     assert stored(world)["t-0"] == (-1, isr)
 
 
@@ -194,8 +189,7 @@ def test_no_metadata_about_a_death_with_a_leaderless_partition(release: str, liv
     """
     world = cluster({"t": ((3,),)}, release=release)
     for broker in (3, 2):
-        world.step(("kill", broker))
-        world.run()
+        settle(world, ("kill", broker))
     assert world.processes[1].driver.broker.live_brokers == live
 
 
@@ -222,7 +216,6 @@ def test_a_topic_in_deletion_is_not_elected_at_failover(release: str) -> None:
         world.run()
     world.step(("create", zk.PREFERRED_REPLICA_ELECTION, zk.encode_partition_list((T0,)).decode()))
     before = len(world.journal.records)
-    world.step(("kill", 1))
-    world.run()
+    settle(world, ("kill", 1))
     tried = [r for r in of_kind(world, "change", before) + of_kind(world, "failed_change", before) if r.fields["subject"] == T0]
     assert (tried, zk.PREFERRED_REPLICA_ELECTION in world.zk.tree()) == ([], False)

@@ -15,7 +15,7 @@ from kcontrol.core.controller_rules import rules
 from kcontrol.core.effects import Commit, FailedStateChange
 from kcontrol.core.model import PartitionReplica, PartitionState, ReplicaState
 from kcontrol.core.znodes import CONTROLLER, REASSIGN_PARTITIONS, encode_reassignment, topic_path
-from tests.core.support import T0, U0, alone, cluster, of_kind, until
+from tests.core.support import T0, U0, alone, cluster, of_kind, settle, until
 
 EVENTS = "zk-events"
 BOTH = ("0.8.0", "0.8.1")
@@ -52,8 +52,7 @@ def test_a_failover_that_fails_keeps_the_office() -> None:
     """
     for release, kept in (("0.8.0", True), ("0.8.1", False)):
         world = at_rest(release)
-        world.step(("set", topic_path("t"), '{"version":1,"partitions":7}'))
-        world.run()
+        settle(world, ("set", topic_path("t"), '{"version":1,"partitions":7}'))
         world.step(("kill", 1))
         world.step(("expire_session", 1))
         alone(world, 2, lambda w: w.processes[2].driver.controller.active_controller_id == 2)
@@ -85,8 +84,7 @@ def test_what_a_dead_broker_hosts_is_read_from_the_topic_znodes() -> None:
         world.step(("freeze", 4))
         move(world, {T0: (3, 4)})
         world.run()
-        world.step(("kill", 4))
-        world.run()
+        settle(world, ("kill", 4))
         assert world.processes[1].driver.controller.replica_state(PartitionReplica(T0, 4)) is state
 
 

@@ -10,7 +10,7 @@ from kcontrol.cluster import actions
 from kcontrol.cluster.world import World
 from kcontrol.core import znodes as zk
 from kcontrol.core.effects import Commit, Sleep, Transaction
-from tests.core.support import T0, U0, alone, cluster, journal_bytes, of_kind, states, stored, until, waits_for
+from tests.core.support import T0, U0, alone, cluster, journal_bytes, of_kind, settle, states, stored, until, waits_for
 
 OLD: dict[str, Any] = {"release": "0.8.1"}
 EVENTS = "zk-events"
@@ -42,12 +42,10 @@ def test_a_controller_that_is_no_longer_named_goes_on() -> None:
     The other party: golden controller-znode-overwritten of 0.8.1.1.
     """
     world = old_cluster()
-    world.step(("set", zk.CONTROLLER, zk.encode_controller(2, 0).decode()))
-    world.run()
+    settle(world, ("set", zk.CONTROLLER, zk.encode_controller(2, 0).decode()))
     ctx = world.processes[1].driver.controller
     assert (ctx.active_controller_id, ctx.is_active) == (2, True)
-    world.step(("kill", 3))
-    world.run()
+    settle(world, ("kill", 3))
     assert stored(world)["u-0"] == (1, (1,))
 
 
@@ -59,8 +57,7 @@ def test_it_does_not_resign_at_the_deletion_either(first: int, active: list[int]
     controller-znode-overwritten of 0.8.1.1.
     """
     world = old_cluster()
-    world.step(("set", zk.CONTROLLER, zk.encode_controller(2, 0).decode()))
-    world.run()
+    settle(world, ("set", zk.CONTROLLER, zk.encode_controller(2, 0).decode()))
     before = len(world.journal.records)
     world.step(("delete", zk.CONTROLLER))
     alone(world, first, lambda w: zk.CONTROLLER in w.zk.tree() and w.processes[first].driver.controller.is_active)
@@ -116,8 +113,7 @@ def test_a_failover_that_fails_leaves_the_machines_running() -> None:
     """
     world = old_cluster()
     world.step(("set", zk.CONTROLLER, zk.encode_controller(2, 0).decode()))
-    world.step(("set", zk.topic_path("t"), '{"version":1,"partitions":7}'))
-    world.run()
+    settle(world, ("set", zk.topic_path("t"), '{"version":1,"partitions":7}'))
     before = len(world.journal.records)
     world.step(("delete", zk.CONTROLLER))
     alone(world, 1, lambda w: any(r.id.node == 1 and "delete" in str(r.fields["ops"]) for r in of_kind(w, "write", before)))
@@ -129,8 +125,7 @@ def deposed() -> World:
     """A cluster in which broker 1 has resigned and broker 2 was elected; u-0 is not led by its preferred leader."""
     world = old_cluster()
     for kind in ("kill", "start"):
-        world.step((kind, 3))
-        world.run()
+        settle(world, (kind, 3))
     world.step(("delete", zk.CONTROLLER))
     alone(world, 1, lambda w: not w.processes[1].driver.controller.is_active)
     alone(world, 2, lambda w: w.processes[2].driver.controller.is_active)
@@ -175,12 +170,9 @@ def test_a_request_that_cannot_be_read_stops_every_failover(request_text: str) -
     Source: KafkaController.initializePreferredReplicaElection (0.8.1.1), which looks its leadership up without asking.
     """
     world = old_cluster()
-    world.step(("kill", 3))
-    world.run()
-    world.step(("create_topic", "v", ((3,),)))
-    world.run()
-    world.step(("create", zk.PREFERRED_REPLICA_ELECTION, request_text))
-    world.run()
+    settle(world, ("kill", 3))
+    settle(world, ("create_topic", "v", ((3,),)))
+    settle(world, ("create", zk.PREFERRED_REPLICA_ELECTION, request_text))
     assert zk.PREFERRED_REPLICA_ELECTION in world.zk.tree()
     before = len(world.journal.records)
     world.step(("delete", zk.CONTROLLER))
@@ -197,13 +189,10 @@ def test_a_broker_change_fails_on_a_topic_that_was_removed_from_outside() -> Non
     """
     world = old_cluster({"t": ((1,),), "u": ((1,),)})
     for path in sorted((p for p in world.zk.tree() if p.startswith(zk.topic_path("t"))), reverse=True):
-        world.step(("delete", path))
-        world.run()
-    world.step(("kill", 3))
-    world.run()
+        settle(world, ("delete", path))
+    settle(world, ("kill", 3))
     before = len(world.journal.records)
-    world.step(("start", 3))
-    world.run()
+    settle(world, ("start", 3))
     assert [(r.fields["event"], r.fields["error"]) for r in of_kind(world, "handler_error", before)] == [
         ("BrokerChange", "KeyError")
     ]
@@ -216,10 +205,8 @@ def test_the_controller_follows_an_epoch_that_is_written_from_outside() -> None:
     The other party: our recording epoch-set of 0.8.1.1. Source: ControllerEpochListener (0.8.1).
     """
     world = old_cluster()
-    world.step(("set", zk.CONTROLLER_EPOCH, "7"))
-    world.run()
-    world.step(("kill", 3))
-    world.run()
+    settle(world, ("set", zk.CONTROLLER_EPOCH, "7"))
+    settle(world, ("kill", 3))
     assert {value.controller_epoch for _, value in states(world)} == {7}
 
 
@@ -279,17 +266,14 @@ def test_a_leader_that_has_lost_the_race_keeps_its_isr() -> None:
     world.step(("set", zk.state_path(T0), zk.encode_state(value).decode()))
     world.step(("freeze", 3))
     before = len(world.journal.records)
-    world.step(("shrink_isr", 2, "t-0", 3))
-    world.run()
+    settle(world, ("shrink_isr", 2, "t-0", 3))
     assert [r.fields["error"] for r in of_kind(world, "write", before)] == ["BadVersion"]
     assert of_kind(world, "handler_error", before) == []
     assert stored(world)["t-0"] == (2, (2, 3))
     assert world.processes[2].driver.broker.hosted[T0].leadership.isr == (2, 3)
-    world.step(("kill", 3))
-    world.run()
+    settle(world, ("kill", 3))
     assert stored(world)["t-0"] == (2, (2,))
-    world.step(("start", 3))
-    world.run()
+    settle(world, ("start", 3))
     assert stored(world)["t-0"] == (2, (2, 3))
 
 
@@ -299,13 +283,10 @@ def test_who_leaves_a_frozen_leader_does_so_and_answers_late() -> None:
     The other party: goldens session-expired and zombie-controller, recording two-zombies, all of 0.8.1.1.
     """
     world = old_cluster({"t": ((3, 2),)})
-    world.step(("freeze", 3))
-    world.step(("expire_session", 3))
-    world.run()
+    settle(world, ("freeze", 3), ("expire_session", 3))
     assert world.processes[2].driver.broker.hosted[T0].leadership.leader == 2
     assert ([held.broker for held in world.network.delayed_responses.values()], (1, 2) in world.network.channels) == ([2], True)
-    world.step(("thaw", 3))
-    world.run()
+    settle(world, ("thaw", 3))
     assert (world.network.delayed_responses, world.network.channels) == ({}, {})
 
 
@@ -317,11 +298,8 @@ def test_a_thread_that_fetches_something_else_is_not_waited_for(others: tuple[tu
     """
     world = old_cluster({"t": ((2, 3), *others)})
     for kind in ("kill", "start"):
-        world.step((kind, 2))
-        world.run()
-    world.step(("freeze", 3))
-    world.step(("create", zk.PREFERRED_REPLICA_ELECTION, zk.encode_partition_list([T0]).decode()))
-    world.run()
+        settle(world, (kind, 2))
+    settle(world, ("freeze", 3), ("create", zk.PREFERRED_REPLICA_ELECTION, zk.encode_partition_list([T0]).decode()))
     assert world.processes[2].driver.broker.hosted[T0].leadership.leader == 2
     assert [held.leaders for held in world.network.delayed_responses.values()] == ([] if others else [(3,)])
 

@@ -14,7 +14,7 @@ from kcontrol.controller.context import apply_update
 from kcontrol.core import znodes as zk
 from kcontrol.core.effects import UpdateContext
 from kcontrol.core.events import ControlledShutdown
-from tests.core.support import T0, U0, alone, cluster, of_kind, stored
+from tests.core.support import T0, U0, alone, cluster, of_kind, settle, stored
 
 EVENTS = "zk-events"
 
@@ -38,11 +38,9 @@ def test_a_larger_epoch_from_outside_is_read_at_the_next_failover() -> None:
     The other party: reference 20.17, measured on 0.8.2.2. Source: KAFKA-1096.
     """
     world = at_rest()
-    world.step(("set", zk.CONTROLLER_EPOCH, "9"))
-    world.run()
+    settle(world, ("set", zk.CONTROLLER_EPOCH, "9"))
     assert world.processes[1].driver.controller.controller_epoch == 1
-    world.step(("delete", zk.CONTROLLER))
-    world.run()
+    settle(world, ("delete", zk.CONTROLLER))
     assert world.zk.tree()[zk.CONTROLLER_EPOCH].data == b"10"
 
 
@@ -72,8 +70,7 @@ def test_a_new_session_of_a_broker_that_never_ruled_fails(release: str, balances
     """
     world = at_rest(release, auto_leader_rebalance_enable=balances)
     before = len(world.journal.records)
-    world.step(("expire_session", 2))
-    world.run()
+    settle(world, ("expire_session", 2))
     assert failures(world, before) == failed
     assert "/brokers/ids/2" in world.zk.tree()
 
@@ -84,8 +81,7 @@ def test_who_rules_twice_without_having_resigned_gives_up() -> None:
     Source: KafkaScheduler.startup and ZookeeperLeaderElector.elect (0.8.2.2).
     """
     world = at_rest()
-    world.step(("set", zk.CONTROLLER, zk.encode_controller(2, 0).decode()))
-    world.run()
+    settle(world, ("set", zk.CONTROLLER, zk.encode_controller(2, 0).decode()))
     before = len(world.journal.records)
     world.step(("delete", zk.CONTROLLER))
     alone(world, 1, lambda w: bool(failures(w, before)))
@@ -105,8 +101,7 @@ def test_the_scheduler_goes_on() -> None:
         world = at_rest(release, auto_leader_rebalance_enable=True)
         for _ in range(2):
             assert "auto-leader-rebalance" in world.processes[1].driver.timers
-            world.step(("fire_timer", 1, "auto-leader-rebalance"))
-            world.run()
+            settle(world, ("fire_timer", 1, "auto-leader-rebalance"))
         world.step(("delete", zk.CONTROLLER))
         alone(world, 1, lambda w: not w.processes[1].driver.controller.is_active)
         assert world.processes[1].driver.timers == {}
@@ -117,8 +112,7 @@ def test_controlled_shutdown_skips_a_partition_without_another_replica() -> None
     for release, refused in (("0.8.1", ["t-0"]), ("0.8.2", [])):
         world = at_rest(release, {"t": ((3,),)})
         before = len(world.journal.records)
-        world.step(("terminate", 3))
-        world.run()
+        settle(world, ("terminate", 3))
         tried = [
             str(r.fields["subject"])
             for r in of_kind(world, "failed_change", before)
@@ -139,8 +133,7 @@ def test_a_topic_in_deletion_does_not_keep_others_from_being_elected() -> None:
             world.run()
         ctx = world.processes[1].driver.controller
         apply_update(ctx, UpdateContext("topics_to_be_deleted", ("u",)))
-        world.step(("create", zk.PREFERRED_REPLICA_ELECTION, zk.encode_partition_list((T0, U0)).decode()))
-        world.run()
+        settle(world, ("create", zk.PREFERRED_REPLICA_ELECTION, zk.encode_partition_list((T0, U0)).decode()))
         assert (ctx.leadership[T0].leader, ctx.leadership[U0].leader) == leaders
         assert (zk.PREFERRED_REPLICA_ELECTION in world.zk.tree()) is (release == "0.8.1")
 
@@ -157,8 +150,7 @@ def test_a_last_member_stays_where_no_unclean_election_is_allowed(release: str, 
     if topic:
         config = f'{{"version":1,"config":{{"unclean.leader.election.enable":"{topic}"}}}}'
         world.step(("set", zk.topic_config_path("t"), config))
-    world.step(("kill", 3))
-    world.run()
+    settle(world, ("kill", 3))
     assert stored(world)["t-0"] == (-1, isr)
 
 
@@ -223,8 +215,7 @@ def test_a_dead_target_is_waited_for(release: str, moving: bool) -> None:
     Source: KafkaController.initiateReassignReplicasForTopicPartition (0.10.0.1, 0.10.1.0).
     """
     world = at_rest(release, {"t": ((2, 3),)})
-    world.step(("create", zk.REASSIGN_PARTITIONS, zk.encode_reassignment({T0: (3, 7)}).decode()))
-    world.run()
+    settle(world, ("create", zk.REASSIGN_PARTITIONS, zk.encode_reassignment({T0: (3, 7)}).decode()))
     assert (T0 in world.processes[1].driver.controller.partitions_being_reassigned) is moving
     assert (zk.REASSIGN_PARTITIONS in world.zk.tree()) is moving
 
@@ -236,12 +227,9 @@ def test_what_may_not_be_deleted_is_no_longer_asked_for() -> None:
     """
     for release, stays in (("0.9", True), ("0.10.2", False)):
         world = at_rest(release)
-        world.step(("delete_topic", "t"))
-        world.run()
+        settle(world, ("delete_topic", "t"))
         assert (zk.delete_topic_path("t") in world.zk.tree()) is stays
-        world.step(("kill", 1))
-        world.step(("delete_topic", "u"))
-        world.run()
+        settle(world, ("kill", 1), ("delete_topic", "u"))
         assert (zk.delete_topic_path("u") in world.zk.tree()) is stays
         assert zk.topic_path("u") in world.zk.tree()
 
@@ -255,8 +243,7 @@ def test_a_replica_in_deletion_without_a_state_is_skipped(release: str, said: bo
     world = at_rest(release, {"t": ((2, 3),)}, delete_topic_enable=True)
     world.step(("delete", zk.state_path(T0)))
     before = len(world.journal.records)
-    world.step(("delete_topic", "t"))
-    world.run()
+    settle(world, ("delete_topic", "t"))
     refused = [r.fields["reason"] for r in of_kind(world, "failed_change", before) if "state znode" in r.fields["reason"]]
     assert bool(refused) is said
     assert zk.topic_path("t") in world.zk.tree()

@@ -13,7 +13,7 @@ from kcontrol.core.znodes import topic_config_path
 from kcontrol.search.invariants import violation
 from tests.core.durability import DURABLE
 from tests.core.logs import fetch, log, produce, values, walk
-from tests.core.support import T0, cluster, of_kind
+from tests.core.support import T0, cluster, of_kind, settle
 
 TWO = {"min.insync.replicas": "2"}
 SINCE_0_8_2 = ("0.8.2", "0.9", "0.10.2", "0.11.0", "1.0", "1.1", "2.4", "2.8", "3.9")
@@ -22,8 +22,7 @@ SINCE_0_8_2 = ("0.8.2", "0.9", "0.10.2", "0.11.0", "1.0", "1.1", "2.4", "2.8", "
 def with_setting(topic_config: dict[str, str], replicas: tuple[int, ...] = (1, 2, 3), **settings: Any) -> World:
     """A quiet cluster with one partition whose topic has these settings; the controller has no replica of it."""
     world = cluster({}, brokers=(4, *replicas), data=True, **settings)
-    world.step(("create_topic", "t", (replicas,), topic_config))
-    world.run()
+    settle(world, ("create_topic", "t", (replicas,), topic_config))
     return world
 
 
@@ -33,8 +32,7 @@ def isr_of_one(world: World) -> None:
         world.step(("freeze", follower))
     produce(world, "seen by nobody else", acks="1")
     for follower in (2, 3):
-        world.step(("shrink_isr", 1, "t-0", follower))
-        world.run()
+        settle(world, ("shrink_isr", 1, "t-0", follower))
 
 
 def answers(world: World) -> list[str]:
@@ -63,8 +61,7 @@ def isr_shrinks_below_the_setting(release: str) -> World:
         world.step(("freeze", follower))
     produce(world, "waits")
     for follower in (2, 3):
-        world.step(("shrink_isr", 1, "t-0", follower))
-        world.run()
+        settle(world, ("shrink_isr", 1, "t-0", follower))
     return world
 
 
@@ -87,8 +84,7 @@ def test_since_3_7_the_high_watermark_waits_for_the_setting() -> None:
     """
     world = isr_shrinks_below_the_setting("3.9")
     assert (answers(world), log(world, 1).high_watermark) == ([], 0)
-    world.step(("thaw", 2))
-    world.run()
+    settle(world, ("thaw", 2))
     assert (answers(world), log(world, 1).high_watermark) == (["NONE"], 1)
 
 
@@ -117,8 +113,7 @@ def test_an_isr_as_large_as_the_setting_is_enough() -> None:
     world.step(("freeze", 3))
     produce(world, "waits")
     fetch(world, 2, 2)
-    world.step(("shrink_isr", 1, "t-0", 3))
-    world.run()
+    settle(world, ("shrink_isr", 1, "t-0", 3))
     produce(world, "accepted")
     world.run()
     assert answers(world) == ["NONE", "NONE"]
@@ -150,24 +145,20 @@ def test_a_changed_setting_is_read_again() -> None:
     """After the tool has altered a topic, a running leader goes by the new setting; a frozen broker reads it when it goes on."""
     world = with_setting(TWO)
     isr_of_one(world)
-    world.step(("alter_topic", "t", {"min.insync.replicas": "1"}))
-    world.run()
+    settle(world, ("alter_topic", "t", {"min.insync.replicas": "1"}))
     produce(world, "accepted")
     assert answers(world)[-1] == "NONE"
     assert [log(world, n).min_insync_replicas for n in (1, 2, 3)] == [1, 2, 2]
-    world.step(("thaw", 2))
-    world.run()
+    settle(world, ("thaw", 2))
     assert log(world, 2).min_insync_replicas == 1
 
 
 def test_a_changed_setting_is_read_for_its_topic_alone() -> None:
     """After the tool has altered t, a broker reads the settings of t and of no other topic. Source: TopicConfigHandler (2.8)."""
     world = with_setting(TWO)
-    world.step(("create_topic", "u", ((1, 2, 3),)))
-    world.run()
+    settle(world, ("create_topic", "u", ((1, 2, 3),)))
     before = len(world.journal.records)
-    world.step(("alter_topic", "t", {"min.insync.replicas": "1"}))
-    world.run()
+    settle(world, ("alter_topic", "t", {"min.insync.replicas": "1"}))
     read = {path for r in of_kind(world, "read", before) if r.id.node == 1 for path in r.fields["paths"]}
     assert (topic_config_path("t") in read, topic_config_path("u") in read) == (True, False)
 
@@ -178,13 +169,10 @@ def test_a_setting_without_a_notification_is_not_read() -> None:
     Source: TopicConfigManager (0.8.2), DynamicConfigManager (2.8).
     """
     world = with_setting(TWO)
-    world.step(("set", "/config/topics/t", '{"version":1,"config":{}}'))
-    world.run()
+    settle(world, ("set", "/config/topics/t", '{"version":1,"config":{}}'))
     assert [log(world, n).min_insync_replicas for n in (1, 2, 3)] == [2, 2, 2]
-    world.step(("kill", 3))
-    world.run()
-    world.step(("start", 3))
-    world.run()
+    settle(world, ("kill", 3))
+    settle(world, ("start", 3))
     assert [log(world, n).min_insync_replicas for n in (1, 2, 3)] == [2, 2, 1]
 
 
@@ -194,8 +182,7 @@ def test_a_session_that_has_ended_does_not_lose_the_setting() -> None:
     world.step(("create_topic", "t", ((1, 2, 3),), TWO))
     while "t-0" not in map(str, world.processes[1].driver.broker.logs):
         world.step(world.actions()[0])
-    world.step(("expire_session", 1))
-    world.run()
+    settle(world, ("expire_session", 1))
     assert not of_kind(world, "handler_error")
     assert [log(world, n).min_insync_replicas for n in (1, 2, 3)] == [2, 2, 2]
 

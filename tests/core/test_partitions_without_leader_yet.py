@@ -11,7 +11,7 @@ from kcontrol.cluster.world import World
 from kcontrol.core.model import TopicPartition
 from kcontrol.core.releases import PLAYABLE_RELEASES
 from kcontrol.core.znodes import CONTROLLER, PREFERRED_REPLICA_ELECTION, encode_partition_list
-from tests.core.support import T0, alone, cluster, of_kind, stored, until
+from tests.core.support import T0, alone, cluster, of_kind, settle, stored, until
 
 V0 = TopicPartition("v", 0)
 
@@ -19,16 +19,12 @@ V0 = TopicPartition("v", 0)
 def asked(release: str) -> tuple[World, int]:
     """Return a cluster in which an election was asked for of t-0, which broker 2 does not lead, and v-0, and when that was."""
     world = cluster({"t": ((2, 1),)}, release=release)
-    world.step(("kill", 3))
-    world.run()
-    world.step(("create_topic", "v", ((3,),)))
-    world.run()
+    settle(world, ("kill", 3))
+    settle(world, ("create_topic", "v", ((3,),)))
     for act in ("terminate", "start"):
-        world.step((act, 2))
-        world.run()
+        settle(world, (act, 2))
     before = len(world.journal.records)
-    world.step(("create", PREFERRED_REPLICA_ELECTION, encode_partition_list((T0, V0)).decode()))
-    world.run()
+    settle(world, ("create", PREFERRED_REPLICA_ELECTION, encode_partition_list((T0, V0)).decode()))
     return world, before
 
 

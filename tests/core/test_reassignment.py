@@ -15,7 +15,7 @@ from kcontrol.core.model import PartitionReplica, ReplicaAssignment, TopicPartit
 from kcontrol.core.releases import PLAYABLE_RELEASES
 from kcontrol.journal.fold import fold
 from tests.core.snapshots import without_defaults
-from tests.core.support import T0, T1, cluster, of_kind, states, stored, until, waits_for
+from tests.core.support import T0, T1, cluster, of_kind, settle, states, stored, until, waits_for
 from tests.tiers import DESIGNS, slow_but
 
 BROKERS = (1, 2, 3, 4)
@@ -66,11 +66,8 @@ def memory(world: World, broker: int = 1) -> Any:
 
 def deposed(world: World) -> int:
     """Broker 1 is away until its session has ended, and comes back; returns who rules then."""
-    world.step(("freeze", 1))
-    world.step(("expire_session", 1))
-    world.run()
-    world.step(("thaw", 1))
-    world.run()
+    settle(world, ("freeze", 1), ("expire_session", 1))
+    settle(world, ("thaw", 1))
     [ruler] = [n for n, p in world.processes.items() if p.driver.controller.is_active and not p.frozen]
     assert ruler != 1
     return ruler
@@ -162,8 +159,7 @@ def test_a_failed_election_stops_nothing() -> None:
     (2.8), which elects then, and handleStateChanges, which only logs what fails.
     """
     world = four(followers=False)
-    world.step(("shrink_isr", 2, "t-1", 1))
-    world.run()
+    settle(world, ("shrink_isr", 2, "t-1", 1))
     world.step(("terminate", 2))
     until(world, lambda w: 2 in memory(w).shutting_down_broker_ids and w.is_quiet)
     before = len(world.journal.records)
@@ -203,8 +199,7 @@ def test_each_partition_is_judged_by_itself(target: Any, answer: str) -> None:
 def test_a_dead_broker_may_stay() -> None:
     """Only those that are added have to live. The other party: conformance pub-del-07."""
     world = four()
-    world.step(("kill", 2))
-    world.run()
+    settle(world, ("kill", 2))
     assert ask(world, {"t-0": [1, 2, 3]})["partitions"] == {T0: "NONE"}
 
 
@@ -227,8 +222,7 @@ def test_only_the_controller_answers_otherwise() -> None:
     world = four()
     assert ask(world, {"t-0": [3]}, broker=2) == {"error": "NOT_CONTROLLER", "partitions": {}}
     before = len(world.journal.records)
-    world.step(("list_reassignments", 2))
-    world.run()
+    settle(world, ("list_reassignments", 2))
     assert [r.fields["body"]["error"] for r in of_kind(world, "respond", before)] == ["NOT_CONTROLLER"]
     assert assigned(world, T0) == ReplicaAssignment((1, 2))
 
@@ -270,8 +264,7 @@ def test_another_target_supersedes_the_first() -> None:
     ask(world, {"t-0": [3]})
     ask(world, {"t-0": [4]})
     assert assigned(world, T0) == ReplicaAssignment((4, 1, 2), (4,), (1, 2))
-    world.step(("thaw", 3))
-    world.run()
+    settle(world, ("thaw", 3))
     assert (assigned(world, T0), stored(world)["t-0"]) == (ReplicaAssignment((4,)), (4, (4,)))
 
 
@@ -297,8 +290,7 @@ def test_the_latest_request_wins_over_the_znode() -> None:
     until(world, lambda w: len(memory(w).partitions_being_reassigned) == 2 and w.is_quiet)
     ask(world, {"t-0": [1, 3]})
     assert request(world) == {T1: (2, 4)}
-    world.step(("thaw", 4))
-    world.run()
+    settle(world, ("thaw", 4))
     assert (assigned(world, T0), assigned(world, T1)) == (ReplicaAssignment((1, 3)), ReplicaAssignment((2, 4)))
     assert request(world) is None
 
@@ -328,8 +320,7 @@ def test_what_cannot_be_done_leaves_the_znode() -> None:
     write_request(world, {T0: (1, 4), TopicPartition("gone", 0): (1,)})
     world.run()
     assert request(world) == {T0: (1, 4)}
-    world.step(("thaw", 4))
-    world.run()
+    settle(world, ("thaw", 4))
     assert (request(world), assigned(world, T0)) == (None, ReplicaAssignment((1, 4)))
 
 
@@ -339,28 +330,23 @@ def test_the_znode_does_not_ask_who_lives() -> None:
     The other party: conformance pub-int-06 and pub-int-07.
     """
     world = four()
-    world.step(("kill", 4))
-    world.run()
+    settle(world, ("kill", 4))
     write_request(world, {T0: (1, 4)})
     world.run()
     assert (epoch(world, T0), memory(world).partitions_being_reassigned) == (1, {T0: (1, 4)})
-    world.step(("start", 4))
-    world.run()
+    settle(world, ("start", 4))
     assert (assigned(world, T0), request(world)) == (ReplicaAssignment((1, 4)), None)
 
 
 def test_a_request_for_another_result_stays() -> None:
     """What the znode names is taken out by a reassignment that ends with just these replicas, and by no other."""
     world = four()
-    world.step(("freeze", 1))
-    world.step(("expire_session", 1))
-    world.run()
+    settle(world, ("freeze", 1), ("expire_session", 1))
     ruler = next(n for n, p in world.processes.items() if p.driver.controller.is_active and not p.frozen)
     write_request(world, {T1: (2, 4), T0: (2, 3)})
     until(world, lambda w: memory(w, ruler).partitions_being_reassigned.keys() == {T0, T1})
     text = zk.encode_reassignment({T1: (2, 3), T0: (2, 3)}).decode()
-    world.step(("set", zk.REASSIGN_PARTITIONS, text))
-    world.run()
+    settle(world, ("set", zk.REASSIGN_PARTITIONS, text))
     assert (assigned(world, T0), assigned(world, T1)) == (ReplicaAssignment((2, 3)), ReplicaAssignment((2, 4)))
     assert request(world) == {T1: (2, 3)}
 
@@ -378,8 +364,7 @@ def test_a_request_can_follow_the_last() -> None:
 def test_a_request_that_cannot_be_read_stays() -> None:
     """A reassignment znode that is no request moves no partition and stays. Source: getPartitionReassignment (2.8)."""
     world = four()
-    world.step(("create", zk.REASSIGN_PARTITIONS, '{"partitions": 5}'))
-    world.run()
+    settle(world, ("create", zk.REASSIGN_PARTITIONS, '{"partitions": 5}'))
     assert of_kind(world, "handler_error") == []
     assert world.exist(zk.REASSIGN_PARTITIONS) == [True]
 
@@ -393,8 +378,7 @@ def test_without_alter_isr_the_state_znode_is_watched() -> None:
     world.step(("freeze", 4))
     ask(world, {"t-0": [1, 4]})
     assert (zk.state_path(T0), False) in world.processes[1].driver.znode_handlers
-    world.step(("thaw", 4))
-    world.run()
+    settle(world, ("thaw", 4))
     assert assigned(world, T0) == ReplicaAssignment((1, 4))
     assert (zk.state_path(T0), False) not in world.processes[1].driver.znode_handlers
     assert any(r.fields["event"] == "PartitionReassignmentIsrChange" for r in of_kind(world, "begin"))
@@ -435,15 +419,12 @@ def test_the_next_controller_begins_each_once(by_znode: bool) -> None:
     else:
         ask(world, {"t-0": [2, 4]})
         world.run()
-    world.step(("kill", 1))
-    world.step(("expire_session", 1))
-    world.run()
+    settle(world, ("kill", 1), ("expire_session", 1))
     ruler = next(n for n, p in world.processes.items() if p.driver.controller.is_active and not p.frozen)
     leader = dict(states(world))[T0].leader
     bumps = [r for r in of_kind(world, "write") if r.id.node == ruler and zk.state_path(T0) in str(r.fields["ops"])]
     assert (leader, len(bumps)) == (2, 1)
-    world.step(("thaw", 4))
-    world.run()
+    settle(world, ("thaw", 4))
     assert (assigned(world, T0), request(world)) == (ReplicaAssignment((2, 4)), None)
 
 
@@ -452,8 +433,7 @@ def test_an_epoch_that_lost_a_race_is_raised_again() -> None:
     world = four(**WATCHED)
     world.step(("reassign", 1, {"t-0": [1, 2, 3]}))
     until(world, lambda w: waits_for(w, 1, FencedTransactions) and zk.state_path(T0) in _next_write(w))
-    world.step(("set", zk.state_path(T0), zk.encode_state(dict(states(world))[T0]._replace(isr=(1,))).decode()))
-    world.run()
+    settle(world, ("set", zk.state_path(T0), zk.encode_state(dict(states(world))[T0]._replace(isr=(1,))).decode()))
     failed = [r.fields["error"] for r in of_kind(world, "write") if r.id.node == 1 and r.fields["error"]]
     assert failed.count("BadVersion") == 1
     assert assigned(world, T0) == ReplicaAssignment((1, 2, 3))
@@ -467,20 +447,15 @@ def _next_write(world: World) -> str:
 def test_no_preferred_election_during_a_reassignment() -> None:
     """The automatic rebalance elects nothing, of any topic, as long as a partition is being reassigned."""
     world = four()
-    world.step(("shrink_isr", 2, "t-1", 1))
-    world.step(("kill", 2))
-    world.run()
-    world.step(("start", 2))
-    world.run()
+    settle(world, ("shrink_isr", 2, "t-1", 1), ("kill", 2))
+    settle(world, ("start", 2))
     assert stored(world)["t-1"][0] == 1
     world.step(("freeze", 4))
     ask(world, {"t-0": [1, 4]})
-    world.step(("fire_timer", 1, "auto-leader-rebalance"))
-    world.run()
+    settle(world, ("fire_timer", 1, "auto-leader-rebalance"))
     assert stored(world)["t-1"][0] == 1
     ask(world, {"t-0": None})
-    world.step(("fire_timer", 1, "auto-leader-rebalance"))
-    world.run()
+    settle(world, ("fire_timer", 1, "auto-leader-rebalance"))
     assert stored(world)["t-1"][0] == 2
 
 
@@ -496,11 +471,9 @@ def test_a_broker_that_starts_takes_up_the_moves_to_it_alone(release: str) -> No
     world.step(("freeze", 5))
     write_request(world, {T0: (1, 4), T1: (2, 5)})
     world.run()
-    world.step(("kill", 4))
-    world.run()
+    settle(world, ("kill", 4))
     since, before = len(world.journal.records), epoch(world, T1)
-    world.step(("start", 4))
-    world.run()
+    settle(world, ("start", 4))
     begun = ["t-0@4 OnlineReplica", "LeaderAndIsr [4]", "set t", "set state", "LeaderAndIsr [1, 2, 4]"]
     assert [step for step in what_happened(world, since) if step != "UpdateMetadata"][:5] == begun
     assert epoch(world, T1) == before
@@ -547,8 +520,7 @@ def test_a_frozen_broker_reads_what_the_dead_have_sent(release: str) -> None:
     waits = 0 if release == "0.9" else 1
     assert [parcel.api for parcel in world.network.channels.get((1, 4), ())] == ["LeaderAndIsr"] * waits
     before = len(world.journal.records)
-    world.step(("start", 1))
-    world.run()
+    settle(world, ("start", 1))
     assert ("drop_request", 1, 4) not in world.actions()
     world.step(("thaw", 4))
     assert without_defaults(fold(world.journal.records)) == without_defaults(world.snapshot())
@@ -602,8 +574,7 @@ def deleted_while_moving(release: str) -> World:
     world.step(("freeze", 4))
     write_request(world, {T0: (1, 4)})
     world.run()
-    world.step(("delete_topic", "t"))
-    world.run()
+    settle(world, ("delete_topic", "t"))
     return world
 
 
@@ -616,8 +587,7 @@ def test_a_reassignment_does_not_halt_a_deletion(release: str) -> None:
     """
     world = deleted_while_moving(release)
     assert memory(world).topics_to_be_deleted - memory(world).topics_ineligible_for_deletion == {"t"}
-    world.step(("thaw", 4))
-    world.run()
+    settle(world, ("thaw", 4))
     assert (world.exist(zk.topic_path("t")), request(world)) == ([False], {T0: (1, 4)})
 
 
@@ -630,14 +600,11 @@ def test_at_failover_it_does() -> None:
     world.step(("freeze", 4))
     ask(world, {"t-0": [2, 4]})
     world.run()
-    world.step(("kill", 1))
-    world.step(("delete_topic", "t"))
-    world.run()
+    settle(world, ("kill", 1), ("delete_topic", "t"))
     ruler = next(n for n, p in world.processes.items() if p.driver.controller.is_active and not p.frozen)
     assert memory(world, ruler).topics_ineligible_for_deletion == {"t"}
     assert memory(world, ruler).topics_with_deletion_started == set()
-    world.step(("thaw", 4))
-    world.run()
+    settle(world, ("thaw", 4))
     assert world.exist(zk.topic_path("t")) == [False]
 
 
@@ -649,8 +616,7 @@ def test_a_reassignment_delays_every_deletion_in_0_8_1() -> None:
     world = deleted_while_moving("0.8.1")
     assert memory(world).topics_ineligible_for_deletion == {"t"}
     assert assigned(world, T0).replicas == (1, 4, 2)
-    world.step(("thaw", 4))
-    world.run()
+    settle(world, ("thaw", 4))
     assert (world.exist(zk.topic_path("t")), request(world)) == ([False], None)
 
 
@@ -753,11 +719,9 @@ def test_what_is_under_way_is_not_overridden() -> None:
     world.step(("freeze", 4))
     write_request(world, {T0: (1, 4)})
     world.run()
-    world.step(("set", zk.REASSIGN_PARTITIONS, zk.encode_reassignment({T0: (1, 3)}).decode()))
-    world.run()
+    settle(world, ("set", zk.REASSIGN_PARTITIONS, zk.encode_reassignment({T0: (1, 3)}).decode()))
     assert (assigned(world, T0).replicas, memory(world).partitions_being_reassigned) == ((1, 4, 2), {T0: (1, 4)})
-    world.step(("thaw", 4))
-    world.run()
+    settle(world, ("thaw", 4))
     assert (assigned(world, T0).replicas, request(world)) == ((1, 4), None)
 
 
@@ -780,8 +744,7 @@ def test_a_resigned_controller_still_gets_the_notification_of_requests() -> None
     world.run()
     deposed(world)
     assert memory(world).partitions_being_reassigned == {T0: (2, 4)}
-    world.step(("set", zk.REASSIGN_PARTITIONS, zk.encode_reassignment({T0: (2, 4), T1: (2, 3)}).decode()))
-    world.run()
+    settle(world, ("set", zk.REASSIGN_PARTITIONS, zk.encode_reassignment({T0: (2, 4), T1: (2, 3)}).decode()))
     assert ("NullPointerException", 1) in {(r.fields["error"], r.id.node) for r in of_kind(world, "handler_error")}
 
 
@@ -791,11 +754,9 @@ def test_the_next_controller_drops_what_is_done() -> None:
     world.step(("freeze", 4))
     world.step(("kill", 1))
     write_request(world, {T0: (1, 2), TopicPartition("gone", 0): (1,), T1: (2, 4)})
-    world.step(("expire_session", 1))
-    world.run()
+    settle(world, ("expire_session", 1))
     assert (request(world), of_kind(world, "handler_error")) == ({T1: (2, 4)}, [])
-    world.step(("thaw", 4))
-    world.run()
+    settle(world, ("thaw", 4))
     assert (request(world), assigned(world, T1).replicas, assigned(world, T0).replicas) == (None, (2, 4), (1, 2))
 
 
@@ -805,10 +766,8 @@ def test_it_goes_on_when_a_target_comes_back() -> None:
     world.step(("freeze", 4))
     write_request(world, {T0: (1, 4)})
     world.run()
-    world.step(("kill", 4))
-    world.run()
-    world.step(("start", 4))
-    world.run()
+    settle(world, ("kill", 4))
+    settle(world, ("start", 4))
     assert (assigned(world, T0).replicas, request(world)) == ((1, 4), None)
 
 

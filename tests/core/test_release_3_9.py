@@ -11,7 +11,7 @@ from kcontrol.cluster import actions
 from kcontrol.cluster.world import World
 from kcontrol.core.events import AlterIsrReceived
 from kcontrol.core.model import RECOVERED, RECOVERING, LeaderAndIsr, TopicPartition
-from tests.core.support import T0, cluster, of_kind, states, until
+from tests.core.support import T0, cluster, of_kind, settle, states, until
 from tests.core.test_broker_handlers import Broker
 
 NEW: dict[str, Any] = {"release": "3.9"}
@@ -40,8 +40,7 @@ def test_a_leader_that_was_elected_uncleanly_is_marked_until_it_changes_the_isr(
     world.step(("set", "/config/topics/t", '{"version":1,"config":{"unclean.leader.election.enable":"true"}}'))
     seen = []
     for act, broker in (("kill", 3), ("kill", 2), ("start", 3), ("kill", 3), ("start", 3), ("start", 2)):
-        world.step((act, broker))
-        world.run()
+        settle(world, (act, broker))
         seen.append(dict(states(world))[T0].leader_recovery_state)
     assert seen[2:4] + seen[-1:] == marks
     assert seen[:2] == [RECOVERED, RECOVERED]
@@ -55,8 +54,7 @@ def test_metadata_about_a_death_is_sent_even_with_a_leaderless_partition(release
     """
     world = cluster({"t": ((3,),)}, release=release)
     for broker in (3, 2):
-        world.step(("kill", broker))
-        world.run()
+        settle(world, ("kill", broker))
     assert world.processes[1].driver.broker.live_brokers == live
 
 
@@ -111,8 +109,7 @@ def test_a_follower_that_its_leader_takes_for_dead_stays_out(release: str, takes
     Source: Partition.isReplicaIsrEligible (3.9).
     """
     world = cluster({"t": ((2, 3),)}, release=release)
-    world.step(("kill", 3))
-    world.run()
+    settle(world, ("kill", 3))
     assert world.processes[2].driver.broker.live_brokers == {1, 2}
     world.step(("start", 3))
     until(world, lambda w: (1, 3) in w.network.channels)
@@ -146,8 +143,7 @@ def test_a_leader_that_shuts_down_cannot_expand_its_isr(release: str, leader: in
     It asks once, though its follower fetches on. Source: KafkaController.tryProcessAlterPartition, liveBrokerIds (3.9).
     """
     world = cluster({"t": ((2, 3),)}, release=release)
-    world.step(("kill", 3))
-    world.run()
+    settle(world, ("kill", 3))
     world.step(("terminate", 2))
     until(world, lambda w: 2 in w.processes[1].driver.controller.shutting_down_broker_ids)
     world.step(("start", 3))

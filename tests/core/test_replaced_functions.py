@@ -13,7 +13,7 @@ from kcontrol.controller.leader_election import STRATEGIES, Elected, ElectionInp
 from kcontrol.core.effects import Handler
 from kcontrol.core.model import LeaderAndIsr, PartitionState, ReplicaState, TopicPartition
 from kcontrol.core.transitions import NO_CHANGES, Changes
-from tests.core.support import cluster, of_kind, stored
+from tests.core.support import cluster, of_kind, settle, stored
 
 
 def last_one(candidates: ElectionInput) -> Elected | None:
@@ -34,8 +34,7 @@ def all_in_sync(ctx: ControllerContext, tp: TopicPartition, question: Any) -> Le
 def after_a_death(changes: Changes = NO_CHANGES) -> World:
     """Broker 2 rules; broker 1, who led t-0, has died."""
     world = cluster({"t": ((1, 2, 3),)}, brokers=(2, 1, 3), followers=False, changes=changes)
-    world.step(("kill", 1))
-    world.run()
+    settle(world, ("kill", 1))
     return world
 
 
@@ -54,8 +53,7 @@ def test_a_row_of_the_partition_table_can_be_swapped_for_one_world() -> None:
     row = partition_machine.PARTITION_TRANSITIONS.find(partition_machine.NEW, partition_machine.ONLINE)
     assert row is not None
     assert row.action is partition_machine.first_leader
-    mine.step(("kill", 3))
-    mine.run()
+    settle(mine, ("kill", 3))
     assert stored(mine)["t-0"][0] == 1
 
 
@@ -83,8 +81,7 @@ def test_a_fork_keeps_what_was_swapped() -> None:
     """A branch of a world with a learner's election elects by it too."""
     world = cluster({"t": ((1, 2, 3),)}, brokers=(2, 1, 3), followers=False, changes=MINE)
     branch = world.fork()
-    branch.step(("kill", 1))
-    branch.run()
+    settle(branch, ("kill", 1))
     assert stored(branch) == {"t-0": (3, (2, 3))}
 
 

@@ -14,7 +14,7 @@ from kcontrol.controller.request_batch import RequestBatch, Requests
 from kcontrol.core.effects import Send, UpdateContext
 from kcontrol.core.model import LeaderAndIsr, ReplicaAssignment
 from kcontrol.core.znodes import CONTROLLER
-from tests.core.support import RULES_2_8, T0, T1, U0, cluster, of_kind, until
+from tests.core.support import RULES_2_8, T0, T1, U0, cluster, of_kind, settle, until
 
 ASSIGNED = ReplicaAssignment((1, 2, 3))
 
@@ -194,8 +194,7 @@ def test_plain_requests_hold_each_value_once() -> None:
 def test_requests_are_sent_after_the_writes_that_they_follow_from() -> None:
     """When a leader dies, the `send` record of each partition comes after the record of its state znode."""
     world = cluster()
-    world.step(("kill", 3))
-    world.run()
+    settle(world, ("kill", 3))
     written = {
         str(r.fields["subject"]): i for i, r in enumerate(world.journal.records) if r.kind == "change" and r.fields["write"]
     }
@@ -214,8 +213,7 @@ def test_requests_are_sent_after_the_writes_that_they_follow_from() -> None:
 def test_a_channel_delivers_in_order_and_one_at_a_time() -> None:
     """Each broker handles the requests of a sender in the order of sending, the three kinds of a batch in their order."""
     world = cluster()
-    world.step(("delete", CONTROLLER))
-    world.run()
+    settle(world, ("delete", CONTROLLER))
     sent = [r for r in of_kind(world, "send") if r.id.node != 1]
     expected = {b: [(r.id, api) for r in sent for api, to in r.fields["requests"].in_send_order() if to == b] for b in (1, 2, 3)}
     handled = {
@@ -247,14 +245,9 @@ def test_a_channel_has_one_request_in_flight() -> None:
 def test_requests_for_a_broker_that_bounced_are_thrown_away() -> None:
     """What waits for a broker's former life is never handled by its next one."""
     world = cluster(followers=False)
-    world.step(("freeze", 3))
-    world.step(("create_topic", "v", ((1, 3),)))
-    world.run()
+    settle(world, ("freeze", 3), ("create_topic", "v", ((1, 3),)))
     waiting = [str(parcel.record) for parcel in world.network.channels[1, 3]]
-    world.step(("kill", 3))
-    world.step(("expire_session", 3))
-    world.step(("start", 3))
-    world.run()
+    settle(world, ("kill", 3), ("expire_session", 3), ("start", 3))
     handled = [str(r.cause) for r in of_kind(world, "receive") if r.id.node == 3]
     assert waiting
     assert set(waiting) & set(handled) == set()

@@ -9,7 +9,7 @@ from kcontrol.cluster.world import World
 from kcontrol.core.znodes import CONTROLLER
 from kcontrol.journal.fold import fold
 from tests.core.snapshots import without_defaults
-from tests.core.support import cluster, of_kind, stored
+from tests.core.support import cluster, of_kind, settle, stored
 
 WAITING, AT_ONCE = ("0.10.2", "0.11.0", "1.0", "1.1"), ("0.8.1", "0.9", "2.4", "2.8")
 
@@ -55,8 +55,7 @@ def test_a_resignation_ends_with_the_answer_of_a_thawed_broker(release: str) -> 
     world.step(("delete", CONTROLLER))
     rest(world)
     before = len(world.journal)
-    world.step(("thaw", 2))
-    world.run()
+    settle(world, ("thaw", 2))
     kinds = [
         r.kind for r in world.journal.records[before:] if r.kind == "response" or (r.kind == "close_channels" and r.id.node == 1)
     ]
@@ -86,13 +85,11 @@ def test_a_frozen_broker_reads_what_was_left_in_its_socket(release: str, reads: 
     Source: Selector.close (0.9.0.1, 0.10.2.2); the recordings resign-frozen-broker of 1.1.1 and 2.8.2.
     """
     world = with_a_request_out(release, {"t": ((3, 1),)}, (1, 2, 3))
-    world.step(("expire_session", 3))
-    world.run()
+    settle(world, ("expire_session", 3))
     assert ((1, 3) in world.network.channels) is reads
     assert without_defaults(fold(world.journal.records)) == without_defaults(world.snapshot())
     before = len(world.journal)
-    world.step(("thaw", 3))
-    world.run()
+    settle(world, ("thaw", 3))
     sent = [r for r in of_kind(world, "send", before) if r.id.node == 1 and 3 in r.fields["requests"].update_metadata_to]
     received = [r for r in of_kind(world, "receive", before) if r.id.node == 3 and r.fields["api"] == "UpdateMetadata"]
     assert len(received) - len(sent) == int(reads)

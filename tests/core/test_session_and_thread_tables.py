@@ -13,7 +13,7 @@ from kcontrol.controller.earlier.topic_deletion_thread import DELETION_THREAD_TR
 from kcontrol.core.effects import Enqueue, UpdateContext
 from kcontrol.core.events import DeletionsResumed
 from kcontrol.views import diagrams
-from tests.core.support import cluster
+from tests.core.support import cluster, settle
 
 # What follows each state. Source: ZooKeeperClient.scala (2.8); ZkClient.processStateChanged (0.8 to 1.0).
 SESSION = {"open": {"expired"}, "expired": {"expiring", "open"}, "expiring": {"open"}}
@@ -51,8 +51,7 @@ def test_a_broker_takes_its_session_through_the_rows(release: str, passed: list[
 
     monkeypatch.setattr(sessions, "move", noted)
     world = cluster({}, brokers=(1, 2), release=release)
-    world.step(("expire_session", 2))
-    world.run()
+    settle(world, ("expire_session", 2))
     assert seen == passed
 
 

@@ -46,6 +46,7 @@ from tests.core.support import (
     differences,
     full_counts,
     of_kind,
+    settle,
     until,
     waits_for,
 )
@@ -104,9 +105,7 @@ def sends(world: World, since: int = 0) -> list[Any]:
 def test_nothing_is_left_of_a_deleted_topic(release: str) -> None:
     """Znodes, the controller's memory, and what brokers host, know and keep on disk are free of it; the other topic stands."""
     world = deleting(release, data=True)
-    world.step(("produce", 2, "t-0", "gone", "all"))
-    world.step(("produce", 3, "u-0", "kept", "all"))
-    world.run()
+    settle(world, ("produce", 2, "t-0", "gone", "all"), ("produce", 3, "u-0", "kept", "all"))
     delete(world, "t")
     assert [path for path in world.zk.tree() if path.split("/")[-1] == "t" or "/t/" in path] == []
     assert topic_path("u") in world.zk.tree()
@@ -170,21 +169,17 @@ def bring_back(world: World) -> None:
     world.run()
     for broker in world.settings.brokers:
         if broker not in world.processes:
-            world.step(("start", broker))
-            world.run()
+            settle(world, ("start", broker))
 
 
 @BOTH
 def test_a_topic_of_the_same_name_begins_anew(release: str) -> None:
     """Created again it has leader epoch 0, and its logs begin at offset 0."""
     world = deleting(release, data=True)
-    world.step(("produce", 2, "t-0", "old", "all"))
-    world.run()
+    settle(world, ("produce", 2, "t-0", "old", "all"))
     delete(world, "t")
-    world.step(("create_topic", "t", ((3, 2),)))
-    world.run()
-    world.step(("produce", 3, "t-0", "new", "all"))
-    world.run()
+    settle(world, ("create_topic", "t", ((3, 2),)))
+    settle(world, ("produce", 3, "t-0", "new", "all"))
     assert controller(world).leadership[T0].leader_epoch == 0
     assert [(p.offset, p.value) for p in world.acknowledged[T0]] == [(0, "new")]
 
@@ -242,8 +237,7 @@ def test_where_no_topic_may_go_a_failover_deletes_the_requests() -> None:
     """2.8's next controller deletes the requests. Source: TopicDeletionManager.init (2.8)."""
     world = cluster(TWO, config=BrokerConfig().with_setting("delete.topic.enable", False))
     die(world, 1)
-    world.step(("create", REQUEST, ""))
-    world.run()
+    settle(world, ("create", REQUEST, ""))
     assert REQUEST not in world.zk.tree() and topic_path("t") in world.zk.tree()
     assert controller(world, 2).topics_to_be_deleted == set()
 
@@ -254,8 +248,7 @@ def test_an_old_broker_that_has_resigned_drops_requests_for_topics_that_it_never
     Source: PartitionStateMachine.DeleteTopicsListener.handleChildChange (0.8.1.1).
     """
     world = succeeded(deleting("0.8.1"))
-    world.step(("create_topic", "v", ((2,),)))
-    world.run()
+    settle(world, ("create_topic", "v", ((2,),)))
     world.step(("delete_topic", "v"))
     alone(world, 1, lambda w: f"{DELETE_TOPICS}/v" in paths(w, "delete"))
     world.run()
@@ -293,8 +286,7 @@ def test_a_broker_that_dies_meanwhile_holds_it_up_until_it_is_back(release: str)
     }
     assert {ctx.leadership[tp].leader for tp in (T0, T1)} == {-1}
     assert REQUEST in world.zk.tree()
-    world.step(("start", 3))
-    world.run()
+    settle(world, ("start", 3))
     assert topic_path("t") not in world.zk.tree() and REQUEST not in world.zk.tree()
 
 
@@ -306,8 +298,7 @@ def test_only_topics_with_a_replica_on_the_broker_are_resumed(release: str) -> N
     die(world, 1)
     world.run()
     delete(world, "t")
-    world.step(("start", 1))
-    world.run()
+    settle(world, ("start", 1))
     assert controller(world, 2).topics_ineligible_for_deletion == {"t"}
     assert list(resume_deletion_for_topics(controller(world, 2), ["u", "missing"])) == []
 
@@ -336,8 +327,7 @@ def test_a_disk_that_fails_holds_it_up(release: str) -> None:
     world = deleting(release)
     world.step(("delete_topic", "t"))
     until(world, lambda w: any(entries[T0].delete for r in sends(w) for entries in r.stop_replica.values() if T0 in entries))
-    world.step(("fail_log_dir", 3, "t-0"))
-    world.run()
+    settle(world, ("fail_log_dir", 3, "t-0"))
     assert controller(world).topics_ineligible_for_deletion == {"t"}
     errors = [event.fields["body"]["errors"] for event in of_kind(world, "respond") if event.id.node == 3]
     assert ({T0: "KAFKA_STORAGE_ERROR"} in errors) is controller(world).rules.outlives_log_dir
@@ -380,8 +370,7 @@ def test_what_is_queued_since_the_balance_was_looked_at_is_not_elected() -> None
     world = deleting("0.8.1", {"t": ((3, 2),), "u": ((3, 2),)})
     die(world, 3)
     world.run()
-    world.step(("start", 3))
-    world.run()
+    settle(world, ("start", 3))
     ctx = controller(world)
     assert {ctx.leadership[tp].leader for tp in (T0, U0)} == {2}
     world.processes[1].driver.enqueue(AutoPreferredReplicaLeaderElection(), None)
@@ -401,10 +390,8 @@ def test_what_is_queued_does_not_count_for_the_balance(release: str) -> None:
         world = deleting(release, {"t": ((3, 2),)})
         die(world, 3)
         world.run()
-        world.step(("start", 3))
-        world.run()
-        world.step(("create_topic", "u", ((3, 2),)))
-        world.run()
+        settle(world, ("start", 3))
+        settle(world, ("create_topic", "u", ((3, 2),)))
         ctx = controller(world)
         object.__setattr__(ctx, "config", ctx.config.with_setting("leader.imbalance.per.broker.percentage", 60))
         apply_update(ctx, UpdateContext("topics_to_be_deleted", in_deletion))
@@ -425,8 +412,7 @@ def test_a_leader_that_asks_for_an_isr_meanwhile_is_refused(late: bool, answer: 
         assert topic_path("t") not in world.zk.tree()
     else:
         alone(world, 1, lambda w: ReplicaState.DELETION_STARTED in controller(w).replica_states.values())
-    world.step(("send_to_controller", 2))
-    world.run()
+    settle(world, ("send_to_controller", 2))
     bodies = [r.fields["body"] for r in of_kind(world, "respond") if r.id.node == 1]
     assert [body["partitions"][T0] for body in bodies if T0 in body.get("partitions", ())] == [answer]
 
@@ -457,8 +443,7 @@ def test_the_deletion_thread_ends_with_an_exception_until_the_next_failover() ->
     world = deleting("0.8.1")
     world.step(("delete_topic", "t"))
     until(world, lambda w: waits_for(w, 1, FencedTransactions, "delete-topics"))
-    world.step(("create", "/brokers/topics/t/partitions/0/state/mine", ""))
-    world.run()
+    settle(world, ("create", "/brokers/topics/t/partitions/0/state/mine", ""))
     assert [r.fields["error"] for r in of_kind(world, "handler_error")] == ["WriteFailed"]
     assert controller(world).topic_deletion_thread == ""
     delete(world, "u")
@@ -473,8 +458,7 @@ def test_a_refused_delete_of_an_event_thread_ends_that_event_alone() -> None:
     world = deleting("2.8")
     world.step(("delete_topic", "t"))
     until(world, lambda w: waits_for(w, 1, FencedTransactions) and gone(w))
-    world.step(("create", "/brokers/topics/t/partitions/0/state/mine", ""))
-    world.run()
+    settle(world, ("create", "/brokers/topics/t/partitions/0/state/mine", ""))
     assert [r.fields["error"] for r in of_kind(world, "handler_error")] == ["WriteFailed"]
     assert controller(world).topics_to_be_deleted == {"t"}
     delete(world, "u")
@@ -514,8 +498,7 @@ def test_partitions_added_to_a_topic_in_deletion_are_removed_again() -> None:
         die(world, 3)
         world.run()
         delete(world, "t")
-        world.step(("set", topic_path("t"), grown))
-        world.run()
+        settle(world, ("set", topic_path("t"), grown))
         text = world.zk.tree()[topic_path("t")].data.decode()
         assert {number for number in "012" if f'"{number}":' in text} == numbers
         assert TopicPartition("t", 2) not in controller(world).assignments

@@ -6,7 +6,7 @@ import pytest
 
 from kcontrol.core.model import ReplicaAssignment
 from kcontrol.core.znodes import TopicZnode, decode_topic, encode_topic, topic_path
-from tests.core.support import T0, cluster, of_kind, stored
+from tests.core.support import T0, cluster, of_kind, settle, stored
 
 
 def test_a_topic_that_vanishes_is_forgotten() -> None:
@@ -22,8 +22,7 @@ def test_a_topic_that_vanishes_is_forgotten() -> None:
     assert ({tp.topic for tp in controller.assignments}, {tp.topic for tp in controller.leadership}) == ({"t"}, {"t"})
     assert (controller.all_topics, set(controller.topic_ids)) == ({"t"}, {"t"})
     assert (topic_path("u"), False) not in world.processes[1].driver.znode_handlers
-    world.step(("kill", 3))
-    world.run()
+    settle(world, ("kill", 3))
     assert set(stored(world)) == {"t-0", "t-1"}
     assert of_kind(world, "handler_error") == []
 
@@ -43,10 +42,7 @@ def test_a_topic_that_comes_between_reading_and_watching_is_not_missed() -> None
     world = cluster(topics={})
     world.step(("create_topic", "a", ((1, 2),)))
     world.step(("deliver_notification", 1))
-    world.step(("begin", 1, "controller"))
-    world.step(("advance", 1, "controller"))
-    world.step(("create_topic", "b", ((2, 3),)))
-    world.run()
+    settle(world, ("begin", 1, "controller"), ("advance", 1, "controller"), ("create_topic", "b", ((2, 3),)))
     assert set(stored(world)) == {"a-0", "b-0"}
 
 
@@ -60,8 +56,7 @@ def test_a_topic_that_grows_gets_leaders_for_what_is_new() -> None:
     znode = decode_topic(world.zk.tree()[topic_path("t")].data)
     grown = TopicZnode(znode.partitions | {1: ReplicaAssignment((3, 1))}, znode.topic_id)
     for text in (encode_topic(grown).decode(), encode_topic(grown).decode()):
-        world.step(("set", topic_path("t"), text))
-        world.run()
+        settle(world, ("set", topic_path("t"), text))
     assert stored(world) == {"t-0": (1, (1, 2, 3)), "t-1": (3, (3, 1))}
     assert {str(r.fields["subject"]) for r in of_kind(world, "change", before)} == {"t-1", "t-1@3", "t-1@1"}
     assert world.processes[1].driver.controller.replicas(T0) == (1, 2, 3)
@@ -70,11 +65,9 @@ def test_a_topic_that_grows_gets_leaders_for_what_is_new() -> None:
 def test_a_topic_whose_replicas_are_all_dead_waits_for_them() -> None:
     """Its partitions stay New until one of its brokers comes; then that one leads."""
     world = cluster(topics={}, brokers=(1, 2))
-    world.step(("create_topic", "a", ((3, 4),)))
-    world.run()
+    settle(world, ("create_topic", "a", ((3, 4),)))
     assert stored(world) == {}
-    world.step(("start", 4))
-    world.run()
+    settle(world, ("start", 4))
     assert stored(world) == {"a-0": (4, (4,))}
 
 

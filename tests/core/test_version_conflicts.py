@@ -16,7 +16,7 @@ from kcontrol.journal.journal import OUTSIDE
 from kcontrol.search.invariants import stored as states
 from kcontrol.zookeeper.memory import MemoryZooKeeper
 from kcontrol.zookeeper.port import ConnectionLoss
-from tests.core.support import T0, Bench, alone, cluster, of_kind, stored, until, waits_for
+from tests.core.support import T0, Bench, alone, cluster, of_kind, settle, stored, until, waits_for
 
 TWO_LED_BY_1 = {"t": ((1, 2, 3), (1, 3, 2))}
 
@@ -100,8 +100,7 @@ def test_a_state_znode_that_is_there_already_is_a_failure_and_no_race() -> None:
     world = cluster(topics={})
     world.step(("create_topic", "t", ((1, 2, 3),)))
     before_the_write(world, 1)
-    world.step(("create", state_path(T0), encode_state(LeaderAndIsr(3, (3,))).decode()))
-    world.run()
+    settle(world, ("create", state_path(T0), encode_state(LeaderAndIsr(3, (3,))).decode()))
     assert [(str(r.fields["subject"]), r.fields["reason"], r.fields["illegal"]) for r in of_kind(world, "failed_change")] == [
         ("t-0", "NodeExists", False)
     ]
@@ -149,8 +148,7 @@ def test_a_deposed_controller_forgets_everything() -> None:
     world = failing()
     world.step(("delete", CONTROLLER))
     alone(world, 3, lambda w: w.processes[3].driver.controller.is_active)
-    world.step(("advance", 2, "controller"))
-    world.run()
+    settle(world, ("advance", 2, "controller"))
     deposed = world.processes[2].driver.controller
     assert (deposed.is_active, deposed.controller_epoch, dict(deposed.leadership), dict(deposed.assignments)) == (
         False,
@@ -206,8 +204,7 @@ def test_writes_ahead_of_a_broken_fence_stay_done() -> None:
 def test_a_missing_fence_is_a_failure_of_the_event() -> None:
     """Where `/controller_epoch` is gone the check fails with NoNode: the event ends with FenceCheckFailed, nothing is written."""
     world = failing()
-    world.step(("delete", CONTROLLER_EPOCH))
-    world.run()
+    settle(world, ("delete", CONTROLLER_EPOCH))
     [failed] = of_kind(world, "handler_error")
     assert (failed.fields["event"], failed.fields["error"]) == ("BrokerChange", FenceCheckFailed.__name__)
     assert stored(world)["t-0"] == (1, (1, 2, 3))
@@ -218,8 +215,7 @@ def test_an_unfenced_release_checks_nothing() -> None:
     world = cluster(TWO_LED_BY_1, brokers=(2, 1, 3), rule_changes={"fenced_writes": False})
     world.step(("kill", 1))
     before_the_write(world, 2)
-    world.step(("set", CONTROLLER_EPOCH, "5"))
-    world.run()
+    settle(world, ("set", CONTROLLER_EPOCH, "5"))
     assert stored(world)["t-0"] == (2, (2, 3))
 
 
@@ -250,8 +246,7 @@ def test_an_expired_broker_goes_on_under_a_new_session() -> None:
     """The event that meets the end of the session fails; the broker registers anew with a later broker epoch."""
     world = failing()
     broker_epoch = world.zk.tree()["/brokers/ids/2"].stat.czxid
-    world.step(("expire_session", 2))
-    world.run()
+    settle(world, ("expire_session", 2))
     assert ("BrokerChange", "SessionExpired") in [(r.fields["event"], r.fields["error"]) for r in of_kind(world, "handler_error")]
     assert world.zk.tree()["/brokers/ids/2"].stat.czxid > broker_epoch
     assert len([n for n, p in world.processes.items() if p.driver.controller.is_active]) == 1
@@ -394,8 +389,7 @@ def test_a_broken_znode_fails_the_event_and_the_cluster_goes_on() -> None:
         ("BrokerChange", "MalformedZnode")
     ]
     rewrite_text(world, encode_state(LeaderAndIsr(1, (1, 2, 3))).decode())
-    world.step(("create_topic", "u", ((3, 2),)))
-    world.run()
+    settle(world, ("create_topic", "u", ((3, 2),)))
     assert stored(world)["u-0"] == (3, (3, 2))
 
 

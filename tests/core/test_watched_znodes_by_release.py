@@ -15,7 +15,7 @@ from kcontrol.cluster.world import World
 from kcontrol.core.model import TopicPartition
 from kcontrol.core.releases import PLAYABLE_RELEASES
 from kcontrol.core.znodes import REASSIGN_PARTITIONS, encode_reassignment
-from tests.core.support import cluster
+from tests.core.support import cluster, settle
 
 CHILDREN, DATA = True, False
 LISTENS = {  # the path, of what: since which of the releases that are played
@@ -43,9 +43,7 @@ def listens(release: str) -> set[tuple[str, bool]]:
 
 def replace_controller(world: World) -> None:
     """Freeze broker 1, the controller, and end its session: another broker becomes controller."""
-    world.step(("freeze", 1))
-    world.step(("expire_session", 1))
-    world.run()
+    settle(world, ("freeze", 1), ("expire_session", 1))
 
 
 def second_controller(release: str) -> World:
@@ -69,8 +67,7 @@ def test_a_broker_that_resigned_listens_for_the_next_election_alone(release: str
     """From 0.8.2 on only the handler of `/controller` is left; 0.8.0 and 0.8.1 unregister no listener."""
     world = second_controller(release)
     before = set(world.processes[1].driver.znode_handlers)
-    world.step(("thaw", 1))
-    world.run()
+    settle(world, ("thaw", 1))
     left = world.processes[1].driver.znode_handlers
     assert left == (before if release in EARLY else {("/controller", DATA)})
 
@@ -79,12 +76,9 @@ def test_a_broker_that_resigned_listens_for_the_next_election_alone(release: str
 def test_a_broker_that_resigned_listens_to_no_moving_partition(release: str) -> None:
     """A reassignment is under way when the controller resigns: its handler of the partition's state znode goes too."""
     world = cluster({"t": ((2, 3),)}, brokers=(1, 2, 3, 4), release=release)
-    world.step(("freeze", 4))
-    world.step(("create", REASSIGN_PARTITIONS, encode_reassignment({TopicPartition("t", 0): (2, 4)}).decode()))
-    world.run()
+    settle(world, ("freeze", 4), ("create", REASSIGN_PARTITIONS, encode_reassignment({TopicPartition("t", 0): (2, 4)}).decode()))
     replace_controller(world)
-    world.step(("thaw", 1))
-    world.run()
+    settle(world, ("thaw", 1))
     assert world.processes[1].driver.znode_handlers == {("/controller", DATA)}
 
 
@@ -96,11 +90,9 @@ def test_a_broker_that_resigned_remembers_nothing_of_the_cluster(release: str) -
     world = cluster({"t": ((2, 3),), "u": ((3, 2),)}, brokers=(1, 2, 3, 4), release=release)
     world.step(("freeze", 3))
     world.step(("create", "/admin/delete_topics/u", ""))
-    world.step(("create", REASSIGN_PARTITIONS, encode_reassignment({TopicPartition("t", 0): (2, 4)}).decode()))
-    world.run()
+    settle(world, ("create", REASSIGN_PARTITIONS, encode_reassignment({TopicPartition("t", 0): (2, 4)}).decode()))
     replace_controller(world)
-    world.step(("thaw", 1))
-    world.run()
+    settle(world, ("thaw", 1))
     resigned, other = world.processes[1].driver, world.processes[4].driver
     assert replace(resigned.controller, broker_id=4) == other.controller
     assert resigned.timers == {}

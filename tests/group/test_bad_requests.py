@@ -11,6 +11,7 @@ from kcontrol.cluster.world import World
 from kcontrol.core.errors import UserError
 from kcontrol.group.model import GroupState
 from kcontrol.group.offsets_topic_records import decode
+from tests.core.support import settle
 from tests.group.test_coordinators_in_a_cluster import fire, stable
 from tests.group.test_offsets_log import logs
 
@@ -58,8 +59,7 @@ def memory(world: World) -> tuple[Any, ...]:
 def asked(world: World, api: str, fields: dict[str, Any]) -> Any:
     """Return the response to a request of version 0, which a coordinator that waits for more members gives after its timer."""
     before = len(world.journal)
-    world.step(("coordinator_request", "a", api, 0, fields))
-    world.run()
+    settle(world, ("coordinator_request", "a", api, 0, fields))
     if f"join {fields['group']}" in world.processes[1].driver.timers:
         fire(world, f"join {fields['group']}")
     (body,) = [r.fields["body"] for r in world.journal.records[before:] if r.kind == "respond"]
@@ -77,8 +77,7 @@ def test_a_bad_request_has_kafkas_error_and_changes_nothing(release: str, api: s
     world = WORLDS[release].fork()
     before = memory(world)
     asked = fields | ({"session": LONGEST[release] + 1} if fields.get("session") == "longest + 1" else {})
-    world.step(("coordinator_request", "a", api, 0, asked))
-    world.run()
+    settle(world, ("coordinator_request", "a", api, 0, asked))
     (body,) = [r.fields["body"] for r in world.journal.records[len(WORLDS[release].journal) :] if r.kind == "respond"]
     assert error_of(body) == error
     assert memory(world) == before

@@ -19,6 +19,7 @@ from kcontrol.journal.fold import fold
 from kcontrol.journal.journal import to_json
 from kcontrol.lab.lab import Lab
 from tests.core.snapshots import without_defaults
+from tests.core.support import settle
 
 T = TopicPartition(OFFSETS_TOPIC, 0)
 RELEASES = [release for release in PLAYABLE_RELEASES if not release.startswith("0.8")]
@@ -28,11 +29,9 @@ def started(settings: Settings) -> World:
     """Return a world at rest with a topic of three partitions, and with the offsets topic on all brokers, led by the first."""
     world = World(settings)
     for broker in settings.brokers:
-        world.step(("start", broker))
-        world.run()
+        settle(world, ("start", broker))
     for topic, assignment in (("t", ((1,), (2,), (1,))), (OFFSETS_TOPIC, (settings.brokers,))):
-        world.step(("create_topic", topic, assignment))
-        world.run()
+        settle(world, ("create_topic", topic, assignment))
     return world
 
 
@@ -45,26 +44,22 @@ def cluster(release: str = "2.8", brokers: tuple[int, ...] = (1, 2), *, required
 
 def all_do(world: World, request: str, names: str = "ab") -> None:
     for name in names:
-        world.step((request, name))
-        world.run()
+        settle(world, (request, name))
 
 
 def fire(world: World, timer: str) -> None:
     """The coordinator's timer fires."""
     broker = next(n for n, p in world.processes.items() if timer in p.driver.timers)
-    world.step(("fire_timer", broker, timer))
-    world.run()
+    settle(world, ("fire_timer", broker, timer))
 
 
 def stable(release: str = "2.8", brokers: tuple[int, ...] = (1, 2), *, required_acks: int = -1) -> World:
     """Both consumers in one generation, with their assignments."""
     world = cluster(release, brokers, required_acks=required_acks)
     for name in "ab":
-        world.step(("join", name))
-        world.run()
+        settle(world, ("join", name))
         if world.consumers[name].error == "MEMBER_ID_REQUIRED":
-            world.step(("join", name))
-            world.run()
+            settle(world, ("join", name))
         if "join g" in world.processes[1].driver.timers and name == "a":
             fire(world, "join g")
     if world.consumers["b"].asked:
@@ -98,11 +93,9 @@ def test_a_group_forms_in_a_cluster(release: str) -> None:
 def test_the_next_coordinator_reads_the_log(release: str) -> None:
     """When the coordinator dies, the broker that leads its partition next knows group and offsets, and members heartbeat on."""
     world = stable(release)
-    world.step(("commit", "a", "t-0", 7))
-    world.run()
+    settle(world, ("commit", "a", "t-0", 7))
     before = world.consumers["a"]
-    world.step(("kill", 1))
-    world.run()
+    settle(world, ("kill", 1))
     all_do(world, "heartbeat")
     assert [me.error for me in world.consumers.values()] == ["NONE", "NONE"]
     heir = world.processes[2].driver.group
@@ -133,9 +126,7 @@ def test_requests_while_the_log_is_read_are_put_off() -> None:
 def test_a_coordinator_that_was_succeeded_cannot_write() -> None:
     """A broker that was frozen during the election of its successor appends a commit that only its own log gets, and cuts it."""
     world = stable()
-    world.step(("freeze", 1))
-    world.step(("expire_session", 1))
-    world.run()
+    settle(world, ("freeze", 1), ("expire_session", 1))
     world.step(("thaw", 1))
     before = world.processes[2].driver.broker.logs[T].records
     world.step(("commit", "a", "t-0", 9))
@@ -185,8 +176,7 @@ def test_a_lab_shows_groups() -> None:
 def test_without_consumers_nothing_of_this_is_there() -> None:
     """No broker has a coordinator's threads, no request is possible, and nothing is in the snapshot."""
     world = World(Settings(brokers=(1,)))
-    world.step(("start", 1))
-    world.run()
+    settle(world, ("start", 1))
     assert "coordinator" not in world.processes[1].driver.threads and "consumers" not in world.snapshot()
     with pytest.raises(UserError):
         world.step(("join", "a"))

@@ -16,6 +16,7 @@ from kafka.protocol.old.types import Array, Bytes, Int16, Int32, Int64, Schema, 
 from kafka.record import MemoryRecords, MemoryRecordsBuilder
 
 from kcontrol.group.offsets_topic_records import OffsetsTopicRecord, encode
+from tests.core.support import settle
 from tests.group.test_coordinators_in_a_cluster import T, stable
 
 TEXT = String("utf-8")
@@ -82,8 +83,7 @@ def read(data: bytes) -> list[tuple[bytes, bytes | None]]:
 def test_a_commit_written_here_is_read_by_kafka_python(release: str, offset_version: int, group_version: int, magic: int) -> None:
     """kafka-python reads the group, the topic, the partition, the offset, the generation and the members of a run's log."""
     world = stable(release)
-    world.step(("commit", "a", "t-0", 7))
-    world.run()
+    settle(world, ("commit", "a", "t-0", 7))
     log = [record for record in world.processes[1].driver.broker.logs[T].records if isinstance(record, OffsetsTopicRecord)]
     found = read(written([(record.key, record.data) for record in log], magic))
     assert len(found) == len(log)

@@ -23,6 +23,7 @@ from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
 from kcontrol.group.offsets_topic_records import OffsetsTopicRecord
 from kcontrol.search.group_invariants import committed_offsets_are_stored
 from tests.core.durability import DURABLE
+from tests.core.support import settle
 from tests.group.test_coordinators_in_a_cluster import agrees, started
 
 T = TopicPartition(OFFSETS_TOPIC, 0)
@@ -204,8 +205,7 @@ def cluster(release: str = "2.8", *, segment_bytes: int = 300, brokers: tuple[in
 
 def commit(world: World, count: int, chance: random.Random) -> None:
     for _ in range(count):
-        world.step(("commit", chance.choice("ab"), f"t-{chance.randrange(3)}", chance.randrange(100)))
-        world.run()
+        settle(world, ("commit", chance.choice("ab"), f"t-{chance.randrange(3)}", chance.randrange(100)))
 
 
 def clean_all(world: World) -> None:
@@ -237,11 +237,9 @@ def test_a_load_of_a_cleaned_log_finds_the_same(release: str, seed: int) -> None
     log = world.processes[1].driver.broker.logs[T]
     assert len(log.records) < log.log_end_offset
     before = committed(world, 1)
-    world.step(("kill", 1))
-    world.run()
+    settle(world, ("kill", 1))
     assert committed(world, 2) == before and [check(world) for check in DURABLE] == [None] * len(DURABLE)
-    world.step(("start", 1))
-    world.run()
+    settle(world, ("start", 1))
     commit(world, 4, chance)
     agrees(world)
     one, two = (world.processes[n].driver.broker.logs[T].log_end_offset for n in (1, 2))
@@ -254,11 +252,8 @@ def test_a_new_replica_fetches_the_gaps() -> None:
     world.step(("create_topic", "x", ((3,),)))
     commit(world, 20, random.Random(1))
     clean_all(world)
-    world.step(("kill", 2))
-    world.run()
-    world.step(("lose_tail", 2, str(T), 0))
-    world.step(("start", 2))
-    world.run()
+    settle(world, ("kill", 2))
+    settle(world, ("lose_tail", 2, str(T), 0), ("start", 2))
     leader, follower = (world.processes[n].driver.broker.logs[T] for n in (1, 2))
     assert follower.records == leader.records and follower.log_end_offset == leader.log_end_offset
     assert len(leader.records) < leader.log_end_offset and len(leader.segments) > 1
@@ -297,8 +292,7 @@ def test_records_larger_than_a_segment_are_refused() -> None:
     Source: Log.append (2.8), storeOffsets of GroupMetadataManager.scala (2.8).
     """
     world = cluster(segment_bytes=100)
-    world.step(("commit", "a", "t-0", 7))
-    world.run()
+    settle(world, ("commit", "a", "t-0", 7))
     assert (world.consumers["a"].error, world.processes[1].driver.broker.logs[T].records) == ("INVALID_COMMIT_OFFSET_SIZE", ())
 
 
@@ -310,8 +304,7 @@ def test_the_topic_has_the_setting_of_the_brokers() -> None:
     world = cluster(segment_bytes=777)
     logs = [world.processes[n].driver.broker.logs[T] for n in (1, 2)]
     assert [log.compaction for log in logs] == [Compaction(777, DAY_MS, 2)] * 2
-    world.step(("alter_topic", OFFSETS_TOPIC, {"segment.bytes": 500, "delete.retention.ms": 60}))
-    world.run()
+    settle(world, ("alter_topic", OFFSETS_TOPIC, {"segment.bytes": 500, "delete.retention.ms": 60}))
     assert world.processes[1].driver.broker.logs[T].compaction == Compaction(500, 60, 2)
     agrees(world)
 
@@ -322,12 +315,10 @@ def test_a_cleaning_above_the_high_watermark_removes_the_cached_record() -> None
     Source: cleanableOffsets (2.8), which looks at no high watermark.
     """
     world = cluster()
-    world.step(("commit", "a", "t-0", 1))
-    world.run()
+    settle(world, ("commit", "a", "t-0", 1))
     world.step(("freeze", 2))
     for offset in range(2, 7):
-        world.step(("commit", "a", "t-0", offset))
-        world.run()
+        settle(world, ("commit", "a", "t-0", offset))
     world.step(("clean_log", 1, str(T)))
     values = [record.value for record in world.processes[1].driver.broker.logs[T].records]
     assert committed(world, 1) == {"g t-0": 1} and "offset 1 of t-0 in g" not in values
@@ -350,8 +341,7 @@ def test_a_load_reads_in_fetches_of_the_buffers_size(buffer: int, count: int) ->
     world = cluster(segment_bytes=100_000, load_buffer_size=buffer)
     commit(world, 10, random.Random(4))
     before = committed(world, 1)
-    world.step(("kill", 1))
-    world.run()
+    settle(world, ("kill", 1))
     assert (len(reads(world)), committed(world, 2)) == (count, before)
 
 
@@ -359,8 +349,7 @@ def loading_broker_2() -> World:
     """Broker 1, which stored three offsets, has failed, and broker 2 has read two of the three batches of the log."""
     world = cluster(brokers=(1, 2, 3), segment_bytes=100_000, load_buffer_size=1)
     for number in range(3):
-        world.step(("commit", "a", f"t-{number}", 5))
-        world.run()
+        settle(world, ("commit", "a", f"t-{number}", 5))
     world.step(("kill", 1))
     while len(reads(world)) < 2:
         world.step(next(action for action in world.actions() if action.routine))
@@ -372,8 +361,7 @@ def test_nothing_is_cached_between_two_fetches_of_a_load() -> None:
     world = loading_broker_2()
     held = world.processes[2].driver.group
     assert held is not None and not held.offsets and held.loading
-    world.step(("kill", 2))
-    world.run()
+    settle(world, ("kill", 2))
     assert committed(world, 3) == {"g t-0": 5, "g t-1": 5, "g t-2": 5}
 
 

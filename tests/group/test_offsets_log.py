@@ -11,6 +11,7 @@ from kcontrol.cluster.world import World
 from kcontrol.core.model import TopicPartition
 from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
 from kcontrol.group.offset_expiration import EXPIRY_TIMER
+from tests.core.support import settle
 from tests.group.test_coordinators_in_a_cluster import agrees, cluster, stable
 
 T = TopicPartition(OFFSETS_TOPIC, 0)
@@ -82,10 +83,8 @@ def test_too_small_an_isr_refuses_a_commit(release: str, error: str) -> None:
     Source: storeOffsets (2.8), prepareStoreOffsets (0.9): KAFKA-4086 came with 0.10.1.
     """
     world = stable(release)
-    world.step(("alter_topic", OFFSETS_TOPIC, {"min.insync.replicas": 2}))
-    world.run()
-    world.step(("kill", 2))
-    world.run()
+    settle(world, ("alter_topic", OFFSETS_TOPIC, {"min.insync.replicas": 2}))
+    settle(world, ("kill", 2))
     before = texts(world, 1)
     world.step(COMMIT)
     world.run()
@@ -113,8 +112,7 @@ def test_a_successor_without_the_tail_does_not_know_the_commit() -> None:
     world.step(COMMIT)
     until(world, "fetch")
     assert (world.consumers["a"].asked, world.consumers["a"].error) == (None, "NONE")
-    world.step(("kill", 1))
-    world.run()
+    settle(world, ("kill", 1))
     heir = world.processes[2].driver.group
     assert heir is not None and "g" in heir.groups and "g" not in heir.offsets
     agrees(world)
@@ -131,9 +129,7 @@ def test_where_a_load_ends(release: str, *, loaded: bool) -> None:
     world.step(("freeze", 3))
     world.step(COMMIT)
     until(world, "fetch")
-    world.step(("fetch", 2, str(T)))
-    world.step(("kill", 1))
-    world.run()
+    settle(world, ("fetch", 2, str(T)), ("kill", 1))
     heir = world.processes[2].driver
     assert heir.broker.logs[T].log_end_offset > heir.broker.logs[T].high_watermark
     assert heir.group is not None and ("g" in heir.group.offsets) is loaded
@@ -152,8 +148,7 @@ def test_the_expiry_has_a_timer_of_its_own() -> None:
     assert group is not None
     times = [world.processes[1].driver.timers[EXPIRY_TIMER].at_ms]
     while group.offsets:
-        world.step(("fire_timer", 1, EXPIRY_TIMER))
-        world.run()
+        settle(world, ("fire_timer", 1, EXPIRY_TIMER))
         times.append(world.processes[1].driver.timers[EXPIRY_TIMER].at_ms)
     assert len(times) > 140 and all(600_000 <= after - before < 601_000 for before, after in pairwise(times))
     assert 86_400_000 <= world.now_ms < 87_000_000 + 10_000

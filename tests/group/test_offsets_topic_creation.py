@@ -18,6 +18,7 @@ from kcontrol.group.group_rules import group_rules
 from kcontrol.journal.fold import fold
 from kcontrol.lab.lab import Lab
 from tests.core.snapshots import without_defaults
+from tests.core.support import settle
 
 
 def asked(release: str, brokers: tuple[int, ...], **config: int) -> World:
@@ -26,8 +27,7 @@ def asked(release: str, brokers: tuple[int, ...], **config: int) -> World:
     for broker in brokers:
         world.step(("start", broker))
     world.run()
-    world.step(("find_coordinator", "anna", 1))
-    world.run()
+    settle(world, ("find_coordinator", "anna", 1))
     return world
 
 

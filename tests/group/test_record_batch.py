@@ -19,6 +19,7 @@ from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
 from kcontrol.group.model import OffsetAndMetadata
 from kcontrol.group.offset_expiration import EXPIRY_TIMER
 from kcontrol.group.offsets_topic_records import OffsetsTopicRecord, offset_key, offset_value
+from tests.core.support import settle
 from tests.group.kafka_batches import kafka_batches
 from tests.group.test_coordinators_in_a_cluster import agrees, started
 
@@ -96,8 +97,7 @@ def cluster(release: str = "2.8", **config: int) -> World:
 
 def commit(world: World, *offsets: int) -> World:
     for offset in offsets:
-        world.step(("commit", "a", "t-0", offset))
-        world.run()
+        settle(world, ("commit", "a", "t-0", offset))
     return world
 
 
@@ -129,10 +129,8 @@ def test_tombstones_are_compressed_too() -> None:
     Source: cleanupGroupMetadata of GroupMetadataManager.scala (1.1).
     """
     world = commit(cluster("1.1", compression_codec=GZIP, retention_ms=1), 7)
-    world.step(("commit", "a", "t-1", 8))
-    world.run()
-    world.step(("fire_timer", 1, EXPIRY_TIMER))
-    world.run()
+    settle(world, ("commit", "a", "t-1", 8))
+    settle(world, ("fire_timer", 1, EXPIRY_TIMER))
     assert [(r.codec, r.base_offset) for r in records(world, 1) if r.data is None] == [(GZIP, 2)] * 2
     agrees(world)
 
@@ -163,8 +161,7 @@ def test_a_load_counts_compressed_bytes(codec: int, count: int) -> None:
     Six commits take two or three reads, and one that finds the end. Source: doLoadGroupsAndOffsets (2.8).
     """
     world = commit(cluster(compression_codec=codec, load_buffer_size=3 * PLAIN + 5), *range(6))
-    world.step(("kill", 1))
-    world.run()
+    settle(world, ("kill", 1))
     group = world.processes[2].driver.group
     assert group is not None
     assert len([r for r in world.journal.records if r.kind == "read_log" and r.id.node == 2]) == count

@@ -7,6 +7,7 @@ from typing import Any
 from kcontrol.cluster.run_settings import Settings
 from kcontrol.cluster.world import World
 from kcontrol.search.search import SearchResult
+from tests.core.support import settle
 
 
 def two_brokers(faults: tuple[str, ...] = ("create_topic", "delete_controller"), **rule_changes: Any) -> World:
@@ -16,8 +17,7 @@ def two_brokers(faults: tuple[str, ...] = ("create_topic", "delete_controller"),
     )
     world = World(settings)
     for broker in world.settings.brokers:
-        world.step(("start", broker))
-        world.run()
+        settle(world, ("start", broker))
     return world
 
 

@@ -22,6 +22,7 @@ from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
 from kcontrol.group.events import InitialJoinTimedOut, PendingMemberTimedOut, SessionTimedOut
 from kcontrol.search.invariants import ALWAYS, violation
 from kcontrol.search.search import SearchResult
+from tests.core.support import settle
 
 STATES = {"0.9": 5_534, "2.8": 24_002}
 """The states that the search reaches, by release."""
@@ -33,11 +34,9 @@ UUID = re.compile(r"-[0-9a-f]{32}")
 def small(release: str) -> World:
     """One broker with a topic of three partitions, and three consumers of one group that have sent nothing."""
     world = World(Settings(release, (1,), consumers=dict.fromkeys("abc", "g"), group_config={"initial_delay_ms": 0}))
-    world.step(("start", 1))
-    world.run()
+    settle(world, ("start", 1))
     for topic, partitions in (("t", 3), (OFFSETS_TOPIC, 1)):
-        world.step(("create_topic", topic, ((1,),) * partitions))
-        world.run()
+        settle(world, ("create_topic", topic, ((1,),) * partitions))
     return world
 
 

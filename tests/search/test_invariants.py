@@ -20,7 +20,7 @@ from kcontrol.group.model import CommitRecordMetadataAndOffset, OffsetAndMetadat
 from kcontrol.search.counterexample import report
 from kcontrol.search.invariants import ALWAYS, AT_REST, INVARIANTS, Invariant, violation
 from kcontrol.search.museum import BY_RULE
-from tests.core.support import T0, cluster
+from tests.core.support import T0, cluster, settle
 from tests.group.test_coordinators_in_a_cluster import stable
 from tests.search.support import DEPOSED_WRITE, pasted, two_brokers
 from tests.search.test_museum import SHORTEST
@@ -62,8 +62,7 @@ OFFLINE_TO_ONLINE = (PartitionState.OFFLINE, PartitionState.ONLINE)
 def sent_too_early() -> World:
     """A controller whose memory has a leadership that was never written sends it to a broker that has just started."""
     world = cluster({"t": ((1, 2),)}, brokers=(1, 2, 3))
-    world.step(("kill", 3))
-    world.run()
+    settle(world, ("kill", 3))
     memory = world.processes[1].driver.controller
     apply_update(memory, UpdateContext("leadership", {T0: memory.leadership[T0]._replace(leader=2, leader_epoch=5)}))
     world.step(("start", 3))

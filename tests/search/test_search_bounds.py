@@ -10,6 +10,7 @@ from kcontrol.core.errors import UserError
 from kcontrol.search.invariants import violation
 from kcontrol.search.promises import Promise, SearchedState, always, comes_to_rest_with, never, promise
 from kcontrol.search.search import Budget, search_within
+from tests.core.support import settle
 from tests.search.support import two_brokers
 from tests.search.test_invariants import deposed
 
@@ -58,8 +59,7 @@ def test_a_promise_about_rest_is_asked_at_rest_alone() -> None:
 def test_a_state_has_what_it_lists() -> None:
     """A condition reads brokers, controller and epoch, partitions and the last action; `dir` has the documented names."""
     world = two_brokers(("kill",))
-    world.step(("create_topic", "t", ((1, 2),)))
-    world.run()
+    settle(world, ("create_topic", "t", ((1, 2),)))
     state = SearchedState(world)
     assert (state.alive, state.controllers, state.controller, state.controller_epoch) == ([1, 2], [1], 1, 1)
     assert {name: (p.leader, p.isr) for name, p in state.partitions.items()} == {"t-0": (1, (1, 2))}
