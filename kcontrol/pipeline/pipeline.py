@@ -106,7 +106,8 @@ def write_runs(
     with sentences(out):
         check_redaction(out, redact)
         former = _read(spark, out / "journal") if (out / "journal").is_dir() else None  # the records of earlier calls
-        longer = _at_least_as_long(journals, former)
+        counts = {row["run"]: row["count"] for row in former.groupBy("run").count().collect()} if former is not None else {}
+        longer = [journal for journal in journals if record_count(journal.path) >= counts.get(journal.run, 0)]
         # `out` has all records of these runs already.
         if former is not None and not longer and _mark(out).get("topic", False) == chosen.topic:
             return Written(len(journals), refused, {name: _read(spark, out / name).count() for name in spark_views.TABLES})
@@ -326,15 +327,6 @@ def of_topic(table: DataFrame, topic: str | None) -> DataFrame:
 
 def _read(spark: SparkSession, folder: Path) -> DataFrame:
     return spark.read.option("basePath", str(folder)).parquet(str(folder))
-
-
-def _at_least_as_long(journals: Sequence[JournalOfRun], former: DataFrame | None) -> list[JournalOfRun]:
-    """Return the journals that have at least as many records as the table `former` has of their runs.
-
-    `former` is the table `journal` of an earlier call, None without an earlier call: then return all journals.
-    """
-    counts = {row["run"]: row["count"] for row in former.groupBy("run").count().collect()} if former is not None else {}
-    return [journal for journal in journals if record_count(journal.path) >= counts.get(journal.run, 0)]
 
 
 def _write_table(spark: SparkSession, table: DataFrame, folder: Path, name: str) -> int:

@@ -34,13 +34,13 @@ class ElectionLines:
         self.memory = memory
         self._rules: dict[str, str] = {}  # partition -> the rule of its next election
         self._ended: dict[str, tuple[str | None, int]] = {}  # partition -> the rule and the time of its last "completed"
-        self._elected: dict[str, Leadership] = {}  # partition -> the leadership of its next transition
+        self.elected: dict[str, Leadership] = {}  # partition -> the leadership of its next transition
         self._recovering: set[str] = set()
 
     def selected(self, line: Line) -> None:
         """Store the leader, ISR and leader epoch in a line about an election (up to 1.0), until the line of the transition."""
         if {"leader", "isr", "leader_epoch", "topic"} <= line.facts.keys():
-            self._elected[line.partition] = {name: line.facts[name] for name in ("leader", "isr", "leader_epoch")}
+            self.elected[line.partition] = {name: line.facts[name] for name in ("leader", "isr", "leader_epoch")}
             # An unclean election has logged its warning before this line.
             if line.kind == "leader_selected" and self._rules.get(line.partition) != UNCLEAN:
                 self._rules[line.partition] = CLEAN
@@ -59,10 +59,6 @@ class ElectionLines:
         # The election may have had no transition, which would have removed the rule; the transition's line, in another file,
         # may also come later in this millisecond.
         self._ended[line.partition] = self._rules.pop(line.partition, None), line.at_ms
-
-    def selected_for(self, tp: str) -> Leadership | None:
-        """What `selected` stored of the last line about an election of this partition, once."""
-        return self._elected.pop(tp, None)
 
     def rule(self, line: Line, source: str) -> str | None:
         """Return the rule, such as "unclean", of the election that ends with `line`, a transition to OnlinePartition.

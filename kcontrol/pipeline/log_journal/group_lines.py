@@ -86,28 +86,17 @@ class GroupLines:
             if "member" in facts:
                 self._add(known, facts["member"], facts.get("instance"), is_member=True)
 
-    def failed(self, line: Line) -> None:
-        """Read the log line about a member whose session has ended, and remove the member from the group."""
-        self._remove(line, self._failed)
-
-    def left(self, line: Line) -> None:
-        """Read the log line about a member that leaves, and remove the member from the group."""
-        self._remove(line, LEAVES)
-
-    def pending_gone(self, line: Line) -> None:
-        """Read the log line about a member id that is removed before its consumer has joined; remove the id from the group."""
-        self._remove(line, None)
+    def gone(self, line: Line) -> None:
+        """Remove a member whose session has ended or that leaves, or a member id whose consumer has not joined."""
+        if (known := self._of(line)) is not None and "member" in line.facts:
+            known.members.pop(line.facts["member"], None)
+            known.why = {"member_failed": self._failed, "member_left": LEAVES}.get(line.kind, known.why)
 
     def not_rejoined(self, line: Line) -> None:
         """Read the log line about members that have not joined before the rebalance timeout, and remove these members."""
         if (known := self._of(line)) is not None:
             for member in line.facts["members"]:
                 known.members.pop(member.strip("() "), None)
-
-    def _remove(self, line: Line, why: str | None) -> None:
-        if (known := self._of(line)) is not None and "member" in line.facts:
-            known.members.pop(line.facts["member"], None)
-            known.why = why or known.why
 
     @staticmethod
     def _add(known: Known, member: str, instance: str | None, is_member: bool) -> None:
@@ -161,22 +150,12 @@ class GroupLines:
             known.generation, known.members, known.is_complete = line.facts["generation"], {}, True
             self._move(line, known, EMPTY, "no member is left", [])
 
-    def dead(self, line: Line) -> None:
-        """Read the log line about a group that is removed without members and offsets, and record the end of the group."""
-        self._end(line, line.facts.get("group"), "the group is removed")
-
-    def unloading(self, line: Line) -> None:
-        """Read the log line about a group that a coordinator unloads; record that the group leaves the coordinator's memory."""
-        self._end(line, line.facts.get("group"), "another broker coordinates")
-
-    def deleted(self, line: Line) -> None:
-        """Read the log line about groups that an administrator has deleted, and record the end of each group."""
-        for group in line.facts["groups"]:
-            self._end(line, group, "the group is removed")
-
-    def _end(self, line: Line, group: str | None, why: str) -> None:
-        if (known := self._of(line, group)) is not None and known.state != DEAD:
-            self._move(line, known, DEAD, why, [], group)
+    def ended(self, line: Line) -> None:
+        """Record the end of a group that is unloaded or removed, or of all groups that an administrator has deleted."""
+        why = "another broker coordinates" if line.kind == "group_unloading" else "the group is removed"
+        for group in line.facts.get("groups", [line.facts.get("group")]):
+            if (known := self._of(line, group)) is not None and known.state != DEAD:
+                self._move(line, known, DEAD, why, [], group)
 
     def _reason(self, text: str | None, known: Known) -> tuple[str, bool]:
         """Return (reason of a rebalance, whether a log line states this reason); `text` is the reason in the line, or None.

@@ -60,7 +60,8 @@ class PartitionLines:
         if machine == "partition":
             self._partition(line, source, target, inferred)
             return
-        smaller = self._smaller_isr(line.partition) if target == OFFLINE_REPLICA else None
+        waiting = self._smaller[line.partition] if target == OFFLINE_REPLICA else None
+        smaller = waiting.popleft() if waiting else None
         if target == OFFLINE_REPLICA and smaller is None and (smaller := self.unlogged.smaller_isr(line)) is not None:
             inferred += ["write", "leader", "isr", "leader_epoch"]
         self._replica(line, source, target, inferred, smaller)
@@ -220,7 +221,7 @@ class PartitionLines:
         found = {"controller_epoch": facts["epoch"], "zk_version": version, "leader": leader}
         if "isr" in facts:
             return found | {"isr": facts["isr"], "leader_epoch": facts["leader_epoch"]}, kind
-        for known in (self.elections.selected_for(tp), self._sent_next(tp)):
+        for known in (self.elections.elected.pop(tp, None), self._sent_next(tp)):
             if known and known["leader"] == leader and not (former and known["leader_epoch"] < former["leader_epoch"]):
                 return found | {name: known[name] for name in ("isr", "leader_epoch")}, kind
         epoch = former["leader_epoch"] + 1 if former and source != NEW else 0
@@ -266,10 +267,6 @@ class PartitionLines:
             return
         known = self._states.get((controller, epoch, line.subject))
         self._replica(line, known[0] if known else ONLINE_REPLICA, OFFLINE_REPLICA, ["source"], smaller)
-
-    def _smaller_isr(self, tp: str) -> Leadership | None:
-        waiting = self._smaller[tp]
-        return waiting.popleft() if waiting else None
 
     def isr_changed(self, line: Line) -> None:
         """Read the log line about an ISR change by the partition's leader, and record the write of the state znode."""

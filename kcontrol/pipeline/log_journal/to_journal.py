@@ -94,9 +94,9 @@ class Replay:
             "stop_replica_planned": requests.planned, "controller_response": requests.responded,
             "stale_controller": requests.refused,
             "rebalance_prepared": groups.prepared, "rebalance_stabilized": groups.stabilized,
-            "assignment_received": groups.assigned, "group_empty": groups.empty, "group_dead": groups.dead,
-            "groups_deleted": groups.deleted, "group_unloading": groups.unloading, "member_joined": groups.joined,
-            "static_member_rejoined": groups.rejoined, "member_failed": groups.failed, "member_left": groups.left,
-            "pending_member_expired": groups.pending_gone, "pending_member_left": groups.pending_gone,
+            "assignment_received": groups.assigned, "group_empty": groups.empty, "group_dead": groups.ended,
+            "groups_deleted": groups.ended, "group_unloading": groups.ended, "member_joined": groups.joined,
+            "static_member_rejoined": groups.rejoined, "member_failed": groups.gone, "member_left": groups.gone,
+            "pending_member_expired": groups.gone, "pending_member_left": groups.gone,
             "members_not_rejoined": groups.not_rejoined,
         }  # fmt: skip

@@ -46,6 +46,7 @@ SHORT_KAFKA = r"^(?:[^.]*$|k(?:afka)?\.|o(?:rg)?\.a(?:pache)?\.k(?:afka)?\.|s(?:
 CUT_LOGGER = r"^(?s:(.*)) \((?:kafka\.|state\.c|org\.apache\.)[\w$.]*$"
 BROKEN_COLUMNS = 60
 BETWEEN = "\u0001"
+# A NUL character, which a crash leaves, or U+0001 to U+0003.
 UNCLEAN = "[\\x00-\\x03]"
 
 
@@ -94,11 +95,6 @@ LAYOUTS = (
 TAILED = tuple(layout.name for layout in LAYOUTS if layout.logger_at_end)
 SHORT = tuple(layout.name for layout in LAYOUTS if layout.short_logger)
 TAIL = rf" \({LOGGER}\)(?: \[[^\]]*\])?\s*$"
-
-
-def is_unclean(raw: Column) -> Column:
-    """Return whether a log line has a NUL character, which a crash leaves, or U+0001 to U+0003."""
-    return raw.rlike(UNCLEAN)
 
 
 def clean(raw: Column) -> Column:

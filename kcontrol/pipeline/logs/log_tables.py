@@ -158,7 +158,9 @@ def write_tables(
     `rejected` also has the unread files `refused`, with their `sizes` in bytes. With `of_runs`, also write tables such as
     `elections`. Return the counts and these tables' names.
     """
-    rows = _with_local_time(parsed_rows)
+    # The time as written in the record, without a zone; NULL for a record without a time.
+    local = sql.rpad(sql.translate(sql.substring("time", 1, 23), "/,T", "-. "), 23, ".000").try_cast("timestamp_ntz")
+    rows = parsed_rows.withColumn("local_time", local)
     report("writing tables")
     with small_partitions(spark, files):
         _records(spark, rows.where("reason IS NULL"), files, chosen).write.parquet(str(folder / "records"))
@@ -218,15 +220,6 @@ def _counted(spark: SparkSession, folder: Path, files: Sequence[LogFile], refuse
 
 
 # ---------------------------------------------------------------- records
-
-
-def _with_local_time(rows: DataFrame) -> DataFrame:
-    """Return the rows with the column `local_time`: the time as written in the record, a timestamp without a zone.
-
-    `local_time` is NULL for a record without a time.
-    """
-    local = sql.rpad(sql.translate(sql.substring("time", 1, 23), "/,T", "-. "), 23, ".000").try_cast("timestamp_ntz")
-    return rows.withColumn("local_time", local)
 
 
 def _records(spark: SparkSession, rows: DataFrame, files: Sequence[LogFile], chosen: Chosen) -> DataFrame:

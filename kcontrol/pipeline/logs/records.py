@@ -107,7 +107,7 @@ def _starts(spark: SparkSession, files: Sequence[LogFile]) -> DataFrame:
     raw = sql.when(sql.endswith("raw", sql.lit("\r")), sql.rtrim("raw", sql.lit("\r"))).otherwise(sql.col("raw"))
     # `block` is the byte at which Spark's split of the file begins, `place` a number that grows from line to line in a split.
     # `wrap` is the name of the text before the time, such as "grep", and `layout` that of the log4j pattern.
-    placed = valid.withColumn("raw", raw).withColumn("unclean", layouts.is_unclean(sql.col("raw")))
+    placed = valid.withColumn("raw", raw).withColumn("unclean", sql.col("raw").rlike(layouts.UNCLEAN))
     cleaned = sql.when(sql.col("unclean"), layouts.clean(sql.col("raw"))).otherwise(sql.col("raw"))
     placed = placed.withColumn("text", cleaned).withColumn("wrap", layouts.wrap_of(sql.col("text")))
     return placed.withColumn("layout", layouts.layout_of(layouts.unwrapped(sql.col("text"), sql.col("wrap")))).drop("text")

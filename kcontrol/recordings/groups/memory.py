@@ -403,9 +403,6 @@ class Memory:
             record = self.append(self.appended, end, None, cause)
             self.commit(self.offsets.without(gone), record)
 
-    def append_rest(self) -> None:
-        self.append_until(len(self.log))
-
     def append_until(self, end: int) -> None:
         """Record in the journal the append of the recorded log's next records, before index `end`; its cause is not known."""
         if self.appended < end:

@@ -138,7 +138,7 @@ class Replay:
     def finish(self) -> None:
         """Records of the log that no recorded request explains become one append without a cause."""
         self.entry = 0
-        self.memory.append_rest()
+        self.memory.append_until(len(self.memory.log))
 
     # ---------------------------------------------------------------- requests and responses
 
