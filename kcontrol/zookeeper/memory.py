@@ -193,7 +193,8 @@ class MemoryZooKeeper:
             if error is not None:
                 return WriteResult(zxid, error, index, (), ())
         self._perform(draft)
-        return WriteResult(zxid, None, -1, tuple(draft.versions), tuple(draft.paths), tuple(draft.stats))
+        versions, paths, stats = zip(*draft.results, strict=True) if ops else ((), (), ())
+        return WriteResult(zxid, None, -1, versions, paths, stats)
 
     def _perform(self, draft: Draft) -> None:
         """Apply the changes of a transaction to the tree, then fire the watches in the order of its operations."""
@@ -206,9 +207,8 @@ class MemoryZooKeeper:
             else:
                 nodes.pop(path, None)
         for kind, path, parent, owner in draft.done:
-            if kind == "NodeDataChanged":
-                continue
-            self._relate(kind == "NodeCreated", path, parent, owner)
+            if kind != "NodeDataChanged":
+                self._relate(kind == "NodeCreated", path, parent, owner)
         if self._data_watches or self._child_watches:
             for kind, path, parent, _ in draft.done:
                 if path in self._data_watches or path in self._child_watches or parent in self._child_watches:
@@ -231,9 +231,8 @@ class MemoryZooKeeper:
                 del self._children[parent]
                 self._owned.discard(parent)
         if owner and (is_created or owner in self._ephemerals):
-            ephemerals = (
-                self._ephemerals[owner].copy() if owner in self._ephemerals else Ephemerals()
-            )  # copies share the old value
+            # Copies share the old value.
+            ephemerals = self._ephemerals[owner].copy() if owner in self._ephemerals else Ephemerals()
             (ephemerals.add if is_created else ephemerals.remove)(path)
             self._ephemerals[owner] = ephemerals
 
@@ -267,7 +266,6 @@ class MemoryClient:
         self.session_id = session_id
 
     def exists(self, paths: Sequence[str], watch: bool) -> list[Stat | None]:
-        """None for a missing znode; `watch` sets a data watch on it too."""
         found = self._find(paths)
         if watch:
             self._watch(self._zookeeper._data_watches, paths)
@@ -275,7 +273,6 @@ class MemoryClient:
         return [node and node.stat for node in found]
 
     def read(self, paths: Sequence[str], watch: bool) -> list[Znode | None]:
-        """Return one znode per path, None for a missing znode; with `watch` set a data watch on each existing znode."""
         found = self._find(paths)
         if watch:
             self._watch(self._zookeeper._data_watches, [path for path, node in zip(paths, found, strict=True) if node])
@@ -283,7 +280,6 @@ class MemoryClient:
         return found
 
     def children(self, paths: Sequence[str], watch: bool) -> list[tuple[str, ...] | None]:
-        """Return the sorted child names of each path, None for a missing znode; `watch` sets a child watch on existing znodes."""
         zookeeper = self._zookeeper
         found = self._find(paths)
         if watch:

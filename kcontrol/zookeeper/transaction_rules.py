@@ -34,12 +34,11 @@ class Draft:
     Attributes:
         changed: the changed znodes, by path; None for a deleted znode.
         done: (kind of the change, path, parent's path, session id of an ephemeral znode or 0), in order; a check adds no entry.
-        versions: one per operation: 0 after a create, the new data version after a set, else None.
-        paths: one per operation; that of a sequential create has the number that was appended.
-        stats: one per operation: the Stat of the znode after a set, else None.
+        results: one per operation: (data version, 0 after a create, the new one after a set, else None; path, that of a
+            sequential create with the number that was appended; Stat of the znode after a set, else None).
     """
 
-    __slots__ = ("_nodes", "_now_ms", "_session_id", "_zxid", "changed", "done", "paths", "stats", "versions")
+    __slots__ = ("_nodes", "_now_ms", "_session_id", "_zxid", "changed", "done", "results")
 
     def __init__(self, nodes: Mapping[str, Znode], zxid: int, now_ms: int, session_id: int) -> None:
         self._nodes = nodes
@@ -48,9 +47,7 @@ class Draft:
         self._session_id = session_id
         self.changed: dict[str, Znode | None] = {}
         self.done: list[tuple[Kind, str, str, int]] = []
-        self.versions: list[int | None] = []
-        self.paths: list[str] = []
-        self.stats: list[Stat | None] = []
+        self.results: list[tuple[int | None, str, Stat | None]] = []
 
     def create(self, op: Op) -> str | None:
         """Add a new znode to the draft; return the name of ZooKeeper's error, or None after a success.
@@ -80,9 +77,7 @@ class Draft:
         self.changed[path] = Znode(op.data, Stat(zxid, now_ms, zxid, now_ms, zxid, 0, 0, 0, owner, len(op.data), 0))
         self.changed[parent_path] = _with_child_change(parent, zxid, 1)
         self.done.append(("NodeCreated", path, parent_path, owner))
-        self.versions.append(0)
-        self.paths.append(path)
-        self.stats.append(None)
+        self.results.append((0, path, None))
         return None
 
     def set(self, op: Op) -> str | None:
@@ -101,9 +96,7 @@ class Draft:
         stat = Stat(czxid, ctime, self._zxid, self._now_ms, pzxid, cversion, version, aversion, owner, len(op.data), num_children)
         self.changed[path] = Znode(op.data, stat)
         self.done.append(("NodeDataChanged", path, "", owner))
-        self.versions.append(version)
-        self.paths.append(path)
-        self.stats.append(stat)
+        self.results.append((version, path, stat))
         return None
 
     def delete(self, op: Op) -> str | None:
@@ -128,9 +121,7 @@ class Draft:
         self.changed[path] = None
         self.changed[parent_path] = _with_child_change(parent, self._zxid, -1)
         self.done.append(("NodeDeleted", path, parent_path, node.stat.ephemeral_owner))
-        self.versions.append(None)
-        self.paths.append(path)
-        self.stats.append(None)
+        self.results.append((None, path, None))
         return None
 
     def check(self, op: Op) -> str | None:
@@ -143,9 +134,7 @@ class Draft:
             return _missing(op.path)
         if op.expected_version not in (-1, node.stat.version):
             return "BadVersion"
-        self.versions.append(None)
-        self.paths.append(op.path)
-        self.stats.append(None)
+        self.results.append((None, op.path, None))
         return None
 
     def _find(self, path: str) -> Znode | None:

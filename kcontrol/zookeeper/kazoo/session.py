@@ -93,17 +93,14 @@ class KazooSession:
     # ------------------------------------------------------------ the port
 
     def exists(self, paths: Sequence[str], watch: bool) -> list[Stat | None]:
-        """None for a missing znode; `watch` sets a data watch on it too."""
         return [None if stat is None else to_stat(stat) for stat in self._request_all(Exists, paths, watch)]
 
     def read(self, paths: Sequence[str], watch: bool) -> list[Znode | None]:
-        """Return one znode per path, None for a missing znode; with `watch` set a data watch on each existing znode."""
         return [
             None if node is None else Znode(node[0] or b"", to_stat(node[1])) for node in self._request_all(GetData, paths, watch)
         ]
 
     def children(self, paths: Sequence[str], watch: bool) -> list[tuple[str, ...] | None]:
-        """Return the sorted child names of each path, None for a missing znode; `watch` sets a child watch on existing znodes."""
         return [None if names is None else tuple(sorted(names)) for names in self._request_all(GetChildren, paths, watch)]
 
     def write(self, transactions: Sequence[tuple[Op, ...]]) -> list[WriteResult]:
@@ -124,12 +121,10 @@ class KazooSession:
         return written
 
     def events(self) -> list[WatchEvent]:
-        """Take the watch events that have reached this session since the last call, in ZooKeeper's order."""
         self._require_open()
         return [self._events.popleft() for _ in range(len(self._events))]
 
     def has_expired(self) -> bool:
-        """Waits until a lost connection is restored. Raises ConnectionLoss if it stays lost."""
         if not self.has_ended and not self._connected.wait(self._patience_s):
             raise ConnectionLoss
         return self.has_ended
@@ -300,15 +295,12 @@ class KazooSession:
         for index, result in enumerate(results):
             if isinstance(result, Exception) and not isinstance(result, exceptions.RolledBackError):
                 return WriteResult(zxid, error_name(result), index, (), ())
-        versions: list[int | None] = []
-        paths: list[str] = []
-        stats = tuple(to_stat(result) if op.kind == "set" else None for op, result in zip(ops, results, strict=True))
-        for op, result in zip(ops, results, strict=True):
-            versions.append(0 if op.kind == "create" else result.version if op.kind == "set" else None)
-            paths.append(result[len(self._chroot) :] if op.kind == "create" else op.path)
-            if op.ephemeral:
-                self.ephemerals.add(paths[-1])
-        return WriteResult(zxid, None, -1, tuple(versions), tuple(paths), stats)
+        done = list(zip(ops, results, strict=True))
+        stats = tuple(to_stat(result) if op.kind == "set" else None for op, result in done)
+        versions = tuple(0 if op.kind == "create" else stat and stat.version for op, stat in zip(ops, stats, strict=True))
+        paths = tuple(result[len(self._chroot) :] if op.kind == "create" else op.path for op, result in done)
+        self.ephemerals.update(path for op, path in zip(ops, paths, strict=True) if op.ephemeral)
+        return WriteResult(zxid, None, -1, versions, paths, stats)
 
     # ------------------------------------------------------------ called by kazoo's threads
 
