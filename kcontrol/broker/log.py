@@ -246,17 +246,9 @@ class DeleteLog(NamedTuple):
 
 
 Change = (
-    AppendRecords
-    | Truncate
-    | UpdateHighWatermark
-    | BecomeLeaderOrFollower
-    | UpdateFollowerState
-    | ExpireDelayedAppend
-    | UpdateConfig
-    | ReplaceSegments
-    | CheckpointHighWatermark
-    | DeleteLog
-)
+    AppendRecords | Truncate | UpdateHighWatermark | BecomeLeaderOrFollower | UpdateFollowerState
+    | ExpireDelayedAppend | UpdateConfig | ReplaceSegments | CheckpointHighWatermark | DeleteLog
+)  # fmt: skip
 
 
 def apply(log: ReplicaLog, change: Change) -> ReplicaLog:

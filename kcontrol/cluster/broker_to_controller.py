@@ -46,7 +46,6 @@ def receiver_of(world: World, n: int, request: BrokerToControllerRequest) -> int
     if request.to is not None:
         return request.to
     known = world.network.known_controllers.get(n, -1)
-    # Without a living controller in the channel, the controller in the broker's metadata; -1 if they name none.
     return known if known in world.processes else world.processes[n].driver.broker.controller_id
 
 
@@ -54,7 +53,6 @@ def refusal_key(world: World, n: int, target: int) -> tuple[Any, ...]:
     """The values that decide whether `target` refuses the requests of broker `n`."""
     driver, asked = world.processes[n].driver, world.processes[target].driver
     known = asked.controller.live_broker_epochs.get(n) == driver.broker.broker_epoch
-    # After a refusal the broker sends the request again only when one of these values has changed.
     return target, driver.broker.controller_epoch, asked.controller.is_active, known
 
 
@@ -71,10 +69,8 @@ def can_send(world: World, n: int) -> bool:
     if not pending or len(pending) < len(world.network.to_controller[n]):
         return False
     target = receiver_of(world, n, pending[0])
-    # A receiver that has refused a request refuses it again until one of the values in `refusal_key` changes.
-    return is_reachable(world, target) and all(
-        q.refused_by != refusal_key(world, n, receiver_of(world, n, q)) for q in pending if q.refused_by
-    )
+    refused = ((q.refused_by, receiver_of(world, n, q)) for q in pending if q.refused_by)
+    return is_reachable(world, target) and all(key != refusal_key(world, n, receiver) for key, receiver in refused)
 
 
 def send_requests(world: World, n: int) -> None:
@@ -175,7 +171,6 @@ def frozen_receiver(world: World, n: int) -> int | None:
             # For a request that is not sent yet, the broker that will receive the request.
             target = receiver_of(world, n, request) if request.receiver == -1 else request.receiver
             later = world.processes[n].driver.broker.controller_id
-            # Not while the metadata of `n` name the frozen broker as controller.
             return target if target in world.processes and world.processes[target].frozen and later != target else None
     return None
 

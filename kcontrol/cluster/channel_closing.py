@@ -28,10 +28,8 @@ def awaited_brokers(world: World, n: int, thread: str) -> list[int]:
 
 def record_thaw(world: World, receiver: int) -> None:
     """To be called while the field `frozen` of `receiver` is still True."""
-    waiting = [
-        n for n, p in world.processes.items() if any(receiver in awaited_brokers(world, n, thread) for thread in p.driver.threads)
-    ]
-    world.network.thawed |= {(n, receiver) for n in waiting}
+    threads = [(n, thread) for n, p in world.processes.items() for thread in p.driver.threads]
+    world.network.thawed |= {(n, receiver) for n, thread in threads if receiver in awaited_brokers(world, n, thread)}
 
 
 def is_blocked(world: World, n: int, thread: str) -> bool:

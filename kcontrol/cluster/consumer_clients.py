@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 
 REQUESTED = ("join", "sync", "heartbeat", "leave")
 """The requests of a consumer to its coordinator; `fault_actions` lists them."""
-"""The actions on a consumer's own process."""
-
-
 NOT_AVAILABLE = "COORDINATOR_NOT_AVAILABLE"
 LARGEST_SHORT, LARGEST_LONG = 2**15 - 1, 2**63 - 1
 
@@ -75,7 +72,6 @@ def consumers(settings: Settings) -> dict[str, Consumer]:
 
 def coordinator(world: World, group: str) -> int | None:
     """As the running brokers' metadata say, in the order of broker ids: the first coordinator that is reachable."""
-    # The metadata of the running brokers, in the order of the broker ids; the first reachable coordinator is used.
     known = [broker for n in sorted(world.processes) if (broker := named_by(world, n, group)) is not None]
     return next((leader for leader in known if is_reachable(world, leader)), None)
 
@@ -140,7 +136,6 @@ def is_consumer(world: World, name: object) -> bool:
 
 def can_commit(world: World, name: str, partition: str, offset: Any, metadata: Any = "") -> bool:
     """Raises ValueError for a wrong partition, text or number."""
-    # An offset is at most LARGEST_LONG, a partition's number LARGEST_INT, and a text has at most LARGEST_SHORT bytes.
     tp = TopicPartition.parse(partition)
     is_written = str(tp) == partition and is_string(tp.topic) and 0 <= tp.partition <= LARGEST_INT
     if not is_written or not is_string(metadata) or not is_number(offset):
@@ -271,9 +266,8 @@ def _after_sync(world: World, name: str, consumer: Consumer, body: e.SyncResult)
     if body.error == "NONE" and not consumer_protocol.is_assignment(body.assignment):
         now = consumer._replace(asked=None, state=STABLE)
         return now.after_failed_read(world.clock(), rejoin_needed=not has_poll_timeout(world, name))
-    return after_response(
-        consumer, body, has_lost_partitions=consumer_config(world.settings, name).is_cooperative and _revokes(consumer, body)
-    )
+    is_cooperative = consumer_config(world.settings, name).is_cooperative
+    return after_response(consumer, body, has_lost_partitions=is_cooperative and _revokes(consumer, body))
 
 
 def _revokes(consumer: Consumer, body: e.SyncResult) -> bool:
@@ -335,9 +329,8 @@ def update_coordinators(world: World) -> None:
         p.coordinated_partitions = frozenset(leads) | stopped
     for name, consumer in world.consumers.items() if any(r.kind == "stop" for r in world.last_step) else ():
         # The coordinator's process has ended without a response: the connection of the consumer is closed.
-        if consumer.asked and (
-            consumer.asked[0] not in world.processes or world.processes[consumer.asked[0]].driver.incarnation != consumer.asked[1]
-        ):
+        broker, incarnation = consumer.asked or (-1, 0)
+        if consumer.asked and (broker not in world.processes or world.processes[broker].driver.incarnation != incarnation):
             note(world, name, consumer._replace(asked=None, coordinator=None, error="disconnected"), None)
 
 

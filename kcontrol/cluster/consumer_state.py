@@ -115,13 +115,10 @@ def after_response(consumer: Consumer, body: Any, has_lost_partitions: bool) -> 
     if isinstance(body, e.JoinResult):
         return _after_join(consumer, body)
     if isinstance(body, e.SyncResult) and error == "NONE":
-        consumer = consumer._replace(
-            assignment=body.assignment, last_assignment=body.assignment, last_generation=consumer.generation
-        )
-        return consumer._replace(state=STABLE, rejoin_needed=has_lost_partitions)
-    return consumer._replace(
-        rejoin_needed=consumer.rejoin_needed or error == "REBALANCE_IN_PROGRESS" or isinstance(body, e.SyncResult)
-    )
+        consumer = consumer._replace(assignment=body.assignment, last_assignment=body.assignment)
+        return consumer._replace(last_generation=consumer.generation, state=STABLE, rejoin_needed=has_lost_partitions)
+    must_rejoin = error == "REBALANCE_IN_PROGRESS" or isinstance(body, e.SyncResult)
+    return consumer._replace(rejoin_needed=consumer.rejoin_needed or must_rejoin)
 
 
 def error_of(body: Any) -> str:

@@ -214,16 +214,14 @@ def renew_session(world: World, n: int) -> None:
             p.driver.enqueue(event(), record)
     else:
         # Before 1.1 ZkClient opens a new session at once and calls every listener.
-        _open_and_enqueue(world, n)
+        reconnect(world, n)
 
 
 def reconnect(world: World, n: int) -> None:
-    """Possible only when the handler of Expire has begun (`expire_has_begun`)."""
-    _open_and_enqueue(world, n)
+    """Open a new session for broker `n`, and queue the events that a new session causes in the broker's release.
 
-
-def _open_and_enqueue(world: World, n: int) -> None:
-    """Open a new session for broker `n`, and queue the events that a new session causes in the broker's release."""
+    Since 1.1 this is possible only when the handler of Expire has begun (`expire_has_begun`).
+    """
     p = world.processes[n]
     record = _open(world, n)
     design = p.driver.controller.design

@@ -18,7 +18,6 @@ def cause_of_notification(step: Sequence[Record], event: WatchEvent) -> RecordId
     by_children = event.type == "NodeChildrenChanged"
     for record in step[::-1]:
         for path, is_set in _written_paths(record):
-            # NodeChildrenChanged comes from the creation or deletion of a child.
             if by_children and parent(path) == event.path and not is_set:
                 return record.id
             if not by_children and path == event.path:

@@ -165,20 +165,9 @@ def enqueue(driver: Driver, thread: Thread, effect: fx.Enqueue) -> None:
 
 PERFORM: dict[type, Callable[[Driver, Thread, Any], Any]] = {
     fx.Commit: lambda driver, thread, effect: commit(driver, thread, effect.changes),
-    fx.UpdateContext: update_context,
-    fx.TransitionGroup: transition_group,
-    fx.Append: append,
-    fx.ApplyRequest: apply_request,
-    fx.UpdateLog: update_log,
-    fx.RegisterZNodeHandler: change_znode_handlers,
-    fx.UnregisterZNodeHandler: change_znode_handlers,
-    fx.Send: send,
-    fx.Submit: submit,
     fx.Respond: lambda driver, thread, effect: driver.respond(effect.correlation_id, effect.body, thread.begin_record),
-    fx.Park: park,
-    fx.SetTimer: set_timer,
-    fx.CancelTimer: cancel_timer,
-    fx.Enqueue: enqueue,
-    fx.LogError: log_error,
-    fx.Exit: exit_process,
-}
+    fx.UpdateContext: update_context, fx.TransitionGroup: transition_group, fx.Append: append, fx.ApplyRequest: apply_request,
+    fx.UpdateLog: update_log, fx.RegisterZNodeHandler: change_znode_handlers, fx.UnregisterZNodeHandler: change_znode_handlers,
+    fx.Send: send, fx.Submit: submit, fx.Park: park, fx.SetTimer: set_timer, fx.CancelTimer: cancel_timer, fx.Enqueue: enqueue,
+    fx.LogError: log_error, fx.Exit: exit_process,
+}  # fmt: skip
