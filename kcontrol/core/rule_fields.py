@@ -62,8 +62,5 @@ def column(rules: type, release: str, inter_broker_protocol: str) -> dict[str, A
     A rule with `depends_on_protocol` has the value in `inter_broker_protocol`. Raises IndexError
     for a release in which a rule has no value yet.
     """
-    chosen = {False: release, True: inter_broker_protocol}
-    return {
-        name: value_in_force(rule.rows, chosen[rule.depends_on_protocol])
-        for name, rule in declared(rules).items()
-    }
+    at, rows = {False: release, True: inter_broker_protocol}, declared(rules).items()
+    return {name: value_in_force(rule.rows, at[rule.depends_on_protocol]) for name, rule in rows}
