@@ -19,10 +19,10 @@ PACKAGE = ROOT / "kcontrol"
 # Code lines of a function and of a module, of the reader's house, of each annex and of the rooms that decide. A commit may lower
 # a number. Raising one needs a sentence in docs/architecture.md.
 FUNCTION_LINES, MODULE_LINES = 46, 338
-DECIDING = {"broker": 1_386, "controller": 2_527, "controller/earlier": 1_685, "core": 1_002, "group": 2_455}
-ANNEXES = {"pipeline": 5_012, "lab/sweeps": 588, "recordings": 2_712}
-HOUSE_LINES = 29_395
-DOCSTRING_LINES = 11_841
+DECIDING = {"broker": 1_344, "controller": 2_443, "controller/earlier": 1_569, "core": 1_001, "group": 2_434}
+ANNEXES = {"pipeline": 4_863, "lab/sweeps": 588, "recordings": 2_671}
+HOUSE_LINES = 28_757
+DOCSTRING_LINES = 11_813
 LAB_FILES = 20  # a folder of the lab
 # What a learner reads of 2.8 in a weekend: the values of every room, the controller without `earlier/`, and the driver.
 WEEKEND, WEEKEND_LINES, CONTROLLER_FILES = ("core", "controller", "driver"), 4_200, 24
