@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -278,40 +278,13 @@ ARGUMENTS = {
     "PartitionReassignmentIsrChange": "partition",
 }  # fmt: skip
 
-INJECTED = {
-    # action                     what a trap may do
-    "leader_writes_isr":         leader_writes_isr,
-    "write_state":               write_state,
-    "set_controller_epoch":      set_controller_epoch,
-    "delete_controller_znode":   delete_controller_znode,
-    "rewrite_controller_znode":  rewrite_controller_znode,
-}  # fmt: skip
-
-ACTIONS = {
-    # action                     what it does
-    "hold_events":               hold_events,
-    "release_events":            release_events,
-    "clear_requests":            clear_requests,
-    "inject":                    inject,
-    "broker_down":               broker_down,
-    "broker_up":                 broker_up,
-    "broker_bounce":             broker_bounce,
-    "change_broker_endpoint":    change_broker_endpoint,
-    "start":                     start,
-    "session_expired":           session_expired,
-    "session_callbacks":         session_callbacks,
-    "other_controller_elected":  other_controller_elected,
-    "create_topic":              create_topic,
-    "set_assignment":            set_assignment,
-    "remove_topic_znode":        remove_topic_znode,
-    "delete_topics":             delete_topics,
-    "set_topic_config":          set_topic_config,
-    "enable_default_unclean":    enable_default_unclean,
-    "isr_notification":          isr_notification,
-    "log_dir_notification":      log_dir_notification,
-    "reassign_znode":            reassign_znode,
-    "preferred_election_znode":  preferred_election_znode,
-    "put_event":                 put_event,
-    **INJECTED,
-    **callers.ACTIONS,
-}  # fmt: skip
+# What a trap may do.
+_INJECTED = (leader_writes_isr, write_state, set_controller_epoch, delete_controller_znode, rewrite_controller_znode)
+_ACTIONS = (
+    hold_events, release_events, clear_requests, inject, broker_down, broker_up, broker_bounce, change_broker_endpoint, start,
+    session_expired, session_callbacks, other_controller_elected, create_topic, set_assignment, remove_topic_znode, delete_topics,
+    set_topic_config, enable_default_unclean, isr_notification, log_dir_notification, reassign_znode, preferred_election_znode,
+    put_event,
+)  # fmt: skip
+INJECTED: dict[str, Callable[..., Any]] = {action.__name__: action for action in _INJECTED}
+ACTIONS = {action.__name__: action for action in _ACTIONS} | INJECTED | callers.ACTIONS

@@ -146,13 +146,7 @@ def _value(answer: Any) -> Any:
     return answer._asdict() if hasattr(answer, "_asdict") else answer
 
 
-ACTIONS = {
-    # action               what it does
-    "api_reassign":        api_reassign,
-    "list_reassignments":  list_reassignments,
-    "elect_leaders":       elect_leaders,
-    "auto_rebalance":      auto_rebalance,
-    "controlled_shutdown": controlled_shutdown,
-    "alter_isr":           alter_isr,
-    "broker_answers":      broker_answers,
-}  # fmt: skip
+_ACTIONS = (
+    api_reassign, list_reassignments, elect_leaders, auto_rebalance, controlled_shutdown, alter_isr, broker_answers,
+)  # fmt: skip
+ACTIONS = {action.__name__: action for action in _ACTIONS}

@@ -26,6 +26,11 @@ class UniqueKeys(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
+def listed(path: Path) -> set[str]:
+    """The ids in a list of what fails."""
+    return {line for line in path.read_text().splitlines() if line and not line.startswith("#")}
+
+
 def read(path: Path) -> list[Case]:
     """The cases of a file, in order. Raises BadFile, saying what is wrong."""
     try:

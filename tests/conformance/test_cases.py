@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.cases import read
+from tests.conformance.cases import listed, read
 from tests.conformance.runner import Result, run
 from tests.conformance.validate import problems
 from tests.originals import notice
@@ -13,6 +13,7 @@ from tests.originals import notice
 HERE = Path(__file__).resolve().parent
 FILE = HERE / "controller.yaml"
 OWN = HERE / "own.yaml"
+NOT_YET = listed(HERE / "not_yet.txt")
 
 
 @pytest.fixture(scope="module")
@@ -21,18 +22,11 @@ def results() -> list[Result]:
     return list(run(read(FILE)))
 
 
-def not_yet() -> set[str]:
-    """The ids in the list."""
-    lines = (HERE / "not_yet.txt").read_text().splitlines()
-    return {line for line in lines if line and not line.startswith("#")}
-
-
 def test_what_fails_is_what_the_list_names(results: list[Result]) -> None:
     """No case fails that the list does not name, and no case that it names passes; each failure says why."""
     failures = {result.id: result.actual for result in results if not result.ok}
-    unexpected = {id: why for id, why in failures.items() if id not in not_yet()}
-    assert not unexpected, "these cases fail and are not in not_yet.txt"
-    assert not not_yet() - failures.keys(), "these cases pass, or are none: take them out of not_yet.txt"
+    assert not {id: why for id, why in failures.items() if id not in NOT_YET}, "these cases fail and are not in not_yet.txt"
+    assert not NOT_YET - failures.keys(), "these cases pass, or are none: take them out of not_yet.txt"
 
 
 def test_what_is_promised_cannot_enter_the_list(results: list[Result]) -> None:
@@ -77,25 +71,21 @@ def test_every_expectation_matters(path: Path) -> None:
     """
     for case in read(path):
         then = case.get("then", {})
-        if case["version"] != "2.8" or case["id"] in not_yet():
+        if case["version"] != "2.8" or case["id"] in NOT_YET:
             continue
         for name in then.keys() - {"requests_exclude"}:
             (result,) = run([case | {"then": then | {name: otherwise(then[name])}}])
             assert not result.ok, f"{case['id']} still holds with another {name}"
 
 
-@pytest.mark.parametrize("path", [FILE, OWN], ids=["given", "own"])
-def test_a_case_file_is_of_the_format(path: Path) -> None:
+@pytest.mark.parametrize("name", ["controller", "own", "group", "group_own"])
+def test_a_case_file_is_of_the_format(name: str) -> None:
     """The file obeys its schema, no id is there twice and no key either."""
-    assert list(problems(path)) == []
+    assert list(problems(HERE / f"{name}.yaml")) == []
 
 
 @pytest.mark.shared
 def test_our_copy_is_the_original(shared: Path) -> None:
     """Each copied file that differs from its original is a warning with the command that copies it."""
-    notice(
-        {
-            HERE / name: shared / "conformance" / name
-            for name in ("controller.yaml", "controller.schema.json", "FORMAT-controller.md")
-        }
-    )
+    names = [form.format(of) for of in ("controller", "group") for form in ("{}.yaml", "{}.schema.json", "FORMAT-{}.md")]
+    notice({HERE / name: shared / "conformance" / name for name in names})

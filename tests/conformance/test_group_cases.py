@@ -6,17 +6,16 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.cases import Case, read
+from tests.conformance.cases import Case, listed, read
 from tests.conformance.group.coordinator import VERBS
 from tests.conformance.group.kinds import KINDS
 from tests.conformance.runner import Result, run
 from tests.conformance.test_cases import otherwise
-from tests.conformance.validate import problems
-from tests.originals import notice
 
 HERE = Path(__file__).resolve().parent
 FILE = HERE / "group.yaml"
 OWN = HERE / "group_own.yaml"
+NOT_YET = listed(HERE / "group_not_yet.txt")
 
 
 @pytest.fixture(scope="module")
@@ -25,17 +24,11 @@ def results() -> list[Result]:
     return list(run(read(FILE)))
 
 
-def not_yet() -> set[str]:
-    """The ids in the list."""
-    lines = (HERE / "group_not_yet.txt").read_text().splitlines()
-    return {line for line in lines if line and not line.startswith("#")}
-
-
 def test_what_fails_is_what_the_list_names(results: list[Result]) -> None:
     """No case fails that the list does not name, and no case that it names passes; each failure says why."""
     failures = {f"{result.id}@{result.release}": result.actual for result in results if not result.ok}
-    assert not {id: why for id, why in failures.items() if id not in not_yet()}, "these cases fail and are not in the list"
-    assert not not_yet() - failures.keys(), "these cases pass, or are none: take them out of the list"
+    assert not {id: why for id, why in failures.items() if id not in NOT_YET}, "these cases fail and are not in the list"
+    assert not NOT_YET - failures.keys(), "these cases pass, or are none: take them out of the list"
 
 
 def test_our_own_cases_hold() -> None:
@@ -102,15 +95,3 @@ def test_every_expectation_of_a_coordinator_matters(path: Path) -> None:
                     changed = then | {label: fields | {key: another(key, value)}}
                     (result,) = run([case | {"applies_to": [release], "then": changed}])
                     assert not result.ok, f"{case['id']}@{release} still holds with another {label}.{key}"
-
-
-@pytest.mark.parametrize("path", [FILE, OWN], ids=["given", "own"])
-def test_the_case_file_is_of_the_format(path: Path) -> None:
-    """The file obeys its schema, no id is there twice and no key either."""
-    assert list(problems(path)) == []
-
-
-@pytest.mark.shared
-def test_our_copy_is_the_original(shared: Path) -> None:
-    """Each copied file that differs from its original is a warning with the command that copies it."""
-    notice({HERE / name: shared / "conformance" / name for name in ("group.yaml", "group.schema.json", "FORMAT-group.md")})

@@ -4,16 +4,49 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from kcontrol.core.effects import Op
 from tests.zookeeper.support import create, delete, events, put, transact
 
+EVENTS = {"created": "NodeCreated", "deleted": "NodeDeleted", "data": "NodeDataChanged", "children": "NodeChildrenChanged"}
+CASES = {
+    # case: (what is there, what is watched, what is written, the events)
+    "a watch of read fires for a set": ("/a", "read /a", "set /a", "data /a"),
+    "a watch of exists on a missing znode: a creation": ("", "exists /a", "create /a", "created /a"),
+    "a watch of exists on a znode: a set": ("/a", "exists /a", "set /a", "data /a"),
+    "a data watch fires for the deletion": ("/a", "read /a", "delete /a", "deleted /a"),
+    "reads of nothing leave no watch": ("", "read /a, children /a", "create /a, create /a/b, delete /a/b, delete /a", ""),
+    "a child watch fires once for creations below": ("/a", "children /a", "create /a/b, create /a/c", "children /a"),
+    "a child watch fires for a deletion below": ("/a /a/b", "children /a", "delete /a/b", "children /a"),
+    "a child watch is not about data and grandchildren": ("/a /a/b", "children /a", "set /a, set /a/b, create /a/b/c", ""),
+    "a data watch is not about children": ("/a", "read /a", "create /a/b, delete /a/b", ""),
+    "a child watch fires for the deletion of its own znode": ("/a", "children /a", "delete /a", "deleted /a"),
+    "one deletion ends both watches": ("/a", "read /a, children /a", "delete /a, create /a, create /a/b", "deleted /a"),
+    "a data and a child watch fire apart": ("/a", "read /a, children /a", "create /a/b, set /a", "children /a, data /a"),
+    "a watch that is set twice gives one event": ("/a", "exists /a /a, read /a", "set /a", "data /a"),
+    "the creation of a missing znode ends its watch": ("", "exists /a", "create /a, set /a, delete /a", "created /a"),
+    "a creation fires for the znode before the parent": ("", "children /, exists /a", "create /a", "created /a, children /"),
+    "a deletion fires for the znode before the parent": ("/a", "children / /a", "delete /a", "deleted /a, children /"),
+    "a watch on the root fires for a set": ("", "read /", "set /", "data /"),
+}
 
-def test_a_set_fires_the_watch_of_a_read(zookeeper: Any, client: Any, other: Any) -> None:
-    """A watch that `read` has set fires for a set as NodeDataChanged."""
-    create(client, "/a")
-    client.read(["/a"], watch=True)
-    put(other, "/a")
-    assert events(zookeeper, client) == [("NodeDataChanged", "/a")]
+
+@pytest.mark.parametrize(("there", "watched", "written", "expected"), CASES.values(), ids=CASES)
+def test_what_a_watch_fires_for(
+    zookeeper: Any, client: Any, other: Any, there: str, watched: str, written: str, expected: str
+) -> None:
+    """One session creates and watches, another one writes: which events the first one gets, in their order."""
+    for path in there.split():
+        create(client, path)
+    for call in watched.split(", "):
+        method, *paths = call.split()
+        getattr(client, method)(paths, watch=True)
+    for call in written.split(", "):
+        kind, path = call.split()
+        {"create": create, "set": put, "delete": delete}[kind](other, path)
+    named = (event.split() for event in expected.split(", ") if event)
+    assert events(zookeeper, client) == [(EVENTS[kind], path) for kind, path in named]
 
 
 def test_a_watch_fires_once(zookeeper: Any, client: Any, other: Any) -> None:
@@ -46,142 +79,6 @@ def test_a_read_without_watch_leaves_none(zookeeper: Any, client: Any, other: An
     create(other, "/a/c")
     create(other, "/b")
     assert events(zookeeper, client) == []
-
-
-def test_exists_leaves_a_watch_where_nothing_is(zookeeper: Any, client: Any, other: Any) -> None:
-    """A watch that `exists` has set on a missing znode fires for its creation."""
-    client.exists(["/a"], watch=True)
-    create(other, "/a")
-    assert events(zookeeper, client) == [("NodeCreated", "/a")]
-
-
-def test_exists_leaves_a_watch_where_something_is(zookeeper: Any, client: Any, other: Any) -> None:
-    """A watch that `exists` has set on a znode fires for a set."""
-    create(client, "/a")
-    client.exists(["/a"], watch=True)
-    put(other, "/a")
-    assert events(zookeeper, client) == [("NodeDataChanged", "/a")]
-
-
-def test_a_deletion_fires_the_data_watch(zookeeper: Any, client: Any, other: Any) -> None:
-    """A data watch fires for the deletion of its znode."""
-    create(client, "/a")
-    client.read(["/a"], watch=True)
-    delete(other, "/a")
-    assert events(zookeeper, client) == [("NodeDeleted", "/a")]
-
-
-def test_a_read_of_nothing_leaves_no_watch(zookeeper: Any, client: Any, other: Any) -> None:
-    """`read` and `children` of a missing znode leave no watch."""
-    client.read(["/a"], watch=True)
-    client.children(["/a"], watch=True)
-    create(other, "/a")
-    create(other, "/a/b")
-    delete(other, "/a/b")
-    delete(other, "/a")
-    assert events(zookeeper, client) == []
-
-
-def test_a_child_that_comes_fires_the_child_watch(zookeeper: Any, client: Any, other: Any) -> None:
-    """A child watch fires once for a creation below its znode."""
-    create(client, "/a")
-    client.children(["/a"], watch=True)
-    create(other, "/a/b")
-    create(other, "/a/c")
-    assert events(zookeeper, client) == [("NodeChildrenChanged", "/a")]
-
-
-def test_a_child_that_goes_fires_the_child_watch(zookeeper: Any, client: Any, other: Any) -> None:
-    """A child watch fires for a deletion below its znode."""
-    create(client, "/a")
-    create(client, "/a/b")
-    client.children(["/a"], watch=True)
-    delete(other, "/a/b")
-    assert events(zookeeper, client) == [("NodeChildrenChanged", "/a")]
-
-
-def test_a_child_watch_is_not_about_data(zookeeper: Any, client: Any, other: Any) -> None:
-    """A child watch gets no notification about sets of the znode and its children, and none about grandchildren."""
-    create(client, "/a")
-    create(client, "/a/b")
-    client.children(["/a"], watch=True)
-    put(other, "/a")
-    put(other, "/a/b")
-    create(other, "/a/b/c")
-    assert events(zookeeper, client) == []
-
-
-def test_a_data_watch_is_not_about_children(zookeeper: Any, client: Any, other: Any) -> None:
-    """A data watch gets no notification about created and deleted children."""
-    create(client, "/a")
-    client.read(["/a"], watch=True)
-    create(other, "/a/b")
-    delete(other, "/a/b")
-    assert events(zookeeper, client) == []
-
-
-def test_a_deletion_fires_the_child_watch_of_the_znode_itself(zookeeper: Any, client: Any, other: Any) -> None:
-    """A child watch fires for the deletion of its own znode as NodeDeleted."""
-    create(client, "/a")
-    client.children(["/a"], watch=True)
-    delete(other, "/a")
-    assert events(zookeeper, client) == [("NodeDeleted", "/a")]
-
-
-def test_a_deletion_gives_one_event_and_removes_both_watches(zookeeper: Any, client: Any, other: Any) -> None:
-    """A session with a data and a child watch on one znode gets one event for its deletion, and no event after it."""
-    create(client, "/a")
-    client.read(["/a"], watch=True)
-    client.children(["/a"], watch=True)
-    delete(other, "/a")
-    assert events(zookeeper, client) == [("NodeDeleted", "/a")]
-    create(other, "/a")
-    create(other, "/a/b")
-    assert events(zookeeper, client) == []
-
-
-def test_data_and_child_watch_fire_apart(zookeeper: Any, client: Any, other: Any) -> None:
-    """A data and a child watch on one znode are two watches: each is used up by its own change."""
-    create(client, "/a")
-    client.read(["/a"], watch=True)
-    client.children(["/a"], watch=True)
-    create(other, "/a/b")
-    put(other, "/a")
-    assert events(zookeeper, client) == [("NodeChildrenChanged", "/a"), ("NodeDataChanged", "/a")]
-
-
-def test_two_watches_of_one_kind_are_one(zookeeper: Any, client: Any, other: Any) -> None:
-    """A session that sets one watch twice, by `exists` and by `read`, gets one event."""
-    create(client, "/a")
-    client.exists(["/a", "/a"], watch=True)
-    client.read(["/a"], watch=True)
-    put(other, "/a")
-    assert events(zookeeper, client) == [("NodeDataChanged", "/a")]
-
-
-def test_a_watch_that_waited_for_creation_does_not_wait_on(zookeeper: Any, client: Any, other: Any) -> None:
-    """The creation of a missing znode ends its watch, which gets no notification about the set that follows."""
-    client.exists(["/a"], watch=True)
-    create(other, "/a")
-    put(other, "/a")
-    delete(other, "/a")
-    assert events(zookeeper, client) == [("NodeCreated", "/a")]
-
-
-def test_a_creation_notifies_the_znode_before_the_parent(zookeeper: Any, client: Any, other: Any) -> None:
-    """A creation fires the watch on the znode first, then the one on the parent's children."""
-    client.children(["/"], watch=True)
-    client.exists(["/a"], watch=True)
-    create(other, "/a")
-    assert events(zookeeper, client) == [("NodeCreated", "/a"), ("NodeChildrenChanged", "/")]
-
-
-def test_a_deletion_notifies_the_znode_before_the_parent(zookeeper: Any, client: Any, other: Any) -> None:
-    """A deletion fires the watches on the znode first, then the one on the parent's children."""
-    create(client, "/a")
-    client.children(["/", "/a"], watch=True)
-    delete(other, "/a")
-    assert events(zookeeper, client) == [("NodeDeleted", "/a"), ("NodeChildrenChanged", "/")]
 
 
 def test_every_watching_session_is_notified(zookeeper: Any, client: Any, other: Any) -> None:
@@ -258,10 +155,3 @@ def test_settle_waits_until_all_sessions_have_seen_all_writes(zookeeper: Any, cl
     zookeeper.settle()
     for one in (client, third):
         assert [event.path for event in one.events()] == paths
-
-
-def test_the_data_of_the_root_can_be_watched(zookeeper: Any, client: Any, other: Any) -> None:
-    """A watch on the root fires for a set of the root with the path `/`."""
-    client.read(["/"], watch=True)
-    put(other, "/", b"x")
-    assert events(zookeeper, client) == [("NodeDataChanged", "/")]
