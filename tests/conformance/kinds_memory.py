@@ -12,8 +12,18 @@ from kcontrol.controller.request_batch import RequestBatch
 from kcontrol.core.effects import StateChange, UpdateContext
 from kcontrol.core.model import LeaderAndIsr, TopicPartition
 from kcontrol.journal.journal import RecordId
-from tests.conformance import requests, values
+from tests.conformance import requests
 from tests.conformance.bench import Bench
+from tests.conformance.values import (
+    PARTITION_STATES,
+    CannotPlay,
+    assignment,
+    is_within,
+    look_up,
+    only_item,
+    partition,
+    partitions,
+)
 
 Case = dict[str, Any]
 
@@ -25,12 +35,12 @@ def field_of(ctx: Any, name: str) -> Any:
     try:
         return getattr(ctx, name)
     except AttributeError:
-        raise values.CannotPlay(f"the controller's context has no {name} yet") from None
+        raise CannotPlay(f"the controller's context has no {name} yet") from None
 
 
 def counts(ctx: Any, asked: Iterable[str]) -> dict[str, int]:
     """The maintained counters, under the format's names."""
-    return {name: field_of(ctx, values.look_up(COUNTS, "counter", name)) for name in asked}
+    return {name: field_of(ctx, look_up(COUNTS, "counter", name)) for name in asked}
 
 
 # ---------------------------------------------------------------- context
@@ -40,28 +50,26 @@ def context(case: Case) -> dict[str, Any]:
     """Bookkeeping, top-down; what an `expect` finds is compared where it stands."""
     bench, found = Bench(case["version"]), []
     for item in case["when"]:
-        name, value = values.only_item(item, "the step")
+        name, value = only_item(item, "the step")
         if name == "expect":
             found.append(counts(bench.controller, value))
         else:
-            values.look_up(STEPS, "step", name)(bench.controller, value)
+            look_up(STEPS, "step", name)(bench.controller, value)
     return {"expect": found}
 
 
 def _assign(ctx: Any, value: Any) -> None:
-    apply_update(
-        ctx, UpdateContext("assignments", {values.partition(tp): values.assignment(given) for tp, given in value.items()})
-    )
+    apply_update(ctx, UpdateContext("assignments", {partition(tp): assignment(given) for tp, given in value.items()}))
 
 
 def _lead(ctx: Any, value: Any) -> None:
-    led = {values.partition(tp): LeaderAndIsr(v["leader"], tuple(v["isr"]), v.get("leader_epoch", 0)) for tp, v in value.items()}
+    led = {partition(tp): LeaderAndIsr(v["leader"], tuple(v["isr"]), v.get("leader_epoch", 0)) for tp, v in value.items()}
     apply_update(ctx, UpdateContext("leadership", led))
 
 
 def _partition_state(ctx: Any, value: Any) -> None:
-    for tp in values.partitions(value):
-        target = values.look_up(values.PARTITION_STATES, "partition state", value[str(tp)])
+    for tp in partitions(value):
+        target = look_up(PARTITION_STATES, "partition state", value[str(tp)])
         apply_state_change(ctx, StateChange(tp, ctx.partition_state(tp), target))
 
 
@@ -111,24 +119,24 @@ class Batch:
 
     def add_leader_and_isr(self, brokers: list[int], partition: str, is_new: bool = False) -> None:
         """Leadership and assignment are those of the context."""
-        tp = TopicPartition.parse(values.partition)
+        tp = TopicPartition.parse(partition)
         value = self.ctx.leadership.get(tp)
         if value is None:
-            raise values.CannotPlay(f"{values.partition} has no leadership to send")
+            raise CannotPlay(f"{partition} has no leadership to send")
         self.batch.add_leader_and_isr(self.ctx, brokers, tp, value, self.ctx.assignments[tp], is_new=is_new)
 
     def add_stop_replica(self, brokers: list[int], partition: str, delete: bool) -> None:
         """Stop, or delete."""
-        self.batch.add_stop_replica(self.ctx, brokers, TopicPartition.parse(values.partition), delete=delete)
+        self.batch.add_stop_replica(self.ctx, brokers, TopicPartition.parse(partition), delete=delete)
 
     def add_update_metadata(self, brokers: list[int], partitions: list[str]) -> None:
         """Those whose leadership is known."""
-        self.batch.add_update_metadata(self.ctx, brokers, map(TopicPartition.parse, values.partitions))
+        self.batch.add_update_metadata(self.ctx, brokers, map(TopicPartition.parse, partitions))
 
     def new_batch(self) -> None:
         """Start anew, which the batch refuses while something is in it."""
         if self.batch.fold(self.ctx).in_send_order():
-            raise values.CannotPlay("a batch that is still full does not refuse to be started anew here")
+            raise CannotPlay("a batch that is still full does not refuse to be started anew here")
         self.batch = RequestBatch()
 
     def send(self) -> None:
@@ -147,7 +155,7 @@ class Batch:
         here = [(b, parcel) for b, parcel in self.unanswered if (b, parcel.api) == (broker, api)]
         self.unanswered = [item for item in self.unanswered if item not in here]
         for receiver, parcel in here:
-            body = {"error": error, "errors": errors_of(values.partitions or {})}
+            body = {"error": error, "errors": errors_of(partitions or {})}
             event = response_event(parcel, receiver, body, self.ctx)
             if event is not None:
                 self.events.append(_shown(event))
@@ -155,7 +163,7 @@ class Batch:
 
 def errors_of(codes: dict[str, str]) -> dict[TopicPartition, str]:
     """Error codes by partition, without those that say that all is well."""
-    return {values.partition(tp): code for tp, code in codes.items() if code != "NONE"}
+    return {partition(tp): code for tp, code in codes.items() if code != "NONE"}
 
 
 def _shown(event: Any) -> dict[str, Any]:
@@ -169,10 +177,10 @@ def _knowing(version: str, given: Case) -> Bench:
     bench = Bench(version, inter_broker_protocol=given.get("ibp", version).split("-")[0])
     bench.register(given["live"], given.get("shutting_down", ()))
     epoch = given.get("controller_epoch", 1)
-    named = {values.partition(tp): v for tp, v in given.get("partitions", {}).items()}
+    named = {partition(tp): v for tp, v in given.get("partitions", {}).items()}
     bench.know(
         controller_epoch=epoch,
-        assignments={tp: values.assignment({"replicas": v.get("isr", ())} | v) for tp, v in named.items()},
+        assignments={tp: assignment({"replicas": v.get("isr", ())} | v) for tp, v in named.items()},
         leadership={tp: _leadership(v, epoch) for tp, v in named.items() if "leader" in v},
         topics_to_be_deleted=set(given.get("topics_to_delete", ())),
     )
@@ -200,8 +208,8 @@ def batch(case: Case) -> dict[str, Any]:
     """Fill a batch, send it, let brokers answer."""
     playing, expected = Batch(case), case["then"]
     for item in case["when"]:
-        name, value = values.only_item(item, "the step")
-        values.look_up(BATCH_STEPS, "step", name)(playing, **(value if isinstance(value, dict) else {}))
+        name, value = only_item(item, "the step")
+        look_up(BATCH_STEPS, "step", name)(playing, **(value if isinstance(value, dict) else {}))
     found: dict[str, Any] = {"total_requests": len(playing.sent), "order": _order(playing.sent, expected.get("order", []))}
     found["events"] = _events(playing.events, expected.get("events", []))
     for name, check in requests.CHECKS.items():
@@ -218,7 +226,7 @@ def _order(sent: list[requests.Request], expected: list[list[Any]]) -> Any:
 
 
 def _events(found: list[Any], expected: list[Any]) -> Any:
-    same = len(found) == len(expected) and all(values.is_within(e, f) for e, f in zip(expected, found, strict=True))
+    same = len(found) == len(expected) and all(is_within(e, f) for e, f in zip(expected, found, strict=True))
     return expected if same else found
 
 
