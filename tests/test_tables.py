@@ -193,11 +193,9 @@ def test_a_replaced_row_is_in_another_table() -> None:
 def test_each_strategy_of_election_has_its_row() -> None:
     """Kafka has four strategies, and each names the brokers that get LeaderAndIsr. Source: Election.scala (2.8)."""
     assert {name: row.recipients for name, row in STRATEGIES.items()} == {
-        "offline": "online replicas",
-        "reassign": "target replicas",
-        "preferred": "all replicas",
+        "offline": "online replicas", "reassign": "target replicas", "preferred": "all replicas",
         "controlled_shutdown": "online or leaving replicas",
-    }
+    }  # fmt: skip
 
 
 # ---------------------------------------------------------------- events

@@ -129,11 +129,9 @@ class Bench:
     ) -> None:
         """These brokers are known, those that are shutting down among them."""
         self.know(
-            live_brokers=dict.fromkeys(live, ENDPOINT),
-            live_broker_epochs={broker: 100 + broker for broker in live},
-            shutting_down_broker_ids=set(shutting_down),
-            offline_dirs=offline_dirs or {},
-        )
+            live_brokers=dict.fromkeys(live, ENDPOINT), live_broker_epochs={broker: 100 + broker for broker in live},
+            shutting_down_broker_ids=set(shutting_down), offline_dirs=offline_dirs or {},
+        )  # fmt: skip
 
     # ---------------------------------------------------------------- run
 

@@ -83,11 +83,9 @@ def isr_removal(case: Case) -> dict[str, Any]:
     bench.put(state_path(TP), encode_state(stored))
     bench.register(replicas)
     bench.know(
-        assignments={TP: ReplicaAssignment(replicas)},
-        leadership={TP: stored},
-        partition_states={TP: PartitionState.ONLINE},
+        assignments={TP: ReplicaAssignment(replicas)}, leadership={TP: stored}, partition_states={TP: PartitionState.ONLINE},
         replica_states={leaving: ReplicaState.ONLINE},
-    )
+    )  # fmt: skip
     bench.run_handler(lambda ctx: replica_machine.handle_state_changes(ctx, [leaving], ReplicaState.OFFLINE))
     (znode,) = bench.tool.read([state_path(TP)], False)
     assert znode is not None

@@ -210,10 +210,7 @@ ASSIGNED = st.builds(ReplicaAssignment, BROKERS, BROKERS)
 LED = st.builds(LeaderAndIsr, st.sampled_from((-1, 1, 2, 3)), BROKERS)
 LESSONS = st.one_of(
     st.builds(
-        UpdateContext,
-        st.just("assignments"),
-        st.dictionaries(st.sampled_from(TPS), ASSIGNED, max_size=3),
-        PARTITIONS,
+        UpdateContext, st.just("assignments"), st.dictionaries(st.sampled_from(TPS), ASSIGNED, max_size=3), PARTITIONS,
         st.booleans(),
     ),
     st.builds(
@@ -229,7 +226,7 @@ LESSONS = st.one_of(
     st.builds(UpdateContext, st.just("topics_to_be_deleted"), st.none(), st.just(("a", "b"))),
     st.builds(UpdateContext, st.just("topics_with_deletion_started"), st.just(("a",)), st.just(()), st.booleans()),
     st.builds(UpdateContext, st.just("topics_with_deletion_started"), st.none(), st.just(("a", "b"))),
-)
+)  # fmt: skip
 MOVES = st.builds(
     StateChange, st.sampled_from(TPS), st.just(PartitionState.NEW), st.sampled_from(PartitionState), st.none() | LED
 )

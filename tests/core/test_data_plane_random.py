@@ -79,17 +79,11 @@ def test_the_walks_go_through_what_logs_go_through() -> None:
         kinds |= {record.kind for record in world.journal.records}
     assert {
         *(
-            "log_append",
-            "log_truncate",
-            "log_role",
-            "high_watermark",
-            "follower_end",
-            "checkpoint",
-            "acknowledged",
+            "log_append", "log_truncate", "log_role", "high_watermark", "follower_end", "checkpoint", "acknowledged",
             "record_lost",
         ),
         *("submit", "controller_response", "drop_request", "duplicate_request", "session_lost"),
-    } <= kinds
+    } <= kinds  # fmt: skip
 
 
 # ---------------------------------------------------------------- what logs promise

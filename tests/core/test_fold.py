@@ -79,21 +79,11 @@ def test_the_walks_go_through_everything_that_can_happen() -> None:
         taken |= {action[0] for action in from_a_quiet_cluster(seed).done}
     assert {
         *(
-            "advance",
-            "begin",
-            "deliver_notification",
-            "renew",
-            "reconnect",
-            "deliver_request",
-            "send_to_controller",
-            "fetch",
-            "expire_session",
-            "fire_timer",
-            "start",
-            "kill",
+            "advance", "begin", "deliver_notification", "renew", "reconnect", "deliver_request", "send_to_controller", "fetch",
+            "expire_session", "fire_timer", "start", "kill",
         ),
         *("freeze", "thaw", "shrink_isr", "drop_request", "duplicate_request", "create_topic", "delete"),
-    } <= taken
+    } <= taken  # fmt: skip
 
 
 def test_a_broker_may_be_called_zero() -> None:

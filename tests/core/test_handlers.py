@@ -31,19 +31,13 @@ def test_the_order_of_round_trips_is_the_handlers_text() -> None:
     """Reads, watches and writes reach ZooKeeper one after the other in the order in which the handler yields them."""
     bench = Bench(fenced_writes=False)
     bench.do(
-        fx.Exists(("/a",), watch=True),
-        fx.Transaction((fx.Op("create", "/a"), fx.Op("create", "/a/b"))),
-        fx.Children(("/a",), watch=True),
-        fx.FencedTransactions(((fx.Op("delete", "/a/b"),),)),
-        fx.Read(("/a",)),
-    )
+        fx.Exists(("/a",), watch=True), fx.Transaction((fx.Op("create", "/a"), fx.Op("create", "/a/b"))),
+        fx.Children(("/a",), watch=True), fx.FencedTransactions(((fx.Op("delete", "/a/b"),),)), fx.Read(("/a",)),
+    )  # fmt: skip
     assert bench.calls == [
-        ("exists", ("/a",), True),
-        ("write", ((("create", "/a"), ("create", "/a/b")),)),
-        ("children", ("/a",), True),
-        ("write", ((("delete", "/a/b"),),)),
-        ("read", ("/a",), False),
-    ]
+        ("exists", ("/a",), True), ("write", ((("create", "/a"), ("create", "/a/b")),)), ("children", ("/a",), True),
+        ("write", ((("delete", "/a/b"),),)), ("read", ("/a",), False),
+    ]  # fmt: skip
 
 
 def test_instant_effects_happen_between_the_round_trips_around_them() -> None:
@@ -111,12 +105,9 @@ def test_handlers_of_paths_are_registered_and_forgotten() -> None:
     """`RegisterZNodeHandler` is for data or for children of a path, and `UnregisterZNodeHandler` removes that handler alone."""
     bench = Bench()
     bench.do(
-        fx.RegisterZNodeHandler("/a"),
-        fx.RegisterZNodeHandler("/b", children=True),
-        fx.RegisterZNodeHandler("/c"),
-        fx.UnregisterZNodeHandler("/c"),
-        fx.UnregisterZNodeHandler("/b"),
-    )
+        fx.RegisterZNodeHandler("/a"), fx.RegisterZNodeHandler("/b", children=True), fx.RegisterZNodeHandler("/c"),
+        fx.UnregisterZNodeHandler("/c"), fx.UnregisterZNodeHandler("/b"),
+    )  # fmt: skip
     assert bench.driver.znode_handlers == {("/a", False), ("/b", True)}
 
 

@@ -252,12 +252,8 @@ def test_the_first_line_says_what_the_file_is() -> None:
     first = msgspec.json.decode(journal.to_line(World(Settings(seed=5)).journal.records[0]))
     assert (list(first), first["kind"], first["cause"]) == (["id", "kind", "cause", "at_ms", "fields"], "run", None)
     assert first["fields"] == {
-        "journal_version": JOURNAL_VERSION,
-        "release": "2.8",
-        "seed": 5,
-        "brokers": [1, 2, 3],
-        "world": "simulated",
-    }
+        "journal_version": JOURNAL_VERSION, "release": "2.8", "seed": 5, "brokers": [1, 2, 3], "world": "simulated",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

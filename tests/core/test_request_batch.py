@@ -125,11 +125,9 @@ def test_unknown_brokers_get_no_request() -> None:
     """Dead brokers, and the -1 of a partition without leader, get no request of any kind."""
     ctx = known(live=(1, 2))
     requests = folded(
-        ctx,
-        lambda b: add(b, ctx, (-1, 2, 3)),
-        lambda b: b.add_update_metadata(ctx, (-1, 3), (T1,)),
+        ctx, lambda b: add(b, ctx, (-1, 2, 3)), lambda b: b.add_update_metadata(ctx, (-1, 3), (T1,)),
         lambda b: b.add_stop_replica(ctx, (-1, 3), T1, delete=True),
-    )
+    )  # fmt: skip
     assert {broker for _, broker in requests.in_send_order()} == {1, 2}
     assert requests.broker_epochs == {1: 11, 2: 12}
     assert requests.stop_replica == {}
@@ -157,11 +155,9 @@ def test_stop_replica_has_the_leader_epoch() -> None:
     """StopReplica carries the cached leader epoch, or -1 where none is known; a later call cannot take back `delete`."""
     ctx = known()
     requests = folded(
-        ctx,
-        lambda b: b.add_stop_replica(ctx, (3,), T0, delete=True),
-        lambda b: b.add_stop_replica(ctx, (3,), T0, delete=False),
+        ctx, lambda b: b.add_stop_replica(ctx, (3,), T0, delete=True), lambda b: b.add_stop_replica(ctx, (3,), T0, delete=False),
         lambda b: b.add_stop_replica(ctx, (3,), U0, delete=False),
-    )
+    )  # fmt: skip
     assert {tp: tuple(entry) for tp, entry in requests.stop_replica[3].items()} == {T0: (5, True), U0: (-1, False)}
 
 

@@ -140,12 +140,9 @@ def agrees(bench: Bench) -> bool:
     """Whether the journal of a bench folds to what a snapshot of it would show."""
     processes = {1: Process(bench.driver, "127.0.0.1", 9093)}
     world: Any = SimpleNamespace(
-        zk=bench.zookeeper,
-        network=Network(),
-        owners={bench.driver.client.session_id: 1},
-        processes=processes,
+        zk=bench.zookeeper, network=Network(), owners={bench.driver.client.session_id: 1}, processes=processes,
         settings=Settings(),
-    )
+    )  # fmt: skip
     return bool(without_defaults(fold(bench.journal.records)) == without_defaults(snapshot(world)))
 
 

@@ -279,11 +279,9 @@ def test_a_broker_that_dies_meanwhile_holds_it_up_until_it_is_back(release: str)
     ctx = controller(world)
     assert ctx.topics_ineligible_for_deletion == {"t"}
     assert {str(r): s for r, s in ctx.replica_states.items() if r.topic == "t"} == {
-        "t-0@2": ReplicaState.DELETION_SUCCESSFUL,
-        "t-1@2": ReplicaState.DELETION_SUCCESSFUL,
-        "t-0@3": ReplicaState.OFFLINE,
+        "t-0@2": ReplicaState.DELETION_SUCCESSFUL, "t-1@2": ReplicaState.DELETION_SUCCESSFUL, "t-0@3": ReplicaState.OFFLINE,
         "t-1@3": ReplicaState.OFFLINE,
-    }
+    }  # fmt: skip
     assert {ctx.leadership[tp].leader for tp in (T0, T1)} == {-1}
     assert REQUEST in world.zk.tree()
     settle(world, ("start", 3))
@@ -308,13 +306,9 @@ def test_what_is_not_queued_cannot_be_held_up(release: str) -> None:
     """Halting names only queued topics, and each once. Source: TopicDeletionManager.markTopicIneligibleForDeletion."""
     config = BrokerConfig().with_setting("delete.topic.enable", True)
     ctx = ControllerContext(
-        1,
-        rules(release),
-        design_of(rules(release)),
-        config,
-        topics_to_be_deleted={"b", "a", "c"},
+        1, rules(release), design_of(rules(release)), config, topics_to_be_deleted={"b", "a", "c"},
         topics_ineligible_for_deletion={"c"},
-    )
+    )  # fmt: skip
     assert list(mark_topics_ineligible_for_deletion(ctx, {"a", "c", "x"})) == [
         UpdateContext("topics_ineligible_for_deletion", ("a",))
     ]
@@ -525,12 +519,9 @@ def test_when_a_dead_replica_may_become_ineligible(release: str, legal: bool) ->
 def test_partitions_in_deletion_are_sent_when_named_or_every_time(release: str, partitions: set[TopicPartition]) -> None:
     """Before 2.0 every UpdateMetadata also has the partitions of all queued topics, with leader -2."""
     ctx = ControllerContext(
-        1,
-        rules(release),
-        design_of(rules(release)),
-        BrokerConfig().with_setting("delete.topic.enable", True),
+        1, rules(release), design_of(rules(release)), BrokerConfig().with_setting("delete.topic.enable", True),
         live_broker_epochs={2: 1},
-    )
+    )  # fmt: skip
     for tp in (T0, T1):
         apply_update(ctx, UpdateContext("assignments", {tp: ReplicaAssignment((2,))}))
         apply_update(ctx, UpdateContext("leadership", {tp: LeaderAndIsr(2, (2,), 4, 7, 1)}))

@@ -151,11 +151,8 @@ def test_a_deposed_controller_forgets_everything() -> None:
     settle(world, ("advance", 2, "controller"))
     deposed = world.processes[2].driver.controller
     assert (deposed.is_active, deposed.controller_epoch, dict(deposed.leadership), dict(deposed.assignments)) == (
-        False,
-        0,
-        {},
-        {},
-    )
+        False, 0, {}, {},
+    )  # fmt: skip
     assert stored(world) == {"t-0": (2, (2, 3)), "t-1": (3, (3, 2))}
 
 

@@ -151,11 +151,8 @@ def test_rebalances_of_a_session_window_are_one_disturbance(spark: Any, tmp_path
     journal_file.write(records, tmp_path / "run.jsonl")
     ours = rows_of_pandas(table(records, "run", "rebalances"))
     assert [(row["begin_ms"], row["disturbance_begin_ms"]) for row in ours] == [
-        (0, 0),
-        (5_000, 0),
-        (10_001, 10_001),
-        (15_001, 10_001),
-    ]
+        (0, 0), (5_000, 0), (10_001, 10_001), (15_001, 10_001),
+    ]  # fmt: skip
     journal_lines(spark, journals_of([tmp_path])[0]).createOrReplaceTempView("lines")
     for made in spark_views.TABLES:
         spark.sql(spark_views.table_sql(made)).createOrReplaceTempView(made)

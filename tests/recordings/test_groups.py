@@ -86,11 +86,9 @@ def rebalances(name: str) -> list[tuple[Any, ...]]:
 def test_the_rounds_of_a_group_whose_leader_leaves() -> None:
     """0.9.0.1: three rounds with the members of the leaders' answers, then the group is Dead, as DescribeGroups says."""
     assert rebalances("0.9.0.1/group/leader-leaves") == [
-        ("a new member", 1, ("a",), "Stable"),
-        ("a new member", 2, ("a", "b"), "Stable"),
-        ("a member leaves", 3, ("b",), "Stable"),
-        ("a member leaves", 3, (), "Dead"),
-    ]
+        ("a new member", 1, ("a",), "Stable"), ("a new member", 2, ("a", "b"), "Stable"),
+        ("a member leaves", 3, ("b",), "Stable"), ("a member leaves", 3, (), "Dead"),
+    ]  # fmt: skip
     assert rebalances("2.8.2/group/leader-leaves")[-1] == ("a member leaves", 3, (), "Empty")
 
 

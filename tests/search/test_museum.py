@@ -69,11 +69,9 @@ def test_the_rows_of_the_rules_say_the_releases() -> None:
     """The fix of a bug is the first release of the other value of its rule."""
     fixes = {row.ticket: row.releases for row in MUSEUM}
     assert fixes == {
-        "KAFKA-6082": ("0.8.0", "2.1.0"),
-        "KAFKA-3083": ("0.8.0", "1.1.0"),
-        "KAFKA-7235": ("0.8.0", "2.2.0"),
+        "KAFKA-6082": ("0.8.0", "2.1.0"), "KAFKA-3083": ("0.8.0", "1.1.0"), "KAFKA-7235": ("0.8.0", "2.2.0"),
         "KAFKA-7196": ("0.9.0", "2.0.1"),
-    }
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("rule", ["handlers_outlive_session", "broker_epochs"])

@@ -165,12 +165,8 @@ def test_a_copy_goes_its_own_way(zookeeper: MemoryZooKeeper, client: MemoryClien
     one.connect()
     one.end(actor)
     assert (
-        still.tree(),
-        node(watcher, "/"),
-        still.sessions(),
-        still.watches(),
-        watcher.children(["/", "/p"], watch=False),
-    ) == before
+        still.tree(), node(watcher, "/"), still.sessions(), still.watches(), watcher.children(["/", "/p"], watch=False),
+    ) == before  # fmt: skip
     assert undelivered(still, watcher) == ()
     assert still.end(watcher).deleted == ("/p/mine",)
 
