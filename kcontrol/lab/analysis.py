@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kcontrol import controller, group
+from kcontrol.controller import earlier
 from kcontrol.core.errors import UserError
 from kcontrol.group.group_strategies import GROUP_STRATEGIES
 from kcontrol.journal.journal import Record
@@ -58,7 +59,7 @@ def source(name: str) -> Shown:
     if name in GROUP_STRATEGIES:
         return Shown(inspect.getsource(GROUP_STRATEGIES[name]).rstrip())
     of_group = f"{name}.".startswith("group.")
-    modules, owner = (_group_modules(), "group coordinator") if of_group else (_modules(), "controller")
+    modules, owner = (_modules(group), "group coordinator") if of_group else (_modules(controller, earlier), "controller")
     module, _, function = name.removeprefix("group.").partition(".")
     if module not in modules:
         form = f"name a function as {'group.' * of_group}<module>.<function>"
@@ -93,22 +94,10 @@ def _steps(records: Sequence[Record], begin: Record) -> list[Record]:
     return found
 
 
-def _modules() -> dict[str, str]:
-    """Return the full name of each module of the controller by its short name, such as "leader_election".
-
-    The modules for earlier releases, those in the folder `controller/earlier`, come last.
-    """
-    packages = (
-        (controller.__name__, controller.__path__),
-        (f"{controller.__name__}.earlier", [f"{controller.__path__[0]}/earlier"]),
-    )
-    names = ((package, found) for package, path in packages for found in pkgutil.iter_modules(path) if not found.ispkg)
-    return {found.name: f"{package}.{found.name}" for package, found in names}
-
-
-def _group_modules() -> dict[str, str]:
-    """Return the full name of each module of the group coordinator by its short name, such as "rebalance"."""
-    return {found.name: f"{group.__name__}.{found.name}" for found in pkgutil.iter_modules(group.__path__)}
+def _modules(*packages: ModuleType) -> dict[str, str]:
+    """The full names of the modules in packages, by their short names, such as "leader_election"."""
+    found = ((package.__name__, module) for package in packages for module in pkgutil.iter_modules(package.__path__))
+    return {module.name: f"{package}.{module.name}" for package, module in found if not module.ispkg}
 
 
 def _functions(module: ModuleType) -> Iterator[tuple[str, Any]]:

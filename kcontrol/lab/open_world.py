@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kcontrol.cluster.run_settings import Settings
 from kcontrol.cluster.world import World
@@ -21,6 +21,7 @@ from kcontrol.zookeeper.server.embedded import EmbeddedZooKeeper
 if TYPE_CHECKING:
     from kcontrol.zookeeper.kazoo import KazooZooKeeper
 
+Real = TypeVar("Real")
 WORLDS = ("simulated", "zookeeper")
 
 
@@ -77,15 +78,19 @@ def open_world(settings: Settings, world: str, zookeeper: str | None, otherwise:
         arguments.words(zookeeper, "A ZooKeeper's address", "localhost:2181/chroot")
     for name in (world, *([] if otherwise is None else [otherwise])):
         arguments.one_of(name, WORLDS, "world")
-    if world == "simulated":
-        return OpenWorld(World(settings), ExitStack(), None)
+    real = real_if_there(lambda: _on_real_zookeeper(settings, zookeeper), otherwise) if world == "zookeeper" else None
+    return real or OpenWorld(World(settings), ExitStack(), None)
+
+
+def real_if_there(open_it: Callable[[], Real], otherwise: str | None) -> Real | None:
+    """What `open_it` opens on a real ZooKeeper. Where it cannot, and `otherwise` is "simulated": print why, and return None."""
     try:
-        return _on_real_zookeeper(settings, zookeeper)
+        return open_it()
     except UserError as problem:
         if otherwise != "simulated":
             raise
         say(f"{problem} Until then these cells run in the simulated world.")
-        return OpenWorld(World(settings), ExitStack(), None)
+        return None
 
 
 def _on_real_zookeeper(settings: Settings, address: str | None) -> OpenWorld:

@@ -87,7 +87,7 @@ class Operations(Run, owner="lab"):
 
     def shrink_isr(self, partition: str, follower: int) -> Self:
         """Let the leader of a partition remove a follower from the ISR, as if it had lagged for replica.lag.time.max.ms."""
-        return self._act("shrink_isr", self._partition(partition).leader, partition, follower)
+        return self._act("shrink_isr", elections.find(self.state, partition).leader, partition, follower)
 
     # ---------------------------------------------------------------- timers
 
@@ -194,7 +194,7 @@ class Operations(Run, owner="lab"):
     # ---------------------------------------------------------------- what is possible
 
     def _leader(self, partition: str) -> int:
-        found = self._partition(partition)
+        found = elections.find(self.state, partition)
         if found.leader is None or str(found.leader) not in self.state["nodes"]:
             raise UserError(f"{partition} has no running leader: let the cluster run, or start a broker of its ISR.")
         return found.leader
@@ -204,14 +204,6 @@ class Operations(Run, owner="lab"):
             names = text.listed(sorted({p.name.rpartition("-")[0] for p in folded_state.partitions(self.state)}), ALL)
             raise UserError(f"There is no topic {name!r}; {f'the topics are {names}' if names else 'there are none yet'}.")
         return name
-
-    def _partition(self, name: str) -> folded_state.Partition:
-        found = next((p for p in folded_state.partitions(self.state) if p.name == name), None)
-        if found is None:
-            names = text.listed((p.name for p in folded_state.partitions(self.state)), ALL)
-            there = f"the partitions are {names}" if names else "there are none yet"
-            raise UserError(f"There is no partition {name!r}; {there}.")
-        return found
 
     def _there(self, path: str) -> str:
         arguments.words(path, "A znode's path", "/controller")

@@ -11,7 +11,6 @@ from kcontrol.core.effects import Znode
 from kcontrol.core.errors import UserError
 from kcontrol.lab import open_world
 from kcontrol.lab.support import arguments
-from kcontrol.lab.support.output import say
 from kcontrol.views.diagrams import Diagram
 from kcontrol.views.graphs import Arrow, Box, graph
 from kcontrol.views.text import clean
@@ -31,17 +30,12 @@ class Playground:
     def __init__(self, world: str = "simulated", otherwise: str | None = None, seed: int = 1) -> None:
         for name in filter(None, (world, otherwise)):
             arguments.one_of(name, open_world.WORLDS, "world")
-        self._closing, self._clients, self.world = ExitStack(), dict[str, Any](), world
-        if world == "zookeeper":
-            try:
-                self._zookeeper: Any = open_world.ensemble(seed, None, self._closing)
-                atexit.register(self.close)
-                return
-            except UserError as problem:
-                if otherwise != "simulated":
-                    raise
-                say(f"{problem} Until then these cells run in the simulated world.")
-        self._zookeeper, self.world = MemoryZooKeeper(lambda: 0), "simulated"
+        self._closing, self._clients = ExitStack(), dict[str, Any]()
+        opened = lambda: open_world.ensemble(seed, None, self._closing)  # noqa: E731
+        real = open_world.real_if_there(opened, otherwise) if world == "zookeeper" else None
+        self._zookeeper: Any = real or MemoryZooKeeper(lambda: 0)
+        self.world = "zookeeper" if real else "simulated"
+        atexit.register(self.close)
 
     def kazoo(self, name: str) -> Any:
         """Return a started client with its own session: kazoo's KazooClient, or its equivalent in the simulated world.
@@ -52,13 +46,10 @@ class Playground:
 
         if name in self._clients:
             raise UserError(f"Client {name!r} exists already: choose another name than {', '.join(self._clients)}.")
-        real = self.world == "zookeeper"
-        self._clients[name] = (
-            KazooPlaygroundClient(self._zookeeper.hosts, self._zookeeper.chroot)
-            if real
-            else MemoryPlaygroundClient(self._zookeeper)
-        )
-        return self._clients[name].kazoo
+        memory, zookeeper = self.world == "simulated", self._zookeeper
+        client: Any = MemoryPlaygroundClient(zookeeper) if memory else KazooPlaygroundClient(zookeeper.hosts, zookeeper.chroot)
+        self._clients[name] = client
+        return client.kazoo
 
     # ---------------------------------------------------------------- what happens to clients
 

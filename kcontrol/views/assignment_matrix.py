@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from itertools import pairwise
 from string import ascii_uppercase
 from typing import Any, NamedTuple
@@ -11,8 +10,8 @@ from typing import Any, NamedTuple
 from kcontrol.core.model import TopicPartition
 from kcontrol.journal.journal import Record
 from kcontrol.views import group_moments, group_state, text
-from kcontrol.views.group_strip import COLOURS, STRIP_STYLE, on_bar
-from kcontrol.views.still_picture import MARGIN, STYLE, label, shortened
+from kcontrol.views.group_strip import COLOURS, on_bar
+from kcontrol.views.picture import MARGIN, STRIP_STYLE, STYLE, Picture, frame, label, shortened
 
 NAME, SQUARE, STEP, TOP, APART = 74, 26, 30, 64, 34
 STABLE = "Stable"
@@ -73,7 +72,7 @@ def _moves(owners: Sequence[str]) -> int:
     return sum(before != after for before, after in pairwise(owners))
 
 
-class AssignmentMatrix:
+class AssignmentMatrix(Picture):
     """The assignments of a group in several runs, as matrices of members x partitions side by side: a picture (SVG) and text."""
 
     def __init__(self, matrices: Sequence[Matrix]) -> None:
@@ -81,9 +80,6 @@ class AssignmentMatrix:
 
     def __repr__(self) -> str:
         return "\n".join(line for one in self.matrices for line in one.lines())
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"image/svg+xml": self.svg(), "text/plain": repr(self)}
 
     def svg(self) -> str:
         """Return the picture as SVG text; matrices that do not fit into a row of 1,000 pixels begin the next row."""
@@ -97,12 +93,7 @@ class AssignmentMatrix:
             parts += _drawn(one, letters, x, y)
             x, row = x + width + APART, max(row, height)
             widest = max(widest, x)
-        size = f'width="{widest}" height="{y + row}" viewBox="0 0 {widest} {y + row}"'
-        name = escape(text.clean(" ".join(repr(self).split()), 900), quote=True)
-        return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{name}" '
-            f'font-family="system-ui,sans-serif"><style>{STYLE}{STRIP_STYLE}</style>{"".join(parts)}</svg>'
-        )
+        return frame(widest, y + row, text.clean(" ".join(repr(self).split()), 900), parts, STYLE + STRIP_STYLE)
 
 
 def _drawn(one: Matrix, letters: Mapping[str, int], x: int, y: int) -> list[str]:
@@ -118,9 +109,9 @@ def _drawn(one: Matrix, letters: Mapping[str, int], x: int, y: int) -> list[str]
 
 
 def _square(x: int, y: int, letter: int, is_held: bool, has_moved: bool) -> list[str]:
-    frame = f'<rect x="{x}" y="{y}" width="{SQUARE}" height="{SQUARE}" rx="4"'
+    square = f'<rect x="{x}" y="{y}" width="{SQUARE}" height="{SQUARE}" rx="4"'
     if not is_held:
-        return [f'{frame} class="state"/>']
+        return [f'{square} class="state"/>']
     words = f"{ascii_uppercase[letter % 26]}{'*' * has_moved}"
     colour = COLOURS[letter % len(COLOURS)]
-    return [f'{frame} fill="{colour}"/>', label(x + SQUARE / 2, y + 18, words, on_bar(colour), 13, "middle")]
+    return [f'{square} fill="{colour}"/>', label(x + SQUARE / 2, y + 18, words, on_bar(colour), 13, "middle")]

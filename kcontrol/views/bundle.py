@@ -56,6 +56,6 @@ def script() -> str:
 
 
 @cache
-def style() -> str:
-    """Return the viewer's style sheet."""
-    return _read(STATIC / "viewer.css")
+def style(name: str = "viewer") -> str:
+    """Return the style sheet of the viewer, or of another picture."""
+    return _read(STATIC / f"{name}.css")

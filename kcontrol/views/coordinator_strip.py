@@ -13,7 +13,7 @@ from html import escape
 from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
 from kcontrol.views.group_moments import NO_PLACE, Place, stretches
 from kcontrol.views.group_strip import GAP, STATE, TOP, GroupStrip
-from kcontrol.views.still_picture import MARGIN, label
+from kcontrol.views.picture import MARGIN, label
 
 NO_LEADER = "no leader"
 LOADS, OWNS, BOTH = "loads", "owns", "owns and loads"

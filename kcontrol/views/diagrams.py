@@ -14,20 +14,12 @@ from kcontrol.core.transitions import Transition, TransitionTable
 from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
 from kcontrol.journal import journal
 from kcontrol.journal.journal import Record, RecordId
-from kcontrol.views import dot_command, text
+from kcontrol.views import bundle, dot_command, text
 from kcontrol.views.explanations import decided
 from kcontrol.views.record_rows import about_run, rows
 
 # Graphviz writes colours as attributes, which this style sheet overrides, so that a dark theme has light lines and text.
-STYLE = """<style>
-.edge path{stroke:#57606a}.edge polygon{stroke:#57606a;fill:#57606a}
-.node path,.node polygon{stroke:#57606a;fill:#f1f3f5}.full path,.full polygon{stroke:#0072b2;fill:#d6ecf8}
-.current path,.current polygon{stroke:#e69f00;fill:#fdf3dc;stroke-width:3.5}
-@media (prefers-color-scheme:dark){text{fill:#e6e8ea}.edge path{stroke:#a2a9b1}.edge polygon{stroke:#a2a9b1;fill:#a2a9b1}
-.node path,.node polygon{stroke:#a2a9b1;fill:#23272e}.full path,.full polygon{stroke:#3d9bd9;fill:#1d3a4d}
-.current path,.current polygon{stroke:#e69f00;fill:#3a2f14}}
-</style>"""
-
+STYLE = f"<style>\n{bundle.style('diagram')}</style>"
 SHAPE = {"shape": "box", "style": "rounded,filled", "fillcolor": "#f1f3f5", "fontname": "Helvetica,sans-serif", "fontsize": "12"}
 WRAP = 64
 OF_COORDINATOR = ("PartitionElected", "PartitionResigned")

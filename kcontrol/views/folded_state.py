@@ -6,7 +6,8 @@ possible now, its event, the path of its znode or the API of its request.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from kcontrol.core.znodes import (
@@ -62,6 +63,18 @@ def controller(state: State) -> tuple[int, int] | None:
     return broker, held or (int(stored) if stored.isdecimal() else 0)
 
 
+def controller_memory(state: State) -> State:
+    """The context of the controller that /controller names; {} without a controller, or while its process does not run."""
+    ruler = controller(state)
+    held: State = state["nodes"].get(str(ruler[0]), {}).get("controller", {}) if ruler else {}
+    return held
+
+
+def nodes(state: Mapping[str, Any]) -> list[tuple[int, State]]:
+    """The running brokers, in the order of their ids."""
+    return sorted(((int(n), node) for n, node in state["nodes"].items()), key=itemgetter(0))
+
+
 def without_session(state: State) -> list[int]:
     """Return the ids of the brokers whose znode below /brokers/ids is persistent, so that it outlives the broker's session."""
     names = {path[len(BROKER_IDS) + 1 :]: owner for path, (_, _, owner) in state["znodes"].items() if parent(path) == BROKER_IDS}
@@ -72,6 +85,10 @@ def partitions(state: State) -> list[Partition]:
     """Return every assigned partition, sorted by topic and number; a topic znode that cannot be decoded has no partitions."""
     topics = [path[len(TOPICS) + 1 :] for path in sorted(state["znodes"]) if parent(path) == TOPICS]
     return [partition for topic in topics for partition in partitions_of(topic, state["znodes"])]
+
+
+def find(state: State, name: str) -> Partition | None:
+    return next((partition for partition in partitions(state) if partition.name == name), None)
 
 
 def partitions_of(topic: str, znodes: State) -> list[Partition]:

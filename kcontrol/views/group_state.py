@@ -12,6 +12,7 @@ from kcontrol.core.rule_fields import LAST_RELEASE
 from kcontrol.core.transitions import TransitionTable
 from kcontrol.group.group_rules import group_rules
 from kcontrol.group.offsets_topic_records import decode
+from kcontrol.views import folded_state
 
 State = Mapping[str, Any]
 
@@ -76,9 +77,9 @@ def state_names(table: TransitionTable, release: str) -> dict[str, str]:
 
 def cached(state: State, field: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
     """(broker, group id, value), sorted; `field` is "groups" or "offsets"."""
-    for broker, node in sorted(state["nodes"].items(), key=lambda item: int(item[0])):
+    for broker, node in folded_state.nodes(state):
         for group, held in sorted(node.get("group", {}).get(field, {}).items()):
-            yield int(broker), group, held
+            yield broker, group, held
 
 
 def groups(state: State, release: str) -> list[Group]:

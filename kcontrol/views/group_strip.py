@@ -21,13 +21,12 @@ from kcontrol.core.model import TopicPartition
 from kcontrol.journal.journal import Record
 from kcontrol.views import clock, group_moments, group_state, recorded_evidence, text
 from kcontrol.views.group_moments import Bar, Deadline, Lane, Moment, stretches
-from kcontrol.views.still_picture import MARGIN, STYLE, WIDTH, label, shortened
+from kcontrol.views.picture import FITS, MARGIN, STRIP_STYLE, STYLE, WIDTH, Picture, frame, label, shortened
 
 LEFT, FLAG, COLUMN, NARROWEST = 150, 62, 54, 9  # where columns begin; widths of a flag and of columns
 HEADING, TOP, STATE, LANE, ROW, GAP = 22, 36, 22, 24, 14, 5
 NEXT = "next"  # the CSS class of the flag of the timer that fires next
 SMALLEST = 9  # pixels: the font of a generation
-FITS = "max-width:100%;height:auto"  # a page that is narrower than the picture shows the picture smaller
 MOST = 60  # columns; the title says how many earlier moments there are
 COMPLETING = "CompletingRebalance"
 AT_REST = ("Stable", "Empty")
@@ -40,12 +39,6 @@ BARS = {
     "sync": "the coordinator has parked the SyncGroup of {name} in generation {generation}",
     "unknown": "no coordinator has loaded the group of {name}",
 }
-STRIP_STYLE = """
-.state{fill:#f1f3f5;stroke:#d8dde3}.moving{fill:#fdf3dc;stroke:#e69f00}.absent{fill:none;stroke:#57606a;stroke-dasharray:3 3}
-.onbar{fill:#fff;font-weight:700}.onlight{fill:#000;font-weight:700}.flag{fill:none;stroke:#57606a}.next{fill:#e69f00;stroke:#b87f00}.fired{fill:#d55e00}
-@media (prefers-color-scheme:dark){.state{fill:#23272e;stroke:#3a4048}.moving{fill:#3a2f14}.absent{stroke:#a2a9b1}
-.flag{stroke:#a2a9b1}}
-""".replace("\n", "")
 
 
 class Instant(NamedTuple):
@@ -83,7 +76,7 @@ class Flag(NamedTuple):
     event: str
 
 
-class GroupStrip:
+class GroupStrip(Picture):
     """The history of one group of a journal, as a picture (SVG) and as text; a notebook gets both.
 
     `name` is the run's name in the title; `beside` are the GroupStrips of groups in other runs, drawn below this picture.
@@ -107,9 +100,6 @@ class GroupStrip:
 
     def __repr__(self) -> str:
         return "\n".join(self.lines())
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"image/svg+xml": self.svg(), "text/plain": repr(self)}
 
     def marks(self) -> list[tuple[int, float]]:
         """For each column: the index of its record, and where it ends as a share of the picture's width."""
@@ -180,12 +170,8 @@ class GroupStrip:
             parts += [f'<g transform="translate(0 {height:g})">', *drawn, "</g>"] if height else drawn
             height += end
         letters = {lane.letter: lane for strip in shown for lane in strip.lanes}
-        size = f'width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} {height:g}" style="{FITS}"'
-        name = escape(" ".join(self.lines()), quote=True)
-        return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{name}" font-family="system-ui,sans-serif">'
-            f"<style>{STYLE}{STRIP_STYLE}</style><defs>{''.join(map(_hatching, letters.values()))}</defs>{''.join(parts)}</svg>"
-        )
+        hatchings = f"<defs>{''.join(map(_hatching, letters.values()))}</defs>"
+        return frame(width, height, " ".join(self.lines()), [hatchings, *parts], STYLE + STRIP_STYLE, FITS)
 
     def _drawn(self) -> tuple[list[str], float]:
         """Return (SVG elements, height in pixels) of this group's picture alone, without those of the groups in `beside`."""

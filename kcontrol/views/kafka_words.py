@@ -78,19 +78,13 @@ class KafkaWords:
 
     # ---------------------------------------------------------------- the machines
 
-    def _change(self, r: Record) -> Iterator[LogLine]:
-        yield from self._move(r, failed=False)
-
-    def _failed_change(self, r: Record) -> Iterator[LogLine]:
-        yield from self._move(r, failed=True)
-
-    def _move(self, r: Record, *, failed: bool) -> Iterator[LogLine]:
+    def _move(self, r: Record) -> Iterator[LogLine]:
         f, value = r.fields, r.fields.get("leadership")
         if f.get("rule") == NO_LEADERSHIP and numbers(self.release) < NO_LEADERSHIP_LOGGED_SINCE:
             return
         tp, _, replica = f["subject"].rpartition("@") if f["machine"] == "replica" else (f["subject"], "", "")
         facts = {"tp": tp, "from_state": f["source"], "to_state": f["target"]} | ({"replica": replica} if replica else {})
-        if failed:
+        if r.kind == "failed_change":
             yield from self._line(r, f"{f['machine']}_transition_failed", **facts)
         elif f["machine"] == "replica":
             if value and f["write"]:
@@ -199,8 +193,8 @@ class KafkaWords:
 
 
 WRITERS: dict[str, Callable[[KafkaWords, Record], Iterator[LogLine]]] = {
-    "change": KafkaWords._change,
-    "failed_change": KafkaWords._failed_change,
+    "change": KafkaWords._move,
+    "failed_change": KafkaWords._move,
     "send": KafkaWords._send,
     "write": KafkaWords._write,
     "update": KafkaWords._update,

@@ -19,7 +19,7 @@ from kcontrol.journal.journal_file import WRONG
 from kcontrol.views import group_moments
 from kcontrol.views.group_moments import Deadline, Moment
 from kcontrol.views.group_strip import HEADING, Flag, GroupStrip, Instant
-from kcontrol.views.still_picture import MARGIN
+from kcontrol.views.picture import MARGIN
 
 Item = TypeVar("Item")
 NOTHING: tuple[Moment | None, tuple[Deadline, ...], Instant | None] = None, (), None  # what is known before the first record

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kcontrol.views import text
-from kcontrol.views.group_strip import COLOURS, STRIP_STYLE, on_bar
-from kcontrol.views.still_picture import MARGIN, STYLE, label, shortened
+from kcontrol.views.group_strip import COLOURS, on_bar
+from kcontrol.views.picture import MARGIN, STRIP_STYLE, STYLE, Picture, frame, label, shortened
 
 NAME, BOX, STEP, HEIGHT, ROW, TOP, MOST = 132, 54, 60, 28, 78, 64, 12
 SIGNS, NO_KEY = {"tombstone": "\u2715"}, "no key"
@@ -27,7 +27,7 @@ class Square(NamedTuple):
     batch: str = ""
 
 
-class OffsetsTopicPicture:
+class OffsetsTopicPicture(Picture):
     """A partition of the offsets topic as SVG and as text: its log, the coordinator's cache, and the cache after a load.
 
     `cache` and `load` map a key, such as "billing t-0", to its value in words, such as "offset 5".
@@ -43,9 +43,6 @@ class OffsetsTopicPicture:
 
     def __repr__(self) -> str:
         return "\n".join(self.lines())
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"image/svg+xml": self.svg(), "text/plain": repr(self)}
 
     @property
     def _at(self) -> str:
@@ -84,25 +81,20 @@ class OffsetsTopicPicture:
         legend = f"pale: {why}, so compaction drops it \u00b7 \u2715: tombstone \u00b7 dashed: absent"
         height = TOP + 3 * ROW + 10
         parts.append(label(MARGIN, height - 10, legend, "dim", 11))
-        size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
-        name = escape(text.clean(" ".join(repr(self).split()), 900), quote=True)
-        return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{name}" '
-            f'font-family="system-ui,sans-serif"><style>{STYLE}{STRIP_STYLE}</style>{"".join(parts)}</svg>'
-        )
+        return frame(width, height, text.clean(" ".join(repr(self).split()), 900), parts, STYLE + STRIP_STYLE)
 
     def _square(self, x: float, top: float, key: str, value: str | None, batch: str = "", *, is_faded: bool = False) -> list[str]:
-        frame = f'<rect x="{x}" y="{top}" width="{BOX}" height="{HEIGHT}" rx="4"'
+        square = f'<rect x="{x}" y="{top}" width="{BOX}" height="{HEIGHT}" rx="4"'
         group, _, partition = key.partition(" ")
         below = label(x + BOX / 2, top + HEIGHT + 14, shortened(partition or group, 8), "dim", 11, "middle")
         if value is None:
-            return [f'{frame} class="absent"/>', below]
+            return [f'{square} class="absent"/>', below]
         colour = COLOURS[self.keys.index(key) % len(COLOURS)]
         pale = ' fill-opacity="0.25"' if is_faded else ""
         hint = f"<title>{escape(text.clean(f'{key}: {value}{batch}'))}</title>"
         css = "ink" if is_faded else on_bar(colour)
         inside = label(x + BOX / 2, top + 19, _sign(value), css, 13, "middle")
-        return [f'{frame} fill="{colour}"{pale}>{hint}</rect>', inside, below]
+        return [f'{square} fill="{colour}"{pale}>{hint}</rect>', inside, below]
 
 
 def _names(top: float, name: str, amount: str) -> list[str]:

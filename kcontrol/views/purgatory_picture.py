@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from math import cos, pi, sin
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kcontrol.views import clock, text
 from kcontrol.views.delayed_operations import Operation, Place, Purgatory
-from kcontrol.views.still_picture import MARGIN, STYLE, label
+from kcontrol.views.picture import MARGIN, STYLE, WHEEL_STYLE, Picture, frame, label
 
 if TYPE_CHECKING:
     from kcontrol.group.timing_wheel import Wheel
@@ -31,16 +31,9 @@ LEGEND = (
     "filled slot: has tasks \u00b7 dotted: the fall of a task",
     "thick border: the clock of the ring",
 )
-WHEEL_STYLE = """
-.slot{fill:none;stroke:#c4cad1}.full{fill:#ffd79a;stroke:#b87f00}.now{fill:none;stroke:#0072b2;stroke-width:3}
-.waits{fill:#bfe1f5;stroke:#0072b2}.done{fill:none;stroke:#57606a;stroke-dasharray:3 3}.fall{fill:none;stroke:#d55e00;
-stroke-width:1.6;stroke-dasharray:2 3}.left{fill:none;stroke:#d55e00;stroke-width:1.6}
-@media (prefers-color-scheme:dark){.slot{stroke:#4a525b}.full{fill:#6b4c12;stroke:#e69f00}.now{stroke:#56b4e9}
-.waits{fill:#1d4a66;stroke:#3d9bd9}.done{stroke:#a2a9b1}.fall,.left{stroke:#ff9248}}
-""".replace("\n", "")
 
 
-class PurgatoryPicture:
+class PurgatoryPicture(Picture):
     """The picture of one purgatory, "Heartbeat" or "Rebalance", of the coordinator on `broker` at the time `now_ms`.
 
     A notebook shows the picture as SVG, other frontends as text.
@@ -54,9 +47,6 @@ class PurgatoryPicture:
 
     def __repr__(self) -> str:
         return "\n".join(self.lines())
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"image/svg+xml": self.svg(), "text/plain": repr(self)}
 
     # ---------------------------------------------------------------- text
 
@@ -96,12 +86,7 @@ class PurgatoryPicture:
             parts += self._fall(operation, centre)
         height = centre[1] + radius + 10 + LINE * (len(LEGEND) + 1)
         parts += [label(MARGIN, height - 10 - LINE * number, words, "dim", 12) for number, words in enumerate(LEGEND[::-1])]
-        size = f'width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" class="purgatory"'
-        name = escape(" ".join(self.lines()), quote=True)
-        return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{name}" font-family="system-ui,sans-serif">'
-            f"<style>{STYLE}{WHEEL_STYLE}</style>{''.join(parts)}</svg>"
-        )
+        return frame(WIDTH, height, " ".join(self.lines()), parts, STYLE + WHEEL_STYLE, ' class="purgatory"')
 
     def _watch_lists(self, lists: Sequence[tuple[str, list[Operation]]]) -> Iterator[str]:
         yield label(MARGIN, TOP + 14, "watch lists, by key" if lists else "no watch list", "dim", 12)

@@ -17,7 +17,7 @@ from html import escape
 from kcontrol.journal.journal import Record
 from kcontrol.views import text
 from kcontrol.views.group_moments import Moment
-from kcontrol.views.still_picture import MARGIN, label
+from kcontrol.views.picture import MARGIN, label
 
 ROWS = {"enqueue": "requests", "respond": "responses"}
 LEGEND = "requests and responses: recorded, counted by column; states: \u25c7 inferred, \u25c6 recorded"

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from typing import NamedTuple
 
-from kcontrol.views import text
-from kcontrol.views.still_picture import STYLE, label
+from kcontrol.views.picture import MARGIN, frame, label
 
-MARGIN, TOP, SQUARE, STEP = 16, 44, 44, 118
+TOP, SQUARE, STEP = 44, 44, 118
 
 
 class Candidate(NamedTuple):
@@ -31,20 +29,16 @@ def svg(title: str, candidates: Sequence[Candidate]) -> str:
     for place, candidate in enumerate(candidates):
         parts += _square(MARGIN + place * STEP, candidate)
     width, height = max(MARGIN + len(candidates) * STEP, 420), TOP + SQUARE + 36
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img" '
-        f'aria-label="{escape(text.clean(title), quote=True)}" font-family="system-ui,sans-serif"><style>{STYLE}</style>'
-        f"{''.join(parts)}</svg>"
-    )
+    return frame(width, height, title, parts)
 
 
 def _square(x: float, c: Candidate) -> list[str]:
     css = "lead" if c.leads else "isr" if c.in_sync else "out"
-    frame = f'<rect x="{x}" y="{TOP}" width="{SQUARE}" height="{SQUARE}" rx="7" class="{css}{"" if c.alive else " dead"}"/>'
+    square = f'<rect x="{x}" y="{TOP}" width="{SQUARE}" height="{SQUARE}" rx="7" class="{css}{"" if c.alive else " dead"}"/>'
     number = label(x + SQUARE / 2, TOP + 29, str(c.broker), "onlead" if c.leads else "ink", 18, "middle")
     strike = f'<path d="M{x + 6} {TOP + SQUARE - 7}L{x + SQUARE - 6} {TOP + 7}" class="strike"/>'
     verdict = label(x, TOP + SQUARE + 22, c.verdict, "dim", 13)
-    return [frame, number, verdict] if c.alive else [frame, number, strike, verdict]
+    return [square, number, verdict] if c.alive else [square, number, strike, verdict]
 
 
 def lines(title: str, candidates: Sequence[Candidate]) -> str:

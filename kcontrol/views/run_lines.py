@@ -6,12 +6,11 @@ A row shows the terms of controllers, kills as crosses, and the times in which a
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kcontrol.views import clock, text
-from kcontrol.views.group_strip import COLOURS, FITS, STRIP_STYLE, on_bar
-from kcontrol.views.still_picture import MARGIN, STYLE, WIDTH, label
+from kcontrol.views.group_strip import COLOURS, on_bar
+from kcontrol.views.picture import FITS, MARGIN, STRIP_STYLE, STYLE, WIDTH, Picture, frame, label
 
 LEFT, RIGHT, TOP, ROW, BAR, STRIPE = 196, 78, 44, 26, 15, 4
 NARROWEST, NUMBERED = 3, 12  # the least width of a term, and of a term with its number
@@ -50,7 +49,7 @@ class RunLine(NamedTuple):
         return f"{self.name}: controllers {controllers}; {kills}; {unit} without a leader; {self.size}"
 
 
-class RunLines:
+class RunLines(Picture):
     """The timelines of several runs, one below the other under a headline; runs that are named in `highlighted` have a frame."""
 
     def __init__(self, lines: Sequence[RunLine], headline: str, highlighted: Iterable[str] = ()) -> None:
@@ -60,9 +59,6 @@ class RunLines:
         marks = ("> " if line.name in self.highlighted else "  " for line in self.lines)
         return "\n".join((self.headline, *(mark + line.words for mark, line in zip(marks, self.lines, strict=True))))
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"image/svg+xml": self.svg(), "text/plain": repr(self)}
-
     def svg(self) -> str:
         """Return one picture of several runs as SVG text; each run is a horizontal timeline with its controllers."""
         brokers = sorted({broker for line in self.lines for _, _, broker in line.terms if broker is not None})
@@ -71,17 +67,12 @@ class RunLines:
         for place, line in enumerate(self.lines):
             parts += _drawn(line, TOP + place * ROW, colours, framed=line.name in self.highlighted)
         height = TOP + len(self.lines) * ROW + MARGIN
-        name = escape(text.clean(self.headline), quote=True)
-        return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" '
-            f'role="img" style="{FITS}" aria-label="{name}" font-family="system-ui,sans-serif">'
-            f"<style>{STYLE}{STRIP_STYLE}</style>{''.join(parts)}</svg>"
-        )
+        return frame(WIDTH, height, self.headline, parts, STYLE + STRIP_STYLE, FITS)
 
 
 def _drawn(line: RunLine, y: int, colours: dict[int, str], *, framed: bool) -> list[str]:
-    frame = f'<rect x="{MARGIN - 6}" y="{y - 3}" width="{WIDTH - 2 * MARGIN + 12}" height="{ROW - 2}" rx="6" class="rules"/>'
-    parts = [frame] if framed else []
+    rules = f'<rect x="{MARGIN - 6}" y="{y - 3}" width="{WIDTH - 2 * MARGIN + 12}" height="{ROW - 2}" rx="6" class="rules"/>'
+    parts = [rules] if framed else []
     parts.append(label(MARGIN, y + BAR - 2, text.clean(line.name, 30), "ink", 12))
     parts.append(label(WIDTH - MARGIN, y + BAR - 2, line.size, "dim", 12, "end"))
     parts.append(f'<rect x="{LEFT}" y="{y}" width="{WIDTH - LEFT - RIGHT}" height="{BAR}" class="state"/>')
@@ -90,9 +81,8 @@ def _drawn(line: RunLine, y: int, colours: dict[int, str], *, framed: bool) -> l
         fill = colours.get(broker, "#57606a") if broker is not None else "#57606a"
         parts.append(f'<rect x="{x:g}" y="{y}" width="{width:g}" height="{BAR}" fill="{fill}"/>')
         if width >= NUMBERED:
-            parts.append(
-                label(round(x + width / 2, 1), y + BAR - 3, "?" if broker is None else str(broker), on_bar(fill), 12, "middle")
-            )
+            number = "?" if broker is None else str(broker)
+            parts.append(label(round(x + width / 2, 1), y + BAR - 3, number, on_bar(fill), 12, "middle"))
     for begin, end in line.offline:
         x, width = _x(line, begin), max(NARROWEST, _x(line, end) - _x(line, begin))
         parts.append(f'<rect x="{x:g}" y="{y + BAR + 1}" width="{width:g}" height="{STRIPE}" class="fired"/>')

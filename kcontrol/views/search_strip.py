@@ -11,8 +11,7 @@ from html import escape
 from typing import NamedTuple
 
 from kcontrol.views import text
-from kcontrol.views.group_strip import FITS, STRIP_STYLE
-from kcontrol.views.still_picture import MARGIN, STYLE, WIDTH, label
+from kcontrol.views.picture import FITS, MARGIN, STRIP_STYLE, STYLE, WIDTH, Picture, frame, label
 
 LEFT, TOP, LANE, BOX, WIDEST, LINE = 96, 44, 46, 24, 46, 16
 OUTSIDE = "outside"
@@ -28,7 +27,7 @@ class StripStep(NamedTuple):
     effect: str = ""
 
 
-class SearchStrip:
+class SearchStrip(Picture):
     """The steps of the run that a search has found, drawn with a row per broker and one for clients.
 
     `violation` says which condition, such as "t-0 always has a leader", the last step breaks.
@@ -47,10 +46,7 @@ class SearchStrip:
 
     def svg(self) -> str:
         """Return the steps of the found run as SVG text: one column per step, one row per broker, one for clients."""
-        lanes = [
-            *([OUTSIDE] if any(s.lane == OUTSIDE for s in self.steps) else []),
-            *sorted({s.lane for s in self.steps} - {OUTSIDE}),
-        ]
+        lanes = sorted({step.lane for step in self.steps}, key=lambda lane: (lane != OUTSIDE, lane))
         pitch = min(WIDEST, (WIDTH - LEFT - MARGIN) // max(1, len(self.steps)))
         headline = f"{text.counted(len(self.steps), 'step')}; the last one breaks the promise"
         if not self.steps:
@@ -66,11 +62,8 @@ class SearchStrip:
         below = TOP + len(lanes) * LANE + 12
         height = below - 6 + LINE * len(lines)
         parts += [label(MARGIN, below + LINE * n, line, "ink", 12) for n, line in enumerate(lines)]
-        return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" '
-            f'role="img" style="{FITS}" aria-label="{escape(text.clean(f"{headline}: {self.violation}"), quote=True)}" '
-            f'font-family="system-ui,sans-serif"><style>{STYLE}{STRIP_STYLE}</style>{"".join(parts)}</svg>'
-        )
+        name = text.clean(f"{headline}: {self.violation}")
+        return frame(WIDTH, height, name, parts, STYLE + STRIP_STYLE, FITS)
 
     def _drawn(self, n: int, step: StripStep, x: int, y: int, pitch: int) -> list[str]:
         is_last = n == len(self.steps)

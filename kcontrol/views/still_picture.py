@@ -3,37 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from html import escape
 from typing import Any
 
 from kcontrol.views import folded_state, group_state, text
+from kcontrol.views.picture import MARGIN, WIDTH, frame, label, shortened
 
-WIDTH, MARGIN, ROW, SQUARE = 760, 16, 30, 24
+ROW, SQUARE = 30, 24
 CARD_WIDTH, CARD_HEIGHT, PARTITIONS_AT = 236, 28, 290
 MOST_PARTITIONS = 14
 LINE = 19
-
-# JupyterLab shows the picture as an image, so only this media query can adapt its colours to a dark theme.
-STYLE = """
-.ink{fill:#1f2328}.dim{fill:#57606a}.card{fill:#f1f3f5;stroke:#d8dde3}.rules{fill:#fdf3dc;stroke:#e69f00;stroke-width:2}
-.gone{fill:none;stroke:#d55e00;stroke-dasharray:5 4}.crown{fill:#b87f00}
-.lead{fill:#0072b2;stroke:#0072b2}.isr{fill:#bfe1f5;stroke:#0072b2}.out{fill:none;stroke:#57606a;stroke-dasharray:3 3}
-.dead{stroke:#d55e00;stroke-width:2}.strike{stroke:#d55e00;stroke-width:2.5}.onlead{fill:#fff;font-weight:700}
-@media (prefers-color-scheme:dark){.ink{fill:#e6e8ea}.dim{fill:#a2a9b1}.card{fill:#23272e;stroke:#3a4048}
-.rules{fill:#3a2f14}.crown{fill:#e69f00}.isr{fill:#1d4a66;stroke:#3d9bd9}.out{stroke:#a2a9b1}}
-""".replace("\n", "")
-
-
-def label(x: float, y: float, words: str, css: str = "ink", size: int = 13, anchor: str = "start") -> str:
-    """`css` is a class, `size` is in pixels, `anchor` is "start", "middle" or "end". The text is escaped."""
-    return f'<text x="{x}" y="{y}" class="{css}" font-size="{size}" text-anchor="{anchor}">{escape(text.clean(words))}</text>'
-
-
-def shortened(name: str, longest: int) -> str:
-    """Return a name as one line of at most `longest` characters; a longer name is cut in the middle: "long…name"."""
-    # The end has the number of a partition, and that of a consumer among others of its application.
-    end = longest // 2
-    return text.clean(name, longest) if len(name) <= longest else text.clean(f"{name[: longest - end - 1]}…{name[-end:]}")
 
 
 def _broker(broker: str, y: float, state: dict[str, Any], ruler: tuple[int, int] | None) -> list[str]:
@@ -51,10 +29,10 @@ def _broker(broker: str, y: float, state: dict[str, Any], ruler: tuple[int, int]
 def _replica(x: float, y: float, broker: int, partition: folded_state.Partition, state: dict[str, Any]) -> list[str]:
     css = "lead" if partition.leader == broker else "isr" if broker in partition.isr else "out"
     dead = str(broker) not in state["nodes"]
-    frame = f'<rect x="{x}" y="{y}" width="{SQUARE}" height="{SQUARE}" rx="5" class="{css}{" dead" if dead else ""}"/>'
+    square = f'<rect x="{x}" y="{y}" width="{SQUARE}" height="{SQUARE}" rx="5" class="{css}{" dead" if dead else ""}"/>'
     number = label(x + SQUARE / 2, y + 17, str(broker), "onlead" if css == "lead" else "ink", 13, "middle")
     strike = f'<path d="M{x + 4} {y + SQUARE - 5}L{x + SQUARE - 4} {y + 5}" class="strike"/>'
-    return [frame, number, strike] if dead else [frame, number]
+    return [square, number, strike] if dead else [square, number]
 
 
 def _partition(partition: folded_state.Partition, y: float, state: dict[str, Any]) -> list[str]:
@@ -97,8 +75,4 @@ def svg(state: dict[str, Any], brokers: Iterable[int] = (), title: str = "", hea
     for words in group_lines(state, release):
         parts.append(label(MARGIN, height + 4, words, "ink", 13))
         height += LINE
-    name = escape(text.clean(title or "the cluster"), quote=True)
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" role="img" '
-        f'aria-label="{name}" font-family="system-ui,sans-serif"><style>{STYLE}</style>{"".join(parts)}</svg>'
-    )
+    return frame(WIDTH, height, title or "the cluster", parts)

@@ -1,34 +1,10 @@
 """Znodes in the output format of ZooKeeper's own shell."""
 
+from __future__ import annotations
+
 from datetime import UTC, datetime
-from typing import Protocol
 
-
-class StatLike(Protocol):
-    """The eleven fields of a znode's Stat; the times `ctime` and `mtime` are milliseconds since 1970, in UTC."""
-
-    @property
-    def czxid(self) -> int: ...
-    @property
-    def ctime(self) -> int: ...
-    @property
-    def mzxid(self) -> int: ...
-    @property
-    def mtime(self) -> int: ...
-    @property
-    def pzxid(self) -> int: ...
-    @property
-    def cversion(self) -> int: ...
-    @property
-    def version(self) -> int: ...
-    @property
-    def aversion(self) -> int: ...
-    @property
-    def ephemeral_owner(self) -> int: ...
-    @property
-    def data_length(self) -> int: ...
-    @property
-    def num_children(self) -> int: ...
+from kcontrol.core.effects import Stat
 
 
 def hexadecimal(number: int) -> str:
@@ -46,7 +22,7 @@ def format_data(data: bytes) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in data.decode("utf-8", errors="replace"))
 
 
-def format_stat(data: bytes, stat: StatLike) -> str:
+def format_stat(data: bytes, stat: Stat) -> str:
     """Return a znode's data and the eleven lines of its Stat, as `get -s` of ZooKeeper's shell prints them.
 
     Source: org/apache/zookeeper/cli/StatPrinter.java and GetCommand.java, ZooKeeper 3.9.

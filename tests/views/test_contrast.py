@@ -7,7 +7,8 @@ import re
 import pytest
 
 from kcontrol.lab.lab import Lab
-from kcontrol.views.group_strip import COLOURS, STRIP_STYLE, on_bar
+from kcontrol.views.group_strip import COLOURS, on_bar
+from kcontrol.views.picture import STRIP_STYLE
 
 FILLS = {name: fill.replace("#fff", "#ffffff").replace("#000", "#000000") for name, fill in
          re.findall(r"\.(onbar|onlight|fired)\{fill:(#\w+)", STRIP_STYLE)}  # fmt: skip

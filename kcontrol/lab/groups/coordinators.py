@@ -22,6 +22,7 @@ from kcontrol.group.group_rules import group_rules
 from kcontrol.journal.journal import Record, RecordId
 from kcontrol.lab.support.late import frames, pd
 from kcontrol.lab.tables import journal_tables
+from kcontrol.views import folded_state
 
 if TYPE_CHECKING:
     from kcontrol.lab.run import Run
@@ -46,7 +47,7 @@ def coordinators(run: Run) -> pd.DataFrame:
     """
     # The sets `loading` and `owned` and the release decide the response to a request before any group is looked at. `groups`
     # are those in the coordinator's cache.
-    brokers = sorted(((int(n), node) for n, node in run.state["nodes"].items() if "group" in node), key=lambda entry: entry[0])
+    brokers = [(n, node) for n, node in folded_state.nodes(run.state) if "group" in node]
     known = {tp for _, node in brokers for tp in node["broker"].get("metadata", {}) if tp.startswith(f"{OFFSETS_TOPIC}-")}
     rows = (
         _row(tp, n, node, run._played) | _groups(tp, node, len(known)) for tp in sorted(known, key=_number) for n, node in brokers

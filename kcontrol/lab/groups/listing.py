@@ -86,7 +86,7 @@ def _offset(name: str, shown: str, tp: str, committed: Mapping[str, Any], state:
 
 def _log_end(state: State, partition: str) -> int | None:
     """The leader's high watermark, which ListOffsets gives to a consumer; None without a running leader or logs."""
-    found = next((p for p in folded_state.partitions(dict(state)) if p.name == partition), None)
+    found = folded_state.find(dict(state), partition)
     leader = str(found.leader) if found else ""
     log = state.get("logs", {}).get(leader, {}).get(partition) if leader in state["nodes"] else None
     return None if log is None else int(log["high_watermark"])

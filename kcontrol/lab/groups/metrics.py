@@ -12,6 +12,7 @@ from typing import Any
 from kcontrol.core.releases import is_since
 from kcontrol.journal.journal import Record
 from kcontrol.lab.tables.statistics import Statistic
+from kcontrol.views import folded_state
 
 STATES = ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty")
 COUNTED = {"OffsetsStored": "offset-commit-count", "AssignmentStored": "group-completed-rebalance-count"}
@@ -23,9 +24,9 @@ def statistics(records: Sequence[Record], state: Mapping[str, Any]) -> list[Stat
     release, counts = str(records[0].fields["release"]), _counts(records)
     return [
         statistic
-        for broker, node in sorted(state["nodes"].items(), key=lambda item: int(item[0]))
+        for broker, node in folded_state.nodes(state)
         if "group" in node
-        for statistic in _of_broker(int(broker), node["group"], counts, release)
+        for statistic in _of_broker(broker, node["group"], counts, release)
     ]
 
 

@@ -6,6 +6,7 @@ A play has the arguments of its lab and a table of named steps. A step is a list
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from kcontrol.cluster import consumer_state
@@ -104,7 +105,7 @@ PLAYS: Mapping[str, Play] = {
 # ---------------------------------------------------------------- the words of acts
 
 
-def _send(lab: Lab, request: str, *names: str) -> None:
+def _send(request: str, lab: Lab, *names: str) -> None:
     """One consumer at a time; MEMBER_ID_REQUIRED makes a consumer send again (KIP-394)."""
     for name in names:
         getattr(lab.group, request)(name).run()
@@ -123,7 +124,7 @@ def _settle(lab: Lab, *names: str) -> None:
     while not set(names) <= _assigned(lab):
         asking = [name for name in names if _consumer(lab, name)["asked"] is None]
         for name in asking:
-            _send(lab, next_request(_consumer(lab, name)), name)
+            _send(next_request(_consumer(lab, name)), lab, name)
         if not asking:
             _fire(lab, f"join {_consumer(lab, names[0])['group']}")
 
@@ -157,18 +158,12 @@ def next_request(me: Mapping[str, Any]) -> str:
     return "heartbeat" if me["state"] == consumer_state.STABLE else "sync"
 
 
-# The words are those of a consumer's client library: a consumer that gets MEMBER_ID_REQUIRED joins again (KIP-394), and
-# `settle` lets consumers send the requests by which a rebalance ends. So one play runs under every release. A consumer sends a
-# request only as an action, except in `alive` (`cluster/consumer_clients.py`).
+# A word that the table lacks is a method of `lab.group`. The words are those of a consumer's client library: a consumer that
+# gets MEMBER_ID_REQUIRED joins again (KIP-394), and `settle` lets consumers send the requests by which a rebalance ends. So one
+# play runs under every release. A consumer sends a request only as an action, except in `alive`
+# (`cluster/consumer_clients.py`).
 WORDS: Mapping[str, Callable[..., Any]] = {
-    "join": lambda lab, *names: _send(lab, "join", *names),
-    "sync": lambda lab, *names: _send(lab, "sync", *names),
-    "heartbeat": lambda lab, *names: _send(lab, "heartbeat", *names),
-    "leave": lambda lab, *names: _send(lab, "leave", *names),
-    "freeze_consumer": lambda lab, name: lab.group.freeze_consumer(name),
-    "thaw_consumer": lambda lab, name: lab.group.thaw_consumer(name),
-    "stop_polling": lambda lab, name: lab.group.stop_polling(name),
-    "start_polling": lambda lab, name: lab.group.start_polling(name),
+    **{request: partial(_send, request) for request in ("join", "sync", "heartbeat", "leave")},
     "alive": lambda lab, *until: lab.run(*until, alive=True),
     "id": _member_id,
     "expire_poll_interval": lambda lab, name: lab.group.expire_poll_interval(name).run(),
@@ -201,7 +196,10 @@ def perform(lab: LabT, play: Play, until: str | None) -> LabT:
     """Up to and with the step `until`; None: all steps."""
     for step, acts in play.steps.items():
         for word, *said in acts:
-            WORDS[word](lab, *said)
+            if word in WORDS:
+                WORDS[word](lab, *said)
+            else:
+                getattr(lab.group, word)(*said)
         if step == until:
             break
     return lab

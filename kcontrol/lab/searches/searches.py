@@ -23,6 +23,7 @@ from kcontrol.search import memo_world, promises
 from kcontrol.search.promises import Promise
 from kcontrol.search.search import FOUND, SECONDS, STATES, STEPS, Budget, SearchResult, search_within
 from kcontrol.views import text
+from kcontrol.views.picture import Picture
 from kcontrol.views.search_strip import OUTSIDE, SearchStrip, StripStep
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class SearchOutcome:
         return text.counted(self.budget.faults, "fault")
 
 
-class Found(SearchOutcome):
+class Found(SearchOutcome, Picture):
     """A shortest run that breaks the promise or invariant that `lab.search` was asked for.
 
     found.violation   the sentence of the violation
@@ -119,8 +120,8 @@ class Found(SearchOutcome):
         ended = f"  Ended by {self.ended_by}: {text.counted(self.states, 'state')}, {self.engine}. Left out: {self.left_out}."
         return f"{headline}\n{self.strip!r}\n{ended}"
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"image/svg+xml": self.strip.svg(), "text/plain": repr(self)}
+    def svg(self) -> str:
+        return self.strip.svg()
 
 
 class NotFound(SearchOutcome):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from kcontrol.core.model import PartitionReplica, TopicPartition
@@ -37,7 +37,8 @@ def ongoing_deletions(run: Run) -> pd.DataFrame:
 
 
 def _rows(state: folded_state.State) -> Iterator[dict[str, Any]]:
-    states, sets = journal_tables.states_at_the_controller(state, "replica"), {name: _topics(state, name) for name in SETS}
+    memory = folded_state.controller_memory(state)
+    states, sets = memory.get("replica_states", {}), {name: memory.get(field) or () for name, field in SETS.items()}
     for p in folded_state.partitions(state):
         of_topic = {"requested": delete_topic_path(p.topic) in state["znodes"]}
         of_topic |= {name: p.topic in topics for name, topics in sets.items()}
@@ -46,13 +47,3 @@ def _rows(state: folded_state.State) -> Iterator[dict[str, Any]]:
         for broker in p.replicas:
             replica = str(PartitionReplica(TopicPartition(p.topic, p.number), broker))
             yield {"replica": replica, **of_topic, "state": states.get(replica), "alive": str(broker) in state["nodes"]}
-
-
-def _topics(state: folded_state.State, name: str) -> Collection[str]:
-    """Return the topics in a set of the active controller's deletion manager; `name` is "queued", "started" or "ineligible".
-
-    Return no topic if the active controller does not run.
-    """
-    ruler = folded_state.controller(state)
-    node = state["nodes"].get(str(ruler[0]), {}) if ruler else {}
-    return node.get("controller", {}).get(SETS[name]) or ()

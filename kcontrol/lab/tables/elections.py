@@ -68,11 +68,9 @@ def election_candidates(run: Run, partition: str) -> CandidateTable:
 
 def find(state: folded_state.State, partition: str) -> folded_state.Partition:
     """Return a partition by its name. Raises UserError, which lists the partitions, for an unknown name."""
-    every = folded_state.partitions(state)
-    for p in every:
-        if p.name == partition:
-            return p
-    names = text.listed((p.name for p in every), 30)
+    if found := folded_state.find(state, partition):
+        return found
+    names = text.listed((p.name for p in folded_state.partitions(state)), 30)
     raise UserError(f"There is no partition {partition!r}; {f'the partitions are {names}' if names else 'there are none yet'}.")
 
 

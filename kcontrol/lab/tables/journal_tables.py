@@ -90,9 +90,7 @@ def states_at_the_controller(state: State, machine: str) -> Mapping[str, str]:
 
     `machine` is "partition" or "replica"; the mapping is empty if no active controller runs.
     """
-    ruler = folded_state.controller(state)
-    node = state["nodes"].get(str(ruler[0]), {}) if ruler else {}
-    found: Mapping[str, str] = node.get("controller", {}).get(f"{machine}_states", {})
+    found: Mapping[str, str] = folded_state.controller_memory(state).get(f"{machine}_states", {})
     return found
 
 

@@ -84,7 +84,8 @@ def consumer_records(run: Run, partition: str, broker: int | None = None) -> pd.
     """
     state = run.state
     found = replicas(state, partition)
-    leader = next((p.leader for p in folded_state.partitions(state) if p.name == partition), None) if broker is None else broker
+    known = folded_state.find(state, partition)
+    leader = broker if broker is not None else known and known.leader
     held = found.get(leader) if leader is not None and str(leader) in state["nodes"] else None
     if broker is not None and (held is None or held["leader"] != leader):
         leading = text.listed((n for n, log in found.items() if str(n) in state["nodes"] and log["leader"] == n), 30)

@@ -66,7 +66,6 @@ def leadership_views(run: Run, partition: str) -> pd.DataFrame:
     A broker has copies from LeaderAndIsr (`hosts`) and from UpdateMetadata (`metadata`); a place without a copy has no row.
     Raises UserError for an unknown partition.
     """
-    elections.find(run.state, partition)
     return journal_tables.table(_places(run.state, partition), LEADERSHIP_VIEWS, "where")
 
 
@@ -75,10 +74,10 @@ def _places(state: folded_state.State, partition: str) -> Iterator[dict[str, Any
     if p.leader is not None:
         yield {"where": "ZooKeeper", **{name: getattr(p, name) for name in LEADERSHIP_VIEWS}, "isr": list(p.isr)}
     ruler = folded_state.controller(state)
-    known = state["nodes"].get(str(ruler[0]), {}).get("controller", {}).get("leadership", {}) if ruler else {}
+    known = folded_state.controller_memory(state).get("leadership", {})
     if ruler and partition in known:
         yield {"where": f"{ruler[0]} controls", **known[partition]}
-    for broker, node in sorted(state["nodes"].items(), key=lambda pair: int(pair[0])):
+    for broker, node in folded_state.nodes(state):
         for where, found in (("hosts", _hosted(node)), ("metadata", node["broker"].get("metadata", {}))):
             if partition in found:
                 yield {"where": f"{broker} {where}", **found[partition]}
