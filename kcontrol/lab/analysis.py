@@ -8,8 +8,6 @@ import pkgutil
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kcontrol import controller, group
-from kcontrol.controller import earlier
 from kcontrol.core.errors import UserError
 from kcontrol.group.group_strategies import GROUP_STRATEGIES
 from kcontrol.journal.journal import Record
@@ -59,7 +57,8 @@ def source(name: str) -> Shown:
     if name in GROUP_STRATEGIES:
         return Shown(inspect.getsource(GROUP_STRATEGIES[name]).rstrip())
     of_group = f"{name}.".startswith("group.")
-    modules, owner = (_modules(group), "group coordinator") if of_group else (_modules(controller, earlier), "controller")
+    rooms, owner = (("group",), "group coordinator") if of_group else (("controller", "controller.earlier"), "controller")
+    modules = _modules(rooms)
     module, _, function = name.removeprefix("group.").partition(".")
     if module not in modules:
         form = f"name a function as {'group.' * of_group}<module>.<function>"
@@ -67,9 +66,8 @@ def source(name: str) -> Shown:
     found = dict(_functions(importlib.import_module(modules[module])))
     public = [name for name in found if not name.startswith("_")]
     if function not in found:
-        problem = (
-            f"There is no function {function!r} in {module}" if function else f"{name!r} is a module: add the name of a function"
-        )
+        unknown = f"There is no function {function!r} in {module}"
+        problem = unknown if function else f"{name!r} is a module: add the name of a function"
         raise UserError(f"{problem}; its functions are {', '.join(public)}.")
     return Shown(inspect.getsource(found[function]).rstrip())
 
@@ -94,8 +92,9 @@ def _steps(records: Sequence[Record], begin: Record) -> list[Record]:
     return found
 
 
-def _modules(*packages: ModuleType) -> dict[str, str]:
-    """The full names of the modules in packages, by their short names, such as "leader_election"."""
+def _modules(rooms: Sequence[str]) -> dict[str, str]:
+    """The full names of the modules in rooms, by their short names, such as "leader_election"."""
+    packages = [importlib.import_module(f"kcontrol.{room}") for room in rooms]
     found = ((package.__name__, module) for package in packages for module in pkgutil.iter_modules(package.__path__))
     return {module.name: f"{package}.{module.name}" for package, module in found if not module.ispkg}
 

@@ -5,36 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from kcontrol.core.errors import listed
+from kcontrol.views.explanations import MEANINGS
 
 Fields = dict[str, Any]
 POLLING = "polling"
-
-CONSUMER_ACTS = {
-    "join": "Consumer {0} sends JoinGroup",
-    "sync": "Consumer {0} sends SyncGroup",
-    "heartbeat": "Consumer {0} sends Heartbeat",
-    "leave": "Consumer {0} sends LeaveGroup",
-    "commit": "Consumer {0} sends OffsetCommit",
-    "find_coordinator": "Consumer {0} sends FindCoordinator to broker {1}",
-    "restart": "Consumer {0} ends without LeaveGroup and starts again",
-    "expire_poll_interval": "Consumer {0} has polled later than max.poll.interval.ms allows",
-    "freeze_consumer": "The process of consumer {0} is frozen",
-    "thaw_consumer": "The process of consumer {0} thaws and polls again",
-    "stop_polling": "Consumer {0} stops polling; its heartbeats go on",
-    "start_polling": "Consumer {0} polls again",
-    "wait": "{0} ms pass",
-}
 
 
 def consumer_act(f: Fields) -> str:
     """The action ["wait", 500] gives "500 ms pass."; "" for an action that is not about a consumer or the clock."""
     kind, *subject = f["action"]
-    if kind not in CONSUMER_ACTS:
+    if kind not in MEANINGS["consumer_acts"]:
         return ""
     if "error" in f:
         return f"Consumer {subject[0]} cannot read the subscription of a member and sends no assignment."
     duration = f" for {subject[1]} ms" if len(subject) > 1 and kind == "freeze_consumer" else ""
-    return f"{CONSUMER_ACTS[kind].format(*subject)}{duration}."
+    return f"{MEANINGS['consumer_acts'][kind].format(*subject)}{duration}."
 
 
 def consumer(f: Fields) -> str:

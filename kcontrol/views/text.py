@@ -7,7 +7,8 @@ from typing import Any
 
 from kcontrol.core.errors import listed as listed
 from kcontrol.journal.journal import Record, to_json
-from kcontrol.views import action_labels, folded_state, group_sentences, recorded_text
+from kcontrol.views import folded_state, group_sentences, recorded_text
+from kcontrol.views.explanations import MEANINGS
 
 LONGEST, SHORTEST = 180, 60  # of a sentence with its mark, and of a sentence before a mark
 Fields = dict[str, Any]
@@ -79,10 +80,6 @@ def _run(who: str, f: Fields) -> str:
     return f"A run begins: Kafka {f['release']}, brokers {listed(f['brokers'], 9)}, {f['world']} world, seed {f.get('seed')}."
 
 
-def _start(who: str, f: Fields) -> str:
-    return f"Broker {f['broker']} starts{' again' if f['incarnation'] > 1 else ''}."
-
-
 def _stop(who: str, f: Fields) -> str:
     ends = "is killed; ZooKeeper does not know yet" if f["exit_code"] is None else f"exits with code {f['exit_code']}"
     return f"Broker {f['broker']} {ends}."
@@ -102,10 +99,6 @@ WATCHED = {
 }
 
 
-def _notify(who: str, f: Fields) -> str:
-    return f"ZooKeeper notifies broker {f['to']}: {f['path']} {WATCHED.get(f['type'], f['type'])}."
-
-
 def _event(event: Any) -> str:
     """Return the name of the class of an event; a journal record has the event as an object, as this name, or as a dict."""
     return event if isinstance(event, str) else str(event["event"]) if isinstance(event, dict) else type(event).__name__
@@ -115,10 +108,6 @@ def _enqueue(who: str, f: Fields) -> str:
     if f["is_notification"]:
         return f"{who} receives the notification: {_event(f['event'])} waits for its {f['thread']} thread."
     return f"{_event(f['event'])} waits for the {f['thread']} thread of {who.lower()}."
-
-
-def _begin(who: str, f: Fields) -> str:
-    return f"{who} begins to handle {f['event']}."
 
 
 OPS = {"create": "creates", "set": "rewrites", "delete": "deletes", "check": "checks"}
@@ -170,10 +159,6 @@ def leadership(value: Fields) -> str:
 def _change(who: str, f: Fields) -> str:
     decided = f": {leadership(f['leadership'])}" if f["leadership"] else ""
     return f"{who} moves {_move(f)}{decided}."
-
-
-def _failed_change(who: str, f: Fields) -> str:
-    return f"{who} does not move {_move(f)}: {f['reason']}."
 
 
 def _conflict(who: str, f: Fields) -> str:
@@ -284,19 +269,19 @@ def _completes(f: Fields) -> str:
 
 SENTENCES: dict[str, Callable[[str, Fields], str]] = {
     "run": _run,
-    "start": _start,
+    "start": lambda who, f: f"Broker {f['broker']} starts{' again' if f['incarnation'] > 1 else ''}.",
     "stop": _stop,
     "close": _close,
-    "notify": _notify,
+    "notify": lambda who, f: f"ZooKeeper notifies broker {f['to']}: {f['path']} {WATCHED.get(f['type'], f['type'])}.",
     "enqueue": _enqueue,
-    "begin": _begin,
+    "begin": lambda who, f: f"{who} begins to handle {f['event']}.",
     "write": _write,
     "read": _read,
     "update": _update,
     "group": lambda who, f: f"{who} moves group {f['group_id']} from {f['from']} to {f['to']}: {f['rule']}.",
     "apply_request": _apply_request,
     "change": _change,
-    "failed_change": _failed_change,
+    "failed_change": lambda who, f: f"{who} does not move {_move(f)}: {f['reason']}.",
     "conflict": _conflict,
     "send": _send,
     "response": _response,
@@ -374,7 +359,10 @@ SENTENCES: dict[str, Callable[[str, Fields], str]] = {
 def action_label(action: Sequence[Any], state: dict[str, Any] | None = None) -> str:
     """At most 80 characters; `state`, the one before the action, adds its event, path or API."""
     words = [to_json(word) for word in action]
-    text = action_labels.label(words)
+    try:
+        text = MEANINGS["actions"][words[0]].format(*words[1:])
+    except (IndexError, KeyError):  # an unknown action, or one with too few arguments
+        text = " ".join(map(str, words))
     subject = folded_state.subject(words, state) if state else ""
     return clean(f"{text}: {subject}" if subject else text, 80)
 

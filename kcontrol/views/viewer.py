@@ -46,6 +46,7 @@ from kcontrol.views.moving_strip import strips, strips_of
 from kcontrol.views.record_rows import Rows, about_run, rows
 
 BATCH_SIZE = 5_000  # rows in one message
+CLICKS = ("run", "step", "switch", "branch", "without", "compare")  # the methods whose names begin with `click_`
 
 
 class Stepper(Protocol):
@@ -230,10 +231,9 @@ class Viewer(anywidget.AnyWidget):
         self.refresh_branches()
         self.click_switch(chosen)
 
-    def click_without(self, record: int | str | Sequence[int] | None = None) -> None:
-        """Show the run without the act that caused `record` (None: the shown one) beside this run. Raises UserError."""
-        at = self.at if record is None else self._index(record)
-        found = self._branching().without(at)
+    def click_without(self, at: int | str | Sequence[int] | None = None) -> None:
+        """Show the run without the act that caused the record `at` (None: the shown one) beside this run. Raises UserError."""
+        found = self._branching().without(self.at if at is None else self._index(at))
         self.refresh_branches()
         self.click_compare(found.names[1])
 
@@ -396,25 +396,14 @@ class Viewer(anywidget.AnyWidget):
             if self.held:
                 # No action is possible now.
                 raise UserError(self.held)
-            self._execute(message)
+            self._execute(**message)
         except Exception as problem:
             self.error = str(problem) if isinstance(problem, UserError) else f"{type(problem).__name__}: {problem}"
         self.done = max(self.done, int(message.get("n", 0)))
 
-    def _execute(self, message: dict[str, Any]) -> None:
-        match message.get("do"):
-            case "run":
-                self.click_run()
-            case "step":
-                self.click_step(message.get("action"))
-            case "switch":
-                self.click_switch(message["name"])
-            case "branch":
-                self.click_branch(message.get("name", ""), message.get("at"))
-            case "without":
-                self.click_without(message["at"])
-            case "compare":
-                self.click_compare(message["name"])
+    def _execute(self, do: str = "", n: int = 0, **given: Any) -> None:
+        if do in CLICKS:
+            getattr(self, f"click_{do}")(**given)
 
     # ---------------------------------------------------------------- frontends that show no widgets
 

@@ -24,7 +24,7 @@ from kcontrol.lab import namespaces
 from kcontrol.lab.operations import Operations
 from kcontrol.recordings.player import STEPS
 from kcontrol.recordings.recorded_words import WORDS
-from kcontrol.views import action_labels
+from kcontrol.views.explanations import MEANINGS
 from kcontrol.views.text import SENTENCES
 from tests.core.support import ALL_FAULTS, T0, TOPICS, cluster, journal_bytes, of_kind, settle, until, walk
 from tests.parts import ROOT
@@ -323,7 +323,7 @@ def test_a_record_that_says_one_act_has_its_word() -> None:
 def test_no_dropped_name_is_left() -> None:
     """No action, method, kind of record, fault, scenario word or command of a trace has a former name."""
     public = {name for owner in (Lab, *OWNERS) for name in dir(owner) if not name.startswith("_")}
-    assert (public | {*ACTIONS, *FIELDS, *FAULTS, *STEPS, *action_labels.LABELS, *SENTENCES}) & DROPPED == set()
+    assert (public | {*ACTIONS, *FIELDS, *FAULTS, *STEPS, *MEANINGS["actions"], *SENTENCES}) & DROPPED == set()
 
 
 def test_a_broker_that_is_not_frozen_cannot_be_thawed() -> None:

@@ -14,7 +14,8 @@ from kcontrol.journal.fold import fold
 from kcontrol.journal.journal import OUTSIDE, Record, RecordId
 from kcontrol.journal.journal_file import read, write
 from kcontrol.journal.record_fields import FIELDS
-from kcontrol.views import action_labels, text
+from kcontrol.views import text
+from kcontrol.views.explanations import MEANINGS
 from kcontrol.views.still_picture import svg
 from tests.core.logs import lost_by_unclean_election
 from tests.views.support import NASTY, cluster, group_story, random_run, story
@@ -143,7 +144,7 @@ def test_what_cannot_be_printed() -> None:
 
 def test_every_action_has_a_label() -> None:
     """Labels and kinds of actions are the same list."""
-    assert set(action_labels.LABELS) == set(ACTIONS)
+    assert set(MEANINGS["actions"]) == set(ACTIONS)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -128,9 +128,8 @@ def offsets_topic(run: Run, partition: str | None = None, *, offset: int | None 
     found = log(run.state, partition)
     if offset is None:
         kept, batches = _compaction(found.records), _batches(found.records, run._played)
-        more = ({"offset": str(r.offset), "compaction": kept[r.offset]} | batches[r.offset] for r in found.records)
-        rows = (_row(record) | fields for record, fields in zip(found.records, more, strict=True))
-        return journal_tables.table(rows, RECORDS, "offset").set_axis(pd.Index(list(kept), name="offset", dtype="int64"))
+        rows = (_row(r) | {"offset": r.offset, "compaction": kept[r.offset]} | batches[r.offset] for r in found.records)
+        return journal_tables.table(rows, RECORDS, "offset", "int64")
     records = {record.offset: record for record in found.records}
     if offset not in records:
         raise UserError(

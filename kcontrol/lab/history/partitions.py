@@ -73,17 +73,10 @@ def isr_history(run: Entries) -> Iterator[Row]:
     for state, former in _with_former(run):
         before = former and former.isr
         if state.isr is not None and state.isr != before:
-            yield (
-                state.entry.evidence
-                | _written(state)
-                | {
-                    "written_by": state.entry.r.id.broker,
-                    "isr_before": before,
-                    "isr": state.isr,
-                    "entered": [b for b in state.isr if b not in (before or ())],
-                    "left": [b for b in before or () if b not in state.isr],
-                }
-            )
+            row = {"written_by": state.entry.r.id.broker, "isr_before": before, "isr": state.isr}
+            row["entered"] = [b for b in state.isr if b not in (before or ())]
+            row["left"] = [b for b in before or () if b not in state.isr]
+            yield state.entry.evidence | _written(state) | row
 
 
 def partition_history(run: Entries) -> Iterator[Row]:
@@ -126,19 +119,10 @@ def elections(run: Entries) -> Iterator[Row]:
     """
     for state, former in _with_former(run):
         if state.source in ELECTING:
-            yield (
-                state.entry.evidence
-                | _written(state)
-                | {
-                    "controller": state.entry.r.id.broker,
-                    "led_before": former and former.leader,
-                    "leader": state.leader,
-                    "isr_before": former and former.isr,
-                    "isr": state.isr,
-                    # None if no strategy and no ISR before are known, as in a recording for the election of an Online partition.
-                    "kind": _kind(state, former),
-                }
-            )
+            before = {"led_before": former and former.leader, "isr_before": former and former.isr}
+            # The kind is None if no strategy and no ISR before are known, as for an Online partition in a recording.
+            row = {"controller": state.entry.r.id.broker, "leader": state.leader, "isr": state.isr, "kind": _kind(state, former)}
+            yield state.entry.evidence | _written(state) | before | row
 
 
 def _kind(state: StoredState, former: StoredState | None) -> str | None:

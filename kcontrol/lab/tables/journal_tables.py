@@ -53,7 +53,9 @@ def timed(types: Mapping[str, str], records: Sequence[Record]) -> dict[str, str]
     return {f"{name}_ms" if dtype == TIME else name: "Int64" if dtype == TIME else dtype for name, dtype in kept.items()}
 
 
-def table(rows: Iterable[Mapping[str, Any]], types: Mapping[str, str], index: str | None = None) -> pd.DataFrame:
+def table(
+    rows: Iterable[Mapping[str, Any]], types: Mapping[str, str], index: str | None = None, index_type: str = "object"
+) -> pd.DataFrame:
     """Return `rows` as a table with exactly the columns and types of `types`, even if there are no rows.
 
     `index` is the key whose values become the table's index; None gives the numbers from 0.
@@ -64,7 +66,7 @@ def table(rows: Iterable[Mapping[str, Any]], types: Mapping[str, str], index: st
     columns = {name: pd.Series([row.get(key) for row in rows], dtype="object") for name, key in keys.items()}
     frame = frames.Frame({name: typed(values, types[name]) for name, values in columns.items()}, columns=list(types))
     if index:
-        frame.index = pd.Index([row[index] for row in rows], name=index, dtype="object")
+        frame.index = pd.Index([row[index] for row in rows], name=index, dtype=index_type)
     return frame
 
 
@@ -109,9 +111,7 @@ def brokers(records: Sequence[Record], state: State) -> pd.DataFrame:
     """Return one row per broker, indexed by id: the brokers in the settings of the run and those that were started later."""
     known = {*records[0].fields["brokers"], *(r.fields["broker"] for r in records if r.kind == "start")}
     frozen = _frozen(records)
-    return table((_broker_row(state, n, n in frozen) for n in sorted(known)), BROKERS, "broker").set_axis(
-        pd.Index(sorted(known), name="broker", dtype="int64")
-    )
+    return table((_broker_row(state, n, n in frozen) for n in sorted(known)), BROKERS, "broker", "int64")
 
 
 def _frozen(records: Sequence[Record]) -> set[int]:
@@ -152,11 +152,8 @@ def znodes(run: Run) -> pd.DataFrame:
     `owner` is the broker whose session owns an ephemeral znode; missing for a persistent znode.
     """
     found = sorted(run.state["znodes"].items())
-    return table(
-        ({"path": path, "text": text, "version": version, "owner": owner} for path, (text, version, owner) in found),
-        ZNODES,
-        "path",
-    )
+    rows = ({"path": path, "text": text, "version": version, "owner": owner} for path, (text, version, owner) in found)
+    return table(rows, ZNODES, "path")
 
 
 def watches(run: Run) -> pd.DataFrame:
@@ -174,9 +171,8 @@ def journal(records: Sequence[Record], say: Callable[[Record], str], kind: str |
     """
     # The column `node` is missing for records of clients, of ZooKeeper and of the simulation itself.
     if kind is None:
-        return table(
-            (_journal_row(record) | {"what": say(record.to_json())} for record in records), timed(JOURNAL, records), "id"
-        )
+        rows = (_journal_row(record) | {"what": say(record.to_json())} for record in records)
+        return table(rows, timed(JOURNAL, records), "id")
     chosen = [record.to_json() for record in records if record.kind == kind]
     head = {name: dtype for name, dtype in timed(JOURNAL, records).items() if name not in ("what", "kind")}
     names = dict.fromkeys(name for record in chosen for name in record.fields)

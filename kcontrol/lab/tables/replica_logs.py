@@ -59,14 +59,15 @@ def replica_log(run: Run, partition: str) -> pd.DataFrame:
     rows = [_row(state, partition, n, held) for n, held in found.items()]
     # A replica has no record past the end of its log, and where the log cleaner has removed the record.
     longest = max(end_offset(held) for held in found.values())
-    frame = journal_tables.table(rows, LOG | {str(offset): "object" for offset in range(longest)})
+    frame = journal_tables.table(rows, LOG | {str(offset): "object" for offset in range(longest)}, "replica", "int64")
     frame.columns = pd.Index([*LOG, *range(longest)], dtype="object")
-    return frame.set_axis(pd.Index(list(found), name="replica", dtype="int64"))
+    return frame
 
 
 def _row(state: State, partition: str, n: int, held: State) -> State:
     living = str(n) in state["nodes"]
     return {
+        "replica": n,
         "leads": living and held["leader"] == n,
         "leader_epoch": held["leader_epoch"] if held["leader_epoch"] >= 0 else None,
         "high_watermark": held["high_watermark"],
@@ -94,9 +95,7 @@ def consumer_records(run: Run, partition: str, broker: int | None = None) -> pd.
     if held is None or held["leader"] != leader:
         raise UserError(f"A consumer of {partition} finds no running leader: let the cluster run, or start a broker of its ISR.")
     seen = [record for record in held["records"] if record["offset"] < held["high_watermark"]]
-    return journal_tables.table(seen, RECORDS).set_axis(
-        pd.Index([record["offset"] for record in seen], name="offset", dtype="int64")
-    )
+    return journal_tables.table(seen, RECORDS, "offset", "int64")
 
 
 def acks(value: object) -> str:
