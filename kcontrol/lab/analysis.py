@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kcontrol.core.errors import UserError
 from kcontrol.group.group_strategies import GROUP_STRATEGIES
 from kcontrol.journal.journal import Record
+from kcontrol.lab.run import Run
 from kcontrol.lab.support.late import frames, pd
 from kcontrol.lab.support.output import Shown
 from kcontrol.lab.tables import journal_tables
@@ -19,7 +20,6 @@ from kcontrol.views import text
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from kcontrol.lab.run import Run
 
 HANDLED = {"at": journal_tables.TIME, "kind": "string", "what": "string"}
 

@@ -22,7 +22,6 @@ from kcontrol.lab.support.calls import Commands
 from kcontrol.lab.support.late import pd
 from kcontrol.lab.support.output import warn
 from kcontrol.lab.tables import groups, journal_tables, recording_diff
-from kcontrol.lab.tables.run_tables import Tables
 from kcontrol.recordings.door import group_recording, group_to_journal, recording, to_journal
 from kcontrol.views import group_state, text
 
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     import graphviz
 
     from kcontrol.core.transitions import TransitionTable
+    from kcontrol.lab.tables.run_tables import Tables
     from kcontrol.views.assignment_matrix import AssignmentMatrix
     from kcontrol.views.compared_run import ComparedRun
     from kcontrol.views.group_strip import GroupStrip
@@ -81,6 +81,8 @@ class Run(Commands, owner="run"):
     @property
     def tables(self) -> Tables:
         """The tables of this run; `lab.tables` on a line of its own lists them."""
+        from kcontrol.lab.tables.run_tables import Tables
+
         return Tables(self)
 
     def partitions(self) -> pd.DataFrame:

@@ -6,6 +6,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from kcontrol.core.errors import UserError
+from kcontrol.lab.run import Run
 from kcontrol.lab.support import arguments
 from kcontrol.lab.support.missing_parts import part_or_substitute
 from kcontrol.lab.support.output import Shown
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kcontrol.lab.lab import Lab
-    from kcontrol.lab.run import Run
 
 
 def session(lab: Lab, *, optional: bool, master: str) -> Any:

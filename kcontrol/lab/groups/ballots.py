@@ -8,16 +8,14 @@ Source: selectProtocol, candidateProtocols of GroupMetadata.scala, vote of Membe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kcontrol.core.errors import UserError
 from kcontrol.group.model import Group, GroupProtocol, GroupState, Member, Members
+from kcontrol.lab.run import Run
 from kcontrol.lab.support import arguments
 from kcontrol.lab.support.late import frames, pd
 from kcontrol.views import group_state, text
-
-if TYPE_CHECKING:
-    from kcontrol.lab.run import Run
 
 ALL_MEMBERS = "all members"
 

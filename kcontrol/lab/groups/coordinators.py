@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kcontrol.core.model import TopicPartition
 from kcontrol.group import events as e
@@ -20,12 +20,10 @@ from kcontrol.group.coordinator_partition import OFFSETS_TOPIC, partition_for
 from kcontrol.group.error_codes import ERRORS
 from kcontrol.group.group_rules import group_rules
 from kcontrol.journal.journal import Record, RecordId
+from kcontrol.lab.run import Run
 from kcontrol.lab.support.late import frames, pd
 from kcontrol.lab.tables import journal_tables
 from kcontrol.views import folded_state
-
-if TYPE_CHECKING:
-    from kcontrol.lab.run import Run
 
 State = Mapping[str, Any]
 OWN_GROUP = "the group decides"

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kcontrol.core.errors import UserError
 from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
+from kcontrol.lab.run import Run
 from kcontrol.lab.support import arguments
 from kcontrol.lab.support.late import frames, pd
 from kcontrol.lab.tables import journal_tables
 from kcontrol.views import folded_state, group_state, text
-
-if TYPE_CHECKING:
-    from kcontrol.lab.run import Run
 
 State = Mapping[str, Any]
 DESCRIBED = {"partition": "string", "current_offset": "Int64", "log_end_offset": "Int64", "lag": "Int64", "member_id": "string",

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kcontrol.group.group_machine import GROUP_TRANSITIONS
 from kcontrol.group.request_reactions import Reaction, Request, always, is_unknown, reactions_of
 from kcontrol.journal.fold import fold
 from kcontrol.journal.journal import Record
 from kcontrol.lab.groups.rebalances import NO_GROUP, require_coordinator
+from kcontrol.lab.run import Run
 from kcontrol.lab.support.late import frames, pd
 from kcontrol.views import group_state
-
-if TYPE_CHECKING:
-    from kcontrol.lab.run import Run
 
 COLUMNS = (Request.JOIN_NEW, Request.JOIN, Request.SYNC, Request.HEARTBEAT, Request.LEAVE)
 EVENTS = ("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup")

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kcontrol.core.errors import UserError
 from kcontrol.group.group_machine import GROUP_TRANSITIONS
 from kcontrol.group.group_rules import group_rules
 from kcontrol.group.request_reactions import Reaction, Request, always, reactions_of
+from kcontrol.lab.run import Run
 from kcontrol.lab.support import arguments
 from kcontrol.lab.support.late import frames, pd
 from kcontrol.lab.tables import journal_tables
 from kcontrol.views import group_state, text
-
-if TYPE_CHECKING:
-    from kcontrol.lab.run import Run
 
 REACTIONS = {"state": "string", "request": "string", "condition": "string", "response": "string",
              "restarts_session": "bool", "since": "string", "source": "string"}  # fmt: skip

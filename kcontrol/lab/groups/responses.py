@@ -6,7 +6,7 @@ It makes a table of them, and a sentence for each error in them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kcontrol.cluster.group_admin import PREFIX
 from kcontrol.core.errors import UserError
@@ -14,13 +14,11 @@ from kcontrol.core.releases import is_since
 from kcontrol.group.error_codes import ERRORS
 from kcontrol.group.group_machine import GROUP_TRANSITIONS
 from kcontrol.journal.journal import Record
+from kcontrol.lab.run import Run
 from kcontrol.lab.support import arguments
 from kcontrol.lab.support.late import frames, pd
 from kcontrol.lab.tables import journal_tables
 from kcontrol.views import group_state, text
-
-if TYPE_CHECKING:
-    from kcontrol.lab.run import Run
 
 RESPONSES = {"broker": "int64", "request": "string", "about": "string", "error": "string", "code": "int64", "response": "string"}
 

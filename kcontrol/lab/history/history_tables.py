@@ -12,21 +12,19 @@ of the run's clock; a recording has none. Read next: `entries.py`, `partitions.p
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from kcontrol.journal.journal import Record
 from kcontrol.lab import spark_session
 from kcontrol.lab.history import brokers, consumer_groups, entries, log_evidence, partitions, topics
 from kcontrol.lab.history.entries import Entries, Row, entries_of
+from kcontrol.lab.run import Run
 from kcontrol.lab.support import arguments
 from kcontrol.lab.support.late import frames, pd
 from kcontrol.lab.support.registered import Section, of_run
 from kcontrol.lab.tables import elections as election_tables
 from kcontrol.lab.tables import journal_tables
 from kcontrol.pipeline.door import WORLD
-
-if TYPE_CHECKING:
-    from kcontrol.lab.run import Run
 
 Columns = Mapping[str, str]
 # fmt: off

@@ -8,12 +8,10 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from kcontrol.lab.run import Run
 from kcontrol.lab.support.calls import Commands
-
-if TYPE_CHECKING:
-    from kcontrol.lab.run import Run
 
 Given = ParamSpec("Given")
 Made = TypeVar("Made")

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kcontrol.core.errors import UserError
+from kcontrol.lab.run import Run
 from kcontrol.lab.support import arguments, replacements
 from kcontrol.lab.support.late import frames, pd
 from kcontrol.lab.tables.journal_tables import table
 from kcontrol.views import folded_state, text
-
-if TYPE_CHECKING:
-    from kcontrol.lab.run import Run
 
 # `entries` is missing for a value that is no set, list or map.
 MEMORY = {"kafka": "string", "entries": "Int64", "holds": "string"}

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kcontrol.core.model import PartitionReplica, TopicPartition
 from kcontrol.core.znodes import delete_topic_path
+from kcontrol.lab.run import Run
 from kcontrol.lab.support.late import pd
 from kcontrol.lab.tables import journal_tables
 from kcontrol.views import folded_state
-
-if TYPE_CHECKING:
-    from kcontrol.lab.run import Run
 
 # Columns of the table. `requested`: the topic's znode below `/admin/delete_topics` exists. `queued`, `started`, `ineligible`:
 # the topic is in this set of the deletion manager. Before 2.1 there is no set for `started`, and in recordings of real brokers

@@ -5,19 +5,17 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kcontrol.controller.leader_election import STRATEGIES, ElectionInput, offline
 from kcontrol.core.controller_rules import Rules
 from kcontrol.core.errors import UserError
 from kcontrol.core.rule_fields import declared
 from kcontrol.core.znodes import broker_path, topic_config_path
+from kcontrol.lab.run import Run
 from kcontrol.lab.support.late import frames, pd
 from kcontrol.lab.tables import journal_tables
 from kcontrol.views import folded_state, replica_strip, text
-
-if TYPE_CHECKING:
-    from kcontrol.lab.run import Run
 
 UNCLEAN = "unclean.leader.election.enable"
 COLUMNS = {"broker": "int64", "alive": "bool", "in_sync": "bool", "leads": "bool", "verdict": "string"}

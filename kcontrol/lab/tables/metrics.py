@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kcontrol.lab.groups import metrics as of_groups
+from kcontrol.lab.run import Run
 from kcontrol.lab.support.late import pd
 from kcontrol.lab.support.output import Shown
 from kcontrol.lab.tables import statistics
-
-if TYPE_CHECKING:
-    from kcontrol.lab.run import Run
 
 
 def metrics(run: Run) -> pd.DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kcontrol.core.controller_rules import rules
 from kcontrol.core.errors import UserError
@@ -18,12 +18,10 @@ from kcontrol.core.znodes import (
     topic_path,
 )
 from kcontrol.journal.journal import Record
+from kcontrol.lab.run import Run
 from kcontrol.lab.support.late import pd
 from kcontrol.lab.tables import elections, journal_tables
 from kcontrol.views import folded_state
-
-if TYPE_CHECKING:
-    from kcontrol.lab.run import Run
 
 Targets = Mapping[str, Sequence[int] | None]
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kcontrol.core.errors import UserError
 from kcontrol.journal.fold import end_offset
+from kcontrol.lab.run import Run
 from kcontrol.lab.support import arguments
 from kcontrol.lab.support.late import pd
 from kcontrol.lab.tables import journal_tables
 from kcontrol.views import folded_state, text
-
-if TYPE_CHECKING:
-    from kcontrol.lab.run import Run
 
 State = dict[str, Any]
 

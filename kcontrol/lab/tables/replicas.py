@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from kcontrol.lab.run import Run
 from kcontrol.lab.support.late import pd
 from kcontrol.lab.tables import elections, journal_tables
 from kcontrol.views import folded_state
-
-if TYPE_CHECKING:
-    from kcontrol.lab.run import Run
 
 # `state`: in the memory of the active controller. `in_sync`: the ISR in the state znode has the replica. `role` and
 # `leader_epoch`: by the last LeaderAndIsr that the broker accepted; missing if it does not host the replica, and in a

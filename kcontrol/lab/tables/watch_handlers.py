@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from kcontrol.controller.handlers import design_of
 from kcontrol.core.controller_rules import Rules
@@ -11,12 +11,10 @@ from kcontrol.core.errors import UserError
 from kcontrol.core.events import ControllerState
 from kcontrol.core.releases import is_since, value_in_force
 from kcontrol.journal.journal import Record, RecordId
+from kcontrol.lab.run import Run
 from kcontrol.lab.support.late import frames, pd
 from kcontrol.lab.tables import journal_tables
 from kcontrol.views import text, watch_counts
-
-if TYPE_CHECKING:
-    from kcontrol.lab.run import Run
 
 # fmt: off
 HANDLER_NAMES: Mapping[str, tuple[tuple[str, str], ...]] = {
