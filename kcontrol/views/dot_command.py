@@ -3,6 +3,7 @@
 If another `dot` is on PATH, the replacement runs that `dot`.
 """
 
+import argparse
 import os
 import shutil
 import sys
@@ -10,12 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-USAGE = "usage: dot [-V] [-Kengine] [-Tformat] [-Gname=value] [-Nname=value] [-Ename=value] [-o file | -O] [file ...]"
 CALLED = "KCONTROL_DOT_CALLED"
-
-
-class UsageError(Exception):
-    """The error for an argument that this replacement of Graphviz's `dot` does not know."""
 
 
 def other_dot() -> str | None:
@@ -51,20 +47,20 @@ def graphviz_version() -> str:
     return str(pygraphviz.__graphviz_version__)
 
 
-def draw(source: str, engine: str, image_format: str, attributes: list[tuple[str, str]]) -> bytes:
+def draw(source: str, engine: str, image_format: str, attributes: list[str]) -> bytes:
     """Return the picture of a graph in the DOT language, laid out by `engine` ("dot") in `image_format` ("svg").
 
-    `attributes` are pairs such as ("G", "rankdir=LR"). Raises ValueError for a source that is no graph.
+    `attributes` are such as "Grankdir=LR". Raises ValueError for a source that is no graph.
     """
     import pygraphviz
 
     try:
         with silenced_stderr():
             graph = pygraphviz.AGraph(string=source)
-            for option, setting in attributes:
-                name, _, value = setting.partition("=")
+            for setting in attributes:
+                name, _, value = setting[1:].partition("=")
                 # G is the graph, N are its nodes and E its edges.
-                {"G": graph.graph_attr, "N": graph.node_attr, "E": graph.edge_attr}[option][name] = value or "true"
+                {"G": graph.graph_attr, "N": graph.node_attr, "E": graph.edge_attr}[setting[0]][name] = value or "true"
             picture = graph.draw(format=image_format, prog=engine)
     except TypeError as problem:  # for an unknown format, pygraphviz reads Graphviz's status code as a picture
         raise ValueError(f"Format: {image_format!r} not recognized.") from problem
@@ -73,35 +69,31 @@ def draw(source: str, engine: str, image_format: str, attributes: list[tuple[str
     return picture if isinstance(picture, bytes) else str(picture).encode()
 
 
-def parse(arguments: list[str]) -> tuple[dict[str, str], list[tuple[str, str]], list[str]]:
-    """Return (options, attributes, files) of a command line of `dot`, such as ({"K": "dot", "T": "svg"}, [], ["a.gv"]).
-
-    Raises UsageError for an unknown option.
-    """
-    options, attributes, files = {"K": "dot", "T": "dot"}, [], []
-    rest = iter(arguments)
-    for argument in rest:
-        letter = argument[1:2]
-        if not argument.startswith("-") or argument == "-":
-            files.append(argument)
-        elif letter in "KTo" and letter:
-            options[letter] = argument[2:] or next(rest, "")
-        elif letter in "GNE" and letter:
-            attributes.append((letter, argument[2:]))
-        elif argument in {"-O", "-V", "-?"}:
-            # An option without a value.
-            options[letter] = "yes"
-        elif letter != "q":
-            raise UsageError(f"dot: option {argument} unrecognized\n{USAGE}")
-    return options, attributes, files
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """Raises ValueError for an option that this replacement of Graphviz's `dot` does not know."""
+    parser = argparse.ArgumentParser("dot", add_help=False)
+    parser.add_argument("-?", action="help")
+    parser.add_argument("-K", metavar="engine", default="dot")
+    parser.add_argument("-T", metavar="format", default="dot")
+    parser.add_argument("-o", metavar="file")
+    for letter in "GNE":
+        kept = f"{letter}{{}}".format
+        parser.add_argument(f"-{letter}", metavar="name=value", action="append", dest="attributes", default=[], type=kept)
+    for letter in "OVq":
+        parser.add_argument(f"-{letter}", action="store_true")
+    parser.add_argument("files", nargs="*", default=["-"])
+    options, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        raise ValueError(f"dot: option {unknown[0]} unrecognized\n{parser.format_usage()}")
+    return options
 
 
-def write(picture: bytes, source_file: str, options: dict[str, str]) -> None:
+def write(picture: bytes, source_file: str, options: argparse.Namespace) -> None:
     """To the file of -o or -O (`source_file` with the format as suffix), else to stdout."""
-    if "O" in options:
-        Path(".".join([source_file, *reversed(options["T"].split(":"))])).write_bytes(picture)
-    elif "o" in options:
-        Path(options["o"]).write_bytes(picture)
+    if options.O:
+        Path(".".join([source_file, *reversed(options.T.split(":"))])).write_bytes(picture)
+    elif options.o:
+        Path(options.o).write_bytes(picture)
     else:
         sys.stdout.buffer.write(picture)
 
@@ -112,20 +104,15 @@ def main() -> int:
     if other := other_dot():
         os.execve(other, ["dot", *sys.argv[1:]], os.environ | {CALLED: "1"})
     try:
-        options, attributes, files = parse(sys.argv[1:])
-        if "V" in options:
+        options = parse(sys.argv[1:])
+        if options.V:
             print(f"dot - graphviz version {graphviz_version()} (in pygraphviz)", file=sys.stderr)
-        elif "?" in options:
-            print(USAGE)
-        else:
-            for name in files or ["-"]:
-                source = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
-                write(
-                    draw(source, options["K"], options["T"].partition(":")[0], attributes),
-                    "noname.gv" if name == "-" else name,
-                    options,
-                )
-    except (UsageError, OSError, ValueError) as problem:
+            return 0
+        for name in options.files:
+            source = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
+            picture = draw(source, options.K, options.T.partition(":")[0], options.attributes)
+            write(picture, "noname.gv" if name == "-" else name, options)
+    except (OSError, ValueError) as problem:
         print(problem, file=sys.stderr)
         return 1
     return 0
