@@ -92,11 +92,9 @@ def reset(chapter: Annotated[str, typer.Argument(help="Its number, such as 0 or 
 @app.command()
 def doctor() -> None:
     """Check the installation: print what was found of Python, Java, Spark and other parts, and a remedy for each missing part."""
-    from rich.console import Console
-
     from kcontrol.install.doctor import report
 
-    if not report(Console()):
+    if not report():
         raise typer.Exit(1)
 
 

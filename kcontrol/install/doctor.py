@@ -12,7 +12,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import psutil
-from rich.console import Console
 
 from kcontrol.core.errors import UserError
 from kcontrol.install.jupyter_server import FIRST_PORT
@@ -153,7 +152,7 @@ def findings() -> Iterator[Finding]:
         yield check()
 
 
-def report(console: Console) -> bool:
+def report() -> bool:
     """Print the findings about all parts; return True if none is "missing", so that the lab can run, else False.
 
     No line is wrapped, so that paths can be copied.
@@ -161,9 +160,7 @@ def report(console: Console) -> bool:
     works = True
     for finding in findings():
         works = works and finding.state != "missing"
-        lines = [
-            f"{finding.part:10} {finding.state:7} {finding.found}",
-            *([f"{'':19}-> {finding.advice}"] if finding.advice else []),
-        ]
-        console.print("\n".join(lines), markup=False, highlight=False, emoji=False, soft_wrap=True)
+        print(f"{finding.part:10} {finding.state:7} {finding.found}")
+        if finding.advice:
+            print(f"{'':19}-> {finding.advice}")
     return works

@@ -15,7 +15,6 @@ from urllib.parse import quote
 
 from nbformat import read
 from nbformat.sign import NotebookNotary
-from rich.console import Console
 
 from kcontrol.core.errors import UserError
 from kcontrol.install import process_cleanup, run_cleanup, workspace
@@ -115,26 +114,22 @@ def private_folder() -> Path:
     return Path(tempfile.mkdtemp(prefix="kc-", dir=short if os.access(short, os.W_OK) else None))
 
 
-def report(changes: workspace.Changes, folder: Path, console: Console) -> None:
-    """Print a line for each shipped file that was updated, or that was kept because the learner has changed the file."""
+def notices(folder: Path) -> Iterator[str]:
+    """Bring the notebooks in `folder` up to date, and delete the oldest runs; yield a sentence about each change.
+
+    Above 200 journals or 50 MB the oldest are deleted, until 100 and 25 MB; journals still being written stay.
+    """
+    changes = workspace.prepare(folder)
     for name in changes.updated:
-        console.print(f"Brought up to date: {folder / name}", markup=False, highlight=False, soft_wrap=True)
+        yield f"Brought up to date: {folder / name}"
     for name in changes.kept:
-        console.print(
-            f"Kept your {folder / name}, though there is a newer version: "
-            f"`kcontrol reset {Path(name).stem}` copies the new version and keeps yours under another name.",
-            markup=False, highlight=False, soft_wrap=True,
-        )  # fmt: skip
-
-
-def clear_old_runs(runs: Path, console: Console) -> None:
-    """Above 200 journals or 50 MB, until 100 and 25 MB; journals still being written stay."""
+        again = f"`kcontrol reset {Path(name).stem}` copies the new version and keeps yours under another name."
+        yield f"Kept your {folder / name}, though there is a newer version: {again}"
+    runs = folder / run_cleanup.NAME
     try:
-        message = run_cleanup.clear(runs)
+        yield from filter(None, [run_cleanup.clear(runs)])
     except OSError as problem:
-        message = f"The oldest runs in {runs} could not be deleted ({problem.strerror})."
-    if message:
-        console.print(message, markup=False, highlight=False, soft_wrap=True)
+        yield f"The oldest runs in {runs} could not be deleted ({problem.strerror})."
 
 
 def serve(folder: Path, port: int | None = None, *, browser: bool = True) -> None:
@@ -148,9 +143,8 @@ def serve(folder: Path, port: int | None = None, *, browser: bool = True) -> Non
     """
     if port is not None and is_taken(port):
         raise LabProblem(f"Port {port} is in use: choose another one with --port, or none to get a free one.")
-    console = Console(stderr=True)
-    report(workspace.prepare(folder), folder, console)
-    clear_old_runs(folder / run_cleanup.NAME, console)
+    for sentence in notices(folder):
+        print(sentence, file=sys.stderr)
     trust(folder, workspace.NOTEBOOKS)
     mark, runtime = secrets.token_hex(16), private_folder()
     guard = process_cleanup.start(mark, runtime)

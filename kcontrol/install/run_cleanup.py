@@ -74,7 +74,8 @@ def clear(place: Path) -> str:
     if not (place / INDEX).is_file():
         return ""
     with _index(place) as index:
-        entries = sorted((entry for entry in _entries(index, place) if _is_file(entry.path)), key=lambda entry: entry.path.name)
+        files = (entry for entry in _entries(index, place) if entry.path.is_file() and not entry.path.is_symlink())
+        entries = sorted(files, key=lambda entry: entry.path.name)
         oldest = list(_too_many(entries))
         for entry in oldest:
             entry.path.unlink(missing_ok=True)
@@ -104,10 +105,6 @@ def _too_many(entries: list[Entry]) -> Iterator[Entry]:
         if not _is_running(entry.pid):
             runs, size = runs - 1, size - sizes[entry]
             yield entry
-
-
-def _is_file(path: Path) -> bool:
-    return path.is_file() and not path.is_symlink()
 
 
 def _is_running(pid: int) -> bool:

@@ -71,7 +71,7 @@ def play_without(original: World, at: int) -> Without:
         if left_out and not routine and is_at_rest(whole):
             shortened.run()
         before = len(whole.journal)
-        _play(whole, action)
+        play(whole, action)
         if before <= at < len(whole.journal):
             if routine:
                 raise UserError(
@@ -102,7 +102,8 @@ def _has_happened(world: World, action: Action, routine: bool) -> bool:
     return True
 
 
-def _play(world: World, action: Action) -> None:
+def play(world: World, action: Action) -> None:
+    """Raises UserError for an action that is not possible: a program other than the lab has changed the real ZooKeeper."""
     try:
         world.step(action)
     except UserError as problem:

@@ -313,10 +313,11 @@ class Lab(Operations, opened_as="Lab"):
 
     # ---------------------------------------------------------------- branches
 
-    def _spawn(self, world: World, name: str) -> Lab:
-        branch = object.__new__(type(self))
-        branch._take(world, name, ExitStack(), self._runs)
-        return branch
+    @classmethod
+    def _of(cls, world: World, name: str, runs: str | Path | None = None) -> Self:
+        lab = object.__new__(cls)
+        lab._take(world, name, ExitStack(), runs)
+        return lab
 
     @property
     def branches(self) -> Mapping[str, Lab]:
@@ -341,7 +342,8 @@ class Lab(Operations, opened_as="Lab"):
             world = self._play_again(len(self.records) - 1 if at is None else record_lookup.position(self.records, at))
         if self._world.kind != "simulated":
             say("The branch goes on in the simulated world, with the same steps so far.")
-        return self._spawn(world, branches.UNNAMED) if free is None else self._adopt(self._spawn(world, free))
+        branch = self._of(world, free or branches.UNNAMED, self._runs)
+        return branch if free is None else self._adopt(branch)
 
     def without(self, record: object) -> divergence.Divergence:
         """Play the run on a branch without the user's action that caused `record`; return the comparison of both runs.
@@ -353,7 +355,8 @@ class Lab(Operations, opened_as="Lab"):
         root = why(self.records, found.id)[-1]
         # The branch gets all other actions from outside that are possible in it. A fact stands for its last change.
         played = branches.play_without(self._world, record_lookup.position(self.records, root.id))
-        branch = self._spawn(played.world, branches.numbered(f"without: {text.action_label(played.action)}", self._family))
+        name = branches.numbered(f"without: {text.action_label(played.action)}", self._family)
+        branch = self._of(played.world, name, self._runs)
         if played.impossible:
             say(f"Not possible without it, and left out too: {text.listed(map(text.action_label, played.impossible), 9)}.")
         own = next(name for name, lab in self._family.items() if lab is self)
@@ -389,11 +392,7 @@ class Lab(Operations, opened_as="Lab"):
         """
         yield world
         for action in self._world.done:
-            try:
-                world.step(action)
-            except UserError as problem:
-                # A program other than this lab has changed the real ZooKeeper.
-                raise UserError(f"This run cannot be played again, because an outside program changed it: {problem}") from None
+            branches.play(world, action)
             yield world
 
     open = staticmethod(open_journal)
@@ -441,12 +440,10 @@ class Lab(Operations, opened_as="Lab"):
             return plays.perform(begun, found, until)
         played, name = recording_diff.scenario_of(open_journal(scenario) if isinstance(scenario, str | Path) else scenario)
         chosen = requested_settings.played(played, release, seed, requested_settings.Changed(rows, strategies, rules))
-        lab = object.__new__(cls)
         # The winners of controller elections are the recorded ones. The keys of a recording, such as `brokers` and `steps`, are
         # those of `kcontrol/recordings/recording.py`.
         play_it = group_player.GroupPlayer if "exchange" in played else player.Player
-        lab._take(play_it(dict(played), chosen).play(), name, ExitStack(), runs)
-        return lab
+        return cls._of(play_it(dict(played), chosen).play(), name, runs)
 
     # ---------------------------------------------------------------- pictures
 

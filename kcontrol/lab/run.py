@@ -238,10 +238,8 @@ class Run(Commands, owner="run"):
             group = known[0]
         if group not in known:
             listed = f"its groups are {text.listed(known, 20)}" if known else "it has no consumer groups"
-            asked = (
-                "Name one group of this run" if group is None else f"There is no group {text.clean(repr(group), 100)} in this run"
-            )
-            raise UserError(f"{asked}; {listed}.")
+            unknown = f"There is no group {text.clean(repr(group), 100)} in this run"
+            raise UserError(f"{'Name one group of this run' if group is None else unknown}; {listed}.")
         return group
 
     def beside(self, other: Run) -> Viewer:

@@ -32,11 +32,9 @@ def stamp(at_ms: int, clock: Clock) -> str:
     """As Kafka's log files begin a line: "[2015-11-24 10:00:00,087] "; a virtual time is "[87 ms] "."""
     if clock == "none":
         return ""
-    return (
-        f"[{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M:%S},{at_ms % 1000:03}] "
-        if clock == "wall"
-        else f"[{at_ms} ms] "
-    )
+    if clock == "virtual":
+        return f"[{at_ms} ms] "
+    return f"[{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M:%S},{at_ms % 1000:03}] "
 
 
 def duration(length_ms: int) -> str:

@@ -50,11 +50,7 @@ def appended(f: Fields) -> str:
         return _counted(len(values), "tombstone") if removed else _counted(len(values), "record") + " of a group without members"
     if completion["event"] == "OffsetsStored":
         offsets = listed(f"{tp} {value['offset']}" for tp, value in completion["offsets"].items())
-        return (
-            f"the offsets {offsets} of group {completion['group_id']}"
-            if offsets
-            else f"no offset of group {completion['group_id']}"
-        )
+        return f"{f'the offsets {offsets}' if offsets else 'no offset'} of group {completion['group_id']}"
     if completion["event"] == "StaticMemberStored":
         return f"the new id of a static member of group {completion['group_id']}"
     return f"the assignment of group {completion['group_id']} in generation {completion['generation']}"

@@ -15,7 +15,7 @@ from string import ascii_uppercase
 from typing import TYPE_CHECKING
 
 from kcontrol.views import clock, text
-from kcontrol.views.delayed_operations import Operation, Place, Purgatory
+from kcontrol.views.delayed_operations import Operation, Purgatory
 from kcontrol.views.picture import MARGIN, STYLE, WHEEL_STYLE, Picture, frame, label
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class PurgatoryPicture(Picture):
 
     def __init__(self, broker: int, purgatory: Purgatory, now_ms: int) -> None:
         self.broker, self.purgatory, self.now_ms = broker, purgatory, now_ms
-        shown = [o for o in purgatory.operations if not o.completed_by or _is_watched(purgatory, o)]
+        shown = [o for o in purgatory.operations if not o.completed_by or o in purgatory.watch_lists.get(o.key, ())]
         last = purgatory.operations[-1:] if purgatory.operations and purgatory.operations[-1] not in shown else []
         self.letters = dict(zip([*shown, *last][-MOST:], ascii_uppercase, strict=False))
 
@@ -63,7 +63,9 @@ class PurgatoryPicture(Picture):
 
     def _condition(self, operation: Operation, letter: str) -> str:
         words = [f"{letter} {operation.operation}, {text.clean(operation.key)}: {', '.join(operation.steps)}"]
-        words += [f"{_when(place)} ring {clock.duration(place.tick_ms)}, slot {place.slot}" for place in operation.places]
+        words += [
+            f"from {place.at_ms:,} ms ring {clock.duration(place.tick_ms)}, slot {place.slot}" for place in operation.places
+        ]
         if operation.left_wheel_ms is not None:
             words.append(f"at {operation.left_wheel_ms:,} ms out of the wheel")
         if operation.completed_by:
@@ -141,19 +143,11 @@ class PurgatoryPicture(Picture):
             yield f'<path d="M{"L".join(f"{px:.1f} {py:.1f}" for px, py in points)}" class="fall"/>'
 
 
-def _is_watched(purgatory: Purgatory, operation: Operation) -> bool:
-    return operation in purgatory.watch_lists.get(operation.key, ())
-
-
 def _tasks(letters: list[str], number: int) -> str:
     """As "AB"; more than 3 tasks give "A+3"; without letters the number."""
     if not letters:
         return str(number)
     return "".join(letters) if number <= 3 else f"{letters[0]}+{number - 1}"
-
-
-def _when(place: Place) -> str:
-    return f"from {place.at_ms:,} ms"
 
 
 def _point(radius: float, slot: float, size: int, centre: Point) -> Point:

@@ -128,12 +128,9 @@ class Divergence(NamedTuple):
         found = self.decision
         if found is None:
             return f"No decision about a partition differs. {self._first_record()}"
-        sides = [f"{name}: {said} Rule: {why}." if why else f"{name}: {said}" for name, said, why in self._sides()]
+        decided = zip(self.names, self.decided["decision"], self.decided["rule"], strict=True)
+        sides = [f"{name}: {said} Rule: {why}." if why else f"{name}: {said}" for name, said, why in decided]
         return f"The first decision that differs is about {found.partition}. {' '.join(sides)}"
-
-    def _sides(self) -> list[tuple[str, str, str]]:
-        table = self.decided
-        return list(zip(self.names, table["decision"], table["rule"], strict=True))
 
     def _first_record(self) -> str:
         said = [text.sentence(r) if r else "It has ended." for r in self.records]

@@ -338,26 +338,19 @@ def _goal(goal: Mapping[str, Any], lab: Lab, count: int, drawn: tuple[dict[str, 
 # ---------------------------------------------------------------- the table
 
 
-def _is_list(answer: Any) -> bool:
-    return isinstance(answer, list | tuple)
-
-
-def _is_value(answer: Any) -> bool:
-    return not callable(answer)
-
-
 A_FUNCTION = "a function: pass its name, without a call"
+A_LIST = 'a list of acts, such as [("kill", 1), ("start", 1)]'
 
 # fmt: off
 CHECKS = {
-    "rule":      CheckKind(rule, A_FUNCTION,                                                  callable),
-    "row":       CheckKind(row,  A_FUNCTION,                                                  callable),
-    "group_rule": CheckKind(group_checks.group_rule, A_FUNCTION,                              callable),
-    "function":  CheckKind(function, A_FUNCTION,                                                  callable),
-    "query":     CheckKind(query, A_FUNCTION,                                                  callable),
-    "invariant": CheckKind(invariant, A_FUNCTION,                                             callable),
-    "value":     CheckKind(value, "a value",                                                   _is_value),
-    "reach":     CheckKind(reach, 'a list of acts, such as [("kill", 1), ("start", 1)]',       _is_list),
+    "rule":       CheckKind(rule,                    A_FUNCTION, callable),
+    "row":        CheckKind(row,                     A_FUNCTION, callable),
+    "group_rule": CheckKind(group_checks.group_rule, A_FUNCTION, callable),
+    "function":   CheckKind(function,                A_FUNCTION, callable),
+    "query":      CheckKind(query,                   A_FUNCTION, callable),
+    "invariant":  CheckKind(invariant,               A_FUNCTION, callable),
+    "value":      CheckKind(value,                   "a value",  lambda answer: not callable(answer)),
+    "reach":      CheckKind(reach,                   A_LIST,     lambda answer: isinstance(answer, list | tuple)),
 }
 # fmt: on
 

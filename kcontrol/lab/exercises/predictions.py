@@ -167,7 +167,7 @@ class PredictionQuestion:
         from IPython.display import display
 
         self._run_has_shown = True
-        self._handle = cast(Any, display)(self._outcome_bundle(), raw=True, display_id=True)
+        self._handle = cast(Any, display)(Outcome(self), display_id=True)
         self._show()
 
     # ---------------------------------------------------------------- text
@@ -265,10 +265,20 @@ class PredictionQuestion:
     def _show(self) -> None:
         """Update the question's widget and its outcome in the notebook, if they are displayed."""
         if self._handle is not None:
-            self._handle.update(self._outcome_bundle(), raw=True)
+            self._handle.update(Outcome(self))
         if self._form is not None:
             marks = [self._mark(number) for number in range(1, len(self.options) + 1)]
             self._form.show(chosen=self.chosen or 0, marks=marks, said=self._said())
 
-    def _outcome_bundle(self) -> dict[str, str]:
-        return {"text/plain": "\n".join(self.outcome()), "text/html": self.outcome_html()}
+
+class Outcome:
+    """Shows the outcome of a question below a cell, as text and as HTML: the right option, the run's outcome, Kafka's rule."""
+
+    def __init__(self, question: PredictionQuestion) -> None:
+        self._question = question
+
+    def __repr__(self) -> str:
+        return "\n".join(self._question.outcome())
+
+    def _repr_html_(self) -> str:
+        return self._question.outcome_html()

@@ -35,15 +35,10 @@ def ballots(run: Run, group: str | None = None) -> pd.DataFrame:
     # The functions that vote are those of the coordinator (`group/model.py`). In a tie Kafka takes the first of a hash map,
     # kcontrol the protocol with the earliest vote.
     candidates = voting.candidates
-    rows = [
-        (
-            member.client_id,
-            list(member.protocol_names),
-            [n for n in member.protocol_names if n in candidates],
-            member.vote(candidates),
-        )
-        for member in voting.members.values()
-    ]
+    rows = []
+    for member in voting.members.values():
+        names = member.protocol_names
+        rows.append((member.client_id, list(names), [name for name in names if name in candidates], member.vote(candidates)))
     counted = [f"{protocol}: {number}" for protocol, number in voting.votes.items()]
     rows.append((ALL_MEMBERS, counted, sorted(candidates), voting.select_protocol()))
     return frames.Frame(rows, columns=["member", "protocols", "candidates", "vote"]).set_index("member")

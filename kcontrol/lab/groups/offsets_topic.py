@@ -127,8 +127,8 @@ def offsets_topic(run: Run, partition: str | None = None, *, offset: int | None 
     """
     found = log(run.state, partition)
     if offset is None:
-        kept, batches = _compaction(found.records), _batches(found.records, run._played)
-        rows = (_row(r) | {"offset": r.offset, "compaction": kept[r.offset]} | batches[r.offset] for r in found.records)
+        last, batches = _last(found.records), _batches(found.records, run._played)
+        rows = (_row(r) | {"offset": r.offset, "compaction": _fate(r, last[r.offset])} | batches[r.offset] for r in found.records)
         return journal_tables.table(rows, RECORDS, "offset", "int64")
     records = {record.offset: record for record in found.records}
     if offset not in records:
@@ -202,16 +202,11 @@ def _last(records: Sequence[StoredRecord]) -> dict[int, int | None]:
     return {record.offset: None if (key := key_of(record)) is None else last[key] for record in records}
 
 
-def _compaction(records: Sequence[StoredRecord]) -> dict[int, str]:
-    """By offset: "keeps", or "drops: 7 has its key", where 7 is the last record with this key."""
+def _fate(record: StoredRecord, last: int | None) -> str:
+    """Such as "keeps", or "drops: 7 has its key", where 7 is the last record with this key."""
     # This is what the cleaner would keep of a log whose segments are all closed; the cleaner itself (`broker/log_cleaner.py`)
     # never cleans the active segment. It removes a last tombstone once it is older than `delete.retention.ms` (24 h), so that a
     # reader of the log has this time to see the tombstone.
-    last = _last(records)
-    return {record.offset: _fate(record, last[record.offset]) for record in records}
-
-
-def _fate(record: StoredRecord, last: int | None) -> str:
     if record.offset != last:
         return f"drops: {NO_KEY if last is None else f'{last} has its key'}"
     return KEEPS if data_of(record) is not None else KEEPS_FOR_A_WHILE

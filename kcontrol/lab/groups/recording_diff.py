@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import zip_longest
 from typing import Any
 
 import msgspec
@@ -61,8 +62,7 @@ class GroupRecordingDiff(RecordingDiff):
 
     def _exchange_rows(self) -> Iterator[dict[str, Any]]:
         ours = compare.renamed(self.ours["exchange"], compare.member_names(self.theirs, self.ours))
-        for at in range(max(len(self.theirs["exchange"]), len(ours))):
-            one, other = (side[at] if at < len(side) else None for side in (self.theirs["exchange"], ours))
+        for one, other in zip_longest(self.theirs["exchange"], ours):
             step: group_recording.Step = one or other or {}
             pair = [side and _shown(side.get("answer")) for side in (one, other)]
             about = {"entry": step["n"], "at_ms": step["at"], "request": text.clean(recorded_text.entry(step))}
@@ -70,10 +70,10 @@ class GroupRecordingDiff(RecordingDiff):
 
     def _log_rows(self) -> Iterator[dict[str, Any]]:
         ours = compare.renamed(self.ours["log"], compare.member_names(self.theirs, self.ours))
-        for at in range(max(len(self.theirs["log"]), len(ours))):
-            pair = [_shown(side[at]["value"]) if at < len(side) else None for side in (self.theirs["log"], ours)]
-            row = {"entry": None, "request": f"record {at + 1} of __consumer_offsets"}
-            yield row | dict(zip(("theirs", "ours"), pair, strict=True)) | {"verdict": self._of(at + 1, "log", pair)}
+        for number, sides in enumerate(zip_longest(self.theirs["log"], ours), 1):
+            pair = [side and _shown(side["value"]) for side in sides]
+            row = {"entry": None, "request": f"record {number} of __consumer_offsets"}
+            yield row | dict(zip(("theirs", "ours"), pair, strict=True)) | {"verdict": self._of(number, "log", pair)}
 
     def _around(self, d: differences.Difference) -> pd.DataFrame:
         return self.table[self.table["verdict"] != "same"]

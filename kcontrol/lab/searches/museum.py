@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from kcontrol.lab.searches.searches import Found, NotFound, searched
@@ -39,10 +38,4 @@ def hunt(rule: str, *, fixed: bool = False, spark: SparkSession | None = None) -
 
     row = BY_RULE[arguments.one_of(rule, BY_RULE, "bug of")]
     world = row.world(restored=not fixed)
-
-    def begin() -> Lab:
-        lab = object.__new__(Lab)
-        lab._take(world.fork(), row.ticket, ExitStack(), None)
-        return lab
-
-    return searched(world, row.promise, row.budget, begin, spark)
+    return searched(world, row.promise, row.budget, lambda: Lab._of(world.fork(), row.ticket), spark)

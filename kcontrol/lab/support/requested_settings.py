@@ -133,10 +133,8 @@ def settings(
             purgatory=purgatory,
         )
         found.rules()
-        rule_changes, own = (
-            replacements.rule_changes(changed.rules, release),
-            replacements.changes(release, changed.rows, changed.strategies),
-        )
+        rule_changes = replacements.rule_changes(changed.rules, release)
+        own = replacements.changes(release, changed.rows, changed.strategies)
     except ValueError as problem:
         raise _refused(problem) from None
     return replace(found, rule_changes=rule_changes, changes=own)

@@ -29,7 +29,8 @@ class RestCheck:
 
     def __init__(self, world: World) -> None:
         self._world, self._begun_ms = world, world.now_ms
-        self._ends_ms = max([world.now_ms, *_thaws(world)]) + TIMES * _longest_ms(world)
+        thaws = [found.thaws_at_ms for found in world.consumers.values() if found.thaws_at_ms is not None]
+        self._ends_ms = max([world.now_ms, *thaws]) + TIMES * _longest_ms(world)
         self._most = REBALANCES + PER_CONSUMER * len(world.consumers)
         self._rebalances: Counter[str] = Counter()
 
@@ -62,7 +63,3 @@ def _longest_ms(world: World) -> int:
     coordinators = config(world.settings)
     of_consumers = [time for each in settings for time in (each.rebalance_timeout_ms, int(each[SESSION_MS]))]
     return max([coordinators.initial_delay_ms, coordinators.commit_timeout_ms, *of_consumers])
-
-
-def _thaws(world: World) -> list[int]:
-    return [found.thaws_at_ms for found in world.consumers.values() if found.thaws_at_ms is not None]

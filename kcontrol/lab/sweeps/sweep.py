@@ -268,9 +268,8 @@ def _cell_row(cell: Cell, outcomes: Sequence[Outcome]) -> dict[str, Any]:
         "moved": middle_value([outcome.moved for outcome in kept]),
     }
     counts = {"runs": len(outcomes), "failed": len(outcomes) - len(kept)}
-    return (
-        cell._asdict() | counts | {key: value for name, found in estimates.items() for key, value in _ends(name, found).items()}
-    )
+    ends = {key: value for name, found in estimates.items() for key, value in _ends(name, found).items()}
+    return cell._asdict() | counts | ends
 
 
 def _ends(name: str, found: Estimate) -> dict[str, float | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from html import escape
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -82,14 +83,10 @@ class RecordingDiff:
 
         `verdict` is "same", "differs", "free" (a difference that does not count) or "not compared" (the runs diverged).
         """
-        return journal_tables.table((row for number in range(self._steps) for row in self._rows(number)), COLUMNS)
+        steps = zip_longest(self.theirs["steps"], self.ours["steps"])
+        return journal_tables.table((row for at, pair in enumerate(steps) for row in self._rows(at, pair)), COLUMNS)
 
-    @property
-    def _steps(self) -> int:
-        return max(len(self.theirs["steps"]), len(self.ours["steps"]))
-
-    def _rows(self, number: int) -> Iterator[dict[str, Any]]:
-        pair = [side["steps"][number] if number < len(side["steps"]) else None for side in (self.theirs, self.ours)]
+    def _rows(self, number: int, pair: Sequence[Any]) -> Iterator[dict[str, Any]]:
         do = text.clean(text.scenario_step(next(step for step in pair if step is not None)["do"]))
         for kind in (*LISTS, "znodes"):
             for lines in _aligned(*([_line(kind, item) for item in _items(kind, step)] for step in pair)):
@@ -111,7 +108,8 @@ class RecordingDiff:
     def __str__(self) -> str:
         theirs, ours = self.names
         if self.difference is None:
-            return f"No difference between {theirs} and {ours} in {self._steps} steps, by the rule of the recordings."
+            steps = max(len(self.theirs["steps"]), len(self.ours["steps"]))
+            return f"No difference between {theirs} and {ours} in {steps} steps, by the rule of the recordings."
         d = self.difference
         where = f"step {d.step} ({text.scenario_step(d.do)})" if d.do else f"step {d.step}"
         sides = f"{theirs}: {_short(d.theirs)}; {ours}: {_short(d.ours)}"

@@ -40,9 +40,8 @@ def trials(rules: Mapping[str, Rule], runs: int, seed: int) -> pd.DataFrame:
     # A rule is a function like `leader_election.offline`. Every rule meets equal failures: eight kills and starts of brokers per
     # cluster, drawn with `seed`.
     series = [list(_failures(random.Random(f"{seed} {number}"))) for number in range(arguments.count(runs, "The number of runs"))]
-    return journal_tables.table(
-        ({"rule": name, **_trial_row(name, rule, series)} for name, rule in rules.items()), COLUMNS, "rule"
-    )
+    rows = ({"rule": name, **_trial_row(name, rule, series)} for name, rule in rules.items())
+    return journal_tables.table(rows, COLUMNS, "rule")
 
 
 def _failures(chance: random.Random) -> Iterator[Action]:

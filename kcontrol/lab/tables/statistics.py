@@ -231,9 +231,8 @@ class _Broker:
 
         yield gauge("", "activeControllerId", memory.get("active_controller_id", -1))
         yield gauge("KafkaController", "ActiveControllerCount", int(_is_controller(n, memory, self.design)))
-        gauges = (
-            self.gauges if is_since("1.0", release) else _counts(n, memory, self.design)
-        )  # before 1.0 they were computed when they were read
+        # Before 1.0 they were computed when they were read.
+        gauges = self.gauges if is_since("1.0", release) else _counts(n, memory, self.design)
         for row in GAUGES:
             if is_since(row.since, release):
                 counts_leaders = row.name == "OfflinePartitionsCount" and not is_since("1.1", release)
