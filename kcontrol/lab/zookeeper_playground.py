@@ -11,8 +11,7 @@ from kcontrol.core.effects import Znode
 from kcontrol.core.errors import UserError
 from kcontrol.lab import open_world
 from kcontrol.lab.support import arguments
-from kcontrol.views.diagrams import Diagram
-from kcontrol.views.graphs import Arrow, Box, graph
+from kcontrol.views.diagrams import Arrow, Box, Diagram, graph
 from kcontrol.views.text import clean
 from kcontrol.zookeeper.memory import MemoryZooKeeper
 

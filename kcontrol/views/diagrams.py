@@ -1,4 +1,4 @@
-"""Functions that draw a `graphviz.Digraph`: the transition table of a state machine, or the causes of a journal record."""
+"""Functions that draw a `graphviz.Digraph`: a state machine, the causes of a record, or boxes and arrows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import graphviz
 
@@ -147,4 +147,43 @@ def why(records: Iterable[Record], id: RecordId | None) -> Diagram:
         diagram.add_node(str(record.id), lines, tooltip=" · ".join(words), css="current" if record is chain[-1] else "")
     for earlier, later in pairwise(chain):
         diagram.add_edge(str(earlier.id), str(later.id), f"{earlier.id} -> {later.id}")
+    return diagram
+
+
+# ---------------------------------------------------------------- boxes and arrows
+
+
+class Box(NamedTuple):
+    """A box in a drawn graph: the key by which arrows name the box, its lines of text, and its CSS class.
+
+    The class "full" is a blue box, "current" a box with a thick border.
+    """
+
+    key: str
+    lines: tuple[str, ...]
+    css: str = ""
+
+
+class Arrow(NamedTuple):
+    """An edge from one box to another, both given by their keys, with its label."""
+
+    source: str
+    target: str
+    label: str = ""
+
+
+def graph(name: str, boxes: Iterable[Box], arrows: Iterable[Arrow], rankdir: str = "LR") -> Diagram:
+    """Return a diagram of boxes and arrows, added in this order; `rankdir` is "LR" (left to right) or "TB" (top to bottom).
+
+    Raises KeyError for an arrow from or to a box that is not in `boxes`.
+    """
+    diagram = _diagram(name, rankdir=rankdir, nodesep="0.18", ranksep="0.45")
+    names, titles = dict[str, str](), dict[str, str]()  # Graphviz reads a colon in a name as the name of a port
+    for box in boxes:
+        names[box.key], titles[box.key] = f"box{len(names)}", box.lines[0]
+        diagram.add_node(names[box.key], box.lines, tooltip=" ".join(box.lines), css=box.css)
+    for source, target, label in arrows:
+        line = f"{titles[source]} -> {titles[target]}"
+        said, beside = (f"{line}: {label}", f" {label} ") if label else (line, "")
+        diagram.add_edge(names[source], names[target], said, label=beside)
     return diagram

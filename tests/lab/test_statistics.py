@@ -21,7 +21,6 @@ from kcontrol.core.events import ControllerState
 from kcontrol.journal.journal import OUTSIDE, Record, RecordId
 from kcontrol.lab.run import Run
 from kcontrol.lab.tables.statistics import GAUGES, STATE_OF, STATES, Statistic, statistics
-from kcontrol.views.prometheus import Family, Sample, text
 from tests.core.support import full_counts
 from tests.lab.support import refusal
 from tests.parts import ROOT, SHARED
@@ -207,8 +206,6 @@ def test_labels_may_hold_anything() -> None:
     run = Run(Lab(runs=None, brokers=1).records, name)
     (family, *_) = text_string_to_metric_families(run.tables.prometheus())
     assert {sample.labels["run"] for sample in family.samples} == {name}
-    family_of_one = Family("x", "gauge", "a \\ line\nand another", [Sample("", {}, 0.5)])
-    assert text([family_of_one]) == "# HELP x a \\\\ line\\nand another\n# TYPE x gauge\nx 0.5\n"
 
 
 def test_quantiles_fall_between_values() -> None:

@@ -13,9 +13,8 @@ from kcontrol.journal.journal import Record, RecordId
 from kcontrol.lab.pictures import watch_pictures
 from kcontrol.lab.tables import watch_handlers
 from kcontrol.views import watch_counts
-from kcontrol.views.diagrams import Diagram
+from kcontrol.views.diagrams import Arrow, Box, Diagram, graph
 from kcontrol.views.folded_state import controller
-from kcontrol.views.graphs import Arrow, Box, graph
 
 State = dict[str, Any]
 

@@ -12,8 +12,7 @@ from kcontrol.core.controller_rules import Rules, rules
 from kcontrol.journal.journal import Record
 from kcontrol.lab.tables import watch_handlers
 from kcontrol.views import folded_state
-from kcontrol.views.diagrams import Diagram
-from kcontrol.views.graphs import Arrow, Box, graph
+from kcontrol.views.diagrams import Arrow, Box, Diagram, graph
 
 State = dict[str, Any]
 

@@ -20,7 +20,6 @@ from kcontrol.journal.fold import EMPTY_NODE, Fold
 from kcontrol.journal.journal import Record, RecordId
 from kcontrol.lab.support.late import pd
 from kcontrol.lab.tables import journal_tables, replication_statistics
-from kcontrol.views import prometheus
 
 Memory = Mapping[str, Any]  # a broker's controller context, as the fold has it
 
@@ -331,24 +330,34 @@ def _quantile(values: Sequence[int], share: float) -> float:
 def exposition(found: Sequence[Statistic], run: str) -> str:
     """Return the metrics `found` in Prometheus's text format, such as `kafka_controller_KafkaController_ActiveControllerCount`.
 
-    The labels are `broker` and `run`. A metric without an MBean is left out.
+    Version 0.0.4 of the format; the labels are `broker` and `run`. A metric without an MBean is left out.
     """
-    families: dict[str, prometheus.Family] = {}
+    families: dict[str, list[str]] = {}
     for s in found:
         if s.mbean:
             name = re.sub(r"\W", "_", f"kafka_{s.domain}_{s.type}_{s.name}") + ("_total" if s.kind == "meter" else "")
             # Timers are summaries, meters counters.
             kind = {"gauge": "gauge", "meter": "counter", "times": "summary"}[s.kind]
-            family = families.setdefault(name, prometheus.Family(name, kind, s.mbean, []))
-            family.samples.extend(_samples(s, {"broker": str(s.broker), "run": run}))
-    return prometheus.text(families.values())
+            lines = families.setdefault(name, [f"# HELP {name} {s.mbean}", f"# TYPE {name} {kind}"])
+            own = f'broker="{s.broker}",run="{_escaped(run)}"'
+            lines += [f"{name}{suffix}{{{own}{more}}} {_number(value)}" for suffix, more, value in _samples(s)]
+    return "".join(f"{line}\n" for lines in families.values() for line in lines)
 
 
-def _samples(s: Statistic, labels: Mapping[str, str]) -> Iterator[prometheus.Sample]:
+def _samples(s: Statistic) -> Iterator[tuple[str, str, float]]:
+    """Per line: the suffix of the metric's name, more labels, and the value."""
     if s.kind != "times":
-        yield prometheus.Sample("", labels, s.values[0] if s.kind == "gauge" else len(s.values))
+        yield "", "", s.values[0] if s.kind == "gauge" else len(s.values)
         return
     for share in QUANTILES if s.values else ():
-        yield prometheus.Sample("", {**labels, "quantile": str(share)}, _quantile(s.values, share))
-    yield prometheus.Sample("_sum", labels, sum(s.values))
-    yield prometheus.Sample("_count", labels, len(s.values))
+        yield "", f',quantile="{share}"', _quantile(s.values, share)
+    yield "_sum", "", sum(s.values)
+    yield "_count", "", len(s.values)
+
+
+def _escaped(words: str) -> str:
+    return words.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value == int(value) else repr(float(value))
