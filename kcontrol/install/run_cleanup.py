@@ -119,10 +119,7 @@ def _is_running(pid: int) -> bool:
 
 @contextmanager
 def _index(place: Path) -> Iterator[IO[str]]:
-    """Open and lock the index in the folder `place`, and yield it; it lists the journals that may be deleted.
-
-    The index is a text file with a process id and a file name per line.
-    """
+    """The locked index of the journals that may be deleted: a process id and a file name per line."""
     with (place / INDEX).open("a+", encoding="utf-8") as index:
         fcntl.flock(index, fcntl.LOCK_EX)
         yield index

@@ -301,10 +301,7 @@ class Group(Namespace[LabT], owner="lab.group"):
         return self._ask("delete_offsets", group, (group, *partitions), broker)
 
     def _ask(self, action: str, group: str, about: tuple[str, ...], broker: int | None) -> LabT:
-        """Let an administrator send a request, by an action such as "delete_groups", to `broker` or the group's coordinator.
-
-        `about` has the group, and for OffsetDelete the partitions too.
-        """
+        """Send a request of an administrator; `about` has the group, and for OffsetDelete the partitions too."""
         arguments.string(group, "A group", "billing")
         chosen = coordinator(self._lab._world, group) if broker is None else broker
         return self._lab._act(action, chosen, about)

@@ -117,10 +117,7 @@ class Observed(Run, owner="observed"):
             raise UserError("The observed ZooKeeper does not respond any more: call Lab.observe again.") from None
 
     def _begin(self, tree: Tree) -> None:
-        """Begin the journal with a record of the registered brokers, and the records of the first observation.
-
-        `tree` has every znode of this observation by path.
-        """
+        """With the registered brokers, and the records of the first observation."""
         settings = {"release": "unknown", "seed": 0, "brokers": sorted(_owners(tree).values()), "world": "observed"}
         self._log(OUTSIDE, 0, "run", {"journal_version": JOURNAL_VERSION, **settings})
         self._take_in(tree)
@@ -144,18 +141,12 @@ class Observed(Run, owner="observed"):
         self._seen = dict(tree)
 
     def _zxid(self, path: str, stat: Stat) -> int:
-        """Return the zxid that orders a znode's `write` record among the records of one observation.
-
-        The zxid is that of the creation if the znode is new since the last observation, else that of the last change.
-        """
+        """Orders the writes of one observation: of a new znode the zxid of its creation, else that of its last change."""
         # The caller orders equal zxids by path.
         return stat.mzxid if path in self._seen else stat.czxid
 
     def _end(self, broker: int, session: int) -> None:
-        """Add two journal records about a broker whose registration is gone: the end of its process, and of its `session`.
-
-        The second record lists the session's ephemeral znodes.
-        """
+        """A registration is gone: the end of its process, and of its session with its ephemeral znodes."""
         gone = [path for path, node in self._seen.items() if node.stat.ephemeral_owner == session]
         self._log(OUTSIDE, 0, "stop", {"broker": broker, "exit_code": 0})
         self._log(OUTSIDE, 0, "close", {"broker": broker, "session": session, "deleted": gone, "zxid": 0})

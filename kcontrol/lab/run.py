@@ -143,17 +143,11 @@ class Run(Commands, owner="run"):
 
     @property
     def _changed_settings(self) -> dict[str, str]:
-        """The settings, rules and functions that differ from the release's: {"min_insync_replicas": "min.insync.replicas=2"}.
-
-        They are {} for a run that was opened from a file.
-        """
+        """{"min_insync_replicas": "min.insync.replicas=2"}, or {} for a run that was opened from a file."""
         return {}
 
     def _named(self, run: object) -> tuple[str, Run]:
-        """Return (label, run) for `run`, an argument that a learner has passed to `compare`.
-
-        Raises UserError for a value that is not a run; `Lab` accepts the name of a branch too.
-        """
+        """(label, run). Raises UserError for a value that is not a run; `Lab` accepts the name of a branch too."""
         if isinstance(run, Run):
             return run.name, run
         raise UserError(f"{run!r} is not a run: compare with a lab, with Lab.open(file) or with Lab.play(recording).")
@@ -331,10 +325,7 @@ def open_journal(path: str | Path) -> Run:
 
 
 def _checked(records: list[Record], path: str | Path) -> list[Record]:
-    """Return `records`, the journal of the recording in the file `path`, after a check.
-
-    Raises UserError, which names `path`, if the records contradict each other: for example, a missing znode is changed.
-    """
+    """Raises UserError if the records contradict each other: for example, a missing znode is changed."""
     try:
         return list(journal_file.check(records))
     except journal_file.WRONG as problem:
@@ -342,10 +333,7 @@ def _checked(records: list[Record], path: str | Path) -> list[Record]:
 
 
 def _by_title(beside: Mapping[str, Run] | None) -> Mapping[str, Run]:
-    """Return `beside`, a picture's argument with other runs by title, after a check; an empty mapping for None.
-
-    Raises UserError if `beside` does not map texts to runs.
-    """
+    """{} for None. Raises UserError if `beside` does not map texts to runs."""
     found = arguments.mapping(beside, "Runs beside this one", '{"0.9": Lab.open("0.9.0.1/group/leader-leaves")}')
     for title, run in found.items():
         arguments.words(title, "A title", "0.9")

@@ -65,10 +65,7 @@ class BrokerWords:
                     yield from [("broker_started", {"broker": broker})] if broker == r.id.broker else ()
 
     def _changed(self, controller: int) -> dict[str, Any]:
-        """Return the ids in the line about changed brokers: `added`, `deleted`, `bounced` and `live`, texts such as "1,2".
-
-        The brokers registered now are compared with the brokers and broker epochs that `controller` knows.
-        """
+        """The brokers registered now against those that `controller` knows: `added`, `deleted`, `bounced` and `live`."""
         now, known = self._registered, self._known[controller]
         bounced = [b for b in now if b in known and 0 <= known[b] < now[b]]
         found = {"added": now.keys() - known, "deleted": known.keys() - now, "bounced": bounced, "live": now}

@@ -151,10 +151,7 @@ class KafkaWords:
             yield from self._line(r, "controller_epoch", **epoch)
 
     def _deleted(self, r: Record, path: str) -> Iterator[LogLine]:
-        """Yield the line about a completed deletion of a topic; `path` is a path that the journal record `r` deletes.
-
-        A deletion is complete if `path` is below /admin/delete_topics, and the topic's znode is deleted already.
-        """
+        """A deletion is complete when its znode is deleted after that of the topic."""
         topic = path.rpartition("/")[2]
         if path == topic_path(topic):
             self.gone.add(topic)

@@ -94,10 +94,7 @@ def row(entry: Entry) -> Checker:
 
 
 def _decision(value: Any) -> Any:
-    """Return "refused" if a transition's action returned a text, the reason of a refusal.
-
-    Otherwise return the action's result in JSON's types.
-    """
+    """"refused" for a text, the reason of a refusal; else the action's result in JSON's types."""
     # A str is the reason of a refusal; reasons are not compared.
     return "refused" if isinstance(value, str) else comparable(value)
 
@@ -162,10 +159,7 @@ def _asked(title: str, lab: Lab, solution: Any) -> Call:
 
 
 def _drawn(run: Run | Lab, title: str) -> dict[str, Any]:
-    """Return, by name, the arguments of `verdicts.Cluster` for a picture of the cluster at the end of `run`.
-
-    `title` is the title of the picture.
-    """
+    """The arguments of `verdicts.Cluster` for a picture of the cluster at the end of `run`."""
     return {"title": title, "brokers": list(run.records[0].fields["brokers"]), "state": run.state}
 
 
@@ -181,10 +175,7 @@ def invariant(entry: Entry) -> Checker:
 
 
 def _steps(scenario: Mapping[str, Any]) -> Iterator[list[Record]]:
-    """Run a scenario of the exercise; yield its journal records in lists, one per ms of virtual time that has records.
-
-    `scenario` has the arguments of the lab, and the actions in `acts`.
-    """
+    """The journal records of a scenario in lists, one per ms of virtual time that has records."""
     for _, step in groupby(play(scenario).records, key=lambda record: record.at_ms):
         yield list(step)
 

@@ -137,10 +137,7 @@ def _run(world: World, chance: random.Random, schedule: Mapping[str, Any], place
 
 
 def _move(world: World, place: dict[str, str]) -> None:
-    """Let the coordinator lose and regain the leadership of the group's partition.
-
-    A clause about this move is added to `place["when"]`, the text that says what happened last in the run.
-    """
+    """Let the coordinator lose and regain the leadership of the group's partition, and say so in `place`."""
     place["when"] += "; then the leader of the partition moves"
     # The coordinator unloads the partition and loads it again.
     for event in (PartitionResigned(0), PartitionElected(0)):

@@ -181,10 +181,7 @@ class PredictionQuestion:
         return self.options[self.chosen - 1] if self.chosen else ""
 
     def _said(self) -> str:
-        """Return the text below the options: "Not answered yet." before an answer, then the answer.
-
-        After the outcome it is a sentence on whether the answer is right.
-        """
+        """The text below the options: the answer, and after the outcome whether it is right."""
         if not self.chosen:
             return "Not answered yet."
         if not self.outcome_is_shown:
@@ -215,10 +212,7 @@ class PredictionQuestion:
         return "\n".join([self._entry["question"], *options, self._said() + advice])
 
     def _mark(self, number: int) -> str:
-        """Return the sign of the option with this number: "✓" for the right option, "✗" for a wrong answer, else "".
-
-        Return "" for every option until the outcome of the question is shown.
-        """
+        """"✓" for the right option, "✗" for a wrong answer; "" for all others, and for all before the outcome is shown."""
         if not self.outcome_is_shown or number not in (self.right, self.chosen):
             return ""
         return SIGN[number == self.right]

@@ -105,10 +105,7 @@ def judge(answer: object, entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sources(text: AnswerText | None) -> dict[str, list[str]]:
-    """Return the lines of a learner's source code by the file name that a traceback shows.
-
-    The source code is the learner's file `text` or, if `text` is None, the cells of the notebook.
-    """
+    """By the file name that a traceback shows, the lines of the file `text` or, if it is None, of the notebook's cells."""
     if text:
         return {text.path: text.text.splitlines(keepends=True)}
     cells = {name: entry for name, entry in linecache.cache.items() if len(entry) == 4 and entry[1] is None}

@@ -101,10 +101,7 @@ class Verdict(NamedTuple):
         return "\n".join([" ".join([*sign, self.text]), *map(repr, self.pictures), *self._parts()])
 
     def _parts(self) -> list[str]:
-        """Return two texts: the answer's output, and the source of kcontrol's function, each below its heading.
-
-        A text without content is left out.
-        """
+        """The answer's output and the source of kcontrol's function, each below its heading and only if there is one."""
         found = ((PRINTED, self.printed), (CODE, self.code))
         return ["\n".join([f"{heading}:", *(f"    {line}" for line in _lines(words))]) for heading, words in found if words]
 

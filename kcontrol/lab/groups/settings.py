@@ -131,10 +131,7 @@ def with_topics(config: dict[str, int], topics: Mapping[str, Any]) -> dict[str, 
 
 
 def _check_acks(config: GroupConfig) -> None:
-    """Raise UserError if offsets.commit.required.acks is greater than offsets.topic.replication.factor.
-
-    Source: validateValues of KafkaConfig.scala (0.9, 2.8).
-    """
+    """Source: validateValues of KafkaConfig.scala (0.9, 2.8)."""
     if config.required_acks > config.replication_factor:
         raise UserError(
             f"A broker does not start with offsets.commit.required.acks {config.required_acks}, because this is more than its "

@@ -37,10 +37,7 @@ def _histories(run: Entries) -> dict[Key, list[Entry]]:
 
 
 def _group(entry: Entry) -> dict[str, Any]:
-    """Return the group after a journal record as JSON.
-
-    Return an empty mapping if the record removes the group or ends the coordinator's process.
-    """
+    """The group after a record; {} if the record removes it, or ends the coordinator's process."""
     return entry.r.fields.get("group_metadata") or {}
 
 

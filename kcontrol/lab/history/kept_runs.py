@@ -189,10 +189,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _title(run: str) -> str:
-    """Return the label of a run in the picture: "2024-01-31 10:15:00 (2)" for "20240131-101500-simulated-2".
-
-    A name that does not begin with a time is its own label.
-    """
+    """"20240131-101500-simulated-2" gives "2024-01-31 10:15:00 (2)"; other names stay."""
     dated = DATED.match(run)
     if not dated:
         return run

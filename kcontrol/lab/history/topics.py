@@ -95,10 +95,7 @@ def _asked(write: ZnodeWrite) -> Targets:
 
 
 def _changing(write: ZnodeWrite) -> Targets:
-    """Return the target replicas of each partition that adds or removes replicas, from a write of a topic znode.
-
-    The mapping is empty if the znode is deleted or its data is malformed.
-    """
+    """The targets of partitions that add or remove replicas; {} if the znode is deleted or malformed."""
     topic = write.path.removeprefix(TOPICS)
     return {f"{topic}-{number}": list(of.target) for number, of in _stored(write).items() if of.is_being_reassigned}
 

@@ -119,10 +119,7 @@ def own_name(name: str) -> str:
 
 
 def _key_text(key: Any) -> str:
-    """Return a key that a learner has given for a transition as text: "(A, B)" for a pair of states, else its `repr`.
-
-    The `repr` is cut after 80 characters.
-    """
+    """"(A, B)" for a pair of states, else the `repr`, cut after 80 characters."""
     return f"({', '.join(map(str, key))})" if isinstance(key, tuple) else f"{key!r:.80}"
 
 

@@ -61,10 +61,7 @@ PATTERNS = {sentence: _pattern(sentence) for sentence in SENTENCES}
 
 
 def _sentence(until: object) -> Goal | None:
-    """Return the condition for the argument `until` if it is a sentence as in SENTENCES, such as "t-3 has a leader".
-
-    The sentence may name any partition, topic or broker. Otherwise return None.
-    """
+    """A sentence as in SENTENCES, about any partition, topic or broker; None for any other `until`."""
     for sentence, pattern in PATTERNS.items():
         if isinstance(until, str) and (said := pattern.fullmatch(until)):
             holds, name = SENTENCES[sentence], next(iter(said.groups()), "")

@@ -83,10 +83,7 @@ def _verdict(p: folded_state.Partition, broker: int, live: Collection[int], chos
 
 
 def _topic_setting(state: folded_state.State, topic: str, default: bool) -> bool:
-    """Return whether unclean elections are allowed for a topic: the setting in the topic's config znode, else `default`.
-
-    `default` also counts if the znode's data cannot be decoded.
-    """
+    """Whether unclean elections are allowed: by the topic's config znode, else (also if it is malformed) `default`."""
     stored = state["znodes"].get(topic_config_path(topic))
     try:
         value = json.loads(stored[0])["config"].get(UNCLEAN) if stored else None

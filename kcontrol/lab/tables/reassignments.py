@@ -47,10 +47,7 @@ def checked(state: folded_state.State, targets: object) -> dict[str, list[int] |
 
 
 def _is_target(value: object) -> bool:
-    """Return whether a value is None or a list of integers.
-
-    The controller checks whether the integers are ids of brokers.
-    """
+    """None or integers; the controller checks whether these are ids of brokers."""
     listed = isinstance(value, Sequence) and not isinstance(value, str | bytes)
     return value is None or (listed and all(hasattr(b, "__index__") and not isinstance(b, bool) for b in value))  # type: ignore[attr-defined]
 
@@ -147,10 +144,7 @@ def _rows(state: folded_state.State) -> Iterator[dict[str, Any]]:
 
 
 def _implied(stored: ReplicaAssignment, target: tuple[int, ...]) -> ReplicaAssignment:
-    """Return the assignment during a reassignment to the brokers `target`, for releases before 2.4.
-
-    `stored` is the assignment in the topic znode, which has no adding and removing replicas in these releases.
-    """
+    """The assignment during a reassignment before 2.4, whose topic znode has no adding and removing replicas."""
     replicas = tuple(dict.fromkeys((*target, *stored.replicas)))
     adding = tuple(b for b in target if b not in stored.replicas)
     return ReplicaAssignment(replicas, adding, tuple(b for b in replicas if b not in target))

@@ -45,10 +45,7 @@ def _rows(state: folded_state.State) -> Iterator[dict[str, Any]]:
 
 
 def _hosted(node: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the leadership (leader, ISR, epochs) of each partition that a broker hosts, by the partition's name.
-
-    `node` is the broker's memory in the state; None for a dead broker, which gives {}.
-    """
+    """The leadership of each hosted partition, by name; {} for a dead broker, whose `node` is None."""
     return {name: held["leadership"] for name, held in (node or {}).get("broker", {}).get("hosted", {}).items()}
 
 

@@ -45,10 +45,7 @@ def trials(rules: Mapping[str, Rule], runs: int, seed: int) -> pd.DataFrame:
 
 
 def _failures(chance: random.Random) -> Iterator[Action]:
-    """Yield eight (FAULTS) random actions: ("kill", broker), or ("start", broker) for a killed broker.
-
-    The brokers are 1 to 3; broker 4, the controller, is never killed.
-    """
+    """Random kills of the brokers 1 to 3, and their starts; broker 4, the controller, is never killed."""
     up = set(BROKERS)
     for _ in range(FAULTS):
         broker = chance.choice(BROKERS)

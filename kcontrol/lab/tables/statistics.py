@@ -92,10 +92,7 @@ def _being_deleted(m: Memory) -> frozenset[str]:
 
 
 def _replicas_being_deleted(m: Memory, counts: Callable[[str], bool]) -> int:
-    """Count the replicas of topics queued for deletion whose replica state makes `counts` true.
-
-    `m` is a controller's memory; a replica without a state there has the state "NonExistentReplica".
-    """
+    """A replica without a state in the memory has the state "NonExistentReplica"."""
     states, going = m.get("replica_states", {}), _being_deleted(m)
     named = (f"{tp}@{b}" for tp, a in m.get("assignments", {}).items() if tp.rpartition("-")[0] in going for b in a["replicas"])
     return sum(counts(states.get(replica, "NonExistentReplica")) for replica in named)
@@ -255,22 +252,14 @@ partitions in the state OfflinePartition, because the known releases are 0.8.2, 
 
 
 def _counts(n: int, memory: Memory, design: Design) -> dict[str, int]:
-    """Return the value of each gauge of the controller, by name, from the memory of broker `n`.
-
-    `design` describes the release's controller. The mapping is empty if `n` is no controller in its own memory.
-    """
+    """Each gauge by name; {} if `n` is no controller in its own memory."""
     if not _is_controller(n, memory, design):
         return {}
     return {gauge.name: gauge.count(memory) for gauge in GAUGES} | {BEFORE_STATES: _without_a_live_leader(memory)}
 
 
 def _is_controller(n: int, memory: Memory, design: Design) -> bool:
-    """Return whether broker `n` is controller by its own memory, whatever `/controller` names.
-
-    `design` describes the release's controller.
-
-    Source: KafkaController.isActive (0.8.1, 2.8).
-    """
+    """By its own memory, whatever `/controller` names. Source: KafkaController.isActive (0.8.1, 2.8)."""
     # In early releases a broker is the controller if it has channels to brokers, later if its active controller id is its own
     # id.
     return bool(memory.get("has_channels", False) if design.active_by_channels else memory.get("active_controller_id", -1) == n)
@@ -316,10 +305,7 @@ def _attributes(s: Statistic) -> dict[str, float | None]:
 
 
 def _quantile(values: Sequence[int], share: float) -> float:
-    """Return the value below which the share `share` (0 to 1) of the values lies.
-
-    It is interpolated between the two nearest values, as in Kafka's metrics library.
-    """
+    """Interpolated between the two nearest values, as in Kafka's metrics library; `share` is from 0 to 1."""
     ordered, position = sorted(values), share * (len(values) + 1)
     if position < 1 or position >= len(values):
         return ordered[0 if position < 1 else -1]

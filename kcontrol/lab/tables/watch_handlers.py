@@ -204,10 +204,7 @@ def _queued(record: Record, by_id: Mapping[RecordId, Record]) -> dict[str, Any]:
 
 
 def _origin(record: Record, by_id: Mapping[RecordId, Record]) -> Record | None:
-    """Return the journal record that caused the event in `record`, a record `enqueue`; None if no cause is known.
-
-    `by_id` has the journal's records by id.
-    """
+    """What caused the event in a record `enqueue`; None if no cause is known."""
     cause = by_id.get(record.cause) if record.cause else None
     # In releases with ZkClient its event thread receives a notification and queues the event: the notification is the cause.
     if cause and cause.kind == "begin" and cause.to_json().fields["event"] in PASSED_ON:
