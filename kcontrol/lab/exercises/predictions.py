@@ -212,7 +212,7 @@ class PredictionQuestion:
         return "\n".join([self._entry["question"], *options, self._said() + advice])
 
     def _mark(self, number: int) -> str:
-        """"✓" for the right option, "✗" for a wrong answer; "" for all others, and for all before the outcome is shown."""
+        """ "✓" for the right option, "✗" for a wrong answer; "" for all others, and for all before the outcome is shown."""
         if not self.outcome_is_shown or number not in (self.right, self.chosen):
             return ""
         return SIGN[number == self.right]
