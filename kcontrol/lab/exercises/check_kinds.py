@@ -94,7 +94,7 @@ def row(entry: Entry) -> Checker:
 
 
 def _decision(value: Any) -> Any:
-    """ "refused" for a text, the reason of a refusal; else the action's result in JSON's types."""
+    """Such as "refused" for a text, the reason of a refusal; else the action's result in JSON's types."""
     # A str is the reason of a refusal; reasons are not compared.
     return "refused" if isinstance(value, str) else comparable(value)
 

@@ -212,7 +212,7 @@ class PredictionQuestion:
         return "\n".join([self._entry["question"], *options, self._said() + advice])
 
     def _mark(self, number: int) -> str:
-        """ "✓" for the right option, "✗" for a wrong answer; "" for all others, and for all before the outcome is shown."""
+        """The right option has "✓" and a wrong answer "✗", all others and all before the outcome ""."""
         if not self.outcome_is_shown or number not in (self.right, self.chosen):
             return ""
         return SIGN[number == self.right]

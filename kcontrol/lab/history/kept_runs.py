@@ -189,7 +189,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _title(run: str) -> str:
-    """ "20240131-101500-simulated-2" gives "2024-01-31 10:15:00 (2)"; other names stay."""
+    """The name "20240131-101500-simulated-2" gives "2024-01-31 10:15:00 (2)"; other names stay."""
     dated = DATED.match(run)
     if not dated:
         return run

@@ -129,7 +129,7 @@ def _shown(parameter: inspect.Parameter) -> str:
 
 
 def _choices(owner: Any, name: str) -> str:
-    """ "; the consumers are anna and bert" for `consumer`; "" for an argument that CHOICES lacks, or without values."""
+    """Such as "; the consumers are anna and bert" for `consumer`; "" for an argument that CHOICES lacks, or without values."""
     run = getattr(owner, "_lab", None) or getattr(owner, "_run", None) or owner
     if name not in CHOICES or not isinstance(state := getattr(run, "state", None), Mapping):
         return ""

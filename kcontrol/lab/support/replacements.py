@@ -119,7 +119,7 @@ def own_name(name: str) -> str:
 
 
 def _key_text(key: Any) -> str:
-    """ "(A, B)" for a pair of states, else the `repr`, cut after 80 characters."""
+    """Such as "(A, B)" for a pair of states, else the `repr`, cut after 80 characters."""
     return f"({', '.join(map(str, key))})" if isinstance(key, tuple) else f"{key!r:.80}"
 
 

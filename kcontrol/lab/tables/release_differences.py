@@ -30,7 +30,7 @@ def generations(names: Sequence[str]) -> pd.DataFrame:
 
 
 def _said(value: Any) -> str:
-    """ "yes" or "no" for a bool, the elements of a tuple or "none", else the `str`."""
+    """Such as "yes" or "no" for a bool, the elements of a tuple or "none", else the `str`."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return text.listed(value, 9) or "none" if isinstance(value, tuple) else str(value)
