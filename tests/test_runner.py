@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from tests import __main__ as runner
 from tests import durations
@@ -37,8 +38,8 @@ def test_skipped(): pass
 @pytest.mark.parametrize("wrong", ["nonsense", "--alll", "--require=nonsense"])
 def test_an_unknown_argument_is_refused_in_a_sentence(wrong: str) -> None:
     """The answer is one sentence that names the argument, and status 2; no test runs."""
-    done = subprocess.run([sys.executable, "-m", "tests", wrong], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (2, "")
+    done = CliRunner().invoke(runner.app, [wrong])
+    assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr.startswith("kcontrol: ") and wrong.rpartition("=")[2] in done.stderr and done.stderr.count("\n") == 1
 
 

@@ -247,6 +247,7 @@ def counted(ctx: ControllerContext) -> tuple[int, int]:
 
 
 @given(st.lists(LESSONS | MOVES, max_size=12))
+@pytest.mark.slow
 def test_the_counts_are_what_a_full_count_finds(steps: list[UpdateContext | StateChange]) -> None:
     """After every change of any kind the two counts that the one apply keeps are those of a full count."""
     ctx = ControllerContext(1, RULES_2_8, design_of(RULES_2_8))

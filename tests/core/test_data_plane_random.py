@@ -16,6 +16,7 @@ from tests.core.durability import DURABLE, Property, high_watermark_within, repl
 from tests.core.logs import UNCLEAN, fetch, high_watermark_not_fetched, lost_by_unclean_election, produce, walk, with_logs
 from tests.core.snapshots import without_defaults
 from tests.core.support import check_folds, journal_bytes, scenario
+from tests.tiers import slow_but
 
 FAULTS = ("kill", "start", "shrink_isr", "produce", "drop_request", "duplicate_request", "expire_session")
 STEPS = 400
@@ -42,13 +43,13 @@ def keeps(world: World, seed: int, properties: tuple[Property, ...], steps: int 
     return None
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", slow_but(range(12), *range(4)))
 def test_the_journal_alone_draws_the_logs(seed: int) -> None:
     """After every step of a random run, elections unclean ones included, folding the journal gives the snapshot."""
     follow(ANY.fork(), seed)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", slow_but(range(4), 0, 1))
 def test_the_journal_alone_draws_the_logs_of_0_8_1(seed: int) -> None:
     """The same under the rules and with the threads of 0.8.1."""
     follow(OLD.fork(), seed)

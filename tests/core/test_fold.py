@@ -72,6 +72,7 @@ def test_a_journal_from_a_file_draws_the_same_world(seed: int, tmp_path: Path) -
     assert without_defaults(fold(journal_file.read(tmp_path / "run.jsonl"))) == without_defaults(world.snapshot())
 
 
+@pytest.mark.slow
 def test_the_walks_go_through_everything_that_can_happen() -> None:
     """The random runs of this file take every kind of action that they could, so that they prove something."""
     taken: set[str] = set()

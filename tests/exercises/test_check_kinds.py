@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 
 from kcontrol.lab.exercises import answers
 from kcontrol.lab.exercises.check_kinds import CHECKS, kind_of
-from kcontrol.lab.exercises.examination import examine, known, prepared
+from kcontrol.lab.exercises.examination import examine, known, prepared, report_of_wrong
 from kcontrol.lab.exercises.exercises import FOLDER, judged, registry, verdict
 from kcontrol.lab.exercises.verdicts import Verdict
 from tests.exercises.mutations import mutations
@@ -82,8 +82,13 @@ ALSO_RIGHT = {
 }
 
 
-def by_id(entries: list[Entry]) -> Any:
-    return [pytest.param(entry, id=entry["id"]) for entry in entries]
+# Exercises of which one check takes long, and those of which eight checks do: slow in the tests that make so many.
+LONG = {"assign-by-lag", "what-a-crash-leaves"}
+LONG_EIGHT = {*LONG, "bounded-end", "elect-under-a-bound", "fewest-moves", "never-back-to-new", "state-an-invariant"}
+
+
+def by_id(entries: list[Entry], long: Collection[str] = ()) -> Any:
+    return [pytest.param(entry, id=entry["id"], marks=[pytest.mark.slow] * (entry["id"] in long)) for entry in entries]
 
 
 @pytest.mark.parametrize("entry", by_id(ENTRIES))
@@ -130,15 +135,14 @@ def test_the_solution_passes(entry: Entry) -> None:
     assert said.code and (said.code in text or said.code.startswith("def ")) and "# FILL IN" not in said.code
 
 
-@pytest.mark.parametrize("entry", by_id(ENTRIES))
+@pytest.mark.parametrize("entry", by_id(ENTRIES, LONG))
 def test_listed_wrong_answers_get_their_own_messages(entry: Entry) -> None:
     """Each listed wrong answer fails, and is recognised as itself and not as another one that is listed.
 
     Its verdict has the first case that is wrong, then the message of its misconception.
     """
     for number, listed in enumerate(entry["wrong"]):
-        answer = answers.wrong(entry, listed)
-        found = examine(entry, answer)
+        answer, found = answers.wrong(entry, listed), report_of_wrong(entry, number)
         assert found.get("passed") is False, (listed["misconception"], found)
         assert known(entry, answer, found) == number, listed["misconception"]
         said = verdict(entry, found | {"known": number})
@@ -164,7 +168,7 @@ def passes(entry: Entry, answer: object) -> bool:
 
 
 @pytest.mark.parametrize("count", [8, pytest.param(None, marks=pytest.mark.slow)], ids=["eight", "all"])
-@pytest.mark.parametrize("entry", by_id(ENTRIES))
+@pytest.mark.parametrize("entry", by_id(ENTRIES, LONG_EIGHT))
 def test_mutations_of_the_solution_are_refused(entry: Entry, count: int | None, at_most: Callable[..., Any]) -> None:
     """A mutated solution that is not in the list of mistakes is refused, unless it is known to be right."""
     begun, name = time.process_time(), answers.stub_slot(entry).name

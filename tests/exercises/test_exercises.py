@@ -303,6 +303,7 @@ def test_hints_come_one_at_a_time(work: Path) -> None:
     assert [hint.partition(": ")[2] for hint in said[:3]] == exercise(WHO)["hints"]
 
 
+@pytest.mark.slow
 def test_an_exercise_on_the_shell(work: Path) -> None:
     """Start, check, reset and list do what they say; the status of a check says whether it is solved."""
     folder = ("--dir", str(work))
@@ -340,7 +341,7 @@ def test_solutions_stay_at_home(work: Path) -> None:
         ("x = 1", "does not define next_leader"),
         ("import os", "has no answer"),
         ("raise ValueError('x')\nnext_leader = 1", "ValueError: x"),
-        ("while True: pass\nnext_leader = 1", "did not end in time"),
+        pytest.param("while True: pass\nnext_leader = 1", "did not end in time", marks=pytest.mark.slow),
         ("next_leader = 3", "a function"),
     ],
 )

@@ -430,6 +430,7 @@ def test_a_kill_from_outside_is_no_loop() -> None:
     assert said.text == KILLED and is_one_sentence(said.text)
 
 
+@pytest.mark.slow
 def test_a_loop_that_ignores_its_limit_is_a_loop() -> None:
     """An answer that ignores SIGXCPU gets SIGKILL at the hard limit, and the verdict on a loop."""
 

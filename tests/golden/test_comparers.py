@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from tests.golden.test_golden import FOLDERS, RECORDED, compared, recorded
+from tests.golden.test_golden import FAST, FOLDERS, RECORDED, compared, recorded
+from tests.tiers import slow_but
 
 Golden = dict[str, Any]
 STATE = "/state"
@@ -214,7 +215,7 @@ CHANGED = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
+@pytest.mark.parametrize("folder", slow_but(FOLDERS, *(name.rstrip("/") for name in FAST)))
 def test_two_comparisons_find_the_same_in_a_changed_recording(folder: str) -> None:
     """Each recording of a release against itself with one change: both comparisons see the first difference in one step, or none.
 

@@ -258,7 +258,12 @@ def test_a_scenario_whose_failovers_never_end_is_stopped() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "count"), [("more/1.1.1/never-led", 2), ("more/1.1.1/never-led-longer", 54), ("more/2.8.2/never-led-loop", 214)]
+    ("name", "count"),
+    [
+        ("more/1.1.1/never-led", 2),
+        ("more/1.1.1/never-led-longer", 54),
+        pytest.param("more/2.8.2/never-led-loop", 214, marks=pytest.mark.slow),
+    ],
 )
 def test_as_many_failovers_fail_as_were_recorded(name: str, count: int) -> None:
     """Where failovers fail again and again, our brokers go through as many as were recorded, with the winners in their order."""

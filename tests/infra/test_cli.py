@@ -64,7 +64,7 @@ def test_no_address() -> None:
     assert_one_sentence(kcontrol("zk", "get", "/", env={"KCONTROL_ZOOKEEPER": ""}), "--zookeeper", "KCONTROL_ZOOKEEPER")
 
 
-@pytest.mark.parametrize("command", [["zk", "start"], ["lab", "--no-browser"]])
+@pytest.mark.parametrize("command", [["zk", "start"], pytest.param(["lab", "--no-browser"], marks=pytest.mark.slow)])
 def test_a_port_in_use(command: list[str], busy_port: int, tmp_path: Path) -> None:
     """A server on a port that is in use says so, names the port and touches nothing."""
     folder = ["--dir", str(tmp_path / "work")] if command[0] == "lab" else []
@@ -122,6 +122,7 @@ def test_a_wrong_use_of_the_pipeline_or_of_sweep(command: str, arguments: list[s
 
 
 @pytest.mark.zookeeper
+@pytest.mark.slow
 def test_start_and_get() -> None:
     """`zk start` prints where it serves, `zk get -s` reads there, and Ctrl-C ends it in order."""
     with subprocess.Popen([sys.executable, "-P", "-m", "kcontrol", "zk", "start"], stdout=subprocess.PIPE, text=True) as server:

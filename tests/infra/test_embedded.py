@@ -51,6 +51,7 @@ def test_it_dies_with_its_owner() -> None:
 
 
 @pytest.mark.zookeeper
+@pytest.mark.slow
 def test_a_port_that_is_taken_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     """If another process takes the free port before the server binds it, the server uses another port."""
     with socket.socket() as other:
@@ -64,6 +65,7 @@ def test_a_port_that_is_taken_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.zookeeper
+@pytest.mark.slow
 def test_two_servers_that_chose_one_port(monkeypatch: pytest.MonkeyPatch) -> None:
     """The server that another one beat to its port does not take the other for itself: it gets another port."""
     with EmbeddedZooKeeper() as first:

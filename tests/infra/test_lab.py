@@ -180,6 +180,7 @@ def test_the_notebooks_are_trusted_copies(lab: Lab) -> None:
         assert {cell["metadata"].get("trusted") for cell in cells if cell["cell_type"] == "code"} == {True}
 
 
+@pytest.mark.slow
 def test_no_news_and_no_update_checks(lab: Lab) -> None:
     """JupyterLab's settings have news and update checks off, and its server offers neither."""
     settings = lab.ask("/lab/api/settings/@jupyterlab/apputils-extension:notification")

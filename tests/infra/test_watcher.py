@@ -58,6 +58,7 @@ def test_the_child_dies_with_its_parent(number: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ignored", [signal.SIGINT, signal.SIGHUP])
+@pytest.mark.slow
 def test_processes_of_tests_in_the_background_end_at_signals(ignored: int) -> None:
     """A pytest that was started with a signal ignored, as by `&` or nohup, starts processes that end at this signal."""
     test = f"{Path(__file__)}::test_the_child_dies_with_its_parent[{int(ignored)}]"

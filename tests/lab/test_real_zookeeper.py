@@ -118,6 +118,7 @@ def test_everything_ends_with_the_lab(folder: object) -> None:
     assert not {thread for thread in threading.enumerate() if thread.is_alive()} - threads
 
 
+@pytest.mark.slow
 def test_another_zookeeper(opened: Callable[..., Lab]) -> None:
     """On a ZooKeeper that the lab did not start, everything lies below the marked root of its seed, or below the chroot named."""
     with EmbeddedZooKeeper() as server:
@@ -130,6 +131,7 @@ def test_another_zookeeper(opened: Callable[..., Lab]) -> None:
         lab.close()
 
 
+@pytest.mark.slow
 def test_a_lab_deletes_nothing_that_another_client_created(opened: Callable[..., Lab]) -> None:
     """A root where an earlier lab and another client have created znodes is refused, and every znode is still there."""
     with EmbeddedZooKeeper() as server:
@@ -142,6 +144,7 @@ def test_a_lab_deletes_nothing_that_another_client_created(opened: Callable[...,
             assert other.tree() == before
 
 
+@pytest.mark.slow
 def test_a_lab_starts_anew_where_an_earlier_one_was(opened: Callable[..., Lab]) -> None:
     """A second lab on the root of an earlier one deletes the earlier topics, and `/` and the root of an open lab are refused."""
     with EmbeddedZooKeeper() as server:

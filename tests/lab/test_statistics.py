@@ -24,6 +24,7 @@ from kcontrol.lab.tables.statistics import GAUGES, STATE_OF, STATES, Statistic, 
 from tests.core.support import full_counts
 from tests.lab.support import refusal
 from tests.parts import ROOT, SHARED
+from tests.tiers import slow_but
 
 NINE = {
     "activeControllerId", "offlinePartitionCount", "preferredReplicaImbalanceCount", "globalTopicCount", "globalPartitionCount",
@@ -103,7 +104,7 @@ def test_one_controller_and_what_it_counts() -> None:
     assert (value(lab, "GlobalTopicCount", 3), value(lab, "GlobalPartitionCount", 3)) == (1, 2)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", slow_but(range(6), 1, 4))
 def test_the_two_counts_are_those_of_the_context(seed: int) -> None:
     """After random faults the counts from the journal are those that a scan over the controller's own memory finds."""
     chance = random.Random(seed)

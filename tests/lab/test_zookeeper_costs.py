@@ -113,6 +113,7 @@ def test_a_queue_has_no_herd() -> None:
 
 
 @pytest.mark.zookeeper
+@pytest.mark.slow
 def test_the_herd_on_a_real_zookeeper(opened: Callable[..., Lab]) -> None:
     """Both recipes cost on a real server what they cost in memory, and leave no znode that a second count would find."""
     lab = opened(1, world="zookeeper")

@@ -18,9 +18,19 @@ WORLDS = ["simulated", pytest.param("zookeeper", marks=pytest.mark.zookeeper)]
 Words = list[Any]
 
 
+@pytest.fixture(scope="module")
+def kept() -> Iterator[None]:
+    """Keep the server, which all playgrounds of a process share, from one test to the next."""
+    playground = Playground("zookeeper")
+    yield
+    playground.close()
+
+
 @pytest.fixture(params=WORLDS)
 def ground(request: pytest.FixtureRequest) -> Iterator[Playground]:
     """An empty one in either world, closed at the end."""
+    if request.param == "zookeeper":
+        request.getfixturevalue("kept")
     playground = Playground(request.param)
     yield playground
     playground.close()

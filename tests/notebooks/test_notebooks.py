@@ -301,6 +301,7 @@ def small(*sources: str) -> NotebookNode:
     return notebook
 
 
+@pytest.mark.slow
 def test_running_again_changes_nothing(tmp_path: Path) -> None:
     """A second run leaves the file as it was, though it took place at another time and counted anew."""
     path = tmp_path / "small.ipynb"

@@ -13,6 +13,7 @@ from kcontrol.search.memo_driver import answer_key
 from kcontrol.search.memo_world import MemoWorld, fork_for_search
 from kcontrol.zookeeper.port import WriteResult
 from tests.core.support import ALL_FAULTS, TOPICS, choose, cluster
+from tests.tiers import slow_but
 
 STEPS = 60
 SETTINGS = {
@@ -69,7 +70,7 @@ def test_a_quick_world_goes_the_way_of_the_world(seed: int, settings: str) -> No
         same(quick, plain, plain.done)
 
 
-@pytest.mark.parametrize("settings", SETTINGS)
+@pytest.mark.parametrize("settings", slow_but(SETTINGS, "requests travel", "no fence"))
 def test_what_is_remembered_is_what_would_have_happened(settings: str) -> None:
     """Twelve runs that share one memory, so that most of their steps are recalled, go the way of worlds that remember nothing."""
     origin = cluster(faults=ALL_FAULTS, **SETTINGS[settings])
@@ -94,7 +95,7 @@ def test_a_quick_world_can_start_from_nothing() -> None:
         same(quick, plain, plain.done)
 
 
-@pytest.mark.parametrize("settings", SETTINGS)
+@pytest.mark.parametrize("settings", slow_but(SETTINGS, "requests arrive at once", "no fence"))
 def test_two_quick_worlds_are_one_state_when_the_worlds_are(settings: str) -> None:
     """Of all states that can be reached in three steps, quick fingerprints are equal just where the worlds' own are."""
     origin = cluster(faults=("kill", "expire_session", "delete_controller"), **SETTINGS[settings])

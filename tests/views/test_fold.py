@@ -22,6 +22,7 @@ from kcontrol.views.patches import is_shown
 from kcontrol.views.picture_state import Seen
 from kcontrol.views.record_rows import rows
 from tests.core.logs import lost_by_unclean_election
+from tests.tiers import slow_but
 from tests.views.support import Ask, cluster, group_story, random_group_run, random_run, story
 
 STATES = """
@@ -58,7 +59,7 @@ def folded(records: list[Record], at: list[int]) -> list[Any]:
     return [found[index] for index in at]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", slow_but(range(6), 0, 1))
 def test_the_states_of_a_random_run(ask: Ask, seed: int) -> None:
     """After every third record of a run full of faults the browser holds what Python has folded."""
     records = list(random_run(seed).journal.records)
@@ -144,7 +145,7 @@ def test_going_back_and_forth_is_the_same_as_going_on(ask: Ask) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_from_a_checkpoint_as_from_the_beginning(data: st.DataObject) -> None:
     """At any place of any run, asked for in any order, with checkpoints as dense as may be, a history says what a fold says.
 
@@ -175,7 +176,7 @@ def test_checkpoints_are_no_larger_than_the_journal() -> None:
     assert all(gap >= max(10, size) for gap, size in zip(gaps, sizes, strict=False))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", slow_but(range(3), 0))
 def test_javascripts_checkpoints(ask: Ask, seed: int) -> None:
     """At random places, in random order, the state folded from a checkpoint is the state folded from the beginning."""
     records = list(random_run(seed, 1200).journal.records)
@@ -294,7 +295,7 @@ def test_a_run_with_consumers(ask: Ask, release: str) -> None:
 
 
 @pytest.mark.parametrize("release", ["0.9", "2.8"])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", slow_but(range(2), 1))
 def test_a_random_run_with_consumers(ask: Ask, release: str, seed: int) -> None:
     """After every fifth record of a random run with consumers the browser holds what Python has folded, in any order."""
     records = list(random_group_run(seed, release).journal.records)

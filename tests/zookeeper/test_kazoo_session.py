@@ -272,6 +272,7 @@ def _read_until_it_fails(client: KazooSession, outcome: list[type[BaseException]
 # ------------------------------------------------------------ several at once
 
 
+@pytest.mark.slow
 def test_zxids_are_exact_while_many_write(real: KazooZooKeeper) -> None:
     """Four sessions pipeline 400 transactions each from threads of their own, a quarter of which fail.
 

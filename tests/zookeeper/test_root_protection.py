@@ -414,6 +414,7 @@ def test_a_client_without_rights_is_one_sentence(clean: EmbeddedZooKeeper, guard
         assert delete(client, "/guarded").error is None  # deleting takes rights on the parent alone
 
 
+@pytest.mark.slow
 def test_an_unreachable_address_is_one_sentence() -> None:
     """An address without a listening process is refused in one sentence."""
     with pytest.raises(UserError, match=r"^No ZooKeeper can be reached at 127\.0\.0\.1:1 "):

@@ -237,7 +237,7 @@ def judged_wrong(entry: dict[str, Any]) -> Iterator[None]:
 
     for number, listed in enumerate(entry["wrong"]):
         if "when" not in listed:
-            examination.values_of_wrong(entry, number)
+            examination.report_of_wrong(entry, number)
             yield
 
 

@@ -33,10 +33,9 @@ def prepared(entry: Entry) -> Checker:
 
 
 @once
-def values_of_wrong(entry: Entry, number: int) -> list[Any]:
-    """Return the value that the wrong answer `entry["wrong"][number]` has in each case of the check."""
-    cases = examine(entry, answers.wrong(entry, entry["wrong"][number])).get("cases", ())
-    return [case["answer"] for case in cases]
+def report_of_wrong(entry: Entry, number: int) -> dict[str, Any]:
+    """Return the report of `examine` on the wrong answer `entry["wrong"][number]`."""
+    return examine(entry, answers.wrong(entry, entry["wrong"][number]))
 
 
 def examine(entry: Entry, answer: object) -> dict[str, Any]:
@@ -77,7 +76,7 @@ def known(entry: Entry, answer: object, found: dict[str, Any]) -> int | None:
         if "when" in listed:
             equal = bool(evaluate(listed["when"], answer=answer, yours=yours))
         else:
-            equal = values_of_wrong(entry, number) == yours
+            equal = [case["answer"] for case in report_of_wrong(entry, number).get("cases", ())] == yours
         if equal:
             return number
     return None

@@ -7,7 +7,7 @@ Source of the assignors: `group/assignors.py`, `group/sticky.py`; of pauses in r
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from kcontrol.core.errors import UserError, listed
@@ -101,9 +101,14 @@ def played(name: str, assignor: Assignor, series: Series) -> dict[str, int]:
     lags = dict.fromkeys(PARTITIONS, 0)
     found = {"rebalances": 0, "moved": 0, "uneven": 0, "greatest_lag": 0}
     is_cooperative = assignor is ASSIGNORS["cooperative-sticky"]
+    takes = max(2, replacements.arity(assignor))  # an assignor with two parameters is called without the lags
+
+    def assigned(members: Mapping[str, Subscription]) -> Any:
+        return own_assignor.called(name, assignor, *({TOPIC: NUMBER}, members, dict(lags))[:takes])
+
     for generation, alive in enumerate(series.rounds):
         before = {tp: id for id, tps in owned.items() for tp in tps}
-        owned = _rebalanced(name, assignor, {id: owned.get(id, []) for id in alive}, lags, generation, is_cooperative)
+        owned = _rebalanced(name, assigned, {id: owned.get(id, []) for id in alive}, generation, is_cooperative)
         now = {tp: id for id, tps in owned.items() for tp in tps}
         # A partition has moved if another member, which still lives, had it before.
         moved = {tp for tp in now if before.get(tp) in owned and before[tp] != now[tp]}
@@ -118,27 +123,18 @@ def played(name: str, assignor: Assignor, series: Series) -> dict[str, int]:
     return found
 
 
-def _rebalanced(
-    name: str, assignor: Assignor, owned: Assigned, lags: Mapping[TopicPartition, int], generation: int, is_cooperative: bool
-) -> Assigned:
-    """Return each member's partitions after the rebalance by `assignor` in round `generation`.
+def _rebalanced(name: str, assigned: Callable[..., Any], owned: Assigned, generation: int, is_cooperative: bool) -> Assigned:
+    """Return each member's partitions after the rebalance in round `generation`; `assigned` calls the assignor for members.
 
-    `owned` has the living members with their partitions before, `lags` each partition's number of unread records; `name` is
-    for errors. If `is_cooperative`, the assignor is called until each partition has an owner.
+    `owned` has the living members with their partitions before; `name` is for errors. If `is_cooperative`, the assignor is
+    called until each partition has an owner.
     """
     for number in range(1, NUMBER + 2):
         members = {id: Subscription((TOPIC,), tuple(tps), generation + number) for id, tps in owned.items()}
-        owned = own_assignor.checked(name, _called(name, assignor, members, lags), members, PARTITIONS, is_cooperative)
+        owned = own_assignor.checked(name, assigned(members), members, PARTITIONS, is_cooperative)
         if not is_cooperative or sum(map(len, owned.values())) == NUMBER:
             return owned
     raise AssertionError("a cooperative assignor gives each partition an owner within a round per partition")
-
-
-def _called(name: str, assignor: Assignor, members: Mapping[str, Subscription], lags: Mapping[TopicPartition, int]) -> Any:
-    """`lags`: the unread records of each partition. Raises UserError, with `name`, if the assignor raises."""
-    given = ({TOPIC: NUMBER}, members, dict(lags))
-    # An assignor with two parameters is called without the lags.
-    return own_assignor.called(name, assignor, *given[: max(2, replacements.arity(assignor))])
 
 
 def _read(lags: dict[TopicPartition, int], rates: Sequence[int], owned: Assigned, paused: Collection[TopicPartition]) -> int:
@@ -151,7 +147,7 @@ def _read(lags: dict[TopicPartition, int], rates: Sequence[int], owned: Assigned
     for tps in owned.values():
         # A member reads the greatest lag first, and nothing from partitions in `paused`.
         left = READ
-        for tp in sorted((tp for tp in tps if tp not in paused), key=lambda tp: -lags[tp]):
+        for tp in sorted([tp for tp in tps if tp not in paused], key=lags.__getitem__, reverse=True):
             taken = min(left, lags[tp])
             lags[tp] -= taken
             left -= taken

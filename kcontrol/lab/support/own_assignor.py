@@ -61,15 +61,18 @@ def checked(
         raise UserError(f"The assignor {name!r} returned {arguments.shown(answer)}: return a list of partitions for each member.")
     if others := [id for id in answer if id not in members]:
         raise UserError(f"The assignor {name!r} assigned to {arguments.shown(others[0])}; the members are {listed(members, 9)}.")
-    given = [_partition(name, tp, partitions) for tps in answer.values() for tp in tps]
+    forms = {form: tp for tp in partitions for form in (tp, str(tp))}
+    assigned = {id: [_partition(name, tp, forms) for tp in tps] for id, tps in answer.items()}
+    given = [tp for tps in assigned.values() for tp in tps]
     if len(set(given)) != len(given) or (len(given) != len(partitions) and not may_withhold):
         wrong = f"{len(given)} assignments of {len(set(given))} different partitions"
         raise UserError(f"The assignor {name!r} made {wrong}: assign each of the {len(partitions)} partitions to one member.")
-    return {id: [_partition(name, tp, partitions) for tp in answer.get(id, ())] for id in members}
+    return {id: assigned.get(id, []) for id in members}
 
 
-def _partition(name: str, value: Any, partitions: Sequence[TopicPartition]) -> TopicPartition:
-    found = next((tp for tp in partitions if value in (tp, str(tp))), None)
-    if found is None:
-        raise UserError(f"The assignor {name!r} assigned {arguments.shown(value)}; the partitions are {listed(partitions, 9)}.")
-    return found
+def _partition(name: str, value: Any, forms: Mapping[Any, TopicPartition]) -> TopicPartition:
+    try:
+        return forms[value]
+    except (KeyError, TypeError):  # a list cannot be looked up
+        known = listed(dict.fromkeys(forms.values()), 9)
+        raise UserError(f"The assignor {name!r} assigned {arguments.shown(value)}; the partitions are {known}.") from None
