@@ -1,4 +1,7 @@
-"""Chapter 17 on the runs of a reader: with none, with one and with two hundred."""
+"""Chapter 17 on the runs of a reader: with none and with two hundred.
+
+With fewer than twelve, kcontrol's own are there too: tests/lab/test_kept_runs.py.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ from tests.parts import ROOT
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
 (CHAPTER,) = (ROOT / "notebooks").glob("17-*.ipynb")
+MANY = 200
 MOST_MB, MOST_CPU_S = 1_600, 120  # 60 s on two cores
 MEASURES = """
 import time
@@ -62,7 +66,7 @@ def executed(number: int) -> NotebookNode:
     return regen.execute(notebook, prepare=lambda folder: with_runs(folder, number))
 
 
-@pytest.fixture(params=[0, 1, 200])
+@pytest.fixture(params=[0, MANY])
 def chapter(request: pytest.FixtureRequest) -> tuple[int, NotebookNode]:
     """The number of runs of a reader, and the chapter with the outputs that it has with so many runs.
 
@@ -99,18 +103,16 @@ def test_spark_and_pandas_say_who_was_controller_for_longest(chapter: tuple[int,
         assert all(int(mine[1]) <= int(every[1]) for mine, every in zip(sorted(pandas), sorted(spark), strict=True))
 
 
-@pytest.mark.parametrize("own", [1, 200])
-def test_memory_and_time_are_bounded(own: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_memory_and_time_are_bounded(capsys: pytest.CaptureFixture[str]) -> None:
     """Kernel and Spark together need at most 1.6 GB, and from Spark's start at most the CPU time of 60 s on two cores."""
-    measured = shown(executed(own), "before-close")
+    measured = shown(executed(MANY), "before-close")
     with capsys.disabled():
-        print(f"\nchapter 17 with {own} runs: {measured.strip()}")
+        print(f"\nchapter 17 with {MANY} runs: {measured.strip()}")
     memory, cpu = int(measured.split()[0]), int(measured.split()[2])
     assert memory < MOST_MB and cpu < MOST_CPU_S
 
 
-@pytest.mark.parametrize("own", [1, 200])
-def test_spark_has_ended_with_the_chapter(own: int) -> None:
+def test_spark_has_ended_with_the_chapter() -> None:
     """The Java process of Spark does not run any more."""
-    pid = shown(executed(own), "before-close").split()[-1]
+    pid = shown(executed(MANY), "before-close").split()[-1]
     assert not Path(f"/proc/{pid}").exists()

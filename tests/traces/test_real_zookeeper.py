@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -16,8 +16,9 @@ from kcontrol.cluster.world import World
 from kcontrol.core.releases import PLAYABLE_RELEASES
 from kcontrol.journal.journal import to_json
 from kcontrol.zookeeper.kazoo import KazooZooKeeper
+from kcontrol.zookeeper.memory import MemoryClient
 from kcontrol.zookeeper.server.embedded import EmbeddedZooKeeper
-from tests.tiers import slow_but
+from tests.tiers import DESIGNS, slow_but
 from tests.traces.player import names, play, read
 
 pytestmark = pytest.mark.zookeeper
@@ -34,15 +35,13 @@ OWN = (
     "reassign-cancelled-2.8", "untold-decision-2.8", "group-clean-0.9", "group-clean-2.8",
 )  # fmt: skip
 DELETIONS = ("topic-deleted", "deletion-halted")  # not in 0.8.0
-CHOSEN = [
-    *(
-        f"{scenario}-{release}"
-        for scenario in SCENARIOS
-        for release in PLAYABLE_RELEASES
-        if (release, scenario in DELETIONS) != ("0.8.0", True)
-    ),
-    *OWN,
-]
+PLAYED = (*DESIGNS, "0.8.0", "1.1", "2.4")
+"""The releases that play every scenario on the real server; the requests of the other releases are among theirs."""
+CHOSEN, OTHERS = (
+    [f"{scenario}-{release}" for scenario in SCENARIOS for release in releases if release != "0.8.0" or scenario not in DELETIONS]
+    for releases in (PLAYED, sorted({*PLAYABLE_RELEASES} - {*PLAYED}))
+)
+CHOSEN += OWN
 # Each of these traces has requests to ZooKeeper that the others do not have, and each design of the controller is among them.
 FAST = (
     "controller-killed-0.8.2", "controlled-shutdown-1.0", "zombie-controller-2.8", "reassign-by-znode-0.8.2", "topic-deleted-1.0",
@@ -110,7 +109,36 @@ def test_as_in_memory(name: str, played: Callable[[str], Any]) -> None:
     assert moves(here) or "/controller" in tree(here)
 
 
-def test_both_releases_are_there() -> None:
-    """At least fifteen scenarios of each release are played on both, and every one of them is a trace."""
-    assert set(CHOSEN) <= set(names())
-    assert min(len([name for name in CHOSEN if name.endswith(f"-{release}")]) for release in PLAYABLE_RELEASES) >= 15
+def requests(name: str, monkeypatch: pytest.MonkeyPatch) -> set[Any]:
+    """Each request to ZooKeeper of a trace, played in memory, without its data and without the session that sends it."""
+    found = set[Any]()
+
+    def noted(method: str) -> Callable[..., Any]:
+        send = getattr(MemoryClient, method)
+
+        def call(client: MemoryClient, of: Sequence[Any], *watch: bool, **named: bool) -> Any:
+            plain = [tuple(op._replace(data=b"") for op in ops) for ops in of] if method == "write" else of
+            found.add((method, *plain, *watch, *named.values()))
+            return send(client, of, *watch, **named)
+
+        return call
+
+    with monkeypatch.context() as patch:
+        for method in ("exists", "read", "children", "write"):
+            patch.setattr(MemoryClient, method, noted(method))
+        play(read(name))
+    return found
+
+
+@pytest.mark.slow
+def test_other_releases_send_no_other_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each request of a release that plays no scenario on the real server is one that a played trace sends."""
+    played, others = (set[Any]().union(*(requests(name, monkeypatch) for name in names)) for names in (CHOSEN, OTHERS))
+    assert len(others) > 100 and others <= played
+
+
+def test_every_scenario_is_a_trace_of_every_release() -> None:
+    """At least fifteen scenarios of each release are played on both or have only requests that are, and each one is a trace."""
+    assert {*CHOSEN, *OTHERS} <= set(names())
+    every = [*CHOSEN, *OTHERS]
+    assert min(len([name for name in every if name.endswith(f"-{release}")]) for release in PLAYABLE_RELEASES) >= 15
