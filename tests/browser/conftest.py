@@ -24,11 +24,8 @@ viewer = Viewer(OfWorld(world), title="A cluster to break")"""
 
 TABLES = (
     "lab.partitions()", "lab.brokers()", "lab.tables.replica_log('t-0')", "lab.tables.watch_events(2)",
-    # A table of the whole run has the columns of its SQL, of which a cell chooses.
-    "lab.tables.requests()[['api', 'receiver', 'partitions', 'state']]",
-    "lab.tables.replicas()", "lab.tables.event_handlers()", "lab.journal()", "lab.tables.znodes()",
-    "lab.tables.partition_history('t-0')[['record', 'written_by', 'replicas', 'leader', 'isr']]",
-    "lab.tables.metrics()", "lab.tables.config()", "rules.elections()",
+    "lab.tables.requests()", "lab.tables.replicas()", "lab.tables.event_handlers()", "lab.journal()", "lab.tables.znodes()",
+    "lab.tables.partition_history('t-0')", "lab.tables.metrics()", "lab.tables.config()", "rules.elections()",
     "rules.table('design', 'pipelined', 'responds_when_preempted')",
 )  # fmt: skip
 WAYS = ["kill: the process is dead", "terminate: the process shuts down in order"]

@@ -78,3 +78,12 @@ def test_text_from_outside_stays_text(lab: Lab) -> None:
     lab.zk.set("/controller", "<b>Bold_one</b>")
     html = lab.tables.znodes()._repr_html_()
     assert "<b>" not in html and "&lt;b&gt;Bold_<wbr>one&lt;<wbr>/b&gt;" in html
+
+
+def test_what_is_equal_in_each_row_of_a_whole_run_stands_below(lab: Lab) -> None:
+    """A table of nine columns or more shows those that differ between rows, and one line with the values of the others."""
+    table = lab.tables.requests()
+    html = table.assign(state="<b>")._repr_html_()
+    assert html.endswith("<p>In each row: run simulated, sender 1, controller_epoch 1, state &lt;b&gt;, error &lt;NA&gt;</p>")
+    assert ">run<" not in html and ">state<" not in html and ">api<" in html
+    assert ">simulated<" in table[["run", "api"]]._repr_html_() and ">simulated<" in table.head(1)._repr_html_()

@@ -124,4 +124,4 @@ def table(records: Sequence[Record], run: str, name: str) -> pd.DataFrame:
     made = TABLES[name]
     rows = sorted(made.rows(entries_of(records)), key=lambda row: int(row["n"]))
     columns = {column: pd.Series([{"run": run, **row}[column] for row in rows], dtype="object") for column in made.columns}
-    return frames.Frame({column: journal_tables.typed(values, made.columns[column]) for column, values in columns.items()})
+    return frames.WholeRun({column: journal_tables.typed(values, made.columns[column]) for column, values in columns.items()})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html as markup
 import re
 from collections.abc import Callable
 
@@ -16,7 +17,7 @@ _CELL = re.compile(r"(<t[hd][^>]*>)([^<]*)(?=</t[hd]>)")
 MOST_WHOLE = 5  # columns with the index; in a table with more columns a long number may break
 MOST_COLUMNS = 8  # with the index; a table with more columns gets less space around its texts and a smaller font
 MARK = "\u25b6 "  # begins one cell of a Grid
-_COMPACT = "<style>.dataframe.kc-compact :is(td, th) { padding: 0.4em 0.25em; font-size: 85%; }</style>\n"
+_SMALLER = "<style>.dataframe.{} :is(td, th) {{ padding: 0.4em {}; font-size: {}; }}</style>\n"
 
 
 def breakable(html: str, *, numbers: bool = False) -> str:
@@ -33,6 +34,8 @@ def breakable(html: str, *, numbers: bool = False) -> str:
 class Frame(pd.DataFrame):
     """A DataFrame that a notebook shows with its long texts in full."""
 
+    _smaller = "kc-compact", "0.25em", "85%"
+
     @property
     def _constructor(self) -> Callable[..., Frame]:
         return Frame
@@ -43,7 +46,28 @@ class Frame(pd.DataFrame):
             html = breakable(super()._repr_html_() or "", numbers=columns > MOST_WHOLE)  # type: ignore[misc]
         if columns <= MOST_COLUMNS:
             return html
-        return _COMPACT + html.replace('class="dataframe"', 'class="dataframe kc-compact"')
+        return _SMALLER.format(*self._smaller) + html.replace('class="dataframe"', f'class="dataframe {self._smaller[0]}"')
+
+
+class WholeRun(Frame):
+    """A table of a whole run. A notebook shows the columns that differ between rows, and below them one line with the others.
+
+    The values of a column such as `run` are equal in each row, and with all twelve columns the table would need a scroll bar.
+    """
+
+    _smaller = "kc-whole-run", "0.15em", "78%"
+
+    @property
+    def _constructor(self) -> Callable[..., WholeRun]:
+        return WholeRun
+
+    def _repr_html_(self) -> str:
+        texts = [{*column.map(str)} for _, column in self.items()]
+        differs = [len(found) > 1 or len(self) < 2 or len(texts) <= MOST_COLUMNS for found in texts]
+        shown = Frame._repr_html_(self.loc[:, differs])
+        same = zip(self.columns, texts, differs, strict=True)
+        line = ", ".join(f"{name} {found.pop()}" for name, found, is_shown in same if not is_shown)
+        return f"{shown}<p>In each row: {markup.escape(line)}</p>" if line else shown
 
 
 class Wide(Frame):
