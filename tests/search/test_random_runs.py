@@ -99,10 +99,10 @@ def test_what_kafka_promises_holds_in_any_order(release: str, choices: list[int]
 
 
 @pytest.mark.slow
-@settings(UNHURRIED, max_examples=2_000)
+@settings(UNHURRIED, max_examples=1_000)
 @given(st.sampled_from(PLAYABLE_RELEASES), CHOICES)
 def test_what_kafka_promises_holds_in_many_orders(release: str, choices: list[int]) -> None:
-    """The same for two thousand runs."""
+    """The same for a thousand runs."""
     run(QUIET[release].fork(), choices)
 
 
