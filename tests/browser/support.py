@@ -93,6 +93,16 @@ CONTENT = """() => {
 }"""
 
 
+# Opens a notebook in the place of the open one, whose kernel ends, and waits for its kernel.
+OPEN_INSTEAD = """async (name) => {
+    const before = window.openNotebook();
+    await before.sessionContext.shutdown();
+    before.dispose();
+    const after = await window.jupyterapp.commands.execute('docmanager:open', { path: name });
+    await Promise.all([after.context.ready, after.sessionContext.ready]);
+}"""
+
+
 # Takes the cells that an earlier test has added, from the given index on, out of the open notebook.
 TAKE_OUT = """(first) => {
     const panel = window.openNotebook();
@@ -118,6 +128,14 @@ class Desk:
         base, token = re.sub(r"/lab.*", "", address), address.split("token=")[1]
         self.page.goto(f"{base}/lab/tree/{name}?reset&token={token}")
         self.page.wait_for_selector(".jp-Notebook .jp-Cell")
+
+    def open_instead(self, name: str) -> None:
+        """Opens another notebook, as a reader does who goes on to the next chapter; what went on before is forgotten."""
+        self.page.evaluate(OPEN_INSTEAD, name)
+        self.page.wait_for_selector(".jp-Notebook .jp-Cell")
+        self.cells_of_file = 0
+        for events in (self.requests, self.dialogs, self.errors):
+            events.clear()
 
     @property
     def outside_requests(self) -> list[str]:

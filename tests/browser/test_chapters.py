@@ -33,21 +33,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def workbook(folder: Path) -> Iterator[str]:
-    """The address of a JupyterLab on a learner's copy of the workbook."""
-    with jupyterlab(ROOT / "notebooks", folder) as address:
-        yield address
+def desk(folder: Path, browser: Browser) -> Iterator[Desk]:
+    """A page as large as a laptop's, in a JupyterLab on a learner's copy of the workbook."""
+    with jupyterlab(ROOT / "notebooks", folder) as workbook:
+        context = browser.new_context(viewport={"width": 1360, "height": 900})
+        yield Desk(context, workbook, CHAPTERS[0])
+        context.close()
 
 
 @pytest.fixture
-def chapter(workbook: str, folder: Path, browser: Browser, request: pytest.FixtureRequest) -> Iterator[Desk]:
-    """A chapter, open, on a page as large as a laptop's; without the runs of the chapters before, which chapter 17 would show."""
+def chapter(desk: Desk, folder: Path, request: pytest.FixtureRequest) -> Desk:
+    """A chapter, open in the place of the one before; without the runs of the chapters before, which chapter 17 would show."""
     shutil.rmtree(folder / "runs", ignore_errors=True)
-    context = browser.new_context(viewport={"width": 1360, "height": 900})
-    desk = Desk(context, workbook, request.param)
-    yield desk
-    desk.command("notebook:shutdown-kernel", {})
-    context.close()
+    desk.open_instead(request.param)
+    return desk
 
 
 def gaps(desk: Desk) -> dict[int, list[int]]:
@@ -62,15 +61,19 @@ def gaps(desk: Desk) -> dict[int, list[int]]:
 
 
 def look_at_all(page: Page, name: str) -> None:
-    """Scrolls through the page and keeps a picture of each screen of it."""
+    """Scrolls through the page and keeps a picture of each screen of it, four times as high as a laptop's."""
     RESULTS.mkdir(parents=True, exist_ok=True)
+    before = page.viewport_size
+    assert before
+    page.set_viewport_size(before | {"height": 3_600})
     panel = page.locator(".jp-WindowedPanel-outer").first
     panel.evaluate("(e) => e.scrollTo(0, 0)")
-    for number in range(60):
+    for number in range(20):
         page.wait_for_timeout(150)  # the page draws what has come into view
         panel.screenshot(path=RESULTS / f"{name}-{number:02}.png")
         if panel.evaluate("(e) => { const y = e.scrollTop; e.scrollBy(0, e.clientHeight - 60); return e.scrollTop === y; }"):
-            return
+            break
+    page.set_viewport_size(before)
 
 
 def step_through(page: Page) -> None:
@@ -100,10 +103,10 @@ def test_a_chapter_from_its_first_cell_to_its_last(chapter: Desk, request: pytes
     chapter.finish()
     saved = nbformat.read(ROOT / "notebooks" / request.node.callspec.params["chapter"], as_version=4)
     assert outputs(tidy(chapter.content())) == outputs(tidy(saved))
-    assert gaps(chapter) == {}
     assert page.locator(WRONG).all_inner_texts() == []
     step_through(page)
-    for theme in THEMES:
+    shown = page.locator("body").get_attribute("data-jp-theme-name")
+    for theme in sorted(THEMES, key=lambda theme: theme != shown):
         chapter.use_theme(theme)
         assert gaps(chapter) == {}, theme
         look_at_all(page, f"chapter-{name}-{theme.split()[-1].lower()}")

@@ -21,10 +21,7 @@ _SMALLER = "<style>.dataframe.{} :is(td, th) {{ padding: 0.4em {}; font-size: {}
 
 
 def breakable(html: str, *, numbers: bool = False) -> str:
-    """Return a table in HTML with `<wbr>`, a place for a line break, inside long names, such as after "_".
-
-    With `numbers`, a number of 9 or 10 digits may break after its fifth digit.
-    """
+    """A table in HTML with `<wbr>`, a place for a line break, inside long names and, with `numbers`, after a fifth digit."""
     html = _CELL.sub(
         lambda c: c[1] + _BYTES.sub(lambda b: re.sub("(.{16})(?=.)", r"\1<wbr>", b[0]), _BREAK.sub("<wbr>", c[2])), html
     )
@@ -50,10 +47,7 @@ class Frame(pd.DataFrame):
 
 
 class WholeRun(Frame):
-    """A table of a whole run. A notebook shows the columns that differ between rows, and below them one line with the others.
-
-    The values of a column such as `run` are equal in each row, and with all twelve columns the table would need a scroll bar.
-    """
+    """A table of a whole run. Columns with equal values in each row, such as `run`, stand in one line below a wide table."""
 
     _smaller = "kc-whole-run", "0.15em", "78%"
 
