@@ -11,7 +11,7 @@ import pandas as pd
 # Places for a line break: after `_`, before `/`, in dotted names and JSON, and between the words of a name like BrokerChange.
 _BREAK = re.compile(r"(?<=_)(?=\w)|(?<=[\w;])(?=/)|(?<=\.)(?=[A-Za-z])|(?<=[a-z])(?=[A-Z])|(?<=[,:{])(?=[\"\[{\w])")
 _NUMBER = re.compile(r"(?<=\b\d{5})(?=\d{4,5}\b)")  # inside numbers of 9 or 10 digits
-_BYTES = re.compile(r"[0-9a-f]{36,}")  # 18 bytes or more, such as those of an assignment: they may break after every 8 bytes
+_HEX = re.compile(r"[0-9a-f]{36,}")  # 18 bytes or more, such as those of an assignment: they may break after every 8 bytes
 _CELL = re.compile(r"(<t[hd][^>]*>)([^<]*)(?=</t[hd]>)")
 
 MOST_WHOLE = 5  # columns with the index; in a table with more columns a long number may break
@@ -22,9 +22,7 @@ _SMALLER = "<style>.dataframe.{} :is(td, th) {{ padding: 0.4em {}; font-size: {}
 
 def breakable(html: str, *, numbers: bool = False) -> str:
     """A table in HTML with `<wbr>`, a place for a line break, inside long names and, with `numbers`, after a fifth digit."""
-    html = _CELL.sub(
-        lambda c: c[1] + _BYTES.sub(lambda b: re.sub("(.{16})(?=.)", r"\1<wbr>", b[0]), _BREAK.sub("<wbr>", c[2])), html
-    )
+    html = _CELL.sub(lambda c: c[1] + _HEX.sub(lambda b: re.sub(r"(.{16})\B", r"\1<wbr>", b[0]), _BREAK.sub("<wbr>", c[2])), html)
     return _CELL.sub(lambda cell: cell[1] + _NUMBER.sub("<wbr>", cell[2]), html) if numbers else html
 
 
@@ -35,7 +33,7 @@ class Frame(pd.DataFrame):
 
     @property
     def _constructor(self) -> Callable[..., Frame]:
-        return Frame
+        return type(self)
 
     def _repr_html_(self) -> str:
         columns = len(self.columns) + self.index.nlevels
@@ -51,32 +49,20 @@ class WholeRun(Frame):
 
     _smaller = "kc-whole-run", "0.15em", "78%"
 
-    @property
-    def _constructor(self) -> Callable[..., WholeRun]:
-        return WholeRun
-
     def _repr_html_(self) -> str:
         texts = [{*column.map(str)} for _, column in self.items()]
         differs = [len(found) > 1 or len(self) < 2 or len(texts) <= MOST_COLUMNS for found in texts]
-        shown = Frame._repr_html_(self.loc[:, differs])
-        same = zip(self.columns, texts, differs, strict=True)
-        line = ", ".join(f"{name} {found.pop()}" for name, found, is_shown in same if not is_shown)
-        return f"{shown}<p>In each row: {markup.escape(line)}</p>" if line else shown
+        line = ", ".join(f"{name} {of.pop()}" for name, of, shown in zip(self, texts, differs, strict=True) if not shown)
+        return Frame._repr_html_(self.loc[:, differs]) + (f"<p>In each row: {markup.escape(line)}</p>" if line else "")
 
 
 class Wide(Frame):
     """A DataFrame that a notebook shows with all rows, with long texts in full, and with texts aligned left."""
 
-    @property
-    def _constructor(self) -> Callable[..., Wide]:
-        return Wide
-
     def _repr_html_(self) -> str:
         with pd.option_context("display.max_rows", None):
             html = super()._repr_html_()
-        for mark in ("td", "th"):
-            html = html.replace(f"<{mark}>", f'<{mark} style="text-align: left">')
-        return html.replace('style="text-align: right;"', 'style="text-align: left"')
+        return re.sub("<(td|th)>", r'<\1 style="text-align: left">', html).replace('align: right;"', 'align: left"')
 
     def __repr__(self) -> str:
         return str(self.to_string())
@@ -86,6 +72,4 @@ class Grid(Wide):
     """A Wide table whose HTML highlights the cell that begins with MARK."""
 
     def _repr_html_(self) -> str:
-        html = super()._repr_html_()
-        lines = (f"{line.replace(MARK, f'<mark>{MARK}')}</mark>" if MARK in line else line for line in html.split("</td>"))
-        return "</td>".join(lines)
+        return re.sub(f"({MARK}.*?)(?=</td>)", r"<mark>\1</mark>", super()._repr_html_())
