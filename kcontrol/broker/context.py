@@ -29,8 +29,8 @@ class HostedPartition(NamedTuple):
     @classmethod
     def from_request(cls, entry: Any) -> HostedPartition:
         """`entry`: the partition's entry in LeaderAndIsr. A new leadership ends a pending ISR."""
-        head = entry.leader, entry.isr, entry.leader_epoch, entry.zk_version
-        return cls(LeaderAndIsr(*head, entry.controller_epoch), entry.replicas)
+        leader, leader_epoch, isr, controller_epoch, zk_version, replicas = entry[:6]
+        return cls(LeaderAndIsr(leader, isr, leader_epoch, zk_version, controller_epoch), replicas)
 
 
 @dataclass(frozen=True, slots=True)

@@ -305,9 +305,13 @@ def apply_state_change(ctx: ControllerContext, change: StateChange) -> None:
     else:
         states[tp] = state
     if value is not None:
-        before = ctx.is_imbalanced(tp)
+        before, lists = ctx.leadership.get(tp), ctx.assignments.get(tp)
+        # While a reassignment adds the preferred replica, the ISR counts too.
+        counts = not before or before.leader != value.leader or bool(lists and lists.adding)
+        was_imbalanced = counts and ctx.is_imbalanced(tp)
         ctx.leadership[tp] = value  # type: ignore[index]
-        _adjust(ctx, (0, before), (0, ctx.is_imbalanced(tp)))
+        if counts:
+            _adjust(ctx, (0, was_imbalanced), (0, ctx.is_imbalanced(tp)))
 
 
 # ---------------------------------------------------------------- the two counts

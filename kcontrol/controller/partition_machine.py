@@ -139,8 +139,7 @@ def elect_leader(
     if chosen is None:
         thrown = "" if ctx.rules.pipelined else f"{STRATEGIES[question.strategy].error}: "
         return f"{thrown}no leader can be elected by strategy {question.strategy}"
-    current = stored._replace(controller_epoch=ctx.controller_epoch)
-    value = current.new_leader_and_isr(chosen.leader, chosen.isr)
+    value = stored.new_leader_and_isr(chosen.leader, chosen.isr, ctx.controller_epoch)
     recovers = ctx.rules.leader_recovery and chosen.leader not in stored.isr
     return value._replace(leader_recovery_state=RECOVERING) if recovers else value
 

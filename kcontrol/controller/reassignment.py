@@ -240,8 +240,7 @@ def _update_leader_epoch(ctx: ControllerContext, tp: TopicPartition) -> Handler:
             raise StateChangeFailedException(
                 f"the state znode of {tp} was written by controller epoch {theirs}, ours is {ours}"
             )
-        current = stored._replace(controller_epoch=ctx.controller_epoch)
-        value = current.new_leader_and_isr(stored.leader, stored.isr)
+        value = stored.new_leader_and_isr(stored.leader, stored.isr, ctx.controller_epoch)
         op = effects.Op("set", zk.state_path(tp), zk.encode_state(value), value.zk_version)
         result: effects.TransactionResult
         (result,) = yield effects.fenced(op)

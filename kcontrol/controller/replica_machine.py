@@ -434,12 +434,11 @@ def _isr_without(
     if stored.controller_epoch > ctx.controller_epoch:
         reason = f"controller epoch {stored.controller_epoch} has written the state znode"
         return effects.FailedStateChange(replica, source, target, reason)
-    value: LeaderAndIsr = stored._replace(controller_epoch=ctx.controller_epoch)
     if replica.broker_id not in stored.isr:
+        value: LeaderAndIsr = stored._replace(controller_epoch=ctx.controller_epoch)
         return effects.StateChange(replica, source, target, value, None, "not in the ISR")
     leader = NO_LEADER if stored.leader == replica.broker_id else stored.leader
     stays = len(stored.isr) == 1 and not may_be_empty
     isr = stored.isr if stays else tuple(b for b in stored.isr if b != replica.broker_id)
-    return effects.StateChange(
-        replica, source, target, value.new_leader_and_isr(leader, isr), "set", "leaves the ISR"
-    )
+    value = stored.new_leader_and_isr(leader, isr, ctx.controller_epoch)
+    return effects.StateChange(replica, source, target, value, "set", "leaves the ISR")

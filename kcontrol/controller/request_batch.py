@@ -168,7 +168,7 @@ class RequestBatch:
         lists = assignment or ctx.assignments[tp]
         entry = LeaderAndIsrPartition(*_leadership_fields(value), *lists, is_new)
         for broker in brokers:
-            if broker >= 0:
+            if broker in ctx.live_broker_epochs:
                 entries = self.leader_and_isr.setdefault(broker, {})
                 earlier = entries.get(tp)
                 # Once an entry of this batch has `is_new`, later entries of the partition keep it.
@@ -187,7 +187,7 @@ class RequestBatch:
 
         Source: ControllerBrokerRequestBatch.addUpdateMetadataRequestForBrokers (2.8).
         """
-        self.update_metadata_to.update(b for b in brokers if b >= 0)
+        self.update_metadata_to.update(brokers)
         add = ctx.design.metadata_partitions
         for tp in add(ctx, partitions) if add else partitions:
             value = ctx.leadership.get(tp)
@@ -217,7 +217,7 @@ class RequestBatch:
         if ctx.is_queued_for_deletion(tp.topic):
             leader_epoch = EPOCH_DURING_DELETE
         for broker in brokers:
-            if broker >= 0:
+            if broker in ctx.live_broker_epochs:
                 entries = self.stop_replica.setdefault(broker, {})
                 deletes = delete or (tp in entries and entries[tp].delete)
                 entries[tp] = StopReplicaPartition(leader_epoch, deletes)
@@ -233,11 +233,11 @@ class RequestBatch:
             ctx.broker_id,
             ctx.controller_epoch,
             {b: epochs[b] for b in known},
-            {b: self.leader_and_isr[b] for b in sorted(self.leader_and_isr) if b in epochs},
+            dict(sorted(self.leader_and_isr.items())),
             tuple(b for b in sorted(self.update_metadata_to) if b in epochs),
             self.update_metadata,
             known,
-            {b: self.stop_replica[b] for b in sorted(self.stop_replica) if b in epochs},
+            dict(sorted(self.stop_replica.items())),
         )
 
     def send_requests_to_brokers(self, ctx: ControllerContext) -> Generator[Effect, None, None]:

@@ -97,12 +97,12 @@ class LeaderAndIsr(NamedTuple):
     # KIP-704.
     leader_recovery_state: int = RECOVERED
 
-    def new_leader_and_isr(self, leader: int, isr: tuple[int, ...]) -> LeaderAndIsr:
-        """Return this leadership with the new `leader` and `isr`, and with the next leader epoch.
+    def new_leader_and_isr(self, leader: int, isr: tuple[int, ...], epoch: int) -> LeaderAndIsr:
+        """Return this leadership with the next leader epoch; `epoch` is that of the controller.
 
         `zk_version` stays: the next write of the state znode succeeds only with this data version.
         """
-        return LeaderAndIsr(leader, isr, self.leader_epoch + 1, *self[3:])
+        return LeaderAndIsr(leader, isr, self.leader_epoch + 1, self.zk_version, epoch, self[5])
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields by name as JSON types; `leader_recovery_state` only if it is not 0."""

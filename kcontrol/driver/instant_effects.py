@@ -75,9 +75,9 @@ def apply_request(driver: Driver, thread: Thread, effect: fx.ApplyRequest) -> No
 
 
 def _track_under_replicated(driver: Driver, changed: Mapping[Any, HostedPartition | None]) -> None:
+    unassigned = driver.broker.rules.accepts_unassigned_partitions
     for tp, held in changed.items():
         leads = held is not None and held.leadership.leader == driver.node and not held.pending_isr
-        unassigned = driver.broker.rules.accepts_unassigned_partitions
         if held and leads and (len(held.leadership.isr) < len(held.replicas) or unassigned):
             driver.under_replicated[tp] = held
         else:

@@ -86,8 +86,8 @@ def _partition(subject: fx.Subject) -> TopicPartition:
 def _with_version(change: PlannedChange, result: fx.TransactionResult | None) -> PlannedChange:
     if result is None or not result.is_ok or isinstance(change, fx.FailedStateChange) or change.leadership is None:
         return change
-    subject, source, target, value, write, rule = change
-    return fx.StateChange(subject, source, target, value and value._replace(zk_version=result.versions[0] or 0), write, rule)
+    value = LeaderAndIsr(*change.leadership[:3], result.versions[0] or 0, *change.leadership[4:])
+    return fx.StateChange(*change[:3], value, *change[4:])
 
 
 def _log(

@@ -49,7 +49,7 @@ def decides(**fields: int) -> Callable[..., LeaderAndIsr]:
     """An action for Offline -> Online that lets 2 lead, and gets something else wrong."""
 
     def action(ctx: Any, tp: Any, question: Any) -> LeaderAndIsr:
-        right = question.stored.new_leader_and_isr(2, (2, 1))._replace(controller_epoch=ctx.controller_epoch)
+        right = question.stored.new_leader_and_isr(2, (2, 1), ctx.controller_epoch)
         wrong: LeaderAndIsr = right._replace(**fields)
         return wrong
 
