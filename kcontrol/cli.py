@@ -246,7 +246,7 @@ def pipeline_logs(
         bool, typer.Option("--available-now", help="With --follow: end as soon as all lines of now are read.")
     ] = False,
 ) -> None:
-    """Write text logs of brokers (Kafka 0.8 to 2.8) as Parquet tables: log records, other lines, tables such as `leaderships`.
+    """Write text logs of brokers (Kafka 0.8 to 3.9) as Parquet tables: log records, other lines, tables such as `leaderships`.
 
     A log record is a line with a time and its continuation lines. The exit status is 1 if a file is no readable log.
     """
