@@ -340,7 +340,8 @@ def _write_table(spark: SparkSession, table: DataFrame, folder: Path, name: str)
     days = table.select(*columns, "day").repartition("day").sortWithinPartitions("run", "n")
     days.write.partitionBy("day").parquet(str(folder))
     if not any(folder.glob("day=*")):
-        table.select(*columns, "day").limit(0).coalesce(1).write.mode("overwrite").parquet(str(folder))
-    _read(spark, folder).drop("day").createOrReplaceTempView(name)
+        spark.createDataFrame([], days.schema).coalesce(1).write.mode("overwrite").parquet(str(folder))
+    # With the schema, Spark starts no job that reads it from the files.
+    spark.read.schema(days.schema).option("basePath", str(folder)).parquet(str(folder)).drop("day").createOrReplaceTempView(name)
     # The metadata of each file has the number of rows, so Spark need not plan and run another query.
     return sum(parquet.read_metadata(path).num_rows for path in folder.rglob("*.parquet"))
