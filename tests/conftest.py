@@ -1,6 +1,7 @@
 """What holds for every test: a test whose part is missing is skipped with the reason, or fails where that part is required."""
 
 import gc
+import re
 import signal
 from collections.abc import Iterator
 from functools import cache
@@ -64,22 +65,28 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 WATCHED = ("core", "golden", "lab", "traces")
 
 
-# Each of these folders is run by one worker, in which its browser or Spark starts once; another file is run by one worker, too.
-# The workers begin with these folders, because no file takes so long.
-TOGETHER = ("tests/browser/", "tests/pipeline/")
+# One worker runs all tests of a line, so their browser or Spark starts once; one worker runs any other file, too. The workers
+# begin with these lines, in this order, because no file takes so long. The commands of the last line's files start a Java each,
+# so at most two sessions of Spark and the Java of a few commands are open.
+CHAINS = (r"tests/pipeline/(?!test_(?:cluster|follow|killed_commands)\.)", "tests/browser/", "tests/pipeline/")
 
 
-class FoldersTogether(LoadFileScheduling):
-    """Gives a worker all tests of a file or of a folder in TOGETHER."""
+def chain(nodeid: str) -> str | None:
+    """The first line of CHAINS that has the test; None for a test of another folder."""
+    return next((line for line in CHAINS if re.match(line, nodeid)), None)
+
+
+class ChainsTogether(LoadFileScheduling):
+    """Gives a worker all tests of a file or of a line of CHAINS."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return next(filter(nodeid.startswith, TOGETHER), super()._split_scope(nodeid))
+        return chain(nodeid) or super()._split_scope(nodeid)
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FoldersTogether | None:
-    """Where xdist is asked to keep files together, keeps the folders together, too."""
-    return FoldersTogether(config, log) if config.getoption("dist") == "loadfile" else None
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ChainsTogether | None:
+    """Where xdist is asked to keep files together, keeps the chains together, too."""
+    return ChainsTogether(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(wrapper=True)
@@ -94,8 +101,8 @@ def pytest_collection() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begins with the folders that take longest, and gives `invariants_hold` to the tests of the watched folders."""
-    items.sort(key=lambda item: not item.nodeid.startswith(TOGETHER))
+    """Begins with the chains, and gives `invariants_hold` to the tests of the watched folders."""
+    items.sort(key=lambda item: (*CHAINS, None).index(chain(item.nodeid)))
     here = Path(__file__).parent
     for item in items:
         folder = item.path.relative_to(here).parts[0] if item.path.is_relative_to(here) else ""

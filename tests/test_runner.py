@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from tests import __main__ as runner
 from tests import durations
-from tests.conftest import FoldersTogether
+from tests.conftest import CHAINS, ChainsTogether
 from tests.durations import Case, cases, proposals
 from tests.parts import ROOT
 
@@ -91,10 +91,11 @@ def test_without_a_report_the_command_says_what_to_run(
     assert capsys.readouterr().err == "There is no report of the tests yet: run ./run test first.\n"
 
 
-def test_a_worker_runs_a_folder_that_starts_something_once() -> None:
-    """All tests of a browser's and of Spark's folder are one unit; those of another folder are a unit for each file."""
-    split = FoldersTogether._split_scope
-    units = {split(FoldersTogether.__new__(FoldersTogether), f"tests/{name}.py::test_x[a/b]") for name in (
-        "browser/test_lab", "browser/test_page", "pipeline/test_tables", "pipeline/test_logs", "core/test_a", "core/test_b",
-    )}  # fmt: skip
-    assert units == {"tests/browser/", "tests/pipeline/", "tests/core/test_a.py", "tests/core/test_b.py"}
+def test_a_worker_runs_tests_that_start_something_together() -> None:
+    """The tests of a browser, of Spark, and of commands with a Java of their own are a unit each, as any other file is."""
+    split = ChainsTogether._split_scope
+    units = [split(ChainsTogether.__new__(ChainsTogether), f"tests/{name}.py::test_x[a/b]") for name in (
+        "pipeline/test_tables", "pipeline/test_follow_redaction", "browser/test_lab", "browser/test_page",
+        "pipeline/test_cluster", "pipeline/test_follow", "pipeline/test_killed_commands", "core/test_a", "core/test_b",
+    )]  # fmt: skip
+    assert units == [*(line for line in CHAINS for _ in range(2)), CHAINS[2], "tests/core/test_a.py", "tests/core/test_b.py"]
