@@ -102,15 +102,21 @@ def test_the_command_passes_time_and_topic_on(tmp_path: Path, monkeypatch: pytes
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize("topic", ["order", "no such topic!", ""])
-def test_a_topic_that_no_line_names_is_refused(spark: Any, tmp_path: Path, topic: str) -> None:
+def test_a_topic_that_no_line_names_is_refused(spark: Any, tmp_path: Path) -> None:
     """If no line names the topic, the sentence lists the topics of the lines, also those outside of the chosen time."""
     log, out = tmp_path / "server.log", tmp_path / "out"
     log.write_text("\n".join(LINES) + "\n")
     with pytest.raises(UserError) as raised:
-        log_tables.write_logs(spark, [log], out, chosen=Chosen(EIGHT, None, topic))
+        log_tables.write_logs(spark, [log], out, chosen=Chosen(EIGHT, None, "order"))
     assert str(raised.value) == "No line names the topic of --topic: the topics found are orders and payments."
     assert [path.name for path in out.iterdir()] == [MARK]
+
+
+@pytest.mark.parametrize("topic", ["order", "no such topic!", ""])
+def test_any_text_that_is_no_topic_of_the_lines_is_refused(topic: str) -> None:
+    """A part of a topic's name, a text that no topic can have, and an empty text are refused as other topics are."""
+    with pytest.raises(UserError, match=r"^No line names the topic of --topic: the topics found are orders and payments\.$"):
+        pipeline.check_topic(topic, ["payments", "orders"], "No line")
 
 
 @pytest.mark.spark

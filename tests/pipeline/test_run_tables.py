@@ -35,18 +35,10 @@ def records_lost() -> Run:
 
 
 def every_run() -> Iterator[tuple[str, Run]]:
-    """Yield 50 random runs, all recordings, twelve runs of groups, and a run that loses a record."""
+    """Yield 50 random runs, all recordings, twelve runs of groups, a run that loses a record, and one with a client's writes."""
     yield from ((f"random {seed}", random_run(seed)) for seed in range(50))
     yield from ((" ".join(path.with_suffix("").parts[-3:]), Lab.open(path)) for path in RECORDINGS)
     yield from ((f"group {name}", played(name)) for name in RUNS)
-    yield "lost", records_lost()
-
-
-def some_runs() -> Iterator[tuple[str, Run]]:
-    """Yield a few runs that together have a row of each table."""
-    yield from ((f"random {seed}", random_run(seed)) for seed in range(3))
-    yield from ((" ".join(path.with_suffix("").parts[-3:]), Lab.open(path)) for path in RECORDINGS[:3])
-    yield from ((f"group {name}", played(name)) for name in ("2.8 join", "2.8 leave", "0.9 join"))
     yield "lost", records_lost()
     yield "written", written_by_a_client()
 
@@ -68,20 +60,10 @@ def written_by_a_client() -> Run:
 
 
 @pytest.fixture(scope="module")
-def in_both_of_some(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[Rows, Rows]]]:
-    """The rows of each table of a few runs, as Spark makes them and as `tables` of the run shows them."""
-    yield from _in_both(spark, tmp_path_factory.mktemp("some runs"), some_runs())
-
-
-@pytest.fixture(scope="module")
 def in_both(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[Rows, Rows]]]:
     """The rows of each table of all runs, as Spark makes them and as `tables` of the run shows them."""
-    yield from _in_both(spark, tmp_path_factory.mktemp("every run"), every_run())
-
-
-def _in_both(spark: Any, folder: Path, runs: Iterator[tuple[str, Run]]) -> Iterator[dict[str, tuple[Rows, Rows]]]:
-    ours: dict[str, Rows] = {name: [] for name in TABLES}
-    for name, run in runs:
+    folder, ours = tmp_path_factory.mktemp("every run"), dict[str, Rows]({name: [] for name in TABLES})
+    for name, run in every_run():
         run.save(folder / f"{name}.jsonl")
         for made in TABLES:
             ours[made] += rows_of_pandas(getattr(Run(run.records, name).tables, made)())
@@ -98,21 +80,11 @@ def _in_both(spark: Any, folder: Path, runs: Iterator[tuple[str, Run]]) -> Itera
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("name", TABLES)
-def test_spark_and_the_lab_have_equal_tables_of_some_runs(in_both_of_some: dict[str, tuple[Rows, Rows]], name: str) -> None:
-    """Names, columns, order of columns and every cell of the table are equal in Spark and in `lab.tables`; it has rows."""
-    assert_equal(name, *in_both_of_some[name])
-
-
-@pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
 def test_spark_and_the_lab_have_equal_tables(in_both: dict[str, tuple[Rows, Rows]], name: str) -> None:
-    """The same for fifty random runs, all recordings and twelve runs of groups."""
-    assert_equal(name, *in_both[name])
-
-
-def assert_equal(name: str, theirs: Rows, ours: Rows) -> None:
+    """Names, columns, order of columns and every cell of the table are equal in Spark and in `lab.tables`; it has rows."""
+    theirs, ours = in_both[name]
     assert ours != []
     assert list(differences(name, theirs, ours, list(TABLES[name].columns))) == []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from kcontrol import Lab, journal
 from kcontrol.core.errors import UserError
 from kcontrol.journal.journal import Record
 from kcontrol.pipeline import spark_views
-from kcontrol.pipeline.run_files import journal_files
+from kcontrol.pipeline.run_files import journal_files, journals_of
+from kcontrol.pipeline.sources import journal_lines
 from kcontrol.pipeline.spark_views import register
 from kcontrol.views.decisions import leadership
 from tests.lab.support import refusal
@@ -90,22 +92,36 @@ def test_a_client_is_no_broker_0(spark: Any, tmp_path: Path) -> None:
 @pytest.mark.spark
 def test_an_unknown_field_changes_no_table(spark: Any, runs: Path, tmp_path: Path) -> None:
     """With a field that no kind has in each record, each table but `journal` has the same rows; a missing field is NULL."""
-    path, tables = min(runs.iterdir()), [name for name in spark_views.TABLES if name != "journal"]
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines = [json.loads(line) for line in min(runs.iterdir()).read_text().splitlines()]
+    write(tmp_path / "known.jsonl", lines)
     for record in lines[:-1]:
         record["fields"]["later"] = {"a": [1, None]}
-    (tmp_path / path.name).write_text("".join(json.dumps(line) + "\n" for line in lines))
-    found = []
-    for each in (path, tmp_path / path.name):
-        register(spark, each)
-        found.append({name: sorted(map(str, spark.table(name).collect())) for name in tables})
-    assert found[0] == found[1] and found[0]["leaderships"]
+    write(tmp_path / "later.jsonl", lines)
+    journal_lines(spark, journals_of([tmp_path])[0]).createOrReplaceTempView("lines")
+    for name in spark_views.TABLES:
+        spark.sql(spark_views.table_sql(name)).cache().createOrReplaceTempView(name)
+    found = {name: by_run(spark, name) for name in spark_views.TABLES if name != "journal"}
+    spark.catalog.clearCache()
+    assert [name for name, rows in found.items() if rows.get("known") != rows.get("later")] == []
+    assert found["leaderships"]["known"]
     for record in (record for record in lines[:-1] if record["kind"] == "change"):
         record["fields"].pop("zxid", None)
-    (tmp_path / path.name).write_text("".join(json.dumps(line) + "\n" for line in lines))
-    register(spark, tmp_path / path.name, last="transitions")
+    write(tmp_path / "later.jsonl", lines)
+    register(spark, tmp_path / "later.jsonl", last="transitions")
     assert None in {row["zxid"] for row in spark.table("leaderships").collect()}
-    assert sorted(map(str, spark.table("transitions").collect())) == found[0]["transitions"]
+    assert by_run(spark, "transitions")["later"] == found["transitions"]["known"]
+
+
+def write(path: Path, lines: list[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def by_run(spark: Any, name: str) -> dict[str, list[str]]:
+    """Return the sorted rows of a table by their runs."""
+    found = defaultdict[str, list[str]](list)
+    for row in spark.table(name).collect():
+        found[row["run"]].append(str(row.asDict() | {"run": None}))
+    return {run: sorted(rows) for run, rows in found.items()}
 
 
 @pytest.mark.spark
