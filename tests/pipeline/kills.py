@@ -1,7 +1,7 @@
 """Commands that get SIGKILL at chosen moments: before one of their own changes of a folder, or while Java writes a table.
 
 A moment is an event, not a time. The command stops itself (SIGSTOP) before the chosen change, or a new name appears in the folder
-of a table; then the test kills the command and all processes that it has started, or the command alone.
+of a table; then the test kills the command, which makes few tables, and all processes that it has started, or the command alone.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from typing import NamedTuple
 import psutil
 
 from kcontrol.pipeline.pipeline import NEW, OLD
+from tests.pipeline.few_tables import CODE
+from tests.pipeline.few_tables import COMMAND as WITH_FEW
 
 SHARE_ALONE = 1 / 4
 POLL_S, GONE_WITHIN_S = 0.01, 60.0
@@ -27,7 +29,7 @@ MOST_NAMES = 7
 
 # Starts the command; before the change with the number `left` in the folder `out` the process stops itself. Changes by Python are
 # counted; if `late` is 1, only those after the start of Spark, which follows the repair of what a killed command has left.
-STOPPING = """
+STOPPING = f"""{CODE}
 import os, signal, sys
 left, late, out = int(sys.argv.pop(1)), sys.argv.pop(1) == "1", sys.argv.pop(1)
 def stop(event, arguments):
@@ -65,7 +67,7 @@ class Moment(NamedTuple):
 
 def run(arguments: Arguments) -> str:
     """Run the command to its end and return its output, which is in the message if its exit status is not 0."""
-    done = subprocess.run([*COMMAND, *arguments], check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run([*WITH_FEW, *arguments], check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert done.returncode == 0, done.stdout
     return done.stdout
 
@@ -77,7 +79,7 @@ def killed_at(moment: Moment, arguments: Arguments, out: Path) -> bool:
     """
     stops = moment.place in ("repair", "publish")
     late = "1" if moment.place == "publish" else "0"
-    command = [sys.executable, "-c", STOPPING, str(moment.nth), late, str(out), *arguments] if stops else [*COMMAND, *arguments]
+    command = [sys.executable, "-c", STOPPING, str(moment.nth), late, str(out), *arguments] if stops else [*WITH_FEW, *arguments]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         try:
             happened = _is_stopped(process) if stops else _is_written(process, out / moment.place, moment.nth)

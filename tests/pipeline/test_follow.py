@@ -23,10 +23,10 @@ from kcontrol.pipeline.follow import checkpoint, follow
 from kcontrol.pipeline.follow.follow import Following
 from kcontrol.pipeline.logs import log_tables
 from tests.pipeline import kills
+from tests.pipeline.few_tables import OF_LOGS, few_tables
 from tests.pipeline.growing_logs import Growing
 
 SEED = 13
-NAMES = {pipeline.MARK, log_tables.FOLLOW, *log_tables.ALL_TABLES}
 TRACE = b"java.io.IOException: Connection to 2 was disconnected\n\tat kafka.Some.thing(Some.scala:7)\n\t... 3 more\n"
 
 
@@ -63,7 +63,8 @@ def asked(spark: Any, logs: Path, out: Path, report: Callable[[str], None] = lam
 
 
 def batch(spark: Any, logs: Path, out: Path, *, of_runs: bool = False) -> dict[str, list[str]]:
-    log_tables.write_logs(spark, [logs], out, of_runs=of_runs)
+    with few_tables():
+        log_tables.write_logs(spark, [logs], out, of_runs=of_runs)
     return tables_in(out)
 
 
@@ -175,7 +176,7 @@ def test_a_command_that_was_killed_gives_the_tables_of_a_batch_when_it_runs_agai
     command: kills.Arguments = ["pipeline", "logs", logs.folder, "--out", out, "--follow", "--available-now"]
     moments = (
         kills.Moment(log_tables.FOLLOW, choose.randint(1, kills.MOST_NAMES), alone=False),
-        kills.Moment("publish", choose.randint(1, 2 * len(log_tables.ALL_TABLES)), alone=True),
+        kills.Moment("publish", choose.randint(1, 2 * len(OF_LOGS)), alone=True),
     )
     for moment in moments:
         for _ in range(5):
@@ -185,7 +186,7 @@ def test_a_command_that_was_killed_gives_the_tables_of_a_batch_when_it_runs_agai
     logs.finish()
     kills.run(command)
     assert tables_in(out) == batch(spark, logs.folder, tmp_path / "batch", of_runs=True), f"seed {SEED}: {moments}"
-    assert {path.name for path in out.iterdir()} == NAMES
+    assert {path.name for path in out.iterdir()} == {pipeline.MARK, log_tables.FOLLOW, *OF_LOGS}
     parts = json.loads((out / log_tables.FOLLOW / checkpoint.STATE).read_text())["parts"]
     assert {path.name for path in (out / log_tables.FOLLOW).iterdir()} == {checkpoint.STATE, *parts}
 
@@ -207,7 +208,7 @@ def test_ctrl_c_ends_the_command(tmp_path: Path) -> None:
         os.kill(process.pid, signal.SIGINT)
         assert process.stdout.read() == f"Ctrl-C ended the command. {numbers}\n"
     assert process.returncode == 0
-    assert {path.name for path in (tmp_path / "out").iterdir()} == NAMES
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {pipeline.MARK, log_tables.FOLLOW, *log_tables.ALL_TABLES}
 
 
 # ---------------------------------------------------------------- without Spark

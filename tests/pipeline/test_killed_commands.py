@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from kcontrol import Lab
-from kcontrol.pipeline import pipeline, spark_views
+from kcontrol.pipeline import pipeline
 from kcontrol.pipeline.logs import log_tables
+from tests.pipeline.few_tables import OF_LOGS, TABLES, few_tables
 from tests.pipeline.kills import Arguments, drawn, killed_at, moments, run
 from tests.pipeline.small_disk import SmallDisk
 from tests.pipeline.table_files import files_in, files_of, is_whole, rows_of
@@ -73,7 +74,8 @@ class Lane:
 def tables_of_runs(spark: Any, days: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the tables of the runs in `days`, written by a command that was not killed."""
     out = tmp_path_factory.mktemp("tables of runs") / "out"
-    pipeline.write_runs(spark, [days], out)
+    with few_tables():
+        pipeline.write_runs(spark, [days], out)
     return out
 
 
@@ -92,7 +94,8 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def tables_of_logs(spark: Any, logs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the tables of `logs`, written by a command that was not killed."""
     out = tmp_path_factory.mktemp("tables of logs") / "out"
-    log_tables.write_logs(spark, [logs], out, of_runs=True)
+    with few_tables():
+        log_tables.write_logs(spark, [logs], out, of_runs=True)
     return out
 
 
@@ -105,38 +108,38 @@ def java_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.timeout(1800)
 @pytest.mark.usefixtures("java_files")
-def test_commands_that_are_killed_twenty_times_give_the_tables_of_runs(days: Path, tables_of_runs: Path, tmp_path: Path) -> None:
-    """After twenty SIGKILLs at random moments the command makes the tables, and the files, of a command that was not killed.
+def test_commands_that_are_killed_give_the_tables_of_runs(days: Path, tables_of_runs: Path, tmp_path: Path) -> None:
+    """After ten SIGKILLs at random moments the command makes the tables, and the files, of a command that was not killed.
 
     After each kill the tables have only rows of the complete tables.
     """
     # Runs arrive between the kills. The first folder is new. The second folder has complete tables at first, and the file of its
     # last run is gone, so a command that loses the rows of this run cannot read them again.
-    expected = tables_in(tables_of_runs, spark_views.TABLES)
+    expected = tables_in(tables_of_runs, TABLES)
 
     def check(out: Path) -> None:
-        for name, rows in tables_in(out, spark_views.TABLES).items():
+        for name, rows in tables_in(out, TABLES).items():
             assert Counter(rows) <= Counter(expected[name]), name
 
-    lanes = [Lane(tmp_path / f"lane {seed}", "runs", spark_views.TABLES, seed) for seed in (SEED, SEED + 1)]
+    lanes = [Lane(tmp_path / f"lane {seed}", "runs", TABLES, seed) for seed in (SEED, SEED + 1)]
     shutil.copytree(tables_of_runs, lanes[1].out)
     files = sorted(days.iterdir())
     with ThreadPoolExecutor(len(lanes)) as pool:
-        played = list(pool.map(lambda lane, sources: lane.play(sources, (4, 4, 2), check), lanes, (files, files[:-1])))
-    assert sum(map(len, played)) == 20
+        played = list(pool.map(lambda lane, sources: lane.play(sources, (2, 2, 1), check), lanes, (files, files[:-1])))
+    assert sum(map(len, played)) == 10
     for lane, killed in zip(lanes, played, strict=True):
-        assert files_in(lane.out, spark_views.TABLES) == files_in(tables_of_runs, spark_views.TABLES), killed
+        assert files_in(lane.out, TABLES) == files_in(tables_of_runs, TABLES), killed
 
 
 @pytest.mark.usefixtures("java_files")
 def test_commands_that_are_killed_give_the_tables_of_logs(logs: Path, tables_of_logs: Path, tmp_path: Path) -> None:
     """After five SIGKILLs at random moments the command makes the tables, and the files, of a command that was not killed."""
-    lane = Lane(tmp_path / "lane", "logs", log_tables.ALL_TABLES, SEED)
+    lane = Lane(tmp_path / "lane", "logs", OF_LOGS, SEED)
     killed = lane.play(sorted(logs.iterdir()), (1, 3, 1), lambda out: None)
     assert len(killed) == 5
-    found = files_in(lane.out, log_tables.ALL_TABLES)
+    found = files_in(lane.out, OF_LOGS)
     named = {name: [row.replace(str(lane.sources), str(logs)) for row in rows] for name, rows in found.items()}
-    assert named == files_in(tables_of_logs, log_tables.ALL_TABLES), killed
+    assert named == files_in(tables_of_logs, OF_LOGS), killed
 
 
 # ---------------------------------------------------------------- a full disk

@@ -5,10 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import subprocess
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as parquet
 import pytest
 from typer.testing import CliRunner
 
@@ -19,9 +21,10 @@ from kcontrol.journal import journal_file
 from kcontrol.pipeline import pipeline, spark_views
 from kcontrol.pipeline.report.tables import read_tables
 from kcontrol.pipeline.run_files import in_time, journals_of
+from tests.pipeline.few_tables import few_tables
 from tests.pipeline.kills import COMMAND
 
-Tables = dict[str, list[tuple[Any, ...]]]
+Tables = dict[str, list[dict[str, Any]]]
 
 
 @pytest.fixture(scope="module")
@@ -35,17 +38,25 @@ def days(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture
+def few() -> Iterator[None]:
+    """A process that writes few tables, which have all ways in which a table is written."""
+    with few_tables():
+        yield
+
+
 @pytest.fixture(scope="module")
 def at_once(spark: Any, days: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the tables of the runs in `days`, all read by one call."""
+    """The folder of few tables of the runs in `days`, all read by one call."""
     out = tmp_path_factory.mktemp("tables of two days") / "at once"
-    pipeline.write_runs(spark, [days], out)
+    with few_tables():
+        pipeline.write_runs(spark, [days], out)
     return out
 
 
-def tables_in(spark: Any, out: Path) -> Tables:
+def tables_in(out: Path) -> Tables:
     """Return the sorted rows of each table in a folder, day included."""
-    return {name: sorted(map(tuple, spark.read.parquet(str(out / name)).collect()), key=repr) for name in spark_views.TABLES}
+    return {name: sorted(parquet.read_table(out / name).to_pylist(), key=repr) for name in spark_views.TABLES}
 
 
 def partitions_in(out: Path) -> set[str]:
@@ -63,6 +74,7 @@ def test_a_command_leaves_no_temporary_files(days: Path, tmp_path: Path) -> None
     assert list(place.iterdir()) == []
 
 
+@pytest.mark.usefixtures("few")
 @pytest.mark.spark
 @pytest.mark.slow
 def test_runs_that_are_read_late_twice_or_in_part_are_counted_once(spark: Any, days: Path, at_once: Path, tmp_path: Path) -> None:
@@ -73,18 +85,19 @@ def test_runs_that_are_read_late_twice_or_in_part_are_counted_once(spark: Any, d
     text = first.read_bytes()
     (cut / first.name).write_bytes(text[: len(text) // 2])
     pipeline.write_runs(spark, [cut, third], pieces)
-    part = tables_in(spark, pieces)["journal"]
-    assert 0 < len([row for row in part if row[0] == first.stem]) < len(journal_file.read(first))
+    part = tables_in(pieces)["journal"]
+    assert 0 < len([row for row in part if row["run"] == first.stem]) < len(journal_file.read(first))
     pipeline.write_runs(spark, [second, days, first], pieces)
     pipeline.write_runs(spark, [cut], pieces)
-    expected = tables_in(spark, at_once)
-    assert tables_in(spark, pieces) == expected
+    expected = tables_in(at_once)
+    assert tables_in(pieces) == expected
     assert partitions_in(pieces) == partitions_in(at_once)
     assert {path.split("=")[1] for path in partitions_in(at_once)} == {"2026-01-01", "2026-01-02", "unknown"}
     assert len(expected["journal"]) == sum(len(journal_file.read(path)) for path in days.iterdir())
     assert not (pieces / pipeline.NEW).exists() and not (pieces / pipeline.OLD).exists()
 
 
+@pytest.mark.usefixtures("few")
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_damaged_line_is_reported(spark: Any, days: Path, tmp_path: Path) -> None:
@@ -100,6 +113,7 @@ def test_a_damaged_line_is_reported(spark: Any, days: Path, tmp_path: Path) -> N
     assert written.rows["journal"] == len(lines) - 2  # without the damaged line and the last line, which counts the records
 
 
+@pytest.mark.usefixtures("few")
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_call_after_a_killed_publication_writes_all_tables(
@@ -115,7 +129,7 @@ def test_a_call_after_a_killed_publication_writes_all_tables(
             pipeline.write_runs(spark, [days], out)
     (tmp_path / first.name).write_bytes(first.read_bytes()[:-200])
     pipeline.write_runs(spark, [tmp_path / first.name], out)
-    assert tables_in(spark, out) == tables_in(spark, at_once)
+    assert tables_in(out) == tables_in(at_once)
 
 
 # ---------------------------------------------------------------- which files are which runs
@@ -224,14 +238,13 @@ def test_a_topic_is_a_part_of_the_tables(spark: Any, tmp_path: Path) -> None:
     whole, part = tmp_path / "whole", tmp_path / "part"
     pipeline.write_runs(spark, [tmp_path / "run.jsonl"], whole)
     pipeline.write_runs(spark, [tmp_path / "run.jsonl"], part, chosen=pipeline.Chosen(topic="t"))
-    every, found = tables_in(spark, whole), tables_in(spark, part)
-    columns = {name: spark.read.parquet(str(whole / name)).columns for name in spark_views.TABLES}
+    every, found = tables_in(whole), tables_in(part)
     for name, rows in every.items():
-        expected = [row for row in rows if _topic_of(dict(zip(columns[name], row, strict=True))) in (None, "t")]
-        assert found[name] == expected, name
+        assert found[name] == [row for row in rows if _topic_of(row) in (None, "t")], name
     assert found["offline_windows"] and found["deletions"] == [] != every["deletions"]
-    pipeline.write_runs(spark, [tmp_path / "run.jsonl"], part)
-    assert tables_in(spark, part) == every
+    with few_tables():
+        pipeline.write_runs(spark, [tmp_path / "run.jsonl"], part)
+        assert tables_in(part) == {name: every[name] for name in spark_views.TABLES}
 
 
 def _topic_of(row: dict[str, Any]) -> str | None:
