@@ -481,6 +481,7 @@ def ran() -> set[str]:
     return {record.kind for one in worlds for record in one.journal.records}
 
 
+@pytest.mark.slow
 def test_runs_log_what_the_text_says() -> None:
     """Random and chosen runs log every kind of the table, but for those of handlers that no broker has yet and of recordings."""
     toys = {"yield_lock", "connection_loss", "conflict", "failed_change", "request_refused"}

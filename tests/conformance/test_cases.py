@@ -9,6 +9,7 @@ from tests.conformance.cases import listed, read
 from tests.conformance.runner import Result, run
 from tests.conformance.validate import problems
 from tests.originals import notice
+from tests.tiers import slow_but
 
 HERE = Path(__file__).resolve().parent
 FILE = HERE / "controller.yaml"
@@ -63,7 +64,7 @@ def otherwise(value: Any) -> Any:
     return 1_000
 
 
-@pytest.mark.parametrize("path", [FILE, OWN], ids=["given", "own"])
+@pytest.mark.parametrize("path", slow_but([FILE, OWN], OWN), ids=["given", "own"])
 def test_every_expectation_matters(path: Path) -> None:
     """Whichever key of `then` is given another value, in whichever case that holds, that case fails.
 

@@ -11,6 +11,7 @@ from tests.conformance.group.coordinator import VERBS
 from tests.conformance.group.kinds import KINDS
 from tests.conformance.runner import Result, run
 from tests.conformance.test_cases import otherwise
+from tests.tiers import slow_but
 
 HERE = Path(__file__).resolve().parent
 FILE = HERE / "group.yaml"
@@ -82,7 +83,7 @@ def branches(case: Case, release: str) -> dict[str, Any]:
     return then
 
 
-@pytest.mark.parametrize("path", [FILE, OWN], ids=["given", "own"])
+@pytest.mark.parametrize("path", slow_but([FILE, OWN], OWN), ids=["given", "own"])
 def test_every_expectation_of_a_coordinator_matters(path: Path) -> None:
     """Whichever field of whichever label is given another value, the case fails for that release."""
     for case in read(path):

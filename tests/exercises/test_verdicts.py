@@ -68,6 +68,7 @@ def test_the_verdict_on_an_answer_of_the_right_type_names_no_type() -> None:
     assert verdict.text.startswith("Not yet.") and "The check expects" not in verdict.text
 
 
+@pytest.mark.slow
 def test_what_loses_records_is_said_before_what_costs_moves() -> None:
     """In fewest-moves the first line on a rule that also elects brokers outside the ISR says that records are lost."""
 

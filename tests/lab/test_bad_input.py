@@ -244,7 +244,7 @@ def test_a_file_that_is_no_journal(folder: Path, content: bytes) -> None:
 # ---------------------------------------------------------------- a broken /controller_epoch
 
 
-@pytest.mark.parametrize("world", ["simulated", pytest.param("zookeeper", marks=pytest.mark.zookeeper)])
+@pytest.mark.parametrize("world", ["simulated", pytest.param("zookeeper", marks=[pytest.mark.zookeeper, pytest.mark.slow])])
 def test_a_broken_controller_epoch(opened: Callable[..., Lab], capsys: pytest.CaptureFixture[str], world: str) -> None:
     """No controller is elected while `/controller_epoch` is no number: the lab prints and journals the error, and goes on."""
     lab = opened(world=world, topics={"t": [[1, 2, 3]]})

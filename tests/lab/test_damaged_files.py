@@ -141,15 +141,25 @@ def look(path: Path) -> bool:
     return True
 
 
+few_then_many = pytest.mark.parametrize(
+    "seeds", [range(8), pytest.param(range(8, SEEDS), marks=pytest.mark.slow)], ids=["few", "many"]
+)
+
+
+@few_then_many
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 @pytest.mark.parametrize("name", ["logs", "groups"])
 def test_a_damaged_journal_is_read_or_refused_in_a_sentence(
-    name: str, damage: Callable[[list[bytes], random.Random], bytes], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+    name: str,
+    damage: Callable[[list[bytes], random.Random], bytes],
+    seeds: range,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     """Of damaged files each is read whole, in every table and picture, or refused with a UserError that names the file."""
     lines = whole(name, tmp_path_factory.getbasetemp())
     path = tmp_path / "run.jsonl"
-    for seed in range(SEEDS):
+    for seed in seeds:
         path.write_bytes(damage(lines, random.Random(f"{name} {seed}")))
         try:
             look(path)
@@ -158,12 +168,13 @@ def test_a_damaged_journal_is_read_or_refused_in_a_sentence(
             raise
 
 
+@few_then_many
 @pytest.mark.parametrize("release", ["0.8.1.1", "2.8.2"])
-def test_a_damaged_recording_is_read_or_refused_in_a_sentence(release: str, tmp_path: Path) -> None:
+def test_a_damaged_recording_is_read_or_refused_in_a_sentence(release: str, seeds: range, tmp_path: Path) -> None:
     """A recording with a value of another kind is read whole or refused with a UserError that names the file."""
     content = in_project(release, "leader-killed").read_bytes()
     path = tmp_path / "recording.json"
-    for seed in range(2 * SEEDS):
+    for seed in range(2 * seeds.start, 2 * seeds.stop):
         rng = random.Random(f"{release} {seed}")
         path.write_bytes(json.dumps(elsewhere(json.loads(content), rng)).encode())
         try:

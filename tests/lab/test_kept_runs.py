@@ -153,6 +153,7 @@ def test_a_kill_at_the_end_leaves_the_length_readable() -> None:
     assert float(cross) + 8 + 3 <= int(right) - 7 * len(words) and words == "1.1 min"
 
 
+@pytest.mark.slow
 def test_chapter_17_begins_a_second_time(folder: Path) -> None:
     """A reader who runs chapter 17 again starts from its last run, and kills the leader of the partition that it added."""
     (path,) = (ROOT / "notebooks").glob("17-*.ipynb")

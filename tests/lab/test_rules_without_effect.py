@@ -44,6 +44,7 @@ def readers() -> dict[str, set[Path]]:
     return {rule: found[rule] for rule in declared(Rules)}
 
 
+@pytest.mark.slow
 def test_every_rule_is_read() -> None:
     """No rule of the controller is declared without a module that reads the rule."""
     assert [rule for rule, paths in readers().items() if not paths] == []

@@ -188,6 +188,7 @@ def test_the_museum_is_a_table(opened: Opened) -> None:
 
 
 @pytest.mark.breaks_invariants
+@pytest.mark.slow
 def test_a_bug_of_the_museum_opens_in_a_lab() -> None:
     """The run that is found opens, at its start and at its end."""
     found = rules.hunt("handlers_outlive_session")

@@ -44,6 +44,7 @@ def leaders(records: list[Record]) -> list[tuple[str, int, int, int]]:
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_one_run_is_the_same_in_spark_and_in_pandas(spark: Any, runs: Path) -> None:
     """Every column that both have is equal, record by record, and the rest of each record is its JSON."""
     for path in sorted(runs.iterdir()):
