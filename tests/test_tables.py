@@ -102,15 +102,11 @@ REPLICA_ACTIONS_0_8_0 = REPLICA_ACTIONS | {
 }
 
 
-@pytest.mark.parametrize(
-    ("table", "actions"),
-    [
-        (PARTITION_TRANSITIONS.for_("2.8"), PARTITION_ACTIONS),
-        (REPLICA_TRANSITIONS.for_("2.8"), REPLICA_ACTIONS),
-        (REPLICA_TRANSITIONS.for_("0.8.0"), REPLICA_ACTIONS_0_8_0),
-    ],
-    ids=["partitions", "replicas", "replicas of 0.8.0"],
-)
+@pytest.mark.parametrize(("table", "actions"), [
+    (PARTITION_TRANSITIONS.for_("2.8"), PARTITION_ACTIONS),
+    (REPLICA_TRANSITIONS.for_("2.8"), REPLICA_ACTIONS),
+    (REPLICA_TRANSITIONS.for_("0.8.0"), REPLICA_ACTIONS_0_8_0),
+], ids=["partitions", "replicas", "replicas of 0.8.0"])  # fmt: skip
 def test_a_row_has_the_action_of_its_target(table: TransitionTable, actions: dict[Any, Any]) -> None:
     """Kafka chooses the action by the target state; for a new replica or partition that comes online there is another one."""
     expected = {row[:2]: actions.get((str(row.source), str(row.target)), actions[str(row.target)]) for row in table}

@@ -64,21 +64,18 @@ def test_in_words_a_difference_names_where_it_is(tmp_path: Path, capsys: pytest.
     assert out == ["FAIL own-1@2.8", "     then.state.t-0.leader: expected 2, actual 1", "0 passed, 1 failed"]
 
 
-@pytest.mark.parametrize(
-    ("change", "named"),
-    [
-        ({"kind": "seance"}, "unknown kind 'seance'"),
-        ({"when": [{"levitate": 1}]}, "unknown action 'levitate'"),
-        ({"then": {"aura": "green"}}, "unknown check 'aura'"),
-        ({"given": SCENARIO["given"] | {"weather": "fine"}}, "unknown key of given 'weather'"),
-        ({"when": [{"inject": {"before_write": "/x", "do": {"broker_down": 1}}}]}, "unknown action to inject 'broker_down'"),
-        ({"given": {"brokers": [1], "controller": 1}, "when": [{"put_event": {"event": "Seance"}}]}, "no event Seance"),
-        ({"then": {"context": {"aura": []}}}, "unknown key of context 'aura'"),
-        ({"when": [{"broker_down": 9}]}, "broker 9 does not live"),
-        ({"then": {}}, "expects nothing"),
-        ({"given": None}, "AttributeError"),
-    ],
-)
+@pytest.mark.parametrize(("change", "named"), [
+    ({"kind": "seance"}, "unknown kind 'seance'"),
+    ({"when": [{"levitate": 1}]}, "unknown action 'levitate'"),
+    ({"then": {"aura": "green"}}, "unknown check 'aura'"),
+    ({"given": SCENARIO["given"] | {"weather": "fine"}}, "unknown key of given 'weather'"),
+    ({"when": [{"inject": {"before_write": "/x", "do": {"broker_down": 1}}}]}, "unknown action to inject 'broker_down'"),
+    ({"given": {"brokers": [1], "controller": 1}, "when": [{"put_event": {"event": "Seance"}}]}, "no event Seance"),
+    ({"then": {"context": {"aura": []}}}, "unknown key of context 'aura'"),
+    ({"when": [{"broker_down": 9}]}, "broker 9 does not live"),
+    ({"then": {}}, "expects nothing"),
+    ({"given": None}, "AttributeError"),
+])  # fmt: skip
 def test_what_is_not_known_fails_by_name(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], change: dict[str, object], named: str
 ) -> None:

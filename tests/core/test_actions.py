@@ -121,17 +121,14 @@ def test_the_error_of_a_malformed_action_names_its_form() -> None:
         cluster().step(("drop_request", 1))
 
 
-@pytest.mark.parametrize(
-    ("action", "words"),
-    [
-        (("alter_topic", "t", {"min.insync.replicas": "x"}), "'x' is no value of min.insync.replicas: whole numbers from 1"),
-        (("alter_topic", "t", {"min.insync.replica": 1}), "did you mean min.insync.replicas"),
-        (("create_topic", "w", ((1,),), {"min.insync.replicas": 0}), "0 is no value of min.insync.replicas"),
-        (("alter_topic", "w", {}), "There is no topic 'w'; the topics are t and u."),
-        (("alter_topic", "a/b", {}), "There is no topic 'a/b'; the topics are t and u."),
-        (("delete_topic", ""), "There is no topic ''; the topics are t and u."),
-    ],
-)
+@pytest.mark.parametrize(("action", "words"), [
+    (("alter_topic", "t", {"min.insync.replicas": "x"}), "'x' is no value of min.insync.replicas: whole numbers from 1"),
+    (("alter_topic", "t", {"min.insync.replica": 1}), "did you mean min.insync.replicas"),
+    (("create_topic", "w", ((1,),), {"min.insync.replicas": 0}), "0 is no value of min.insync.replicas"),
+    (("alter_topic", "w", {}), "There is no topic 'w'; the topics are t and u."),
+    (("alter_topic", "a/b", {}), "There is no topic 'a/b'; the topics are t and u."),
+    (("delete_topic", ""), "There is no topic ''; the topics are t and u."),
+])  # fmt: skip
 def test_the_error_about_a_topic_says_what_is_wrong(action: tuple[Any, ...], words: str) -> None:
     """The error of an action about a topic names the wrong setting or value, or the topic that does not exist."""
     with pytest.raises(UserError) as problem:

@@ -86,18 +86,15 @@ def test_python_refuses_an_assignment() -> None:
 # ---------------------------------------------------------------- Learn
 
 
-@pytest.mark.parametrize(
-    ("learn", "left"),
-    [
-        (UpdateContext("topic_ids", {"b": "3"}), {"a": "1", "b": "3"}),
-        (UpdateContext("topic_ids", remove=("a", "missing")), {"b": "2"}),
-        (UpdateContext("topic_ids", clear=True), {}),
-        (UpdateContext("topic_ids", {"a": "9"}, remove=("a",), clear=True), {"a": "9"}),
-        (UpdateContext("all_topics", ("c",), remove=("a", "missing")), {"b", "c"}),
-        (UpdateContext("all_topics", ("c",), clear=True), {"c"}),
-        (UpdateContext("controller_epoch", 8), 8),
-    ],
-)
+@pytest.mark.parametrize(("learn", "left"), [
+    (UpdateContext("topic_ids", {"b": "3"}), {"a": "1", "b": "3"}),
+    (UpdateContext("topic_ids", remove=("a", "missing")), {"b": "2"}),
+    (UpdateContext("topic_ids", clear=True), {}),
+    (UpdateContext("topic_ids", {"a": "9"}, remove=("a",), clear=True), {"a": "9"}),
+    (UpdateContext("all_topics", ("c",), remove=("a", "missing")), {"b", "c"}),
+    (UpdateContext("all_topics", ("c",), clear=True), {"c"}),
+    (UpdateContext("controller_epoch", 8), 8),
+])  # fmt: skip
 def test_a_lesson_first_clears_then_removes_then_puts(learn: UpdateContext, left: object) -> None:
     """A `UpdateContext` changes a mapping, a set or a plain field, in this order, and removing what is not there is no error."""
     ctx = ControllerContext(1, RULES_2_8, design_of(RULES_2_8))

@@ -256,18 +256,15 @@ def test_the_first_line_says_what_the_file_is() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (TopicPartition("my-topic", 3), "my-topic-3"),
-        (PartitionReplica(T0, 1), "t-0@1"),
-        (PartitionState.ONLINE, "OnlinePartition"),
-        (RecordId(1, 2, 3), [1, 2, 3]),
-        (b"\xff<", "\\xff<"),
-        ({T0: (1, 2)}, {"t-0": [1, 2]}),
-        (frozenset({8, 1}), [1, 8]),
-    ],
-)
+@pytest.mark.parametrize(("value", "text"), [
+    (TopicPartition("my-topic", 3), "my-topic-3"),
+    (PartitionReplica(T0, 1), "t-0@1"),
+    (PartitionState.ONLINE, "OnlinePartition"),
+    (RecordId(1, 2, 3), [1, 2, 3]),
+    (b"\xff<", "\\xff<"),
+    ({T0: (1, 2)}, {"t-0": [1, 2]}),
+    (frozenset({8, 1}), [1, 8]),
+])  # fmt: skip
 def test_values_are_written_under_kafkas_names(value: object, text: object) -> None:
     """Partitions, replicas, states, bytes that are no text, and sets each have one plain form."""
     assert to_json(value) == text

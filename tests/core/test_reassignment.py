@@ -173,17 +173,14 @@ def test_a_failed_election_stops_nothing() -> None:
 # ---------------------------------------------------------------- 2.8: what admin clients ask for
 
 
-@pytest.mark.parametrize(
-    ("target", "answer"),
-    [
-        ([], "INVALID_REPLICA_ASSIGNMENT"),
-        ([1, 1], "INVALID_REPLICA_ASSIGNMENT"),
-        ([1, -1], "INVALID_REPLICA_ASSIGNMENT"),
-        ([1, 9], "INVALID_REPLICA_ASSIGNMENT"),
-        (None, "NO_REASSIGNMENT_IN_PROGRESS"),
-        ([2, 3], "NONE"),
-    ],
-)
+@pytest.mark.parametrize(("target", "answer"), [
+    ([], "INVALID_REPLICA_ASSIGNMENT"),
+    ([1, 1], "INVALID_REPLICA_ASSIGNMENT"),
+    ([1, -1], "INVALID_REPLICA_ASSIGNMENT"),
+    ([1, 9], "INVALID_REPLICA_ASSIGNMENT"),
+    (None, "NO_REASSIGNMENT_IN_PROGRESS"),
+    ([2, 3], "NONE"),
+])  # fmt: skip
 def test_each_partition_is_judged_by_itself(target: Any, answer: str) -> None:
     """Targets without a broker, with a repeated, a negative or a dead one, and a cancellation of nothing are refused; t-1 moves.
 
@@ -690,15 +687,11 @@ def test_the_raised_epoch_is_not_remembered() -> None:
     assert (epoch(world, T0), memory(world).leadership[T0].leader_epoch) == (1, 0)
 
 
-@pytest.mark.parametrize(
-    ("targets", "says"),
-    [
-        ({T0: (1, 2)}, "t-0 has the replicas [1, 2] already"),
-        ({T0: (1, 9)}, "t-0 is not reassigned to [1, 9]: [9] are not alive"),
-        ({TopicPartition("gone", 0): (1,)}, "gone-0 does not exist and is not reassigned"),
-    ],
-    ids=["identical", "dead", "unknown"],
-)
+@pytest.mark.parametrize(("targets", "says"), [
+    ({T0: (1, 2)}, "t-0 has the replicas [1, 2] already"),
+    ({T0: (1, 9)}, "t-0 is not reassigned to [1, 9]: [9] are not alive"),
+    ({TopicPartition("gone", 0): (1,)}, "gone-0 does not exist and is not reassigned"),
+], ids=["identical", "dead", "unknown"])  # fmt: skip
 def test_what_is_refused_leaves_the_request(targets: dict[TopicPartition, tuple[int, ...]], says: str) -> None:
     """The replicas that a partition has, a dead broker and an unknown partition are errors; the rest of the request goes on.
 
@@ -786,15 +779,12 @@ def test_a_topic_that_was_deleted_from_outside_is_written_again() -> None:
     assert (assigned(world, T0).replicas, request(world)) == ((2, 4, 1), None)
 
 
-@pytest.mark.parametrize(
-    ("ids", "order"),
-    [
-        ((1, 2, 3, 4), (1, 2, 3, 4)),
-        ((4, 3, 2, 1), (4, 3, 2, 1)),
-        (range(1, 7), (5, 1, 6, 2, 3, 4)),
-        ((4, 5, 6, 1, 2, 3), (5, 1, 6, 2, 3, 4)),
-    ],
-)
+@pytest.mark.parametrize(("ids", "order"), [
+    ((1, 2, 3, 4), (1, 2, 3, 4)),
+    ((4, 3, 2, 1), (4, 3, 2, 1)),
+    (range(1, 7), (5, 1, 6, 2, 3, 4)),
+    ((4, 5, 6, 1, 2, 3), (5, 1, 6, 2, 3, 4)),
+])  # fmt: skip
 def test_a_union_of_five_and_more_is_in_hash_order(ids: Any, order: tuple[int, ...]) -> None:
     """Up to four replicas come as they were named, more in the order of Scala's hash set.
 

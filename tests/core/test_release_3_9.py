@@ -71,16 +71,13 @@ def test_alter_partition_of_an_unknown_partition_gets_an_error() -> None:
     assert answer == {"error": "NONE", "partitions": {unknown: "UNKNOWN_TOPIC_OR_PARTITION"}}
 
 
-@pytest.mark.parametrize(
-    ("changes", "answer"),
-    [
-        ({"leader_epoch": 1}, "NOT_CONTROLLER"),
-        ({"zk_version": 9}, "NOT_CONTROLLER"),
-        ({"zk_version": -1, "isr": (1, 2)}, "INVALID_UPDATE_VERSION"),
-        ({"isr": (1, 2, 9)}, "INELIGIBLE_REPLICA"),
-        ({"leader_epoch": -1}, "FENCED_LEADER_EPOCH"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "answer"), [
+    ({"leader_epoch": 1}, "NOT_CONTROLLER"),
+    ({"zk_version": 9}, "NOT_CONTROLLER"),
+    ({"zk_version": -1, "isr": (1, 2)}, "INVALID_UPDATE_VERSION"),
+    ({"isr": (1, 2, 9)}, "INELIGIBLE_REPLICA"),
+    ({"leader_epoch": -1}, "FENCED_LEADER_EPOCH"),
+])  # fmt: skip
 def test_what_a_leader_cannot_have_is_said_without_a_write(changes: dict[str, Any], answer: str) -> None:
     """A request with a newer epoch, an older epoch or a dead broker gets its error, and nothing is written.
 

@@ -102,28 +102,22 @@ def test_brokers_that_shut_down_at_once_ask_in_the_recorded_order() -> None:
     assert "step 2: the brokers ask for their shutdown at once, in the order 2, 1" in followed("more/3.9.1/winners")
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("more/0.8.1.1/winners", "in the order 1, 2"),
-        ("more/0.10.2.2/winners", "in the order 1, 2"),
-        ("more/0.10.2.2/winners-both-asked", "in the order 2, 1"),
-        ("more/0.10.2.2/winners-late-end", "in the order 2, 1, and end when nothing else goes on"),
-    ],
-)
+@pytest.mark.parametrize(("name", "said"), [
+    ("more/0.8.1.1/winners", "in the order 1, 2"),
+    ("more/0.10.2.2/winners", "in the order 1, 2"),
+    ("more/0.10.2.2/winners-both-asked", "in the order 2, 1"),
+    ("more/0.10.2.2/winners-late-end", "in the order 2, 1, and end when nothing else goes on"),
+])  # fmt: skip
 def test_a_controller_that_stops_beside_another_broker_ends_when_the_recording_says(name: str, said: str) -> None:
     """Recordings of one scenario end the controller before its answer, after the other broker's end, and before that end."""
     assert followed(name).endswith(f"step 2: the brokers ask for their shutdown at once, {said}")
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("more/0.8.1.1/two-topics-deleted", "step 4: the topics are deleted in the order views, clicks"),
-        ("more/1.0.2/two-topics-deleted", "step 3: the controller gets an event for each deleted topic"),
-        ("more/1.0.2/two-topics-deleted", "step 4: the topics are deleted in the order views, clicks"),
-    ],
-)
+@pytest.mark.parametrize(("name", "said"), [
+    ("more/0.8.1.1/two-topics-deleted", "step 4: the topics are deleted in the order views, clicks"),
+    ("more/1.0.2/two-topics-deleted", "step 3: the controller gets an event for each deleted topic"),
+    ("more/1.0.2/two-topics-deleted", "step 4: the topics are deleted in the order views, clicks"),
+])  # fmt: skip
 def test_topics_are_deleted_in_the_recorded_order(name: str, said: str) -> None:
     """Two topics whose deletion begins in one event are deleted in the recorded order before 2.5, and this is said."""
     assert said in followed(name).split("; ")
@@ -184,15 +178,12 @@ def test_the_last_requests_of_a_controller_that_resigns_are_free(*, leaves: bool
 # ---------------------------------------------------------------- the command
 
 
-@pytest.mark.parametrize(
-    ("content", "sentence"),
-    [
-        ("{", "It is broken JSON."),
-        ("[]", "is not a recording of brokers"),
-        ('{"exchange": [{"at": 1}]}', "It cannot be played: KeyError"),
-        (None, "It cannot be read: No such file or directory."),
-    ],
-)
+@pytest.mark.parametrize(("content", "sentence"), [
+    ("{", "It is broken JSON."),
+    ("[]", "is not a recording of brokers"),
+    ('{"exchange": [{"at": 1}]}', "It cannot be played: KeyError"),
+    (None, "It cannot be read: No such file or directory."),
+])  # fmt: skip
 def test_a_broken_file_does_not_end_a_run_of_many(
     content: str | None, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -61,22 +61,19 @@ SEEN: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "what"),
-    [
-        (("ans", "j0", "error"), 25, "answer j0"),
-        (("ans", "j0", "at"), 6, "answer j0"),
-        (("ans",), {}, "answer j0"),
-        (("app",), [], "records"),
-        (("exc",), ["step: IllegalStateException: no"], "exception"),
-        (("st", "g", "state"), "Empty", "g.state"),
-        (("st", "g", "since"), 4, "g.since"),
-        (("st",), {}, "group g"),
-        (("tm",), ["session g m @8"], "timers"),
-        (("own",), [], "own"),
-        (("load",), [0], "load"),
-    ],
-)
+@pytest.mark.parametrize(("path", "value", "what"), [
+    (("ans", "j0", "error"), 25, "answer j0"),
+    (("ans", "j0", "at"), 6, "answer j0"),
+    (("ans",), {}, "answer j0"),
+    (("app",), [], "records"),
+    (("exc",), ["step: IllegalStateException: no"], "exception"),
+    (("st", "g", "state"), "Empty", "g.state"),
+    (("st", "g", "since"), 4, "g.since"),
+    (("st",), {}, "group g"),
+    (("tm",), ["session g m @8"], "timers"),
+    (("own",), [], "own"),
+    (("load",), [0], "load"),
+])  # fmt: skip
 def test_a_difference_is_seen_wherever_it_is(path: tuple[str, ...], value: object, what: str) -> None:
     """One thing that Kafka's side has otherwise, in the second step, is found there under its name."""
     kafka = deepcopy(SEEN)

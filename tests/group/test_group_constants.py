@@ -42,20 +42,17 @@ def test_what_the_logs_errors_become() -> None:
     assert expected == TRANSLATIONS
 
 
-@pytest.mark.parametrize(
-    ("release", "changed"),
-    [
-        ("0.9", {"max_session_timeout_ms": 30_000, "initial_delay_ms": 0, "retention_ms": 1_440 * MINUTE_MS}),
-        ("0.10.0", {"max_session_timeout_ms": 300_000, "initial_delay_ms": 0, "retention_ms": 1_440 * MINUTE_MS}),
-        ("0.10.2", {"max_session_timeout_ms": 300_000, "initial_delay_ms": 0, "retention_ms": 1_440 * MINUTE_MS}),
-        ("0.11.0", {"max_session_timeout_ms": 300_000, "initial_delay_ms": 3_000, "retention_ms": 1_440 * MINUTE_MS}),
-        ("1.1", {"max_session_timeout_ms": 300_000, "initial_delay_ms": 3_000, "retention_ms": 1_440 * MINUTE_MS}),
-        ("2.0", {"max_session_timeout_ms": 300_000, "initial_delay_ms": 3_000, "retention_ms": 10_080 * MINUTE_MS}),
-        ("2.2", {"max_session_timeout_ms": 300_000, "initial_delay_ms": 3_000, "retention_ms": 10_080 * MINUTE_MS}),
-        ("2.3", {"max_session_timeout_ms": 1_800_000, "initial_delay_ms": 3_000, "retention_ms": 10_080 * MINUTE_MS}),
-        ("3.9", {"max_session_timeout_ms": 1_800_000, "initial_delay_ms": 3_000, "retention_ms": 10_080 * MINUTE_MS}),
-    ],
-)
+@pytest.mark.parametrize(("release", "changed"), [
+    ("0.9", {"max_session_timeout_ms": 30_000, "initial_delay_ms": 0, "retention_ms": 1_440 * MINUTE_MS}),
+    ("0.10.0", {"max_session_timeout_ms": 300_000, "initial_delay_ms": 0, "retention_ms": 1_440 * MINUTE_MS}),
+    ("0.10.2", {"max_session_timeout_ms": 300_000, "initial_delay_ms": 0, "retention_ms": 1_440 * MINUTE_MS}),
+    ("0.11.0", {"max_session_timeout_ms": 300_000, "initial_delay_ms": 3_000, "retention_ms": 1_440 * MINUTE_MS}),
+    ("1.1", {"max_session_timeout_ms": 300_000, "initial_delay_ms": 3_000, "retention_ms": 1_440 * MINUTE_MS}),
+    ("2.0", {"max_session_timeout_ms": 300_000, "initial_delay_ms": 3_000, "retention_ms": 10_080 * MINUTE_MS}),
+    ("2.2", {"max_session_timeout_ms": 300_000, "initial_delay_ms": 3_000, "retention_ms": 10_080 * MINUTE_MS}),
+    ("2.3", {"max_session_timeout_ms": 1_800_000, "initial_delay_ms": 3_000, "retention_ms": 10_080 * MINUTE_MS}),
+    ("3.9", {"max_session_timeout_ms": 1_800_000, "initial_delay_ms": 3_000, "retention_ms": 10_080 * MINUTE_MS}),
+])  # fmt: skip
 def test_the_defaults_of_a_release(release: str, changed: dict[str, int]) -> None:
     """Settings that are not given have Kafka's defaults. Source: KafkaConfig.scala, OffsetConfig.scala (0.9 to 2.8)."""
     always = {"min_session_timeout_ms": 6_000, "max_size": LARGEST_INT, "metadata_max": 4_096, "check_interval_ms": 600_000}

@@ -24,18 +24,15 @@ WITHHELD = {
 }
 
 
-@pytest.mark.parametrize(
-    ("assignor", "partitions", "members", "expected"),
-    [
-        ("sticky", {"t0": 2, "t1": 4, "t2": 1}, OWNED, {"x-8": "t0-0 t1-0 t1-1", "consumer8": "t1-3 t0-1 t2-0 t1-2"}),
-        (
-            "cooperative-sticky",
-            {"t0": 5, "t1": 1, "t2": 3, "t3": 4},
-            WITHHELD,
-            {"x-7": "t0-0 t0-1 t0-2 t1-0", "Zed8": "t2-0 t2-1 t2-2 t0-4", "x-4": "t3-0"},
-        ),
-    ],
-)
+@pytest.mark.parametrize(("assignor", "partitions", "members", "expected"), [
+    ("sticky", {"t0": 2, "t1": 4, "t2": 1}, OWNED, {"x-8": "t0-0 t1-0 t1-1", "consumer8": "t1-3 t0-1 t2-0 t1-2"}),
+    (
+        "cooperative-sticky",
+        {"t0": 5, "t1": 1, "t2": 3, "t3": 4},
+        WITHHELD,
+        {"x-7": "t0-0 t0-1 t0-2 t1-0", "Zed8": "t2-0 t2-1 t2-2 t0-4", "x-4": "t3-0"},
+    ),
+])  # fmt: skip
 def test_the_order_of_a_hash_map_decides_as_in_java(
     assignor: str, partitions: dict[str, int], members: dict[str, Subscription], expected: dict[str, str]
 ) -> None:

@@ -37,19 +37,15 @@ def test_an_offset_without_an_expiry_time_is_written_in_the_release_s_version(ve
 MEMBER_OF = "0000 000161 00000001 ffff ffff 00000001 "  # type a, generation 1, neither protocol nor leader, 1 member
 
 
-@pytest.mark.parametrize(
-    ("record", "data"),
-    [
-        ("group_key", "0002 ffff"),
-        ("offset_key", "0001 000161 ffff 00000000"),
-        ("offset_value", "0003 0000000000000005 ffffffff ffff 0000000000000001"),
-        ("group_value", "0000 ffff 00000001 ffff ffff 00000000"),
-        ("group_value", MEMBER_OF + "000161 ffff 000163 00000001 00000000 00000000"),
-        ("group_value", MEMBER_OF + "000161 000162 000163 00000001 ffffffff 00000000"),
-        ("group_value", MEMBER_OF + "000161 000162 000163 00000001 00000000 ffffffff"),
-    ],
-    ids=["group", "topic", "metadata", "protocol type", "client id", "subscription", "assignment"],
-)
+@pytest.mark.parametrize(("record", "data"), [
+    ("group_key", "0002 ffff"),
+    ("offset_key", "0001 000161 ffff 00000000"),
+    ("offset_value", "0003 0000000000000005 ffffffff ffff 0000000000000001"),
+    ("group_value", "0000 ffff 00000001 ffff ffff 00000000"),
+    ("group_value", MEMBER_OF + "000161 ffff 000163 00000001 00000000 00000000"),
+    ("group_value", MEMBER_OF + "000161 000162 000163 00000001 ffffffff 00000000"),
+    ("group_value", MEMBER_OF + "000161 000162 000163 00000001 00000000 ffffffff"),
+], ids=["group", "topic", "metadata", "protocol type", "client id", "subscription", "assignment"])  # fmt: skip
 def test_a_field_that_cannot_be_null_is_not_read_as_null(record: str, data: str) -> None:
     """Only protocol, leader and instance id can be null: another null is an error, as in the generated classes of 2.8.2."""
     with pytest.raises(ValueError, match="-1 bytes should follow"):

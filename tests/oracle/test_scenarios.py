@@ -75,17 +75,14 @@ def test_a_broker_that_may_be_the_controller_is_not_frozen() -> None:
     assert WORDS["freeze"](one, chance) is None
 
 
-@pytest.mark.parametrize(
-    "steps",
-    [
-        [{"start": [1, 2]}, {"expand": {"orders": {1: [1]}}}],
-        [{"start": [1, 2]}, {"create": {"orders": {0: [1]}}}, {"delete-topic": "orders"}, {"delete-topic": "orders"}],
-        [{"start": [1, 2]}, {"resume": 1}],
-        [{"start": [1, 2]}, {"kill": 1}, {"kill": 1}],
-        [{"start": [1, 2]}, {"create": {"orders": {0: [1]}}}, {"kill": 1}, {"reassign": {"orders-0": [2]}}],
-        [{"create": {"orders": {0: [1]}}}],
-    ],
-)
+@pytest.mark.parametrize("steps", [
+    [{"start": [1, 2]}, {"expand": {"orders": {1: [1]}}}],
+    [{"start": [1, 2]}, {"create": {"orders": {0: [1]}}}, {"delete-topic": "orders"}, {"delete-topic": "orders"}],
+    [{"start": [1, 2]}, {"resume": 1}],
+    [{"start": [1, 2]}, {"kill": 1}, {"kill": 1}],
+    [{"start": [1, 2]}, {"create": {"orders": {0: [1]}}}, {"kill": 1}, {"reassign": {"orders-0": [2]}}],
+    [{"create": {"orders": {0: [1]}}}],
+])  # fmt: skip
 def test_steps_that_would_fail_at_the_tool_are_not_possible(steps: list[dict[str, Any]]) -> None:
     """What is left of a scenario is recorded only if each step can still be done."""
     assert not is_possible("2.8.2", {"brokers": [1, 2], "unclean": False}, steps)

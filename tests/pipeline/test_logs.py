@@ -373,17 +373,13 @@ def test_a_folder_with_other_files_is_kept(tmp_path: Path) -> None:
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("server.log", LINE)]
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "sentence"),
-    [
-        ("a.log", b"PK\x03\x04rest", "is a ZIP file: unpack it first"),
-        ("a.log", gzip.compress(b"text", mtime=0), "is a gzip file: give it a name that ends in .gz"),
-        ("a.log.gz", b"text", "is no gzip file although its name ends in .gz"),
-        ("a.log", "text".encode("utf-16"), "is UTF-16 text"),
-        ("a.log.gz", gzip.compress(bytes(range(256)) * 9, mtime=0), "is a binary file, no log"),
-    ],
-    ids=["zip", "gzip named log", "text named gz", "utf-16", "binary"],
-)
+@pytest.mark.parametrize(("name", "content", "sentence"), [
+    ("a.log", b"PK\x03\x04rest", "is a ZIP file: unpack it first"),
+    ("a.log", gzip.compress(b"text", mtime=0), "is a gzip file: give it a name that ends in .gz"),
+    ("a.log.gz", b"text", "is no gzip file although its name ends in .gz"),
+    ("a.log", "text".encode("utf-16"), "is UTF-16 text"),
+    ("a.log.gz", gzip.compress(bytes(range(256)) * 9, mtime=0), "is a binary file, no log"),
+], ids=["zip", "gzip named log", "text named gz", "utf-16", "binary"])  # fmt: skip
 def test_a_file_that_is_no_log_is_refused(tmp_path: Path, name: str, content: bytes, sentence: str) -> None:
     """The sentence names the file and what it is."""
     (tmp_path / name).write_bytes(content)

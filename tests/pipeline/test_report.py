@@ -265,15 +265,12 @@ def _damaged(folder: Path) -> None:
     (folder / "tenures" / "part-0.parquet").write_bytes(b"PAR1 no table PAR1")
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (_no_mark, "is not a folder of tables: make one with kcontrol pipeline runs PATH --out DIR"),
-        (_of_segments, "has tables of __consumer_offsets; a report needs tables of runs or tables of broker logs"),
-        (_without_a_table, "has no table tenures: write the tables again"),
-        (_damaged, "The table tenures in .* cannot be read"),
-    ],
-)
+@pytest.mark.parametrize(("change", "words"), [
+    (_no_mark, "is not a folder of tables: make one with kcontrol pipeline runs PATH --out DIR"),
+    (_of_segments, "has tables of __consumer_offsets; a report needs tables of runs or tables of broker logs"),
+    (_without_a_table, "has no table tenures: write the tables again"),
+    (_damaged, "The table tenures in .* cannot be read"),
+])  # fmt: skip
 def test_other_folders_are_refused(folder: Path, change: Any, words: str) -> None:
     """A folder that is not of the pipeline, of other tables, or with a missing or damaged table, is refused in one sentence."""
     change(folder)

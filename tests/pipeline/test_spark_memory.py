@@ -57,13 +57,10 @@ def test_a_loss_of_spark_is_one_sentence(
     assert not (tmp_path / pipeline.NEW).exists() and (tmp_path / "journal").exists()
 
 
-@pytest.mark.parametrize(
-    "reason",
-    [
-        "java.lang.OutOfMemoryError: Java heap space",
-        "ExecutorLostFailure (executor 4 exited caused by one of the running tasks) Reason: Command exited with code 52",
-    ],
-)
+@pytest.mark.parametrize("reason", [
+    "java.lang.OutOfMemoryError: Java heap space",
+    "ExecutorLostFailure (executor 4 exited caused by one of the running tasks) Reason: Command exited with code 52",
+])  # fmt: skip
 def test_the_memory_of_an_executor_has_a_setting_of_its_own(monkeypatch: pytest.MonkeyPatch, reason: str) -> None:
     """If an executor of a cluster has no memory left, the sentence names the executor's setting, not the driver's.
 

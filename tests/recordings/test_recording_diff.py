@@ -196,20 +196,17 @@ def test_a_run_without_steps_is_refused(folder: Path) -> None:
     assert "is not a run" in refused(lambda: lab.compare("mine"))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("scenario", "words"),
-    [
-        ({"brokers": [1]}, "not a scenario"),
-        ({"brokers": [1], "steps": ["start"]}, "not a scenario"),
-        ({"brokers": [1], "steps": [{"juggle": 1}]}, "'juggle' is not known; there are start"),
-        ({"brokers": [1], "steps": [{"kill": 1}]}, "Broker 1 is not running"),
-        ({"brokers": [1], "steps": [{"start": 1}, {"expand": {"t": {"1": [1]}}}]}, "no topic 't'"),
-        ({"brokers": [1], "steps": [{"start": 1}, {"create": ["t"]}]}, "'create_topic'"),
-        ({"brokers": [1], "release": "nine", "steps": [{"start": 1}]}, "'nine'"),
-        ({"brokers": "all", "steps": [{"start": 1}]}, "'all'"),
-        ({"brokers": [1], "release": "2.0.1", "steps": [{"start": 1}]}, "2.0"),
-    ],
-)
+@pytest.mark.parametrize(("scenario", "words"), [
+    ({"brokers": [1]}, "not a scenario"),
+    ({"brokers": [1], "steps": ["start"]}, "not a scenario"),
+    ({"brokers": [1], "steps": [{"juggle": 1}]}, "'juggle' is not known; there are start"),
+    ({"brokers": [1], "steps": [{"kill": 1}]}, "Broker 1 is not running"),
+    ({"brokers": [1], "steps": [{"start": 1}, {"expand": {"t": {"1": [1]}}}]}, "no topic 't'"),
+    ({"brokers": [1], "steps": [{"start": 1}, {"create": ["t"]}]}, "'create_topic'"),
+    ({"brokers": [1], "release": "nine", "steps": [{"start": 1}]}, "'nine'"),
+    ({"brokers": "all", "steps": [{"start": 1}]}, "'all'"),
+    ({"brokers": [1], "release": "2.0.1", "steps": [{"start": 1}]}, "2.0"),
+])  # fmt: skip
 def test_what_cannot_be_played_is_refused(scenario: dict[str, Any], words: str) -> None:
     """A scenario of another form, a step that cannot be done and a release that is not played are refused in one sentence."""
     assert words in refused(lambda: Lab.play(scenario, runs=None))

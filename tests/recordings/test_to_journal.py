@@ -219,16 +219,13 @@ def spoilt(tmp_path: Path, change: Any) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (lambda g: g.pop("steps"), "`steps`"),
-        (lambda g: g["steps"][0]["writes"][0].pop("by"), "`by`"),
-        (lambda g: g["steps"][0]["writes"][1].update(op="shred"), "$.steps[0].writes[1].op"),
-        (lambda g: g["steps"][1]["requests"][0].update(api="Fetch"), "$.steps[1].requests[0].api"),
-        (lambda g: g.update(release="two"), "'two' is not a release"),
-    ],
-)
+@pytest.mark.parametrize(("change", "words"), [
+    (lambda g: g.pop("steps"), "`steps`"),
+    (lambda g: g["steps"][0]["writes"][0].pop("by"), "`by`"),
+    (lambda g: g["steps"][0]["writes"][1].update(op="shred"), "$.steps[0].writes[1].op"),
+    (lambda g: g["steps"][1]["requests"][0].update(api="Fetch"), "$.steps[1].requests[0].api"),
+    (lambda g: g.update(release="two"), "'two' is not a release"),
+])  # fmt: skip
 def test_what_is_no_recording_is_refused(tmp_path: Path, change: Any, words: str) -> None:
     """A file of another form is refused in one sentence that says where it differs."""
     with pytest.raises(UserError) as problem:

@@ -238,15 +238,11 @@ def test_each_promise_can_be_broken(row: Invariant) -> None:
     assert violation(world, properties) is not None
 
 
-@pytest.mark.parametrize(
-    ("name", "world"),
-    [
-        ("one leader, one protocol", lambda: responses_of(*(JoinResult("NONE", id, 1, "range", id) for id in "ab"))),
-        ("assigned once", last_assignment_lost),
-        ("assigned once", lambda: responses_of(SyncResult("NONE", b"another assignment"))),
-    ],
-    ids=["two leaders in the responses", "the last partition without owner", "a response with another assignment"],
-)
+@pytest.mark.parametrize(("name", "world"), [
+    ("one leader, one protocol", lambda: responses_of(*(JoinResult("NONE", id, 1, "range", id) for id in "ab"))),
+    ("assigned once", last_assignment_lost),
+    ("assigned once", lambda: responses_of(SyncResult("NONE", b"another assignment"))),
+], ids=["two leaders in the responses", "the last partition without owner", "a response with another assignment"])  # fmt: skip
 def test_a_promise_about_groups_can_be_broken_in_other_ways(name: str, world: Callable[[], World]) -> None:
     """The rows about groups find a second leader, a lost last partition, and a response that differs from the group."""
     found = violation(world(), (ROW[name],))

@@ -17,16 +17,12 @@ from tests.search.test_invariants import deposed
 HOLDS = always(lambda state: True)
 
 
-@pytest.mark.parametrize(
-    ("budget", "ended_by"),
-    [
-        (Budget(4, 1), "steps"),
-        (Budget(400, 0), "faults"),
-        (Budget(400, 1, states=20), "states"),
-        (Budget(400, 1, seconds=0), "seconds"),
-    ],
-    ids=["steps", "faults", "states", "seconds"],
-)
+@pytest.mark.parametrize(("budget", "ended_by"), [
+    (Budget(4, 1), "steps"),
+    (Budget(400, 0), "faults"),
+    (Budget(400, 1, states=20), "states"),
+    (Budget(400, 1, seconds=0), "seconds"),
+], ids=["steps", "faults", "states", "seconds"])  # fmt: skip
 def test_a_search_says_which_bound_has_ended_it(budget: Budget, ended_by: str) -> None:
     """Nothing is found, and the bound that is too small is named."""
     result = search_within(two_brokers(("kill",)), budget, (HOLDS,))
@@ -86,16 +82,13 @@ def test_a_name_is_the_row_of_the_table_whatever_the_release_promises() -> None:
     assert violation(world) is None and str(promise(name)(world)).startswith(f"{name}: ")
 
 
-@pytest.mark.parametrize(
-    ("made", "says"),
-    [
-        (lambda: always("boo"), "'one controller'"),
-        (lambda: always(3), "'one controller'"),  # type: ignore[arg-type]
-        (lambda: never("one controller"), "never takes a function of the state"),  # type: ignore[arg-type]
-        (lambda: comes_to_rest_with("leader in ISR"), "use always, or choose one of 'one controller'"),
-        (lambda: promise(always), "pass always(...), never(...) or comes_to_rest_with(...)"),
-    ],
-)
+@pytest.mark.parametrize(("made", "says"), [
+    (lambda: always("boo"), "'one controller'"),
+    (lambda: always(3), "'one controller'"),  # type: ignore[arg-type]
+    (lambda: never("one controller"), "never takes a function of the state"),  # type: ignore[arg-type]
+    (lambda: comes_to_rest_with("leader in ISR"), "use always, or choose one of 'one controller'"),
+    (lambda: promise(always), "pass always(...), never(...) or comes_to_rest_with(...)"),
+])  # fmt: skip
 def test_a_bad_promise_is_one_sentence_with_the_legal_names(made: object, says: str) -> None:
     """The error names what is legal."""
     assert callable(made)

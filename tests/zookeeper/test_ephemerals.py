@@ -31,14 +31,11 @@ def order_of_deletion(zookeeper: Any, names: list[str], gone: list[str]) -> list
     return [event.path for event in watcher.events()]
 
 
-@pytest.mark.parametrize(
-    ("java", "order"),
-    [
-        (17, ["/c", "/d", "/e", "/f", "/g", "/h"]),
-        (18, ["/c", "/d", "/e", "/f", "/g", "/h"]),
-        (25, ["/g", "/h", "/c", "/d", "/e", "/f"]),
-    ],
-)
+@pytest.mark.parametrize(("java", "order"), [
+    (17, ["/c", "/d", "/e", "/f", "/g", "/h"]),
+    (18, ["/c", "/d", "/e", "/f", "/g", "/h"]),
+    (25, ["/g", "/h", "/c", "/d", "/e", "/f"]),
+])  # fmt: skip
 def test_the_order_depends_on_the_release_of_java(java: int, order: list[str]) -> None:
     """Six paths whose hashes are neighbours go in the order of their hashes up to Java 18, and modulo 8 from Java 19 on."""
     ephemerals = Ephemerals()
@@ -74,15 +71,12 @@ def test_memory_knows_the_order_of_the_server(server: EmbeddedZooKeeper, chroot:
 
 
 @pytest.mark.zookeeper
-@pytest.mark.parametrize(
-    ("names", "first"),
-    [
-        (["brokers/ids/1", "controller"], "/controller"),
-        (["controller", "brokers/ids/1"], "/controller"),
-        (["brokers/ids/1001", "controller"], "/brokers/ids/1001"),
-        (["controller", "brokers/ids/1001"], "/controller"),
-    ],
-)
+@pytest.mark.parametrize(("names", "first"), [
+    (["brokers/ids/1", "controller"], "/controller"),
+    (["controller", "brokers/ids/1"], "/controller"),
+    (["brokers/ids/1001", "controller"], "/brokers/ids/1001"),
+    (["controller", "brokers/ids/1001"], "/controller"),
+])  # fmt: skip
 def test_memory_knows_the_order_without_a_chroot(server: EmbeddedZooKeeper, names: list[str], first: str) -> None:
     """At the root, where Kafka's paths are what they are, a dead controller's two znodes go in the same order on both.
 

@@ -66,16 +66,13 @@ def refused(address: str) -> str:
 # ------------------------------------------------------------ addresses
 
 
-@pytest.mark.parametrize(
-    ("text", "address"),
-    [
-        ("localhost:2181", Address("localhost:2181", None)),
-        ("10.0.0.1:2181/", Address("10.0.0.1:2181", "/")),
-        ("a.b-c_d:1/kcontrol/x", Address("a.b-c_d:1", "/kcontrol/x")),
-        ("a:1,b:65535/x", Address("a:1,b:65535", "/x")),
-        ("[::1]:2181/x", Address("[::1]:2181", "/x")),
-    ],
-)
+@pytest.mark.parametrize(("text", "address"), [
+    ("localhost:2181", Address("localhost:2181", None)),
+    ("10.0.0.1:2181/", Address("10.0.0.1:2181", "/")),
+    ("a.b-c_d:1/kcontrol/x", Address("a.b-c_d:1", "/kcontrol/x")),
+    ("a:1,b:65535/x", Address("a:1,b:65535", "/x")),
+    ("[::1]:2181/x", Address("[::1]:2181", "/x")),
+])  # fmt: skip
 def test_legal_addresses_are_read(text: str, address: Address) -> None:
     """An address is hosts with ports and, behind the first slash, a chroot: none, the root, or a path."""
     assert parse_address(text) == address

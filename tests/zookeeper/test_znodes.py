@@ -114,28 +114,25 @@ def test_most_names_are_names(client: Any, name: str) -> None:
     assert client.children(["/a"], watch=False) == [(name,)]
 
 
-@pytest.mark.parametrize(
-    ("op", "error"),
-    [
-        (Op("create", "/a//b"), "NoNode"),
-        (Op("create", "/"), "NodeExists"),
-        (Op("set", "/a/"), "BadArguments"),
-        (Op("check", "/a//b"), "BadArguments"),
-        (Op("delete", "/a/"), "NoNode"),
-        (Op("delete", "//"), "NoNode"),
-        (Op("create", "//"), "BadArguments"),
-        (Op("create", "//a"), "BadArguments"),
-        (Op("create", "//", sequential=True), "BadArguments"),
-        (Op("create", "//a", ephemeral=True), "BadArguments"),
-        (Op("create", "///"), "NoNode"),
-        (Op("delete", "/\x00"), "BadArguments"),
-        (Op("delete", "/b/\x00"), "BadArguments"),
-        (Op("create", "/b/\x00"), "BadArguments"),
-        (Op("create", "/b\x00/"), "BadArguments"),
-        (Op("create", "/b/\x01"), "NoNode"),
-        (Op("delete", "/\x01"), "NoNode"),
-    ],
-)
+@pytest.mark.parametrize(("op", "error"), [
+    (Op("create", "/a//b"), "NoNode"),
+    (Op("create", "/"), "NodeExists"),
+    (Op("set", "/a/"), "BadArguments"),
+    (Op("check", "/a//b"), "BadArguments"),
+    (Op("delete", "/a/"), "NoNode"),
+    (Op("delete", "//"), "NoNode"),
+    (Op("create", "//"), "BadArguments"),
+    (Op("create", "//a"), "BadArguments"),
+    (Op("create", "//", sequential=True), "BadArguments"),
+    (Op("create", "//a", ephemeral=True), "BadArguments"),
+    (Op("create", "///"), "NoNode"),
+    (Op("delete", "/\x00"), "BadArguments"),
+    (Op("delete", "/b/\x00"), "BadArguments"),
+    (Op("create", "/b/\x00"), "BadArguments"),
+    (Op("create", "/b\x00/"), "BadArguments"),
+    (Op("create", "/b/\x01"), "NoNode"),
+    (Op("delete", "/\x01"), "NoNode"),
+])  # fmt: skip
 def test_a_malformed_path_is_the_servers_to_judge(client: Any, op: Op, error: str) -> None:
     """An operation on a path with an empty name or a control character in it gets the server's error."""
     create(client, "/a")
