@@ -108,5 +108,4 @@ def create_broker_znode_expecting_conflict(
             return
         if zk.decode_broker(znode.data) != endpoint:
             raise WriteFailed(f"{path} is taken by a broker with another host or port")
-        # The broker waits one session timeout at a time.
         yield Sleep(session_timeout_ms)

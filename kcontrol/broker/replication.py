@@ -448,7 +448,6 @@ def _topic_config(ctx: BrokerContext, znode: Znode | None) -> UpdateConfig:
     # A value that is no number is ignored.
     known = {name: int(text) for name, text in texts.items() if text.isdecimal()}
     compaction = None
-    # Without `segment.bytes` the log has one segment and no cleaner.
     if segment_bytes := known.get(SEGMENT_BYTES):
         retention_ms = known.get(DELETE_RETENTION, DELETE_RETENTION_MS)
         compaction = Compaction(segment_bytes, retention_ms, message_format(ctx.rules.release))

@@ -115,7 +115,6 @@ def deliver_response(world: World, controller_driver: Driver, correlation_id: st
             return
         if is_alter_isr and NOT_CONTROLLER in (body["error"], *body["partitions"].values()):
             refresh_controller(world, n, controller_driver.node)
-        # The request becomes pending again.
         if is_alter_isr and body["error"] != "NONE":
             _requeue(asked)
             for request in asked:

@@ -44,7 +44,6 @@ def deliver_notification(world: World, n: int) -> None:
     design = p.driver.controller.design
     handled = has_handler(*watch_event, design, p.driver.znode_handlers)
     event = event_for_notification(*watch_event, design) if handled else None
-    # The controller has no handler for the path any more: the watch event is dropped.
     if event is None:
         p.driver.log("drop_notification", record, type=watch_event.type, path=watch_event.path)
     else:

@@ -229,16 +229,12 @@ class RequestBatch:
         """
         epochs = ctx.live_broker_epochs
         known = ctx.live_or_shutting_down_broker_ids
+        receivers = tuple(b for b in sorted(self.update_metadata_to) if b in epochs)
         return Requests(
-            ctx.broker_id,
-            ctx.controller_epoch,
-            {b: epochs[b] for b in known},
-            dict(sorted(self.leader_and_isr.items())),
-            tuple(b for b in sorted(self.update_metadata_to) if b in epochs),
-            self.update_metadata,
-            known,
+            ctx.broker_id, ctx.controller_epoch, {b: epochs[b] for b in known},
+            dict(sorted(self.leader_and_isr.items())), receivers, self.update_metadata, known,
             dict(sorted(self.stop_replica.items())),
-        )
+        )  # fmt: skip
 
     def send_requests_to_brokers(self, ctx: ControllerContext) -> Generator[Effect, None, None]:
         """Send the requests of this batch to the registered brokers, and empty the batch.

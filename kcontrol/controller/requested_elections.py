@@ -26,9 +26,8 @@ FIRST_REBALANCE_MS = 5_000
 Partitions = tuple[TopicPartition, ...]
 
 NOT_AVAILABLE = {
-    "PREFERRED": "PREFERRED_LEADER_NOT_AVAILABLE",
-    "UNCLEAN": "ELIGIBLE_LEADERS_NOT_AVAILABLE",
-}
+    "PREFERRED": "PREFERRED_LEADER_NOT_AVAILABLE", "UNCLEAN": "ELIGIBLE_LEADERS_NOT_AVAILABLE",
+}  # fmt: skip
 
 
 def replica_leader_election(ctx: ControllerContext, event: events.ReplicaLeaderElection) -> Handler:

@@ -163,7 +163,6 @@ def _with_offset(
     assert value is not None
     offset = read_offset_value(value)
     if retention_ms is not None and offset.expire_timestamp is None:
-        # An offset without an own time to expire expires `retention_ms` after its commit.
         offset = offset._replace(expire_timestamp=offset.commit_timestamp + retention_ms)
     stored = CommitRecordMetadataAndOffset(offset, batch.base_offset)
     if batch.producer_id is None:

@@ -89,9 +89,8 @@ def _assign_member_id(ctx: GroupContext, event: e.JoinGroup, group: Group) -> Ha
     yield cache_group(group.with_changes(pending_members=(*group.pending_members, member_id)))
     # The join phase does not end before each pending id is used or has timed out.
     timed_out = e.PendingMemberTimedOut(event.group_id, member_id)
-    yield SetTimer(
-        rebalance.session_timer(event.group_id, member_id), event.session_timeout_ms, timed_out
-    )
+    timer = rebalance.session_timer(event.group_id, member_id)
+    yield SetTimer(timer, event.session_timeout_ms, timed_out)
     yield _refuse(ctx, event, "MEMBER_ID_REQUIRED", member_id)
 
 
@@ -125,9 +124,8 @@ def _answer(ctx: GroupContext, event: e.JoinGroup, group: Group) -> Handler:
 
     No rebalance begins. Source: doJoinGroup, CompletingRebalance and Stable (0.9, 2.8).
     """
-    yield Respond(
-        event.correlation_id, rebalance.current_generation_result(ctx, group, event.member_id)
-    )
+    result = rebalance.current_generation_result(ctx, group, event.member_id)
+    yield Respond(event.correlation_id, result)
 
 
 def _rejoin(ctx: GroupContext, event: e.JoinGroup, group: Group) -> Handler:
@@ -161,9 +159,8 @@ def _update_static_member(ctx: GroupContext, event: e.JoinGroup, group: Group) -
     old = group.members[old_id]
     # Requests with the old id get FENCED_INSTANCE_ID from now on, and so do the parked requests.
     if old.awaiting_join:
-        yield Respond(
-            old.awaiting_join, rebalance.join_error_result(ctx, old_id, "FENCED_INSTANCE_ID")
-        )
+        refusal = rebalance.join_error_result(ctx, old_id, "FENCED_INSTANCE_ID")
+        yield Respond(old.awaiting_join, refusal)
     if old.awaiting_sync:
         yield Respond(old.awaiting_sync, e.SyncResult("FENCED_INSTANCE_ID"))
     member = replace(old, member_id=member_id, protocols=event.protocols, awaiting_sync=None)
@@ -183,9 +180,8 @@ def _update_static_member(ctx: GroupContext, event: e.JoinGroup, group: Group) -
     # The session's timer is set as if no JoinGroup were parked.
     yield rebalance.restart_session(ctx, event.group_id, replace(member, awaiting_join=None))
     incarnation, ids = ctx.incarnation_of(event.group_id), (event.group_id, event.correlation_id)
-    then = e.StaticMemberStored(
-        *ids, member_id, old_id, leader, event.protocols, incarnation=incarnation
-    )
+    stored = *ids, member_id, old_id, leader, event.protocols
+    then = e.StaticMemberStored(*stored, incarnation=incarnation)
     if group.state is PREPARING:
         return
     if not stays:

@@ -160,9 +160,8 @@ def describe_group(ctx: GroupContext, event: e.DescribeGroup) -> Handler:
         return
     is_stable = row.reaction == "answer with assignments"
     shown = {m: (m.metadata(group.protocol), m.assignment) for m in group.members.values()}
-    members = tuple(
-        (member, *(pair if is_stable else (b"", b""))) for member, pair in shown.items()
-    )
+    hidden = b"", b""
+    members = tuple((member, *(pair if is_stable else hidden)) for member, pair in shown.items())
     said = ctx.name_of(group.state), group.protocol_type or ""
     protocol = (group.protocol or "") if is_stable else ""
     yield Respond(event.correlation_id, e.DescribeResult("NONE", *said, protocol, members))

@@ -180,9 +180,8 @@ def _after_transactional_append(offsets: Offsets, event: e.OffsetsStored, produc
     entries = offsets.by_producer[producer]
     if event.error == "NONE":
         placed = _placed(event).items()
-        written = {
-            tp: new for tp, new in placed if tp in entries and new.value == entries[tp].value
-        }
+        known = ((tp, new) for tp, new in placed if tp in entries)
+        written = {tp: new for tp, new in known if new.value == entries[tp].value}
         return offsets.for_producer(producer, {**entries, **written})
     # After a failed append the transaction also loses the offsets of later TxnOffsetCommits for
     # these partitions.

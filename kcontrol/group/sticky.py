@@ -283,8 +283,6 @@ class GeneralAssignment:
         (2.8).
         """
         origin = self.moved[tp][0] if tp in self.moved else source
-        # If another partition of this topic was moved from `target` to the owner that `tp` had
-        # before all moves, that partition moves back to `target` instead; `tp` then stays.
         back = self.moved_along(tp.topic, (target, origin))
         actual = tp
         if back:

@@ -238,8 +238,7 @@ def _structure_to_json(value: Any) -> Any:
 
 
 def _is_journaled(f: Field[Any], event: Any) -> bool:
-    """The metadata "journal" of a field excludes it, or excludes its default value."""
-    # False: never. "if not default": only with another value than its default. No entry: always.
+    """By its metadata "journal": False is never, "if not default" is with another value than its default, none is always."""
     how = f.metadata.get("journal", True)
     return bool(how) and (how != "if not default" or getattr(event, f.name) != f.default)
 

@@ -136,9 +136,8 @@ class _Reader:
 
     def _record(self, line: bytes) -> Record:
         found = self._decoder.decode(line)
-        record = Record(
-            RecordId(*found.id), found.kind, RecordId(*found.cause) if found.cause else None, found.at_ms, found.fields
-        )
+        cause = RecordId(*found.cause) if found.cause else None
+        record = Record(RecordId(*found.id), found.kind, cause, found.at_ms, found.fields)
         if not self._records and (problem := refusal(self._path, record.kind, record.fields)):
             raise UserError(problem)
         return record
@@ -168,9 +167,7 @@ def refusal(path: str | Path, kind: str, fields: Mapping[str, Any]) -> str | Non
     version = fields.get("journal_version")
     if kind != "run" or type(version) is not int or version < 1:
         return NO_JOURNAL.format(path)
-    if version > JOURNAL_VERSION:
-        return LATER.format(path, JOURNAL_VERSION)
-    return None
+    return LATER.format(path, JOURNAL_VERSION) if version > JOURNAL_VERSION else None
 
 
 class _Checks:

@@ -80,9 +80,8 @@ class History:
     def _add_checkpoint(self, count: int) -> None:
         self._checkpoints.append(self._twin(self._end))
         self._places.append(count)
-        self._due = count + max(
-            self._checkpoint_interval, sum(_entries(part, DEEP[name]) for name, part in self._end.state.items())
-        )
+        entries = sum(_entries(part, DEEP[name]) for name, part in self._end.state.items())
+        self._due = count + max(self._checkpoint_interval, entries)
 
     @staticmethod
     def _twin(fold: Fold) -> Fold:

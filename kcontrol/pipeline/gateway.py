@@ -294,7 +294,6 @@ def _cluster_session(master: str, settings: dict[str, str]) -> "SparkSession":
 
     try:
         spark = _session(master, settings)
-        # A session has at least one executor.
         await_executor(spark, master)
         if _gateway is not None:
             ship_code(spark, _gateway.folder)

@@ -64,7 +64,6 @@ class Player:
     @property
     def next_controller(self) -> int | None:
         """The winner of the step's next election, else of its last; None in a run without a recording."""
-        # Without an election, the controller at the end of the recorded step.
         return self.winners[0] if self.winners else None
 
     def play(self) -> World:
@@ -207,7 +206,6 @@ class Player:
 
         An action waits for the writes and transitions that come before the action in the recording.
         """
-        # A new session, and the end of a broker, wait for the writes that the recording has before them.
         if action[0] in ("renew", "reconnect") and self.written < self.recorded.writes_before_the_new_session_of(action[1]):
             return True
         if action[0] == "exit" and self.written < self.recorded.writes_before_the_end_of(action[1]):

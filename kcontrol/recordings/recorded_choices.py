@@ -103,7 +103,6 @@ class RecordedChoices:
 
         This action ends the broker's fetch from a frozen leader; then the broker sends the response.
         """
-        # The broker delays the response until its fetch from a frozen leader has timed out.
         recorded = [(r["by"], r["to"], r["api"]) for r in self.step.get("requests", ())]
         found = []
         for broker, correlation_id in delayed_responses.blocked(self.world):

@@ -78,8 +78,7 @@ class MemoWorld(World):
 
     def fork(self, *, keep_replay_logs: bool = True) -> MemoWorld:
         """Return an independent copy of this simulated cluster; `keep_replay_logs` has no effect."""
-        # `keep_replay_logs` has no effect: handlers belong to the states of drivers, which all copies share.
-        # The copy shares all immutable values with this world.
+        # Handlers belong to the states of drivers, which all copies share.
         forked = MemoWorld.__new__(MemoWorld)
         forked.__dict__.update(self.__dict__)
         forked.journal, forked.network, forked.done = self.journal.copy(), self.network.copy(), self.done.copy()
@@ -184,9 +183,8 @@ class MemoWorld(World):
         for n, p in sorted(self.processes.items()) if watch_events else ():
             session = cast(MemoDriver, p.driver).session_id
             for event in [event for to, event in watch_events if to == session and p.session is SessionState.OPEN]:
-                p.notifications.append(
-                    QueuedNotification(event, self.log("notify", None, to=n, type=event.type, path=event.path))
-                )
+                record = self.log("notify", None, to=n, type=event.type, path=event.path)
+                p.notifications.append(QueuedNotification(event, record))
 
     # ---------------------------------------------------------------- drivers
 

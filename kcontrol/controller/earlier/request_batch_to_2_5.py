@@ -27,8 +27,6 @@ def metadata_partitions(
     Source: ControllerBrokerRequestBatch.addUpdateMetadataRequestForBrokers (0.8.1, 1.1, 2.0).
     """
     named = tuple(partitions)
-    # Before 2.2 an empty list means all partitions with leadership; before 2.0 the partitions of
-    # all topics that are being deleted are added.
     if not named and ctx.rules.empty_metadata == "all partitions":
         named = tuple(ctx.leadership)
     if ctx.rules.deleting_topic_metadata == "every time" and ctx.topics_to_be_deleted:
@@ -98,6 +96,5 @@ def split_stop_replica_by_replica(
         common = {tp: entry for tp, entry in stopped.items() if grouped and not entry.delete}
         if common_first:
             yield _stop_replica_alone(requests, {broker: common})
-        # A replica in the common request gets no request of its own.
         for tp in [tp for tp in stopped if tp not in common]:
             yield _stop_replica_alone(requests, {broker: {tp: stopped[tp]}})

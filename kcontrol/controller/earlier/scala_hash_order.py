@@ -42,8 +42,6 @@ def order_of_the_caller(
     brokers = _order_of_brokers(replicas_by_broker, broker_order)
     replicas = [replica for broker_id in brokers for replica in replicas_by_broker[broker_id]]
     if max(set_size, len(replicas)) > SMALL:
-        # A larger Set iterates by hash, and so do replicas that Kafka has taken from a larger Set
-        # (of `set_size` replicas).
         replicas.sort(key=lambda replica: trie_slots(replica_hash(replica)))
     return [replicas]
 

@@ -123,7 +123,6 @@ class Channel:
         """
         if len(apis) == 1 and correlation is not None:
             return (next(iter(apis)), correlation) in self.answered
-        # Up to 1.0 the sender's line has no correlation id, and the receiver has lines about refusals alone.
         refused = [key for key in self.answered if correlation is None and failed and key[0] in apis]
         return bool(refused and self.answered.pop(refused[0]))
 

@@ -134,7 +134,6 @@ def counted(path: Path, copies: Path) -> LogFile:
         return LogFile(path, path, lines, [])
     copies.mkdir(parents=True, exist_ok=True)
     copy = copies / f"{len(list(copies.iterdir()))}.log"
-    # In the copy these lines are empty.
     _copy(path, copy, {line.n for line in damaged})
     return LogFile(path, copy, lines, damaged)
 

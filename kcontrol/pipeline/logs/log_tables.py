@@ -286,7 +286,6 @@ def _with_zone(spark: SparkSession, rows: DataFrame) -> DataFrame:
     size = sql.abs(offset)
     zone = sql.concat(sql.when(offset < 0, "-").otherwise("+"), sql.format_string("%02d:%02d", sql.floor(size / 60), size % 60))
     utc = sql.timestamp_millis(sql.expr(LOCAL_MS) - offset.cast("bigint") * 60_000)
-    # "written" in the time itself, or the line that shows the zone as "file:line".
     source = sql.when(has_zone, "written").otherwise(sql.col("found"))
     return rows.withColumns({"zone": sql.when(offset.isNotNull(), zone), "zone_from": source, "time_utc": utc})
 

@@ -31,7 +31,6 @@ def differences(theirs: Step, ours: Step) -> Iterator[Difference]:
     names = member_names(theirs, ours)
     for one, other in zip(theirs["exchange"], ours["exchange"], strict=False):
         if _asked(one) != _asked(other):
-            # After another request, stop or start than in the recording nothing can be compared.
             yield Difference(one["n"], _asked(one), "exchange", "the entry; the comparison ends here", _asked(one), _asked(other))
             return
         yield from _answers(one, renamed(other, names), theirs["exchange"])

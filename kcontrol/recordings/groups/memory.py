@@ -58,7 +58,6 @@ class Memory:
 
     def note(self, kind: str, cause: RecordId | None, *, inferred: str | None = RECORD, **fields: Any) -> RecordId:
         """`inferred`: "record" if the recording lacks the event, "time" if only its time, else None."""
-        # "record": the recording lacks this record; "time": it lacks the time of this record; None: it has both.
         said = fields if inferred is None else fields | {"inferred": inferred}
         return self.journal.add(BROKER, self.incarnation, kind, cause, self.now_ms, said)
 
