@@ -262,9 +262,5 @@ def _log_lost_records_of(world: World, tp: TopicPartition, cause: RecordId, *, d
         world.acknowledged.pop(tp)
         world.acknowledged |= {tp: kept} if kept else {}
     for gone in acknowledged:
-        if gone in kept:
-            continue
-        if deleted:
-            world.log("record_deleted", cause, partition=tp, **gone._asdict())
-        else:
-            world.log("record_lost", cause, partition=tp, **gone._asdict())
+        if gone not in kept:
+            world.log("record_deleted" if deleted else "record_lost", cause, partition=tp, **gone._asdict())

@@ -52,13 +52,8 @@ def register_handlers(ctx: ControllerContext) -> Handler:
     Source: KafkaController.onControllerFailover (2.8): registerZNodeChildChangeHandler and
     registerZNodeChangeHandlerAndCheckExistence.
     """
-    for path in (
-        zk.BROKER_IDS,
-        zk.TOPICS,
-        zk.DELETE_TOPICS,
-        zk.LOG_DIR_EVENT_NOTIFICATION,
-        zk.ISR_CHANGE_NOTIFICATION,
-    ):
+    notifications = zk.LOG_DIR_EVENT_NOTIFICATION, zk.ISR_CHANGE_NOTIFICATION
+    for path in (zk.BROKER_IDS, zk.TOPICS, zk.DELETE_TOPICS, *notifications):
         yield effects.RegisterZNodeHandler(path, children=True)
     for path in (zk.PREFERRED_REPLICA_ELECTION, zk.REASSIGN_PARTITIONS):
         yield effects.RegisterZNodeHandler(path)

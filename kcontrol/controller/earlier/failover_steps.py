@@ -11,18 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kcontrol.controller import replica_machine
+from kcontrol.controller import failover_steps, replica_machine
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.design import Step
 from kcontrol.controller.earlier.controller_epoch_increment import read_controller_epoch
-from kcontrol.controller.failover_steps import CLEARED_AT_RESIGNATION as FORGOTTEN_SINCE_1_1
-from kcontrol.controller.failover_steps import (
-    clear_fields,
-    delete_children,
-    initialize_replica_states,
-    update_cluster_state,
-    update_leader_and_isr_cache,
-)
 from kcontrol.core.effects import (
     AwaitInFlightRequests,
     Children,
@@ -91,7 +83,7 @@ def delete_log_dir_events(ctx: ControllerContext) -> Handler:
 
     Source: LogDirUtils.deleteLogDirEvents (1.0).
     """
-    yield from delete_children(LOG_DIR_EVENT_NOTIFICATION)
+    yield from failover_steps.delete_children(LOG_DIR_EVENT_NOTIFICATION)
 
 
 # ---------------------------------------------------------------- failover
@@ -109,8 +101,8 @@ def initialize_context(ctx: ControllerContext) -> Handler:
 
     Source: KafkaController.initializeControllerContext (0.8.1, 1.0).
     """
-    yield from update_cluster_state(ctx, registers_handlers=False)
-    yield from update_leader_and_isr_cache(ctx, ctx.assignments)
+    yield from failover_steps.update_cluster_state(ctx, registers_handlers=False)
+    yield from failover_steps.update_leader_and_isr_cache(ctx, ctx.assignments)
 
 
 def initialize_context_and_channels(ctx: ControllerContext) -> Handler:
@@ -133,7 +125,7 @@ def start_replica_machine(ctx: ControllerContext) -> Handler:
     Source: ReplicaStateMachine.startup (0.8.1).
     """
     # The replica of a dead broker is ineligible for deletion (in 0.8.0 Offline).
-    online, _ = yield from initialize_replica_states(
+    online, _ = yield from failover_steps.initialize_replica_states(
         ctx, ReplicaState[ctx.rules.dead_replica_first_state]
     )
     yield UpdateContext("machines_started", True)
@@ -142,7 +134,9 @@ def start_replica_machine(ctx: ControllerContext) -> Handler:
 
 # ---------------------------------------------------------------- resignation
 
-CLEARED_AT_RESIGNATION = tuple(name for name in FORGOTTEN_SINCE_1_1 if name != "offline_dirs")
+CLEARED_AT_RESIGNATION = tuple(
+    name for name in failover_steps.CLEARED_AT_RESIGNATION if name != "offline_dirs"
+)
 
 
 def stop_machines(ctx: ControllerContext) -> Handler:
@@ -154,7 +148,7 @@ def stop_machines(ctx: ControllerContext) -> Handler:
     """
     if ctx.machines_started:
         yield UpdateContext("machines_started", False)
-    yield from clear_fields("partition_states", "replica_states")(ctx)
+    yield from failover_steps.clear_fields("partition_states", "replica_states")(ctx)
 
 
 def await_requests(ctx: ControllerContext, brokers: Iterable[int]) -> Handler:

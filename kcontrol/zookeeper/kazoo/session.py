@@ -13,19 +13,7 @@ from typing import Any, Literal
 from kazoo import exceptions
 from kazoo.client import KazooClient
 from kazoo.handlers.threading import KazooTimeoutError, SequentialThreadingHandler
-from kazoo.protocol.serialization import (
-    CheckVersion,
-    CloseInstance,
-    Create,
-    Delete,
-    Exists,
-    GetACL,
-    GetChildren,
-    GetData,
-    SetData,
-    Sync,
-    Transaction,
-)
+from kazoo.protocol import serialization as wire
 from kazoo.protocol.states import Callback, KazooState
 from kazoo.retry import KazooRetry
 from kazoo.security import ACL, OPEN_ACL_UNSAFE, Id, Permissions
@@ -93,22 +81,23 @@ class KazooSession:
     # ------------------------------------------------------------ the port
 
     def exists(self, paths: Sequence[str], watch: bool) -> list[Stat | None]:
-        return [None if stat is None else to_stat(stat) for stat in self._request_all(Exists, paths, watch)]
+        return [None if stat is None else to_stat(stat) for stat in self._request_all(wire.Exists, paths, watch)]
 
     def read(self, paths: Sequence[str], watch: bool) -> list[Znode | None]:
         return [
-            None if node is None else Znode(node[0] or b"", to_stat(node[1])) for node in self._request_all(GetData, paths, watch)
+            None if node is None else Znode(node[0] or b"", to_stat(node[1]))
+            for node in self._request_all(wire.GetData, paths, watch)
         ]
 
     def children(self, paths: Sequence[str], watch: bool) -> list[tuple[str, ...] | None]:
-        return [None if names is None else tuple(sorted(names)) for names in self._request_all(GetChildren, paths, watch)]
+        return [None if names is None else tuple(sorted(names)) for names in self._request_all(wire.GetChildren, paths, watch)]
 
     def write(self, transactions: Sequence[tuple[Op, ...]]) -> list[WriteResult]:
         """Perform each transaction completely or not at all, pipelined in order; return one result per transaction.
 
         A ConnectionLoss has the results that have arrived before it (`answered`).
         """
-        requests = [Transaction([self._record(op) for op in ops]) for ops in transactions]
+        requests = [wire.Transaction([self._record(op) for op in ops]) for ops in transactions]
         self._require_connection()
         replies = [self._send(request) for request in requests]
         written: list[WriteResult] = []
@@ -134,13 +123,13 @@ class KazooSession:
     def sync(self) -> None:
         """Wait until this session's server has seen every write so far."""
         self._require_connection()
-        self._wait(self._send(Sync(self._chroot or "/")))
+        self._wait(self._send(wire.Sync(self._chroot or "/")))
 
     def request_barrier(self) -> Reply:
         """Its response comes after every watch event of every write so far."""
         self._require_connection()
-        self._send(Sync(self._chroot or "/"))
-        return self._send(Exists(self._chroot or "/", None))
+        self._send(wire.Sync(self._chroot or "/"))
+        return self._send(wire.Exists(self._chroot or "/", None))
 
     def mark_after(self, reply: Reply) -> threading.Event:
         """Set when the watch events that arrived before this response are stored for `events`."""
@@ -151,13 +140,13 @@ class KazooSession:
 
     def are_ours(self, paths: Sequence[str]) -> list[bool]:
         """Return for each path whether its znode's ACL has the entry that marks znodes of this lab; False for a missing znode."""
-        answers = self._request_all(lambda path, _: GetACL(path), paths, watch=False)
+        answers = self._request_all(lambda path, _: wire.GetACL(path), paths, watch=False)
         return [answer is not None and any(acl.id == self._ownership for acl in answer[0]) for answer in answers]
 
     def create_outside(self, path: str) -> str | None:
         """By its full path, the chroot included. Returns ZooKeeper's name of the error, None after a success."""
         self._require_connection()
-        outcome = self._wait(self._send(Transaction([Create(path, b"", OPEN_ACL_UNSAFE, 0)])))[0]
+        outcome = self._wait(self._send(wire.Transaction([wire.Create(path, b"", OPEN_ACL_UNSAFE, 0)])))[0]
         return error_name(outcome) if isinstance(outcome, Exception) else None
 
     def end(self) -> int:
@@ -186,7 +175,7 @@ class KazooSession:
         self.has_ended = True
         if not self._kazoo._stopped.is_set():
             self._kazoo._stopped.set()
-            self._kazoo._queue.append((CloseInstance, None))
+            self._kazoo._queue.append((wire.CloseInstance, None))
             self._kazoo._connection._write_sock.send(b"\0")
 
     def close(self, patience_s: float | None = None) -> None:
@@ -245,10 +234,10 @@ class KazooSession:
         if self._chroot and op.kind == "create" and op.path.rfind("/") == 1:  # `//` and `//name`, whose parent is the root
             path = f"{self._chroot}/\x01"  # refused by the server with BadArguments, as without a chroot
         if op.kind == "create":
-            return Create(path, op.data, self._acl, op.ephemeral + 2 * op.sequential)
+            return wire.Create(path, op.data, self._acl, op.ephemeral + 2 * op.sequential)
         if op.kind == "set":
-            return SetData(path, op.data, op.expected_version)
-        return Delete(path, op.expected_version) if op.kind == "delete" else CheckVersion(path, op.expected_version)
+            return wire.SetData(path, op.data, op.expected_version)
+        return wire.Delete(path, op.expected_version) if op.kind == "delete" else wire.CheckVersion(path, op.expected_version)
 
     def _send(self, request: Any, on_response: Callable[[Any], None] | None = None) -> Reply:
         """At once; kazoo's connection thread fills the Reply and calls `on_response`."""
@@ -279,7 +268,7 @@ class KazooSession:
         full = [self._full(path) for path in paths]
         self._require_connection()
         watcher = self._on_event if watch else None
-        sets_data_watch = watch and record is not GetChildren
+        sets_data_watch = watch and record is not wire.GetChildren
         replies = [self._send(record(path, watcher), self._record_missing(path) if sets_data_watch else None) for path in full]
         return [self._wait(reply) for reply in replies]
 
