@@ -253,8 +253,7 @@ def pipeline_logs(
     from kcontrol.pipeline import pipeline, pipeline_report
     from kcontrol.pipeline.redaction.stable_names import redaction_of
 
-    times = pipeline_report.times_of(since, until)
-    chosen = pipeline.Chosen(*times, topic)
+    chosen = pipeline.Chosen(*pipeline_report.times_of(since, until), topic)
     if available_now and not follow:
         raise UserError("--available-now belongs to --follow: write both.")
     replaced = redaction_of(redact)

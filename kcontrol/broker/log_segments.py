@@ -15,7 +15,6 @@ from itertools import groupby
 from typing import NamedTuple, Protocol
 
 from kcontrol.batches import record_batch
-from kcontrol.batches.record_batch import Batch, Record
 from kcontrol.core.releases import is_since, value_in_force
 
 MESSAGE_FORMATS = (("0.8.0", 0), ("0.10.0", 1), ("0.11.0", 2))
@@ -113,11 +112,11 @@ def size_in_bytes(records: Sequence[StoredRecord], message_format: int) -> int:
     return sum(record_batch.size_in_bytes(batch, message_format) for batch in found)
 
 
-def as_batch(records: Sequence[StoredRecord]) -> Batch:
+def as_batch(records: Sequence[StoredRecord]) -> record_batch.Batch:
     """`records` are all records of one batch, at least one."""
     codec = getattr(records[0], "codec", 0)
-    found = tuple(Record(each.offset, key_of(each), data_of(each)) for each in records)
-    return Batch(base_offset_of(records[0]), found, codec)
+    found = tuple(record_batch.Record(each.offset, key_of(each), data_of(each)) for each in records)
+    return record_batch.Batch(base_offset_of(records[0]), found, codec)
 
 
 # ---------------------------------------------------------------- segments

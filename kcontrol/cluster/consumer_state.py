@@ -94,8 +94,7 @@ class Consumer(NamedTuple):
 
     def without_times(self) -> Consumer:
         """Return the consumer with all times 0, for a fingerprint (`fingerprint.py`): times do not affect later steps."""
-        thaws = None if self.thaws_at_ms is None else 0
-        return self._replace(active_at_ms=0, polled_at_ms=0, thaws_at_ms=thaws)
+        return self._replace(active_at_ms=0, polled_at_ms=0, thaws_at_ms=None if self.thaws_at_ms is None else 0)
 
 
 def after_response(consumer: Consumer, body: Any, has_lost_partitions: bool) -> Consumer:

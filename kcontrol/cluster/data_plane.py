@@ -13,8 +13,6 @@ from kcontrol.broker import log_cleaner
 from kcontrol.broker import replication as replica
 from kcontrol.broker.context import BrokerContext
 from kcontrol.broker.events import FetchResponse, FollowerFetch, Produce
-from kcontrol.broker.log import ReplicaLog
-from kcontrol.broker.log_cleaner import LogToClean
 from kcontrol.cluster.delivery import begin_if_idle, is_reachable
 from kcontrol.controller.context import apply_update
 from kcontrol.core.effects import UpdateContext
@@ -183,7 +181,7 @@ def checkpoint(world: World, n: int) -> None:
     log_changes.checkpoint(world.processes[n].driver)
 
 
-def log_to_clean(world: World, n: int, partition: str) -> LogToClean | None:
+def log_to_clean(world: World, n: int, partition: str) -> log_cleaner.LogToClean | None:
     """None if the broker is not reachable, or has no compacted log of this partition."""
     tp = TopicPartition.parse(partition)
     log = world.processes[n].driver.broker.logs.get(tp) if is_reachable(world, n) and tp.topic == OFFSETS_TOPIC else None
@@ -240,7 +238,7 @@ def lose_tail(world: World, n: int, partition: str, offset: int) -> None:
 # ---------------------------------------------------------------- losses
 
 
-def replicas(world: World) -> dict[int, dict[TopicPartition, ReplicaLog]]:
+def replicas(world: World) -> dict[int, dict[TopicPartition, changes.ReplicaLog]]:
     """Return all logs of each broker as {broker id: {partition: log}}, the logs of stopped brokers included."""
     living = {n: dict(p.driver.broker.logs) for n, p in world.processes.items()}
     return {n: found for n, found in sorted({**world.disks, **living}.items()) if found}

@@ -136,8 +136,7 @@ def fetches(world: World) -> Iterator[tuple[int, TopicPartition]]:
 
 def shrink_isr(world: World, leader: int, partition: str, follower: int) -> None:
     """Queue the event ReplicaLags at a leader, whose handler removes the follower from the ISR."""
-    driver = world.processes[leader].driver
-    driver.enqueue(ReplicaLags(TopicPartition.parse(partition), follower), None, "requests")
+    world.processes[leader].driver.enqueue(ReplicaLags(TopicPartition.parse(partition), follower), None, "requests")
     begin_if_idle(world, leader)
 
 

@@ -100,8 +100,7 @@ def fail_log_dir(world: World, n: int, partition: str) -> None:
 
 def terminate(world: World, n: int) -> None:
     """Send SIGTERM to the process of broker `n`: its controlled shutdown begins."""
-    driver = world.processes[n].driver
-    driver.enqueue(Shutdown(), world.log("act", None, action=["terminate", n]), "requests")
+    world.processes[n].driver.enqueue(Shutdown(), world.log("act", None, action=["terminate", n]), "requests")
 
 
 def freeze(world: World, n: int) -> None:

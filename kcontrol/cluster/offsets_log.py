@@ -15,7 +15,6 @@ from dataclasses import replace
 
 from kcontrol.broker import log_segments, replication
 from kcontrol.broker.log import ReplicaLog
-from kcontrol.broker.log_segments import StoredRecord
 from kcontrol.core.effects import Append, LogBatch
 from kcontrol.core.model import TopicPartition
 from kcontrol.driver.driver import Driver
@@ -75,7 +74,7 @@ def read(driver: Driver, tp: TopicPartition, offset: int) -> tuple[LogBatch, ...
     return tuple(read)
 
 
-def _batch(records: Sequence[StoredRecord]) -> LogBatch:
+def _batch(records: Sequence[log_segments.StoredRecord]) -> LogBatch:
     first, own = records[0], [record for record in records if isinstance(record, OffsetsTopicRecord)]
     if not isinstance(first, OffsetsTopicRecord):
         return LogBatch(first.offset, ((None, first.value.encode()),))

@@ -91,8 +91,7 @@ def check_counts(partitions: object, replication_factor: object, brokers: int, r
     """
     legal, kafka = "is a whole number from 1 on, not", _as(INVALID_FACTOR, release)
     if not _is_positive(partitions):
-        kafka = _as(INVALID_PARTITIONS, release)
-        raise TopicRefused(f"the number of partitions {legal} {partitions!r}{kafka}")
+        raise TopicRefused(f"the number of partitions {legal} {partitions!r}{_as(INVALID_PARTITIONS, release)}")
     if not _is_positive(replication_factor):
         raise TopicRefused(f"the replication factor {legal} {replication_factor!r}{kafka}")
     if replication_factor > brokers:  # type: ignore[operator]

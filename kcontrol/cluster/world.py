@@ -31,7 +31,6 @@ from kcontrol.cluster import (
     watch_causes,
 )
 from kcontrol.cluster.fingerprint import fingerprint
-from kcontrol.cluster.network import Network
 from kcontrol.cluster.process import OrphanedSession, Process, QueuedNotification
 from kcontrol.cluster.run_settings import Settings
 from kcontrol.cluster.sessions import SessionState
@@ -80,7 +79,7 @@ class World:
         self.clock = clock or (lambda: self.now_ms)
         self.is_simulated = zookeeper is None
         self.zk: ZooKeeper = zookeeper or MemoryZooKeeper(now_ms=lambda: self.now_ms)
-        self.journal, self.network = Journal(), Network()
+        self.journal, self.network = Journal(), network.Network()
         self.processes: dict[int, Process] = {}
         # broker -> open sessions of its ended processes, the oldest first
         self.orphaned_sessions: dict[int, list[OrphanedSession]] = {}

@@ -63,14 +63,6 @@ from kcontrol.controller import requested_elections as elections
 from kcontrol.controller import topic_changes as topics
 from kcontrol.controller import topic_deletion as deletion
 from kcontrol.controller import unclean_elections as unclean
-from kcontrol.controller.design import (
-    Design,
-    MachineDecisions,
-    ReassignmentProtocol,
-    Step,
-    ThreadRow,
-    WatchRow,
-)
 from kcontrol.core import events as e
 from kcontrol.core import znodes as zk
 from kcontrol.core.controller_rules import EVENT_THREAD
@@ -81,17 +73,17 @@ REGISTRATION = r"/brokers/ids/(?P<broker_id>\d+)"
 TOPIC = r"/brokers/topics/(?P<topic>[^/]+)"
 STATE_OF_PARTITION = r"(?P<partition>/brokers/topics/[^/]+/partitions/\d+/state)"
 
-Row = WatchRow
+Row = design.WatchRow
 
 # fmt: off
 THREADS = (
-    #         thread        context of its handlers       lock that it shares
-    ThreadRow("main",       "broker",                     None),
-    ThreadRow("controller", "controller",                 None),
-    ThreadRow("requests",   "broker",                     None),
+    #                thread        context of its handlers       lock that it shares
+    design.ThreadRow("main",       "broker",                     None),
+    design.ThreadRow("controller", "controller",                 None),
+    design.ThreadRow("requests",   "broker",                     None),
 )
 
-REASSIGNMENT = ReassignmentProtocol(
+REASSIGNMENT = design.ReassignmentProtocol(
     initialize=f.nothing,                                  # at failover, before the machines start
     trigger_pending=moves.initialize_partition_reassignments,  # at failover, once both machines run
     on_request=moves.zk_partition_reassignment,            # a tool has written a request
@@ -171,7 +163,7 @@ HANDLER_KINDS: dict[str, tuple[bool, ...]] = {
     "NodeChildrenChanged": (True,),
 }
 
-FAILOVER: tuple[Step, ...] = (
+FAILOVER: tuple[design.Step, ...] = (
     f.enable_feature_versioning,
     f.register_handlers,
     f.delete_notifications,
@@ -187,7 +179,7 @@ FAILOVER: tuple[Step, ...] = (
     elections.schedule_first_rebalance,
 )
 
-RESIGNATION: tuple[Step, ...] = (
+RESIGNATION: tuple[design.Step, ...] = (
     f.unregister_handler(zk.ISR_CHANGE_NOTIFICATION, children=True),
     f.unregister_handler(zk.REASSIGN_PARTITIONS),
     f.unregister_handler(zk.PREFERRED_REPLICA_ELECTION),
@@ -203,7 +195,7 @@ RESIGNATION: tuple[Step, ...] = (
     f.reset_epochs,
 )
 
-MACHINES = MachineDecisions(
+MACHINES = design.MachineDecisions(
     unclean_allowed=unclean.unclean_allowed,                    # topics that allow unclean ones
     move_without_leadership=replicas.move_without_leadership,   # replicas without leadership
     ignores_missing_state_znode=replicas.ignores_missing_state_znode,
@@ -213,7 +205,7 @@ MACHINES = MachineDecisions(
 ON_EXPIRY = (e.Expire,)
 ON_NEW_SESSION = (e.RegisterBrokerAndReelect,)
 
-DESIGN = Design(
+DESIGN = design.Design(
     EVENT_THREAD, THREADS, "controller", {}, design.handlers_of(EVENTS), WATCHES,
     partial(design.event_for_notification, WATCHES), HANDLER_KINDS, FAILOVER, RESIGNATION,
     REASSIGNMENT, ON_EXPIRY, ON_NEW_SESSION, has_listeners=False, elect=election.elect_with_epoch,

@@ -79,8 +79,7 @@ def init_next_generation(group: Group) -> Group:
     """
     # Each member votes for the first protocol of its list that all members support; in a tie the
     # protocol counts whose first vote came earliest.
-    protocol = group.select_protocol()
-    return _next_generation(group, protocol)
+    return _next_generation(group, group.select_protocol())
 
 
 def init_empty_generation(group: Group) -> Group:

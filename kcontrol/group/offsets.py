@@ -179,8 +179,7 @@ def _after_transactional_append(offsets: Offsets, event: e.OffsetsStored, produc
         return offsets
     entries = offsets.by_producer[producer]
     if event.error == "NONE":
-        placed = _placed(event).items()
-        known = ((tp, new) for tp, new in placed if tp in entries)
+        known = ((tp, new) for tp, new in _placed(event).items() if tp in entries)
         written = {tp: new for tp, new in known if new.value == entries[tp].value}
         return offsets.for_producer(producer, {**entries, **written})
     # After a failed append the transaction also loses the offsets of later TxnOffsetCommits for

@@ -147,8 +147,7 @@ def numbers(release: str) -> tuple[int, ...]:
 @cache
 def parsed(text: str) -> Template:
     """Raises ValueError for a choice that is not closed."""
-    tokens = TOKEN.finditer(text)
-    found, end = _sequence(tokens)
+    found, end = _sequence(TOKEN.finditer(text))
     if end:
         raise ValueError(f"{end} has no « before it: {text}")
     return found

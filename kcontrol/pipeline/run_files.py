@@ -15,7 +15,6 @@ import msgspec
 
 from kcontrol.core.errors import UserError
 from kcontrol.journal import journal_file
-from kcontrol.journal.journal_file import END, LONGEST_BYTES
 from kcontrol.pipeline import zip_files
 from kcontrol.pipeline.closed_paths import check_open
 from kcontrol.views import clock
@@ -95,7 +94,7 @@ def _opened(path: Path, run: str) -> JournalOfRun | Refused:
     """
     try:
         with path.open("rb") as file:
-            first = msgspec.json.decode(file.readline(LONGEST_BYTES), type=_First)
+            first = msgspec.json.decode(file.readline(journal_file.LONGEST_BYTES), type=_First)
     except OSError as problem:
         return Refused(path, f"{path} cannot be read: {problem.strerror}.")
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -167,7 +166,7 @@ def content_bytes(path: Path) -> int:
     with path.open("rb") as file:
         file.seek(max(0, size - 64))
         tail = file.read()
-    at = tail.rfind(END)
+    at = tail.rfind(journal_file.END)
     return size - (len(tail) - at) if at >= 0 else size
 
 

@@ -439,5 +439,4 @@ def _steps(scenario: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     steps = scenario.get("steps")
     if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps) or "brokers" not in scenario:
         raise UserError("This is not a scenario: give a dict with brokers, a list of ids, and steps, a list of dicts.")
-    found = translated(scenario)["steps"]
-    return [step if isinstance(step.get("do"), dict) else {"do": step} for step in found]
+    return [step if isinstance(step.get("do"), dict) else {"do": step} for step in translated(scenario)["steps"]]

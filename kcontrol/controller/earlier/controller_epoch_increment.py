@@ -14,14 +14,13 @@ from kcontrol.controller.controller_election import update_active_controller
 from kcontrol.controller.design import on_controller_failover, on_controller_resignation
 from kcontrol.core import effects
 from kcontrol.core import znodes as zk
-from kcontrol.core.effects import Handler
 
 INITIAL_EPOCH = INITIAL_ZK_VERSION = 1
 
 
 def create_controller_znode_and_increment_epoch(
     ctx: ControllerContext, timestamp_ms: int
-) -> Handler:
+) -> effects.Handler:
     """Create `/controller` with `timestamp_ms`, increment the epoch, then run the failover.
 
     If `/controller` exists, only read its id into the context. After a later error: resign, delete
@@ -50,7 +49,7 @@ def create_controller_znode_and_increment_epoch(
         raise
 
 
-def increment_controller_epoch(ctx: ControllerContext) -> Handler:
+def increment_controller_epoch(ctx: ControllerContext) -> effects.Handler:
     """Write the next epoch to `/controller_epoch` if the znode has the version in the context.
 
     A missing znode is created. Raises ControllerMoved if another broker has created the znode first
@@ -79,7 +78,7 @@ def increment_controller_epoch(ctx: ControllerContext) -> Handler:
         raise effects.ControllerMoved
 
 
-def read_controller_epoch(ctx: ControllerContext, *, watch: bool = True) -> Handler:
+def read_controller_epoch(ctx: ControllerContext, *, watch: bool = True) -> effects.Handler:
     """Read `/controller_epoch` into the context; do nothing if the znode is missing.
 
     With `watch` the read sets a watch, even if the znode is missing.

@@ -107,8 +107,7 @@ def logs_of(records: DataFrame, release: str | None = None) -> Logs:
     release = release or newest(msgspec.json.decode(text) for text in row["versions"]) or release_of((), _wordings(facts))
     folders = [str(PurePath(file).parent) for file in row["files"]]
     root = os.path.commonpath(folders) if folders else "."
-    brokers = sorted({*row["speakers"], *row["live"]})
-    return Logs(release, brokers, row["count"] == row["utc"], facts, root)
+    return Logs(release, sorted({*row["speakers"], *row["live"]}), row["count"] == row["utc"], facts, root)
 
 
 def _wordings(facts: DataFrame) -> list[str]:

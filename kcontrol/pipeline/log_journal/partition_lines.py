@@ -159,8 +159,7 @@ class PartitionLines:
         subject = subject or line.subject
         written: dict[str, Any] = {}
         if write and leadership:
-            path = state_path(TopicPartition.parse(line.partition))
-            memory.versions[path] = leadership["zk_version"]
+            memory.versions[state_path(TopicPartition.parse(line.partition))] = leadership["zk_version"]
             memory.leaderships[line.partition] = leadership
             memory.zxid += 1
             written = {"zxid": memory.zxid, "epoch_zk_version": -1}

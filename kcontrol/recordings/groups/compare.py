@@ -114,7 +114,6 @@ def _record(entry: Step) -> Step:
 
 def free_orders(theirs: Step, ours: Step) -> list[int]:
     """The requests whose two responses list equal members in different orders."""
-    names = member_names(theirs, ours)
-    pairs = zip(theirs["exchange"], renamed(ours["exchange"], names), strict=False)
+    pairs = zip(theirs["exchange"], renamed(ours["exchange"], member_names(theirs, ours)), strict=False)
     orders = ((one["n"], *(list((side.get("answer") or {}).get("members", ())) for side in (one, other))) for one, other in pairs)
     return [n for n, mine, other in orders if mine != other and sorted(mine) == sorted(other)]
