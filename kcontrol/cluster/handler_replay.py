@@ -49,8 +49,9 @@ def _replay_results(thread: Thread, copy: Thread, context_name: str) -> fx.Handl
     handler = copy.handle(context, thread.event)
     effect: Any = None
     for how, value in thread.replay_log.results:
-        if how == "send":
-            _replay_round_trip(context, effect, value)
+        if how == "send" and isinstance(effect, fx.Commit):
+            for change in value.finished:
+                apply_state_change(context, change)
         effect = getattr(handler, how)(value)
         while is_instant(effect):
             effect = handler.send(_replay_instant(context, context_name, thread, effect))
@@ -70,12 +71,6 @@ def _overwrite(context: Any, source: Any) -> None:
             own.by_broker.update(value.copy().by_broker)
         else:
             object.__setattr__(context, name, value)
-
-
-def _replay_round_trip(context: Any, effect: Any, result: Any) -> None:
-    if isinstance(effect, fx.Commit):
-        for change in result.finished:
-            apply_state_change(context, change)
 
 
 def _replay_instant(context: Any, context_name: str, thread: Thread, effect: Any) -> Any:

@@ -132,11 +132,8 @@ class Network:
 
     def unread(self, sender: int, frozen_brokers: Collection[int]) -> list[int]:
         """Return the frozen brokers that have requests of this sender in their sockets, a broker once for each request."""
-        pairs = [(sender, to) for to in sorted(frozen_brokers) if (sender, to) in self.channels]
-        return [to for by, to in pairs for _ in range(self._orphans(by, to) + self.awaits_response(by, to))]
-
-    def _orphans(self, sender: int, receiver: int) -> int:
-        return sum(queued.is_orphaned for queued in self.channels[sender, receiver])
+        orphans = {to: sum(q.is_orphaned for q in self.channels.get((sender, to), ())) for to in sorted(frozen_brokers)}
+        return [to for to, count in orphans.items() for _ in range(count + self.awaits_response(sender, to))]
 
     def orphaned_senders(self, receiver: int, incarnations: Mapping[int, int]) -> list[int]:
         """Of unread requests whose responses no process awaits; a sender stands once per request."""

@@ -109,11 +109,8 @@ class Channel:
 
         An argument None is not compared. A request without a correlation id fits every id.
         """
-        for sent in self.waiting:
-            has_id = correlation is None or sent.correlation in (None, correlation)
-            if sent.api in apis and has_id and epoch in (None, sent.epoch):
-                return sent
-        return None
+        known = (s for s in self.waiting if s.api in apis and epoch in (None, s.epoch))
+        return next((s for s in known if correlation is None or s.correlation in (None, correlation)), None)
 
     def has_answer(self, apis: Set[str], correlation: int | None, *, failed: bool) -> bool:
         """Return whether the receiver's log has already shown the response that a line in the sender's log shows now.
