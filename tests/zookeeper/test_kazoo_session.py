@@ -169,35 +169,26 @@ CLOSED = framed(struct.pack("!iqi", 1, 5, 0))
 
 def test_patience_is_for_the_whole_handshake() -> None:
     """A server whose correct handshake comes byte by byte, for longer than the patience, does not count as a ZooKeeper."""
-    server = Trickling((b"", GRANTED + CLOSED))
-    try:
+    with contextlib.closing(Trickling((b"", GRANTED + CLOSED))) as server:
         with pytest.raises(UserError, match=r"does not respond like a ZooKeeper \(timed out\): check host and port"):
             KazooZooKeeper(server.hosts, patience_s=0.5)
         assert server.broken_off.wait(30)
-    finally:
-        server.close()
 
 
 def test_patience_is_for_the_whole_opening_of_a_session() -> None:
     """A server that answers a session's handshake byte by byte and comes to no end is left before it has sent all its bytes."""
-    server = Trickling((GRANTED + CLOSED, b""), (b"", framed(bytes(600))))
-    try:
+    with contextlib.closing(Trickling((GRANTED + CLOSED, b""), (b"", framed(bytes(600))))) as server:
         with pytest.raises(UserError, match=r"has granted no session in 0\.5 s"):
             KazooZooKeeper(server.hosts, patience_s=0.5)
         assert server.broken_off.wait(60)
-    finally:
-        server.close()
 
 
 def test_patience_is_for_the_whole_end_of_a_session() -> None:
     """A server that answers a request byte by byte and comes to no end does not keep its client from closing."""
-    server = Trickling((GRANTED + CLOSED, b""), (GRANTED, framed(bytes(600))))
-    try:
+    with contextlib.closing(Trickling((GRANTED + CLOSED, b""), (GRANTED, framed(bytes(600))))) as server:
         zookeeper = KazooZooKeeper(server.hosts, patience_s=2)
         zookeeper.close()
         assert server.broken_off.wait(60)
-    finally:
-        server.close()
 
 
 # ------------------------------------------------------------ expiry
