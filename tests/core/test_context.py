@@ -256,6 +256,15 @@ def test_the_counts_are_what_a_full_count_finds(steps: list[UpdateContext | Stat
         assert (ctx.offline_partition_count, ctx.preferred_replica_imbalance_count) == counted(ctx)
 
 
+def test_the_imbalance_follows_the_isr_while_the_preferred_replica_is_added() -> None:
+    """The leader stays, and the added preferred replica enters the ISR: the count of imbalanced partitions changes."""
+    ctx = ControllerContext(1, RULES_2_8, design_of(RULES_2_8))
+    apply_update(ctx, UpdateContext("assignments", {TPS[0]: ReplicaAssignment((1, 2), (1,))}))
+    for isr in ((2,), (2, 1), (2,)):
+        apply_state_change(ctx, StateChange(TPS[0], PartitionState.NEW, PartitionState.ONLINE, LeaderAndIsr(2, isr)))
+        assert ctx.preferred_replica_imbalance_count == counted(ctx)[1] == len(isr) - 1
+
+
 def test_the_counts_of_a_controller_are_right_all_the_way() -> None:
     """After every step of random runs the counts of every context are those of a full count, and sometimes above zero."""
     seen = set()
