@@ -134,9 +134,8 @@ class Lab(Operations, opened_as="Lab"):
         assigned = arguments.mapping(topics, "Topics", '{"t": [[1, 2, 3]]}')
         runs = None if runs is None else arguments.path(runs, "runs")
         data, purgatory = arguments.flag(data, "data"), arguments.flag(purgatory, "purgatory")
-        settings = requested_settings.settings(
-            brokers, release, seed, {} if config is None else config, changed, data, consumers, purgatory, assigned
-        )
+        config = {} if config is None else config
+        settings = requested_settings.settings(brokers, release, seed, config, changed, data, consumers, purgatory, assigned)
         opened = open_world.open_world(settings, "zookeeper" if zookeeper else world, zookeeper, otherwise)
         self._take(opened.world, opened.world.kind, opened.closing, runs)
         self._address = opened.address

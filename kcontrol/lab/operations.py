@@ -149,9 +149,8 @@ class Operations(Run, owner="lab"):
     def alter_topic(self, name: str, config: Mapping[str, Any]) -> Self:
         """Change settings of the topic `name`, as Kafka's tool does; None as a value in `config` removes a setting."""
         # Brokers that keep logs then read the settings again; they do not after a write with `zk.set` below `/config/topics`.
-        return self._act(
-            "alter_topic", name, topic_creation.altered_settings(self.state, self._played, self._topic(name), config)
-        )
+        settings = topic_creation.altered_settings(self.state, self._played, self._topic(name), config)
+        return self._act("alter_topic", name, settings)
 
     def delete_topic(self, name: str) -> Self:
         """Request the deletion of a topic, as Kafka's tool does: by a znode below `/admin/delete_topics`."""

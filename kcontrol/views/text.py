@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from kcontrol.core.errors import listed as listed
@@ -91,12 +92,8 @@ def _close(who: str, f: Fields) -> str:
     return f"ZooKeeper ends the session of broker {f['broker']}: {left}."
 
 
-WATCHED = {
-    "NodeCreated": "has been created",
-    "NodeDeleted": "has been deleted",
-    "NodeDataChanged": "has other data",
-    "NodeChildrenChanged": "has other children",
-}
+WATCHED = {"NodeCreated": "has been created", "NodeDeleted": "has been deleted", "NodeDataChanged": "has other data",
+           "NodeChildrenChanged": "has other children"}  # fmt: skip
 
 
 def _event(event: Any) -> str:
@@ -263,22 +260,30 @@ def _argument(argument: Any) -> str:
     return str(argument)
 
 
+def _controller_response(who: str, f: Fields) -> str:
+    got = f"gets no response from the controller: {f['error']}" if "error" in f else "receives the controller's response"
+    return f"Broker {f['broker']} {got}."
+
+
 def _completes(f: Fields) -> str:
     return "completes" if f["is_complete"] else "cannot yet complete"
 
 
+def _filled(words: str, who: str, f: Fields) -> str:
+    return words.format_map({**f, "who": who, "it": who.lower()})
+
+
 SENTENCES: dict[str, Callable[[str, Fields], str]] = {
+    **{kind: partial(_filled, words) for kind, words in MEANINGS["sentences"].items()},
     "run": _run,
     "start": lambda who, f: f"Broker {f['broker']} starts{' again' if f['incarnation'] > 1 else ''}.",
     "stop": _stop,
     "close": _close,
     "notify": lambda who, f: f"ZooKeeper notifies broker {f['to']}: {f['path']} {WATCHED.get(f['type'], f['type'])}.",
     "enqueue": _enqueue,
-    "begin": lambda who, f: f"{who} begins to handle {f['event']}.",
     "write": _write,
     "read": _read,
     "update": _update,
-    "group": lambda who, f: f"{who} moves group {f['group_id']} from {f['from']} to {f['to']}: {f['rule']}.",
     "apply_request": _apply_request,
     "change": _change,
     "failed_change": lambda who, f: f"{who} does not move {_move(f)}: {f['reason']}.",
@@ -288,51 +293,18 @@ SENTENCES: dict[str, Callable[[str, Fields], str]] = {
     "submit": _to_controller,
     "act": _act,
     "scenario": lambda who, f: f"Step {f['step']} of the scenario: {scenario_step(f['do'])}.",
-    "open": lambda who, f: f"{who} opens a session with ZooKeeper.",
-    "end": lambda who, f: f"The {f['thread']} thread of {who.lower()} has handled its event.",
     "preempt": lambda who, f: f"{who} preempts {_event(f['event'])} in its {f['thread']} queue.",
-    "drop_notification": lambda who, f: f"{who} drops the notification of {f['path']}: no handler of this path is registered.",
-    "receive": lambda who, f: f"{who} receives {f['api']} from broker {f['sender']}.",
     "respond": _respond,
     "delay_response": lambda _, f: f"Broker {f['broker']} cannot respond yet: its fetch from {listed(f['leaders'])} goes on.",
     "send_delayed_response": lambda who, f: (
         f"The fetch of broker {f['broker']} has {'timed out' if f.get('timed_out') else 'ended'}; the broker sends its response."
     ),
-    "drop_request": lambda who, f: (
-        f"The connection breaks before broker {f['receiver']} gets {f['api']}; broker {f['sender']} sends it again."
-    ),
-    "duplicate_request": lambda who, f: (
-        f"The connection breaks before broker {f['receiver']} can respond; it receives {f['api']} twice."
-    ),
     "close_channels": lambda who, f: f"{who} closes its channels to {listed(f['to'])} and drops the requests in them.",
-    "controller_response": lambda who, f: (
-        f"Broker {f['broker']} gets no response from the controller: {f['error']}."
-        if "error" in f
-        else f"Broker {f['broker']} receives the controller's response."
-    ),
-    "request_refused": lambda who, f: f"{who} refuses {f['api']}: {f['error']}.",
-    "time_out_request": lambda who, f: f"{who} has had no response from broker {f['to']} for too long, and ends the connection.",
-    "session_lost": lambda who, f: f"The session of {who.lower()} expires while the broker lives.",
-    "renew": lambda who, f: f"{who} finds that its session has expired.",
-    "reopen": lambda who, f: f"The {f['client']} outside the brokers open a new session with ZooKeeper.",
-    "freeze": lambda who, f: f"Broker {f['broker']} freezes; its session goes on until it expires.",
-    "thaw": lambda who, f: f"Broker {f['broker']} thaws and continues.",
-    "set_timer": lambda who, f: f"{who} sets the timer {f['timer']}.",
-    "cancel_timer": lambda who, f: f"{who} cancels the timer {f['timer']}.",
-    "fire_timer": lambda who, f: f"The timer {f['timer']} of {who.lower()} fires.",
-    "park": lambda who, f: f"{who} parks a request until {f['key']}.",
+    "controller_response": _controller_response,
     "try_complete": lambda who, f: f"{who} {_completes(f)} {f['operation']} of {f['key']}.",
-    "watch_operation": lambda who, f: f"{who} puts {f['operation']} on the watch list of {f['key']}.",
     "check_and_complete": lambda who, f: f"{who} checks the watch list of {f['key']} and {_completes(f)} {f['operation']}.",
-    "yield_lock": lambda who, f: f"The {f['thread']} thread of {who.lower()} releases its lock.",
-    "connection_loss": lambda who, f: f"{who} loses its connection and sends its request again.",
-    "exception": lambda who, f: f"{f['error']} is thrown into the handler of {who.lower()}.",
-    "handler_error": lambda who, f: f"{f['event']} fails on {who.lower()}: {f['error']}: {f['message']}.",
     "consumer": lambda who, f: group_sentences.consumer(f),
-    "offsets_append": lambda who, f: f"The log of {f['partition']} has the records of {who.lower()}.",
     "append": lambda who, f: f"{who} appends {group_sentences.appended(f)} to {f['partition']}.",
-    "read_log": lambda who, f: f"{who} reads {f['partition']} from offset {f['offset']} on.",
-    "append_timeout": lambda who, f: f"{who} no longer waits for the replicas of record {f['offset']} of {f['partition']}.",
     "log_append": lambda who, f: f"{who} appends {_records(f['records'])} to {f['partition']}.",
     "log_truncate": _cut,
     "log_delete": lambda who, f: f"{who} deletes its log of {f['partition']}, with {_records(f['removed']) or 'nothing'} in it.",
@@ -341,14 +313,7 @@ SENTENCES: dict[str, Callable[[str, Fields], str]] = {
     ),
     "log_role": _log_role,
     "log_config": _log_config,
-    "high_watermark": lambda who, f: f"The high watermark of {f['partition']} on {who.lower()} is {f['now']['high_watermark']}.",
-    "follower_end": lambda who, f: f"{who} knows that broker {f['follower']} has {f['partition']} up to offset {f['offset']}.",
-    "checkpoint": lambda who, f: f"{who} writes the high watermark of {f['partition']} to disk.",
-    "acknowledged": lambda who, f: (
-        f"Broker {f['leader']} acknowledges {f['value']!r}, record {f['offset']} of {f['partition']} (acks={f['acks']})."
-    ),
     "record_lost": _record_lost,
-    "record_deleted": lambda who, f: f"Record {f['offset']} of {f['partition']}, {f['value']!r}, was deleted with its topic.",
     "tail_lost": lambda who, f: f"The disk of broker {f['broker']} has lost {_records(f['removed'])} of {f['partition']}.",
 }
 

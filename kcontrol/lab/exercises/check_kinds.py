@@ -63,10 +63,9 @@ def rule(entry: Entry) -> Checker:
         about = f", when called with assignment {assignment}, ISR {isr}, live replicas {live}"
         yours, leader = ask(replacements.ask, function, c, about=about), right.leader if right else None
         where = f"{place}, the assignment is {assignment}, the ISR {isr}, and alive are {live}."
-        drawn = tuple(
-            {"title": f"{whose}: {_leader(b)} leads", "assignment": assignment, "isr": isr, "live": live, "leader": b}
-            for whose, b in (("Your function", yours), ("Kafka", leader))
-        )
+        about: dict[str, Any] = {"assignment": assignment, "isr": isr, "live": live}
+        led = (("Your function", yours), ("Kafka", leader))
+        drawn = tuple({"title": f"{whose}: {_leader(b)} leads", "leader": b, **about} for whose, b in led)
         return Case(f"{where} Your leader: {_leader(yours)}; Kafka's: {_leader(leader)}.", yours, leader, drawn)
 
     calls = [(place, *question, right) for place, question, right in _calls(entry, "strategies")]
@@ -84,13 +83,11 @@ def row(entry: Entry) -> Checker:
     """
     # The transition is such as "partition.(OfflinePartition, OnlinePartition)". Both functions get the arguments of the action:
     # the controller context, the partition or replica, and the input of the transition.
-    return comparing(
-        [
-            Call(f"{place}, in the call for {question[1]}", partial(copy.deepcopy, question), _decision(right))
-            for place, question, right in _calls(entry, "rows")
-        ],
-        _decision,
-    )
+    calls = [
+        Call(f"{place}, in the call for {question[1]}", partial(copy.deepcopy, question), _decision(right))
+        for place, question, right in _calls(entry, "rows")
+    ]
+    return comparing(calls, _decision)
 
 
 def _decision(value: Any) -> Any:

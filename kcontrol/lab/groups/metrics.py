@@ -22,21 +22,15 @@ COUNTED = {"OffsetsStored": "offset-commit-count", "AssignmentStored": "group-co
 def statistics(records: Sequence[Record], state: Mapping[str, Any]) -> list[Statistic]:
     """Broker by broker; [] in a run without consumers."""
     release, counts = str(records[0].fields["release"]), _counts(records)
-    return [
-        statistic
-        for broker, node in folded_state.nodes(state)
-        if "group" in node
-        for statistic in _of_broker(broker, node["group"], counts, release)
-    ]
+    coordinators = ((broker, node["group"]) for broker, node in folded_state.nodes(state) if "group" in node)
+    return [statistic for broker, held in coordinators for statistic in _of_broker(broker, held, counts, release)]
 
 
 def _of_broker(broker: int, held: Mapping[str, Any], counts: Counter[tuple[int, str]], release: str) -> Iterator[Statistic]:
     domain = "coordinator.group" if is_since("0.11.0", release) else "coordinator"
     groups = held.get("groups", {}).values()
-    gauges = {
-        "NumOffsets": sum(len(offsets["committed"]) for offsets in held.get("offsets", {}).values()),
-        "NumGroups": len(groups),
-    }
+    stored = sum(len(offsets["committed"]) for offsets in held.get("offsets", {}).values())
+    gauges = {"NumOffsets": stored, "NumGroups": len(groups)}
     if is_since("1.1.0", release):
         gauges |= {f"NumGroups{name}": sum(group["state"] == name for group in groups) for name in STATES}
     for name, number in gauges.items():

@@ -62,8 +62,5 @@ def _reachable(rows: Iterable[Reaction]) -> Iterator[Reaction]:
 
 def _reaction(state: str, request: Request, row: Reaction) -> dict[str, Any]:
     named = {"state": state, "request": request.title, "condition": row.words, "response": row.reaction}
-    return named | {
-        "restarts_session": row.restarts_session,
-        "since": row.since,
-        "source": ", ".join(filter(None, [request.methods, row.source])),
-    }
+    source = ", ".join(filter(None, [request.methods, row.source]))
+    return named | {"restarts_session": row.restarts_session, "since": row.since, "source": source}

@@ -23,11 +23,8 @@ def tenures(run: Entries) -> Iterator[Row]:
     for write, after in zip_longest(writes, writes[1:]):
         if write.op in ("create", "set"):
             of_tenure = [e for e in epochs if write.entry.n <= e.entry.n and (after is None or e.entry.n < after.entry.n)]
-            yield interval(write.entry, after and after.entry) | {
-                "broker": _broker(write.data),
-                "controller_epoch": _number(of_tenure[-1].data) if of_tenure else None,
-                "ended_by": ENDS.get(after.op) if after else None,
-            }
+            row = {"broker": _broker(write.data), "controller_epoch": _number(of_tenure[-1].data) if of_tenure else None}
+            yield interval(write.entry, after and after.entry) | row | {"ended_by": ENDS.get(after.op) if after else None}
 
 
 def _number(data: str | None) -> int | None:

@@ -52,13 +52,9 @@ def leaderships(run: Entries) -> Iterator[Row]:
     for state, former in _with_former(run):
         if state.leader is not None and state.leader != (former and former.leader):
             at_ms = state.entry.time_ms
-            yield state.entry.evidence | {
-                "at": at_ms if run.clock == "wall" else None,
-                "at_ms": at_ms if run.clock == "virtual" else None,
-                **_written(state),
-                "leader": state.leader,
-                "controller_epoch": state.controller_epoch,
-            }
+            times = {"at": at_ms if run.clock == "wall" else None, "at_ms": at_ms if run.clock == "virtual" else None}
+            row = {"leader": state.leader, "controller_epoch": state.controller_epoch}
+            yield state.entry.evidence | times | _written(state) | row
 
 
 def _written(state: StoredState) -> Row:

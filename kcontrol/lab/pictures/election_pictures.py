@@ -203,11 +203,8 @@ def _way(records: Sequence[Record]) -> list[tuple[str, str]]:
 
     `records` are the journal records of the handler that called `elect`.
     """
-    tried = [
-        r
-        for r in records
-        if r.kind == "write" and any(list(op[:2]) == ["create", CONTROLLER] for op in r.to_json().fields["ops"])
-    ]
+    writes = (r for r in records if r.kind == "write")
+    tried = [r for r in writes if any(list(op[:2]) == ["create", CONTROLLER] for op in r.to_json().fields["ops"])]
     if not tried:
         return [(READ, RULED)]
     way, error = [(READ, EPOCH), (EPOCH, WRITE)], tried[-1].fields["error"]

@@ -22,10 +22,7 @@ def museum() -> pd.DataFrame:
 
     The index is the rule, an entry of Lab(rules=...), that can restore the bug.
     """
-    rows = [
-        (f"{row.rule}={row.restored}", row.ticket, f"{row.releases[0]} on", row.releases[1], row.invariant, row.bug)
-        for row in MUSEUM
-    ]
+    rows = [(f"{r.rule}={r.restored}", r.ticket, f"{r.releases[0]} on", r.releases[1], r.invariant, r.bug) for r in MUSEUM]
     return pd.DataFrame(rows, columns=list(COLUMNS), index=pd.Index([row.rule for row in MUSEUM], name="rule"), dtype="string")
 
 

@@ -21,10 +21,8 @@ if TYPE_CHECKING:
 ZOOKEEPER_IS_GONE = "ZooKeeper does not respond: try again when it runs, or close this lab and open another lab."
 # The actions of brokers that come before timers and ends of sessions.
 TURNS = ("advance", "begin", "deliver_notification", "deliver_request")
-PATIENCE = {
-    "connection_loss": 3,
-    "handler_error": 20,
-}  # the number of records of each kind that ends a run; lost connections count only in successive steps
+PATIENCE = {"connection_loss": 3, "handler_error": 20}
+"""The number of records of each kind that ends a run; lost connections count only in successive steps."""
 SLEEPS = 100
 """The number of sleeps of a broker's handlers that ends a run: a broker of 0.8 can wait without end for its own registration."""
 

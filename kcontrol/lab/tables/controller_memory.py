@@ -16,14 +16,9 @@ from kcontrol.views import folded_state, text
 MEMORY = {"kafka": "string", "entries": "Int64", "holds": "string"}
 
 # The fields for which Kafka 2.8 uses other words than kcontrol; every other name differs in its spelling only.
-KAFKA_NAMES: Mapping[str, str] = {
-    "assignments": "partitionAssignments",
-    "controller_epoch": "epoch",
-    "controller_epoch_zk_version": "epochZkVersion",
-    "leadership": "partitionLeadershipInfo",
-    "live_broker_epochs": "liveBrokerEpochs",
-    "offline_dirs": "replicasOnOfflineDirs",
-}
+KAFKA_NAMES: Mapping[str, str] = {"assignments": "partitionAssignments", "controller_epoch": "epoch",
+                                  "controller_epoch_zk_version": "epochZkVersion", "leadership": "partitionLeadershipInfo",
+                                  "live_broker_epochs": "liveBrokerEpochs", "offline_dirs": "replicasOnOfflineDirs"}  # fmt: skip
 
 
 def kafka_name(field: str) -> str:

@@ -17,11 +17,8 @@ from kcontrol.views import folded_state
 # there is none of the sets: the columns are then False. `state`: the replica's state in the controller's memory. `alive`: the
 # replica's broker runs, even if the controller does not know this yet.
 DELETIONS = {"requested": "bool", "queued": "bool", "started": "bool", "ineligible": "bool", "state": "string", "alive": "bool"}
-SETS = {
-    "queued": "topics_to_be_deleted",
-    "started": "topics_with_deletion_started",
-    "ineligible": "topics_ineligible_for_deletion",
-}
+SETS = {"queued": "topics_to_be_deleted", "started": "topics_with_deletion_started",
+        "ineligible": "topics_ineligible_for_deletion"}  # fmt: skip
 
 
 def ongoing_deletions(run: Run) -> pd.DataFrame:

@@ -62,9 +62,8 @@ def invariant_checks(lab: Lab, *own: Own) -> pd.DataFrame:
         for name, what in _violations(replayed, own):
             broken.setdefault(name, (len(replayed.done), str(replayed.done[-1]), what))
     ours = {row.name: row for row in INVARIANTS}
-    found = journal_tables.table(
-        (dict(row) | _outcome(row["invariant"], ours, world, broken) for row in rows), RESULTS, "invariant"
-    )
+    outcomes = (dict(row) | _outcome(row["invariant"], ours, world, broken) for row in rows)
+    found = journal_tables.table(outcomes, RESULTS, "invariant")
     if broken:
         found.attrs["scenario"] = report(world, next(iter(broken.values()))[2])
     return found

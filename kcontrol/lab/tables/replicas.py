@@ -16,13 +16,8 @@ from kcontrol.views import folded_state
 REPLICAS = {"state": "string", "alive": "bool", "in_sync": "bool", "role": "string", "leader_epoch": "Int64"}
 # A row `hosts` is the leadership that a broker with a replica got by LeaderAndIsr, or changed itself as leader. A row
 # `metadata` is the leadership that a broker got by UpdateMetadata and sends to clients.
-LEADERSHIP_VIEWS = {
-    "leader": "Int64",
-    "isr": "object",
-    "leader_epoch": "Int64",
-    "controller_epoch": "Int64",
-    "zk_version": "Int64",
-}
+LEADERSHIP_VIEWS = {"leader": "Int64", "isr": "object", "leader_epoch": "Int64", "controller_epoch": "Int64",
+                    "zk_version": "Int64"}  # fmt: skip
 
 
 def replicas(run: Run) -> pd.DataFrame:

@@ -102,10 +102,10 @@ def readable(pattern: str) -> str:
 
 
 def _state(rules: Rules, event: str) -> str | None:
-    named = {
-        kind.__name__: row.state.value for kind, row in design_of(rules).handlers.items() if row.state is not ControllerState.IDLE
-    }
-    return named.get(event) if is_since("0.11.0", rules.release) else None
+    handlers = design_of(rules).handlers.items() if is_since("0.11.0", rules.release) else ()
+    return next(
+        (row.state.value for kind, row in handlers if kind.__name__ == event and row.state is not ControllerState.IDLE), None
+    )
 
 
 def _watchers(znode: str) -> str:
@@ -159,12 +159,11 @@ def watch_events(run: Run, broker: int | None = None) -> pd.DataFrame:
         raise UserError("A recording of real brokers has no events: play it with Lab.play(recording), and ask that lab.")
     rows = _rows(records, {event.__name__ for event in design_of(rules).handlers})
     chosen = (row for row in rows.values() if broker in (None, row["broker"]))
-    named = (
-        row
-        | {"handler": (row["noticed"] and handler_name(row["event"], rules.release)) or "", "state": _state(rules, row["event"])}
-        for row in chosen
-    )
-    return frames.Wide(journal_tables.table(named, EVENTS, "id"))
+    found = []
+    for row in chosen:
+        handler = row["noticed"] and handler_name(row["event"], rules.release)
+        found.append(row | {"handler": handler or "", "state": _state(rules, row["event"])})
+    return frames.Wide(journal_tables.table(found, EVENTS, "id"))
 
 
 def _rows(records: Sequence[Record], events: set[str]) -> dict[RecordId, dict[str, Any]]:

@@ -28,14 +28,8 @@ from kcontrol.zookeeper.port import Client, ZooKeeper
 # In the design "one controller" only the controller watches the znodes of brokers and topics. In "every broker watches" each
 # broker does, and each replica watches its partition's state znode. `watches` are set before a broker's death; the death makes
 # ZooKeeper send `notifications`, and the controller, in the first design, send `requests`.
-COSTS = {
-    "brokers": "int64",
-    "partitions": "int64",
-    "design": "string",
-    "watches": "int64",
-    "notifications": "int64",
-    "requests": "int64",
-}
+COSTS = {"brokers": "int64", "partitions": "int64", "design": "string", "watches": "int64", "notifications": "int64",
+         "requests": "int64"}  # fmt: skip
 MOST = 20_000  # brokers times partitions; counting this many takes about half a minute
 
 
