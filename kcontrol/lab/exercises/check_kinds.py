@@ -63,9 +63,9 @@ def rule(entry: Entry) -> Checker:
         about = f", when called with assignment {assignment}, ISR {isr}, live replicas {live}"
         yours, leader = ask(replacements.ask, function, c, about=about), right.leader if right else None
         where = f"{place}, the assignment is {assignment}, the ISR {isr}, and alive are {live}."
-        about: dict[str, Any] = {"assignment": assignment, "isr": isr, "live": live}
+        question: dict[str, Any] = {"assignment": assignment, "isr": isr, "live": live}
         led = (("Your function", yours), ("Kafka", leader))
-        drawn = tuple({"title": f"{whose}: {_leader(b)} leads", "leader": b, **about} for whose, b in led)
+        drawn = tuple({"title": f"{whose}: {_leader(b)} leads", "leader": b, **question} for whose, b in led)
         return Case(f"{where} Your leader: {_leader(yours)}; Kafka's: {_leader(leader)}.", yours, leader, drawn)
 
     calls = [(place, *question, right) for place, question, right in _calls(entry, "strategies")]

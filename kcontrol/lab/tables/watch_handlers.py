@@ -103,9 +103,8 @@ def readable(pattern: str) -> str:
 
 def _state(rules: Rules, event: str) -> str | None:
     handlers = design_of(rules).handlers.items() if is_since("0.11.0", rules.release) else ()
-    return next(
-        (row.state.value for kind, row in handlers if kind.__name__ == event and row.state is not ControllerState.IDLE), None
-    )
+    state = next((row.state for kind, row in handlers if kind.__name__ == event), ControllerState.IDLE)
+    return None if state is ControllerState.IDLE else state.value
 
 
 def _watchers(znode: str) -> str:
