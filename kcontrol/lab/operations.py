@@ -143,8 +143,9 @@ class Operations(Run, owner="lab"):
         """
         # From numbers, replicas are placed on the registered brokers as by Kafka's tool, whose two random numbers come from the
         # lab's seed and the topic's name. If only one number is given, the other is 1.
-        asked = topic_creation.TopicRequest(self.state, self.records[0].fields)
-        return self._act("create_topic", *asked.create(name, assignment, partitions, replication_factor, config))
+        run = self.records[0].fields
+        asked = topic_creation.request(self.state, run, name, assignment, partitions, replication_factor, config)
+        return self._act("create_topic", *asked)
 
     def alter_topic(self, name: str, config: Mapping[str, Any]) -> Self:
         """Change settings of the topic `name`, as Kafka's tool does; None as a value in `config` removes a setting."""

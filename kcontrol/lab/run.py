@@ -286,10 +286,7 @@ class Run(Commands, owner="run"):
         return text.summary(self.state, self.records[0].fields["brokers"])
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        """Return the viewer's data and metadata by MIME type, with a picture and a line of text for frontends without widgets.
-
-        `kwargs` are the arguments that IPython gives.
-        """
+        """Return the viewer's data and metadata by MIME type, with a picture and a line of text for frontends without widgets."""
         from kcontrol.views.viewer import Viewer
 
         return Viewer(records=self.records, title=self.name)._repr_mimebundle_(**kwargs)

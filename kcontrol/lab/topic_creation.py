@@ -19,60 +19,48 @@ HOW = (
 )
 
 
-class TopicRequest:
-    """Makes the action that creates a topic, as Kafka's tool would create it. `state` is the state of the cluster.
+def request(
+    state: folded_state.State,
+    run: Mapping[str, Any],
+    name: Any,
+    assignment: Any,
+    partitions: Any,
+    replication_factor: Any,
+    config: Any,
+) -> tuple[Any, ...]:
+    """The arguments of the action that creates a topic as Kafka's tool would: name, replicas by partition, and settings, if any.
 
-    `run` has the fields of the journal's first record.
+    `run` has the fields of the journal's first record. Either `assignment` or both numbers must be None. Raises UserError
+    otherwise, and if Kafka's tool refuses the topic.
     """
+    release, topics = str(run["release"]), (path.removeprefix(f"{TOPICS}/") for path in state["znodes"] if parent(path) == TOPICS)
+    with refusals("The topic cannot be created"):
+        # Since 0.9 two names are too similar if they differ only in "." and "_".
+        topic_tool.check_name(name, topics, release)
+    if topic_path(name) in state["znodes"]:
+        raise UserError(f"Topic {name} exists already: choose another name.")
+    settings = requested_settings.topic_settings(release, config)
+    counted = partitions is not None or replication_factor is not None
+    if counted == (assignment is not None):
+        both = "both numbers and a list of replicas are" if counted else "neither numbers nor a list of replicas are"
+        raise UserError(f"The assignment of topic {name} is not clear, because {both} given: {HOW}.")
+    # Of two numbers one may be missing, and is 1 then.
+    counts = (1 if number is None else number for number in (partitions, replication_factor))
+    replicas = drawn(state, run, name, *counts) if counted else checked(assignment)
+    return (name, replicas, settings) if settings else (name, replicas)
 
-    def __init__(self, state: folded_state.State, run: Mapping[str, Any]) -> None:
-        self.state, self.release, self.seed = state, str(run["release"]), run["seed"]
 
-    def create(self, name: Any, assignment: Any, partitions: Any, replication_factor: Any, config: Any) -> tuple[Any, ...]:
-        """Return the arguments of the action: name, replicas by partition, and settings from `config`, if any.
+def drawn(state: folded_state.State, run: Mapping[str, Any], name: str, partitions: Any, replication_factor: Any) -> Any:
+    """Return the replicas of each partition as Kafka's tool assigns them to the registered brokers: ((1, 2), (2, 1)).
 
-        Either `assignment` or both numbers must be None. Raises UserError otherwise, and if Kafka's tool refuses the
-        topic.
-        """
-        self.check_name(name)
-        if topic_path(name) in self.state["znodes"]:
-            raise UserError(f"Topic {name} exists already: choose another name.")
-        settings = requested_settings.topic_settings(self.release, config)
-        # The replicas are those in `assignment`; if it is None, they are placed for two numbers as by Kafka's tool (`drawn`),
-        # of which one may be missing and is 1 then.
-        replicas = self._replicas(name, assignment, partitions, replication_factor)
-        return (name, replicas, settings) if settings else (name, replicas)
-
-    def check_name(self, name: Any) -> None:
-        """Raise UserError if Kafka's tool refuses the name of a topic: it is illegal, or too similar to an existing name.
-
-        An existing name itself is not refused here.
-        """
-        others = (path.removeprefix(f"{TOPICS}/") for path in self.state["znodes"] if parent(path) == TOPICS)
-        with refusals("The topic cannot be created"):
-            # Since 0.9 two names are too similar if they differ only in "." and "_".
-            topic_tool.check_name(name, others, self.release)
-
-    def _replicas(self, name: str, assignment: Any, partitions: Any, replication_factor: Any) -> Any:
-        counted = partitions is not None or replication_factor is not None
-        if counted == (assignment is not None):
-            both = "both numbers and a list of replicas are" if counted else "neither numbers nor a list of replicas are"
-            raise UserError(f"The assignment of topic {name} is not clear, because {both} given: {HOW}.")
-        if not counted:
-            return checked(assignment)
-        return self.drawn(name, 1 if partitions is None else partitions, 1 if replication_factor is None else replication_factor)
-
-    def drawn(self, name: str, partitions: Any, replication_factor: Any) -> tuple[tuple[int, ...], ...]:
-        """Return the replicas of each partition as Kafka's tool assigns them to the registered brokers: ((1, 2), (2, 1)).
-
-        Raises UserError for a number of partitions or a replication factor that Kafka's tool refuses.
-        """
-        registered = (path.removeprefix(f"{BROKER_IDS}/") for path in self.state["znodes"] if parent(path) == BROKER_IDS)
-        brokers = sorted(int(broker) for broker in registered if broker.isdecimal())
-        with refusals(f"Topic {name} cannot be created"):
-            many, factor = topic_tool.check_counts(partitions, replication_factor, len(brokers), self.release)
-        # The tool's two random numbers come from the run's seed and the topic's name.
-        return topic_tool.draw_replicas(self.seed, name, brokers, many, factor)
+    Raises UserError for a number of partitions or a replication factor that Kafka's tool refuses.
+    """
+    registered = (path.removeprefix(f"{BROKER_IDS}/") for path in state["znodes"] if parent(path) == BROKER_IDS)
+    brokers = sorted(int(broker) for broker in registered if broker.isdecimal())
+    with refusals(f"Topic {name} cannot be created"):
+        many, factor = topic_tool.check_counts(partitions, replication_factor, len(brokers), str(run["release"]))
+    # The tool's two random numbers come from the run's seed and the topic's name.
+    return topic_tool.draw_replicas(run["seed"], name, brokers, many, factor)
 
 
 def altered_settings(state: folded_state.State, release: str, topic: str, config: Any) -> dict[str, str]:

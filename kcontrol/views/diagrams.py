@@ -27,10 +27,7 @@ WIDEST = 4
 
 
 class Diagram(graphviz.Digraph):  # type: ignore[misc]
-    """A graph of nodes and edges, drawn as SVG in the page's light or dark theme.
-
-    `outline()` returns the graph as lines of text.
-    """
+    """A graph of nodes and edges, drawn as SVG in the page's light or dark theme."""
 
     # The lines of `outline()`.
     said: tuple[str, ...] = ()

@@ -20,10 +20,7 @@ Line = tuple[str, dict[str, Any]]
 
 
 class BrokerWords:
-    """Finds, record by record, the lines that Kafka logs about processes and registrations of brokers.
-
-    A line is (kind, values), such as ("broker_started", {"broker": 1}): a row of `log_lines.tsv`, and its facts.
-    """
+    """Finds, record by record, the lines that Kafka logs about processes and registrations of brokers."""
 
     def __init__(self) -> None:
         self._registered: dict[int, int] = {}  # broker -> zxid of its registration

@@ -37,10 +37,7 @@ NO_REASON = "not provided"
 
 
 class GroupWords:
-    """Finds, record by record, the lines that a group coordinator logs.
-
-    A line is (kind, values): the name of a row of `log_lines.tsv`, and its facts.
-    """
+    """Finds, record by record, the lines that a group coordinator logs."""
 
     def __init__(self) -> None:
         self.events: dict[RecordId, Mapping[str, Any]] = {}  # record -> the event that its handler handles

@@ -18,20 +18,13 @@ Line = tuple[str, dict[str, Any]]
 
 
 class IsrWords:
-    """Finds, record by record, the lines that leaders log about their changes of ISRs.
-
-    A line is (kind, values), such as ("isr_shrunk", {"tp": "t-0", ...}): a row of `log_lines.tsv`, and the values of its
-    facts.
-    """
+    """Finds, record by record, the lines that leaders log about their changes of ISRs."""
 
     def __init__(self) -> None:
         self._pending: dict[tuple[int, str], dict[str, Any]] = {}  # leader, partition -> the leadership before its change
 
     def lines(self, r: Record) -> Iterator[Line]:
-        """Yield (kind, values), such as ("isr_shrunk", {...}), for each line that Kafka logs at `r`, the next journal record.
-
-        The fields of `r` have JSON's types.
-        """
+        """Yield (kind, values), such as ("isr_shrunk", {...}), for each line that Kafka logs at `r`, the next journal record."""
         f = r.fields
         if r.kind == "start":
             self._pending = {key: value for key, value in self._pending.items() if key[0] != f["broker"]}

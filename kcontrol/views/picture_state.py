@@ -5,7 +5,6 @@ The browser gets this part, and the state of `journal.fold`, as lists of changes
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from kcontrol.core.znodes import CONTROLLER, CONTROLLER_EPOCH, TOPICS, parent, parse_state_path
@@ -16,10 +15,7 @@ from kcontrol.views import folded_state
 
 
 class Seen(Changes):
-    """The state that pictures need and `journal.fold` lacks, such as open sessions and the leader and ISR of each partition.
-
-    `add` updates the state by one journal record.
-    """
+    """The state that pictures need and `journal.fold` lacks, such as open sessions and the leader and ISR of each partition."""
 
     def __init__(self) -> None:
         # partitions: name to fields of `folded_state.Partition`; sessions: id to [broker, whether its process runs]; czxid,
@@ -37,8 +33,7 @@ class Seen(Changes):
         `fold` has the cluster's state after this record; `fold.noted` has the changes that the record has made to that state.
         """
         self.noted = []
-        if (note := NOTES.get(record.kind)) is not None:
-            note(self, record)
+        self._note(record)
         zxid = record.fields.get("zxid")
         for op, path, value in fold.noted:
             if path[0] == "nodes" or path[-1] in {CONTROLLER, CONTROLLER_EPOCH}:
@@ -98,61 +93,41 @@ class Seen(Changes):
         if path[-1] in self._at(path[:-1]):
             self.drop(*path)
 
-    def _open(self, r: Record) -> None:
-        self.put([r.id.node, True], "sessions", session_name(r.fields["session"]))
+    def _note(self, r: Record) -> None:
+        """What a record says by its kind alone, such as that a session is open."""
+        f, node = r.fields, r.id.node
+        match r.kind:
+            case "open":
+                self.put([node, True], "sessions", session_name(f["session"]))
+            case "close":
+                self._forget("sessions", session_name(f["session"]))
+            case "stop":
+                self._stop(f["broker"])
+            case "receive":
+                self.put(True, "taken", f"{f['sender']}>{node}")
+            case "response":
+                self._forget("taken", f["channel"])
+            case "close_channels":
+                for receiver in f["to"]:
+                    self._forget("taken", f"{node}>{receiver}")
+            case "change":
+                self.put(str(r.id), "moves", f["machine"])
+            case "log_append" | "log_delete":
+                if f["partition"] in self.need({}, "cuts", str(node)):
+                    self.drop("cuts", str(node), f["partition"])
+            case "log_truncate" | "tail_lost":
+                broker = str(f.get("broker", node))
+                self.need({}, "cuts", broker)
+                self.put([str(r.id), f["offset"], f["removed"]], "cuts", broker, f["partition"])
+            case "record_lost":
+                self.need([], "lost", f["partition"])
+                self.push(f, "lost", f["partition"])
 
-    def _close(self, r: Record) -> None:
-        self._forget("sessions", session_name(r.fields["session"]))
-
-    def _stop(self, r: Record) -> None:
-        broker = r.fields["broker"]
+    def _stop(self, broker: int) -> None:
         for session in [name for name, (owner, _) in self.state["sessions"].items() if owner == broker]:
             self.put([broker, False], "sessions", session)
         for pair in [pair for pair in self.state["taken"] if str(broker) in pair.split(">")]:
             self.drop("taken", pair)
-
-    def _receive(self, r: Record) -> None:
-        self.put(True, "taken", f"{r.fields['sender']}>{r.id.node}")
-
-    def _response(self, r: Record) -> None:
-        self._forget("taken", r.fields["channel"])
-
-    def _close_channels(self, r: Record) -> None:
-        for receiver in r.fields["to"]:
-            self._forget("taken", f"{r.id.node}>{receiver}")
-
-    def _change(self, r: Record) -> None:
-        self.put(str(r.id), "moves", r.fields["machine"])
-
-    def _whole(self, r: Record) -> None:
-        cuts = self.need({}, "cuts", str(r.id.node))
-        if r.fields["partition"] in cuts:
-            self.drop("cuts", str(r.id.node), r.fields["partition"])
-
-    def _cut(self, r: Record) -> None:
-        f, broker = r.fields, str(r.fields.get("broker", r.id.node))
-        self.need({}, "cuts", broker)
-        self.put([str(r.id), f["offset"], f["removed"]], "cuts", broker, f["partition"])
-
-    def _lost(self, r: Record) -> None:
-        self.need([], "lost", r.fields["partition"])
-        self.push(r.fields, "lost", r.fields["partition"])
-
-
-NOTES: dict[str, Callable[[Seen, Record], None]] = {
-    "open": Seen._open,
-    "close": Seen._close,
-    "stop": Seen._stop,
-    "receive": Seen._receive,
-    "response": Seen._response,
-    "close_channels": Seen._close_channels,
-    "change": Seen._change,
-    "log_append": Seen._whole,
-    "log_delete": Seen._whole,
-    "log_truncate": Seen._cut,
-    "tail_lost": Seen._cut,
-    "record_lost": Seen._lost,
-}
 
 
 def session_name(session: Any) -> str:

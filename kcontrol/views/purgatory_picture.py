@@ -34,10 +34,7 @@ LEGEND = (
 
 
 class PurgatoryPicture(Picture):
-    """The picture of one purgatory, "Heartbeat" or "Rebalance", of the coordinator on `broker` at the time `now_ms`.
-
-    A notebook shows the picture as SVG, other frontends as text.
-    """
+    """The picture of one purgatory, "Heartbeat" or "Rebalance", of the coordinator on `broker` at the time `now_ms`."""
 
     def __init__(self, broker: int, purgatory: Purgatory, now_ms: int) -> None:
         self.broker, self.purgatory, self.now_ms = broker, purgatory, now_ms

@@ -336,10 +336,7 @@ def action_label(action: Sequence[Any], state: dict[str, Any] | None = None) -> 
 
 
 def summary(state: dict[str, Any], brokers: Iterable[int] = ()) -> str:
-    """Return a state in one line: `2 of 3 brokers, broker 1 is controller (epoch 1), 2 partitions online`.
-
-    `brokers` are all brokers of the run.
-    """
+    """Return a state in one line: `2 of 3 brokers, broker 1 is controller (epoch 1), 2 partitions online`."""
     living = len(state["nodes"])
     all_of = len({*map(str, brokers), *state["nodes"]})
     count = f"{living} of {all_of} brokers" if living < all_of else f"{living} broker{'s' * (living != 1)}"

@@ -56,10 +56,7 @@ def decisions(records: Sequence[Record]) -> dict[str, list[Decision]]:
 
 
 def first_difference(one: Sequence[Record], other: Sequence[Record]) -> Differing | None:
-    """Return the first decision about a partition that differs between the journals `one` and `other`; None if all are equal.
-
-    The result has the partition and the decision of each run.
-    """
+    """Return the first decision about a partition that differs between the journals `one` and `other`; None if all are equal."""
     left, right = decisions(one), decisions(other)
     found = []
     for partition in sorted({*left, *right}):

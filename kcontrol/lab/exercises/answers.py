@@ -57,18 +57,12 @@ def answer_in(text: str, place: str, name: str) -> Any:
 
 
 def shipped(entry: dict[str, Any], which: str) -> Any:
-    """Return the function or value that a shipped file of an exercise defines; `which` is "stub" or "solution".
-
-    `entry` is the exercise's table in exercises.toml, which names both files.
-    """
+    """Return the function or value that a shipped file of an exercise defines; `which` is "stub" or "solution"."""
     return answer_in(_text(entry, which), entry[which], stub_slot(entry).name)
 
 
 def stub_slot(entry: dict[str, Any]) -> Slot:
-    """Return the name, and for a function the `def` line, that the stub of an exercise defines.
-
-    `entry` is the exercise's table in exercises.toml, which names the stub.
-    """
+    """Return the name, and for a function the `def` line, that the stub of an exercise defines."""
     return slot(_text(entry, "stub"))
 
 
@@ -77,10 +71,7 @@ def _text(entry: dict[str, Any], which: str) -> str:
 
 
 def wrong(entry: dict[str, Any], listed: dict[str, Any]) -> Any:
-    """Return the function or value that a known wrong answer to an exercise defines.
-
-    `listed` is the answer's element of the list `wrong` in `entry`, the exercise's table in exercises.toml.
-    """
+    """Return the function or value that a known wrong answer to an exercise defines."""
     name, heading = stub_slot(entry)
     # The code replaces the body of the stub's function, or the stub's value.
     code = listed["code"]

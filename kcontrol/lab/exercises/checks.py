@@ -155,10 +155,7 @@ def ask(function: Callable[..., Any], *arguments: Any, about: str = "") -> Any:
 
 
 def evaluate(expression: str, **names: Any) -> Any:
-    """Return the value of a Python expression from exercises.toml or predictions.toml.
-
-    The expression can use the variables `names` and Python's built-in functions.
-    """
+    """Return the value of a Python expression from exercises.toml or predictions.toml."""
     return eval(expression, dict(names))  # noqa: S307 - the text comes with the package
 
 

@@ -39,10 +39,7 @@ def report_of_wrong(entry: Entry, number: int) -> dict[str, Any]:
 
 
 def examine(entry: Entry, answer: object) -> dict[str, Any]:
-    """Check an answer, and return the report on it as a mapping, such as {"problem": "..."}.
-
-    `entry` is the exercise's table in exercises.toml.
-    """
+    """Check an answer, and return the report on it as a mapping, such as {"problem": "..."}."""
     # The report has `problem` and `printed` if the answer cannot be checked, `open` if it is empty, else `cases`, `passed` and
     # `remark`.
     if answer is None or answer is ... or (isinstance(answer, list | tuple | dict | str) and not answer):
@@ -65,10 +62,7 @@ def examine(entry: Entry, answer: object) -> dict[str, Any]:
 
 
 def known(entry: Entry, answer: object, found: dict[str, Any]) -> int | None:
-    """Return the index in `entry["wrong"]`, the known wrong answers, of the first that equals `answer`; None if none does.
-
-    `found` is the report of `examine` on the answer.
-    """
+    """Return the index in `entry["wrong"]`, the known wrong answers, of the first that equals `answer`; None if none does."""
     # A known wrong answer equals this answer if its expression `when` is true or, without `when`, if its `code` has the value of
     # this answer in each case.
     yours = [case["answer"] for case in found["cases"]]

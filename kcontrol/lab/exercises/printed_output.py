@@ -42,10 +42,7 @@ def begin(descriptor: int) -> None:
 
 @contextmanager
 def capturing() -> Iterator[None]:
-    """Capture the text that is written to standard output and standard error within a `with` block.
-
-    `take_output` returns the captured text.
-    """
+    """Capture the text that is written to standard output and standard error within a `with` block."""
     with redirect_stdout(_printed), redirect_stderr(_printed):
         yield
 

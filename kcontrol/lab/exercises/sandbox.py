@@ -84,10 +84,7 @@ class ProcessEnd(NamedTuple):
 
 
 def judge(answer: object, entry: dict[str, Any]) -> dict[str, Any]:
-    """Check an answer in a separate process, and return the last report of this process, such as {"problem": "..."}.
-
-    `entry` is the exercise's table in exercises.toml.
-    """
+    """Check an answer in a separate process, and return the last report of this process, such as {"problem": "..."}."""
     text = answer if isinstance(answer, AnswerText) else None
     try:
         packed = b"" if text else cloudpickle.dumps(answer)
@@ -227,10 +224,7 @@ def _end_all(server: subprocess.Popen[bytes], mark: str) -> None:
 
 
 def validated_report(report: str, entry: dict[str, Any]) -> dict[str, Any]:
-    """Return the report, JSON text from the process of an answer, as a mapping; an invalid report gives {"problem": "..."}.
-
-    `entry` is the exercise's table in exercises.toml.
-    """
+    """Return the report, JSON text from the process of an answer, as a mapping; an invalid report gives {"problem": "..."}."""
     try:
         found = json.loads(report)
         if found.get("open") is True:
