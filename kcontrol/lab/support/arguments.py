@@ -30,23 +30,20 @@ def one_of(value: Any, legal: Iterable[str], what: str) -> str:
     raise UserError(f"There is no {what} {shown(value)}: {f'choose one of {listed}' if names else 'there is none yet'}.")
 
 
-def words(value: object, what: str, example: str) -> str:
-    """Return the argument `value` if it is text that UTF-8 can encode.
-
-    Raises UserError for any other value. The error's text has the argument's name `what` ("A partition") and a legal `example`.
-    """
-    if not isinstance(value, str):
-        raise UserError(f"{what} must be text, such as {example!r}, not {shown(value)}.")
-    storable(value)
+def _of_type(value: Any, kind: Any, what: str, wanted: str) -> Any:
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise UserError(f"{what} must be {wanted}, not {shown(value)}.")
     return value
 
 
-def string(value: object, what: str, example: str, longest: int = LARGEST_SHORT) -> str:
-    """Return the argument `value` if it is text of at most `longest` bytes in UTF-8.
+def words(value: object, what: str, example: str) -> str:
+    """Text that UTF-8 can encode; `what` is the argument in the sentence ("A partition")."""
+    storable(found := str(_of_type(value, str, what, f"text, such as {example!r}")))
+    return found
 
-    Raises UserError for any other value; the error's text has the argument's name `what` and a legal `example`.
-    """
-    # Kafka's protocol has two bytes for the length of such a text.
+
+def string(value: object, what: str, example: str, longest: int = LARGEST_SHORT) -> str:
+    """Text of at most `longest` bytes in UTF-8: Kafka's protocol has two bytes for the length of such a text."""
     found = words(value, what, example)
     if (size := len(found.encode())) > longest:
         raise UserError(f"{what} must have at most {longest:,} bytes of UTF-8, not {size:,}: choose a shorter text.")
@@ -54,10 +51,7 @@ def string(value: object, what: str, example: str, longest: int = LARGEST_SHORT)
 
 
 def partition(value: object) -> str:
-    """Return the argument `value` if it names a partition, such as "t-0", as Kafka writes its name.
-
-    Raises UserError for other texts, and for a number that no partition can have.
-    """
+    """The name of a partition as Kafka writes it, such as "t-0", with a number that a partition can have."""
     name = string(value, "A partition", "t-0")
     if not (said := re.fullmatch(r".+-([0-9]+)", name, re.DOTALL)):
         raise UserError(f"{shown(value)} is no partition: name it as in 't-0'.")
@@ -69,7 +63,7 @@ def partition(value: object) -> str:
 
 
 def storable(value: object) -> None:
-    """Raise UserError for text with half of a surrogate pair, also inside lists and mappings: UTF-8 cannot encode it."""
+    """No text with half of a surrogate pair, also inside lists and mappings: UTF-8 cannot encode it."""
     if isinstance(value, str) and not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
         raise UserError(f"{shown(value)} contains half of a surrogate pair, which cannot be stored: remove it.")
     if isinstance(value, Mapping):
@@ -80,37 +74,23 @@ def storable(value: object) -> None:
 
 
 def mapping(value: Any, what: str, example: str) -> Mapping[Any, Any]:
-    """Return the argument `value` if it is a mapping, and an empty mapping for None.
-
-    Raises UserError for any other value. The text of the error has `what`, such as "Topics", and `example`.
-    """
-    if value is not None and not isinstance(value, Mapping):
-        raise UserError(f"{what} must be a dict, as in {example}, not {shown(value)}.")
-    return value or {}
+    """An empty one for None."""
+    found: Mapping[Any, Any] = _of_type({} if value is None else value, Mapping, what, f"a dict, as in {example}")
+    return found
 
 
 def whole(value: Any, what: str) -> int:
-    """Return the argument `value` if it is an int. Raises UserError, which names the argument by `what`, for any other value."""
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise UserError(f"{what} must be a whole number, such as 7, not {shown(value)}.")
-    return value
+    return int(_of_type(value, int, what, "a whole number, such as 7"))
 
 
 def count(value: Any, what: str) -> int:
-    """Return the argument `value` if it is an int from 1 on.
-
-    Raises UserError, which names the argument by `what`, for any other value.
-    """
     if whole(value, what) < 1:
         raise UserError(f"{what} must be a whole number from 1 on, not {shown(value)}.")
-    return value  # type: ignore[no-any-return]
+    return int(value)
 
 
 def flag(value: Any, name: str) -> bool:
-    """Return the argument `value` if it is a bool. Raises UserError, with the name of the argument, for any other value."""
-    if not isinstance(value, bool):
-        raise UserError(f"{name} must be True or False, not {shown(value)}.")
-    return value
+    return bool(_of_type(value, bool, name, "True or False"))
 
 
 def spark_session(value: Any) -> Any:

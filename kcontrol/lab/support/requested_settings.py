@@ -120,18 +120,8 @@ def settings(
         ids, coordinators = _ids(brokers), group_settings.group_config(release, of_groups)
         if groups:
             coordinators = group_settings.with_topics(coordinators, topics)
-        found = Settings(
-            release,
-            ids,
-            seed,
-            chosen,
-            faults=faults,
-            data=data,
-            consumers=groups,
-            consumer_configs=named,
-            group_config=coordinators,
-            purgatory=purgatory,
-        )
+        found = Settings(release, ids, seed, chosen, faults=faults, data=data, purgatory=purgatory)
+        found = replace(found, consumers=groups, consumer_configs=named, group_config=coordinators)
         found.rules()
         rule_changes = replacements.rule_changes(changed.rules, release)
         own = replacements.changes(release, changed.rows, changed.strategies)
