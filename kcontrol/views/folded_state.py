@@ -10,18 +10,7 @@ from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from kcontrol.core.znodes import (
-    BROKER_IDS,
-    CONTROLLER,
-    CONTROLLER_EPOCH,
-    TOPICS,
-    MalformedZnode,
-    decode_controller,
-    decode_state,
-    decode_topic,
-    delete_topic_path,
-    parent,
-)
+from kcontrol.core import znodes as zk
 
 State = dict[str, Any]
 
@@ -50,16 +39,16 @@ def controller(state: State) -> tuple[int, int] | None:
 
     The epoch is that in the broker's memory or, without it, in `/controller_epoch`; 0 without either.
     """
-    found = state["znodes"].get(CONTROLLER)
+    found = state["znodes"].get(zk.CONTROLLER)
     try:
-        broker = decode_controller(found[0].encode()) if found else None
-    except MalformedZnode:
+        broker = zk.decode_controller(found[0].encode()) if found else None
+    except zk.MalformedZnode:
         broker = None
     if broker is None:
         return None
     node = state["nodes"].get(str(broker))
     held = node["controller"].get("controller_epoch", 0) if node else 0
-    stored = state["znodes"].get(CONTROLLER_EPOCH, ["0"])[0]
+    stored = state["znodes"].get(zk.CONTROLLER_EPOCH, ["0"])[0]
     return broker, held or (int(stored) if stored.isdecimal() else 0)
 
 
@@ -77,13 +66,17 @@ def nodes(state: Mapping[str, Any]) -> list[tuple[int, State]]:
 
 def without_session(state: State) -> list[int]:
     """Return the ids of the brokers whose znode below /brokers/ids is persistent, so that it outlives the broker's session."""
-    names = {path[len(BROKER_IDS) + 1 :]: owner for path, (_, _, owner) in state["znodes"].items() if parent(path) == BROKER_IDS}
+    names = {
+        path[len(zk.BROKER_IDS) + 1 :]: owner
+        for path, (_, _, owner) in state["znodes"].items()
+        if zk.parent(path) == zk.BROKER_IDS
+    }
     return sorted(int(name) for name, owner in names.items() if name.isdecimal() and owner is None)
 
 
 def partitions(state: State) -> list[Partition]:
     """Return every assigned partition, sorted by topic and number; a topic znode that cannot be decoded has no partitions."""
-    topics = [path[len(TOPICS) + 1 :] for path in sorted(state["znodes"]) if parent(path) == TOPICS]
+    topics = [path[len(zk.TOPICS) + 1 :] for path in sorted(state["znodes"]) if zk.parent(path) == zk.TOPICS]
     return [partition for topic in topics for partition in partitions_of(topic, state["znodes"])]
 
 
@@ -94,8 +87,8 @@ def find(state: State, name: str) -> Partition | None:
 def partitions_of(topic: str, znodes: State) -> list[Partition]:
     """Sorted by number; [] for a missing topic znode, or one that cannot be decoded."""
     try:
-        assigned = decode_topic(znodes[f"{TOPICS}/{topic}"][0].encode()).partitions
-    except (KeyError, MalformedZnode):
+        assigned = zk.decode_topic(znodes[f"{zk.TOPICS}/{topic}"][0].encode()).partitions
+    except (KeyError, zk.MalformedZnode):
         return []
     return [partition(topic, number, a.replicas, znodes) for number, a in sorted(assigned.items())]
 
@@ -105,11 +98,11 @@ def partition(topic: str, number: int, replicas: tuple[int, ...], znodes: State)
 
     `znodes` maps a path to [data, version, owner].
     """
-    stored = znodes.get(f"{TOPICS}/{topic}/partitions/{number}/state")
+    stored = znodes.get(f"{zk.TOPICS}/{topic}/partitions/{number}/state")
     try:
-        value = decode_state(stored[0].encode(), stored[1]) if stored else None
+        value = zk.decode_state(stored[0].encode(), stored[1]) if stored else None
     # A state znode that cannot be decoded counts as missing.
-    except MalformedZnode:
+    except zk.MalformedZnode:
         value = None
     if value is None:
         return Partition(topic, number, replicas, None, (), -1, -1, -1)
@@ -119,7 +112,7 @@ def partition(topic: str, number: int, replicas: tuple[int, ...], znodes: State)
 
 def condition(partition: Partition, state: State) -> str:
     """One of "being deleted", "new" (no state znode), "online" (its leader runs) or "offline"."""
-    if delete_topic_path(partition.topic) in state["znodes"]:
+    if zk.delete_topic_path(partition.topic) in state["znodes"]:
         return "being deleted"
     if partition.leader is None:
         return "new"

@@ -21,17 +21,7 @@ from kcontrol.lab.support import arguments
 from kcontrol.lab.support.calls import Commands
 from kcontrol.lab.support.missing_parts import MissingPart, part_or_substitute
 from kcontrol.lab.support.output import Shown, say
-from kcontrol.pipeline.door import (
-    DATED,
-    LOCAL,
-    SUFFIX,
-    JournalOfRun,
-    journals_of,
-    query_plan,
-    spark_session,
-    spark_views,
-    stop_spark,
-)
+from kcontrol.pipeline import door
 from kcontrol.views import text
 from kcontrol.views.run_lines import RunLine, RunLines
 
@@ -65,15 +55,15 @@ class Runs(Commands, owner="runs"):
 
     # ---------------------------------------------------------------- the files
 
-    def _journals(self) -> list[JournalOfRun]:
+    def _journals(self) -> list[door.JournalOfRun]:
         """Return the journals by name; kcontrol's examples come first if the default folder has fewer than twelve runs.
 
         Print a sentence for each unreadable file. Raises UserError if there is no journal.
         """
-        found: list[JournalOfRun] = []
+        found: list[door.JournalOfRun] = []
         for place in filter(None, (self._examples, self._folder)):
             if place == self._examples or self._examples is None or _files(place):
-                journals, refused = journals_of(_files(place) or [place])  # not of folders below it
+                journals, refused = door.journals_of(_files(place) or [place])  # not of folders below it
                 found += journals
                 for one in refused:
                     say(one.reason)
@@ -86,7 +76,7 @@ class Runs(Commands, owner="runs"):
         """The sorted names of the runs, after those of kcontrol's examples if the default folder has fewer than twelve runs."""
         return [journal.run for journal in self._journals()]
 
-    def _named(self, name: object) -> JournalOfRun:
+    def _named(self, name: object) -> door.JournalOfRun:
         journals = self._journals()
         if (found := next((journal for journal in journals if journal.run == name), None)) is None:
             listed = text.listed([repr(journal.run) for journal in journals[-9:]], 9)
@@ -132,7 +122,7 @@ class Runs(Commands, owner="runs"):
         headline = every if len(shown) == number else f"{len(shown)} of {every}, the newest last"
         return RunLines(lines, headline, [_title(journal.run) for journal in framed])
 
-    def _line(self, journal: JournalOfRun) -> RunLine | None:
+    def _line(self, journal: door.JournalOfRun) -> RunLine | None:
         """Return the timeline of a run for the picture in which each run is a horizontal bar.
 
         If the run's journal is damaged, print a sentence and return None.
@@ -157,7 +147,7 @@ class Runs(Commands, owner="runs"):
 
     # ---------------------------------------------------------------- Spark
 
-    def spark(self, *, optional: bool = False, master: str = LOCAL) -> SparkSession | Any:
+    def spark(self, *, optional: bool = False, master: str = door.LOCAL) -> SparkSession | Any:
         """Return a Spark session with a view for each table of a whole run, such as `journal`, of all runs.
 
         optional  if Spark or Java is missing, whether to print a sentence and return a substitute
@@ -166,9 +156,9 @@ class Runs(Commands, owner="runs"):
         Raises UserError if Spark or Java is missing and `optional` is False.
         """
         journals = self._journals()
-        spark = part_or_substitute(lambda: spark_session(master), optional=optional)
+        spark = part_or_substitute(lambda: door.spark_session(master), optional=optional)
         if not isinstance(spark, MissingPart):
-            spark_views.register_journals(spark, journals)
+            door.spark_views.register_journals(spark, journals)
         return spark
 
     def plan(self, query: Any) -> Shown | MissingPart:
@@ -177,20 +167,20 @@ class Runs(Commands, owner="runs"):
         If `query` is a MissingPart, the substitute for a missing Spark, return `query`. Raises UserError for any other value.
         """
         # An operator stands below the operator that reads its rows.
-        return query if isinstance(query, MissingPart) else Shown(query_plan.operators(query))
+        return query if isinstance(query, MissingPart) else Shown(door.query_plan.operators(query))
 
     def close(self) -> None:
         """Stop Spark, which frees its memory; without Spark do nothing."""
-        stop_spark()
+        door.stop_spark()
 
 
 def _files(folder: Path) -> list[Path]:
-    return list(folder.glob(f"*{SUFFIX}"))
+    return list(folder.glob(f"*{door.SUFFIX}"))
 
 
 def _title(run: str) -> str:
     """The name "20240131-101500-simulated-2" gives "2024-01-31 10:15:00 (2)"; other names stay."""
-    dated = DATED.match(run)
+    dated = door.DATED.match(run)
     if not dated:
         return run
     year, month, day, time = dated.groups()

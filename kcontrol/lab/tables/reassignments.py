@@ -5,18 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from kcontrol.core import znodes
 from kcontrol.core.controller_rules import rules
 from kcontrol.core.errors import UserError
 from kcontrol.core.model import ReplicaAssignment, TopicPartition
-from kcontrol.core.znodes import (
-    REASSIGN_PARTITIONS,
-    MalformedZnode,
-    broker_path,
-    decode_reassignment,
-    decode_topic,
-    encode_reassignment,
-    topic_path,
-)
+from kcontrol.core.znodes import REASSIGN_PARTITIONS
 from kcontrol.journal.journal import Record
 from kcontrol.lab.run import Run
 from kcontrol.lab.support.late import pd
@@ -61,7 +54,7 @@ def request_text(state: folded_state.State, targets: Mapping[str, list[int] | No
         raise UserError(f"{REASSIGN_PARTITIONS} holds a request already: let the controller complete it first, with lab.run().")
     if cancelled := [name for name, target in targets.items() if target is None]:
         raise UserError(f"A request in {REASSIGN_PARTITIONS} cannot cancel: give {', '.join(cancelled)} a list of brokers.")
-    return encode_reassignment({TopicPartition.parse(tp): tuple(ids or ()) for tp, ids in targets.items()}).decode()
+    return znodes.encode_reassignment({TopicPartition.parse(tp): tuple(ids or ()) for tp, ids in targets.items()}).decode()
 
 
 def active_controller(state: folded_state.State) -> int:
@@ -106,7 +99,7 @@ def unanswered(release: str, state: folded_state.State, targets: Mapping[str, li
     # The reassignments were requested in `/admin/reassign_partitions`, so the requester gets no response. Releases up to 0.10.0
     # refuse such a reassignment and write a `handler_error` record in the journal instead.
     for name, target in targets.items() if not rules(release).refuses_dead_targets else ():
-        if dead := [str(b) for b in target or () if broker_path(b) not in state["znodes"]]:
+        if dead := [str(b) for b in target or () if znodes.broker_path(b) not in state["znodes"]]:
             which = f"has brokers that are not alive ({', '.join(dead)})"
             yield f"The reassignment of {name} {which}: Kafka {release} adds all brokers and waits until each is in sync."
 
@@ -126,7 +119,7 @@ def ongoing_reassignments(run: Run) -> pd.DataFrame:
 def _rows(state: folded_state.State) -> Iterator[dict[str, Any]]:
     asked = _asked(state)
     for p in folded_state.partitions(state):
-        stored = decode_topic(state["znodes"][topic_path(p.topic)][0].encode()).partitions[p.number]
+        stored = znodes.decode_topic(state["znodes"][znodes.topic_path(p.topic)][0].encode()).partitions[p.number]
         wanted = asked.get(p.name)
         if not stored.is_being_reassigned and wanted is None:
             continue
@@ -153,6 +146,6 @@ def _implied(stored: ReplicaAssignment, target: tuple[int, ...]) -> ReplicaAssig
 def _asked(state: folded_state.State) -> dict[str, tuple[int, ...]]:
     found = state["znodes"].get(REASSIGN_PARTITIONS)
     try:
-        return {str(tp): target for tp, target in decode_reassignment(found[0].encode()).items()} if found else {}
-    except MalformedZnode:
+        return {str(tp): target for tp, target in znodes.decode_reassignment(found[0].encode()).items()} if found else {}
+    except znodes.MalformedZnode:
         return {}
