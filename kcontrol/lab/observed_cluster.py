@@ -13,8 +13,8 @@ from kcontrol.core.effects import SessionExpired, Stat, Znode
 from kcontrol.core.errors import UserError
 from kcontrol.core.znodes import BROKER_IDS, parent
 from kcontrol.journal.journal import JOURNAL_VERSION, OUTSIDE, Journal
+from kcontrol.lab.namespaces import Namespace
 from kcontrol.lab.run import Run
-from kcontrol.lab.support.calls import Commands
 from kcontrol.lab.support.output import Shown
 from kcontrol.views import text, zkcli
 from kcontrol.zookeeper.port import ConnectionLoss
@@ -33,21 +33,15 @@ class NotHere(UserError, AttributeError):
     """The error for a command of labs that an observed cluster does not have, because such a cluster is only read."""
 
 
-class ObservedZk(Commands, owner="observed.zk"):
+class ObservedZk(Namespace[Any], owner="observed.zk"):
     """Znodes of an observed cluster, read from ZooKeeper at the moment of the call.
 
     observed.zk.get(path)  a znode's data and its Stat
     """
 
-    def __init__(self, observed: Observed) -> None:
-        self._observed = observed
-
-    def __repr__(self) -> str:
-        return type(self).__doc__ or ""
-
     def get(self, path: str) -> Shown:
         """Return a znode with the eleven lines of its Stat, read now. Raises UserError if there is no such znode."""
-        return self._observed._get(path)
+        return self._lab._get(path)
 
 
 class Observed(Run, owner="observed"):

@@ -66,12 +66,9 @@ def nodes(state: Mapping[str, Any]) -> list[tuple[int, State]]:
 
 def without_session(state: State) -> list[int]:
     """Return the ids of the brokers whose znode below /brokers/ids is persistent, so that it outlives the broker's session."""
-    names = {
-        path[len(zk.BROKER_IDS) + 1 :]: owner
-        for path, (_, _, owner) in state["znodes"].items()
-        if zk.parent(path) == zk.BROKER_IDS
-    }
-    return sorted(int(name) for name, owner in names.items() if name.isdecimal() and owner is None)
+    lasting = [path for path, (_, _, owner) in state["znodes"].items() if zk.parent(path) == zk.BROKER_IDS and owner is None]
+    names = (path[len(zk.BROKER_IDS) + 1 :] for path in lasting)
+    return sorted(int(name) for name in names if name.isdecimal())
 
 
 def partitions(state: State) -> list[Partition]:
