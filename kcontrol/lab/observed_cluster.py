@@ -41,7 +41,8 @@ class ObservedZk(Namespace[Any], owner="observed.zk"):
 
     def get(self, path: str) -> Shown:
         """Return a znode with the eleven lines of its Stat, read now. Raises UserError if there is no such znode."""
-        return self._lab._get(path)
+        found: Shown = self._lab._get(path)
+        return found
 
 
 class Observed(Run, owner="observed"):
