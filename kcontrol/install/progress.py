@@ -49,10 +49,7 @@ def of(place: Path | None, id: str) -> dict[str, Any]:
 
 
 def prediction(place: Path | None, id: str) -> str | None:
-    """Return the text of the option that the learner chose for the question `id`, None without an answer.
-
-    `place` is the learner's folder; if it is None, return None.
-    """
+    """The text of the option that the learner chose for a question; None without an answer, and without a folder."""
     kept = read(place).get(PREDICTIONS, {}).get(id) if place else None
     return kept if isinstance(kept, str) else None
 

@@ -149,10 +149,7 @@ class Observed(Run, owner="observed"):
             del self._seen[path]
 
     def _put(self, path: str, node: Znode, owners: Mapping[int, int]) -> None:
-        """Add a `write` record for the znode `path`, which is new or changed since the last observation.
-
-        `node` is its present content; `owners` maps sessions to brokers, to name the writer of an ephemeral znode.
-        """
+        """Add a `write` record for the znode `path`, which is new or changed since the last observation."""
         # A znode that such a session owns was written by this broker, any other by a client that is no broker.
         owner, data = owners.get(node.stat.ephemeral_owner, OUTSIDE), node.data.decode("utf-8", "backslashreplace")
         new = path not in self._seen

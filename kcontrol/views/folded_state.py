@@ -91,10 +91,7 @@ def partitions_of(topic: str, znodes: State) -> list[Partition]:
 
 
 def partition(topic: str, number: int, replicas: tuple[int, ...], znodes: State) -> Partition:
-    """Return a partition with its `replicas` and the content of its state znode.
-
-    `znodes` maps a path to [data, version, owner].
-    """
+    """Return a partition with its `replicas` and the content of its state znode."""
     stored = znodes.get(f"{zk.TOPICS}/{topic}/partitions/{number}/state")
     try:
         value = zk.decode_state(stored[0].encode(), stored[1]) if stored else None

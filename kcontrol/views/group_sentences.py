@@ -23,10 +23,7 @@ def consumer_act(f: Fields) -> str:
 
 
 def consumer(f: Fields) -> str:
-    """Return the state of a consumer as a sentence, such as "Consumer anna sends a request to broker 1.".
-
-    `f` has the fields of a `consumer` record.
-    """
+    """Return the state of a consumer as a sentence, such as "Consumer anna sends a request to broker 1."."""
     me = f["now"]._asdict() if hasattr(f["now"], "_asdict") else f["now"]
     if me["asked"]:
         return f"Consumer {f['name']} sends a request to broker {me['asked'][0]}."
@@ -40,10 +37,7 @@ def consumer(f: Fields) -> str:
 
 
 def appended(f: Fields) -> str:
-    """Return in words what a coordinator appends to the offsets topic, such as "the offsets t-0 5 of group g".
-
-    `f` has the fields of an `append` record of the journal.
-    """
+    """Return in words what a coordinator appends to the offsets topic, such as "the offsets t-0 5 of group g"."""
     completion, values = f["completion_event"], [value for _, value in f["records"]]
     if completion is None:
         removed = all(value is None for value in values)

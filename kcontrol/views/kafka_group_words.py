@@ -137,10 +137,7 @@ class GroupWords:
         return {"offsets_partition": f"{OFFSETS_TOPIC}-{partition_for(group, self.partitions)}"} if self.partitions else {}
 
     def _reason(self, f: Mapping[str, Any], held: Mapping[str, Any], event: Mapping[str, Any]) -> dict[str, Any]:
-        """Return {"reason": (kind of reason, its facts)}, {} for none.
-
-        `f` has the fields of the `group` record, `held` the group afterwards, `event` the handled event.
-        """
+        """Return {"reason": (kind of reason, its facts)}, {} for none."""
         kind = event.get("event")
         if kind == SESSION:
             return {"reason": ("expired", {"member": event["member_id"]})}
@@ -168,10 +165,7 @@ def _sizes(held: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _joined(group: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Line]:
-    """Yield the log line, as (kind, values), about the member id that a JoinGroup has added to the group.
-
-    `before` and `now` are the group before and after the JoinGroup.
-    """
+    """Yield the log line, as (kind, values), about the member id that a JoinGroup has added to the group."""
     about = {"group": group, "state": before["state"]}
     for member_id in (id for id in now["pending_members"] if id not in before["pending_members"]):
         yield "member_joined.pending", about | {"member": member_id}

@@ -52,10 +52,7 @@ class IsrWords:
 
 
 def election(f: dict[str, Any], live: Collection[int]) -> Iterator[Line]:
-    """Yield (kind, values), such as ("clean_election", {...}), for each log line of Kafka about an offline partition's election.
-
-    `f` has the fields of a `change` record, `live` the live replicas of the partition.
-    """
+    """The log lines about an offline partition's election, such as ("clean_election", {...}); `live` are its live replicas."""
     chosen, rule = f["leadership"], f.get("rule")
     if f["source"] != "OfflinePartition" or rule not in ("offline", "unclean"):
         return

@@ -160,10 +160,7 @@ class KafkaWords:
             yield from self._line(r, "deletion_completed", topics=[topic])
 
     def _note_topic(self, kind: str, path: str, content: str) -> dict[str, ReplicaAssignment]:
-        """Store the assignments in a topic znode; return the partitions whose assignment has changed, with the new assignment.
-
-        `kind` is "create", "set" or "delete"; `content` is the data that is written to the znode `path`.
-        """
+        """Store the assignments in a topic znode; return the partitions whose assignment has changed, with the new assignment."""
         topic = path.removeprefix(f"{TOPICS}/")
         # No topic znode, or no new data.
         if topic == path or "/" in topic or kind not in ("create", "set"):

@@ -28,10 +28,7 @@ class Seen(Changes):
         self._numbers: dict[str, set[int]] = {}  # the partitions of each topic
 
     def add(self, record: Record, fold: Fold) -> None:
-        """Update the state for pictures by the next journal record; replace `self.noted` by the list of changes to this state.
-
-        `fold` has the cluster's state after this record; `fold.noted` has the changes that the record has made to that state.
-        """
+        """By the next record, after which `fold` has the state and its changes; `self.noted` has the changes to this state."""
         self.noted = []
         self._note(record)
         zxid = record.fields.get("zxid")
@@ -50,10 +47,7 @@ class Seen(Changes):
             self.put(value, "controller")
 
     def _topic_znode(self, path: str, value: Any) -> None:
-        """Update `partitions` after a change of the znode `path`, a topic's znode or a partition's state znode.
-
-        `value` is [data, version, owner] after the change, None after a deletion.
-        """
+        """Update `partitions` after a change of the znode `path`, a topic's znode or a partition's state znode."""
         if value is None:
             self._znodes.pop(path, None)
         else:

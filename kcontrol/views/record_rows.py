@@ -29,10 +29,7 @@ class Rows:
         self._explanations: dict[tuple[str, ...], int] = {}
 
     def add(self, record: Record, fold: Fold) -> None:
-        """Append to the list `made` the viewer's row for `record`, the journal's next record.
-
-        `fold` has the cluster's state after the record, and the changes that the record makes.
-        """
+        """Append the viewer's row for the journal's next record to `made`; `fold` has the state after it, and its changes."""
         fields = record.fields
         if (session := fields.get("session")) is not None:
             fields = fields | {"session": session_name(session)}

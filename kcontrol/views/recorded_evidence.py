@@ -50,10 +50,7 @@ class Evidence:
         return f"{said}; inferred: {inferred} of {len(self.columns)} states of the group"
 
     def drawn(self, x: Callable[[int], float], top: float) -> list[str]:
-        """Return SVG elements: rows "requests", "responses" and "inferred" below a group's picture, and a legend.
-
-        `x` returns the left edge of the picture's column with an index; `top` is the rows' upper edge. Both are in pixels.
-        """
+        """Return SVG elements: rows "requests", "responses" and "inferred" below a group's picture, and a legend."""
         names = [*ROWS.values(), "inferred"]
         parts = [label(MARGIN, top + ROW * row + 11, name, "dim", 11) for row, name in enumerate(names)]
         for row, counts in enumerate(self.counts.values()):

@@ -28,10 +28,7 @@ class StripStep(NamedTuple):
 
 
 class SearchStrip(Picture):
-    """The steps of the run that a search has found, drawn with a row per broker and one for clients.
-
-    `violation` says which condition, such as "t-0 always has a leader", the last step breaks.
-    """
+    """The steps of the run that a search has found, drawn with a row per broker and one for clients."""
 
     def __init__(self, steps: Sequence[StripStep], violation: str) -> None:
         self.steps, self.violation = steps, violation

@@ -168,10 +168,7 @@ def _watchers(who: str, path: str, state: State) -> list[int]:
 
 
 def _notifications(record: Record, state: State) -> list[WatchNotification]:
-    """Return the notifications that a journal record causes; a path that a transaction changes twice causes one notification.
-
-    `state` is the state before the record.
-    """
+    """What a record causes in the state before it; a path that a transaction changes twice causes one notification."""
     f = record.fields
     if record.kind == "close":
         return [sent for path in f["deleted"] for sent in (WatchNotification("NodeDeleted", path), _below(path))]

@@ -78,10 +78,7 @@ def _decision(value: Any) -> Any:
 
 
 def _calls(entry: checks.Entry, argument: Literal["rows", "strategies"]) -> list[tuple[str, tuple[Any, ...], Any]]:
-    """Play the scenarios of an exercise; return each call of Kafka's function: (when it is, its arguments, its result).
-
-    `argument` is the argument of Lab that replaces the function.
-    """
+    """Play the scenarios of an exercise; return each call of Kafka's function: (when it is, its arguments, its result)."""
     ours, calls = replacements.own_function(entry["replaces"]), list[tuple[str, tuple[Any, ...], Any]]()
     for scenario in entry["scenario"]:
         place = {"when": "the brokers start"}
@@ -105,10 +102,7 @@ def _of_one_input(function: Callable[..., Any]) -> Callable[[Any], Any]:
 
 
 def function(entry: checks.Entry) -> checks.Checker:
-    """Prepare a check that passes if the learner's function and the solution return equal values for the `args` of each `case`.
-
-    `entry` is the exercise's table in exercises.toml.
-    """
+    """A check that the learner's function and the solution return equal values for the `args` of each `case`."""
     return checks.comparing([_call(entry, case["args"], case.get("title")) for case in entry["case"]])
 
 
@@ -119,10 +113,7 @@ def _call(entry: checks.Entry, given: list[Any], title: str | None) -> checks.Ca
 
 
 def query(entry: checks.Entry) -> checks.Checker:
-    """Prepare a check that passes if the learner's function and the solution return equal values for the Run of each `scenario`.
-
-    `entry` is the exercise's table in exercises.toml.
-    """
+    """A check that the learner's function and the solution return equal values for the Run of each `scenario`."""
     solution = answers.shipped(entry, "solution")
     return checks.comparing([_asked(scenario["title"], checks.play(scenario), solution) for scenario in entry["scenario"]])
 
@@ -260,10 +251,7 @@ def reach(entry: checks.Entry) -> checks.Checker:
 
 
 def _after(acts: Iterable[Any], entry: checks.Entry) -> Lab:
-    """Play the first scenario of an exercise in a new lab, perform the learner's actions, and return the lab.
-
-    `acts` has tuples or lists, such as ("kill", 1); `entry` is the exercise's table in exercises.toml.
-    """
+    """Play the first scenario of an exercise in a new lab, perform the learner's actions, and return the lab."""
     lab = checks.play(entry["scenario"][0])
     for number, act in enumerate(acts, 1):
         _played(lab, act, number, entry["allowed"])

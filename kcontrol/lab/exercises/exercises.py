@@ -96,10 +96,7 @@ def judged(entry: dict[str, Any], answer: object) -> Verdict:
 
 
 def verdict(entry: dict[str, Any], found: dict[str, Any], hint: str = "") -> Verdict:
-    """Return the verdict on an answer from `found`, the report of the process that has checked the answer.
-
-    `entry` is the exercise's table in exercises.toml; `hint` is the call that shows the next hint.
-    """
+    """Return the verdict on an answer from `found`, the report of the process that has checked the answer."""
     if problem := found.get("problem"):
         return Verdict(False, problem, signed=True, printed=found.get("printed", ""))
     if found.get("open"):

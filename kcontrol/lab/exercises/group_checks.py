@@ -35,10 +35,7 @@ RECORDS: dict[str, tuple[Any, ...]] = {EXPIRED: (ExpiringOffset, ExpiringGroup)}
 
 
 def group_rule(entry: Entry) -> Checker:
-    """Prepare a check that passes if the learner's function always returns the result of Kafka's rule of the group coordinator.
-
-    `entry` is the exercise's table in exercises.toml.
-    """
+    """A check that the learner's function always returns the result of Kafka's rule of the group coordinator."""
     # Both are called with the arguments of each `case` in `entry`, and of each call in random runs in which consumers send
     # requests: the order of requests and timers depends on the seed alone, and the coordinator uses the result of Kafka's rule.
     calls: dict[str, Call] = {}
@@ -54,10 +51,7 @@ def group_rule(entry: Entry) -> Checker:
 
 
 def _play(entry: Entry, schedule: Mapping[str, Any], number: int, calls: dict[str, Call]) -> None:
-    """Play a random run with the seed `number`, and add each call of Kafka's rule with new arguments to `calls`.
-
-    `schedule` has the release and the number of actions.
-    """
+    """Play a random run with the seed `number`, and add each call of Kafka's rule with new arguments to `calls`."""
     ours, place = replacements.own_function(entry["replaces"]), {"when": "the group is new"}
 
     def noting(*question: Any) -> Any:
@@ -88,10 +82,7 @@ def _shown(question: tuple[Any, ...]) -> str:
 
 
 def _opened(release: str, strategies: Mapping[str, Any]) -> World:
-    """Return a simulated cluster whose only broker coordinates the group "billing", with the topics t and `__consumer_offsets`.
-
-    `strategies` maps rules of the coordinator, such as "group.try_complete_join", to the functions that replace them.
-    """
+    """A simulated cluster whose only broker coordinates the group "billing", with the topics t and `__consumer_offsets`."""
     settings = requested_settings.settings(
         1, release, 7, {}, requested_settings.Changed(strategies=strategies), consumers=dict.fromkeys(CONSUMERS, GROUP)
     )

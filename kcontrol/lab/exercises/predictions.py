@@ -45,10 +45,7 @@ def shuffled(id: str, options: Sequence[Mapping[str, str]]) -> list[Mapping[str,
 
 
 def belongs(entry: Mapping[str, Any], lab: Lab) -> bool:
-    """Return whether the expression `fits` of a question is true in this lab, so that the question can be asked there.
-
-    `entry` is the question's table in predictions.toml.
-    """
+    """Return whether the expression `fits` of a question is true in this lab, so that the question can be asked there."""
     from kcontrol.lab.exercises.checks import evaluate
 
     try:

@@ -125,10 +125,7 @@ class Server:
             )
 
     def check(self, request: dict[str, Any], packed: bytes) -> ProcessEnd | str:
-        """Return the ProcessEnd of a check, or a sentence on why there is none.
-
-        `request` has the arguments of `answer_process.run`, and `packed` is the pickled answer.
-        """
+        """Return the ProcessEnd of a check, or a sentence on why there is none."""
         letter = json.dumps(request | {"environment": os.environ | self.marks}).encode()
         # The server may have been stopped, and read nothing.
         Thread(target=self._send, args=(letter, packed), daemon=True).start()

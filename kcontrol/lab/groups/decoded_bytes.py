@@ -51,10 +51,7 @@ def _walk(layout: Layout, raw: bytes, start: int) -> Iterator[tuple[str, str, An
 
 
 def _field(name: str, kind: Any, raw: bytes, start: int) -> tuple[list[tuple[str, str, Any]], int]:
-    """Return rows (name, hexadecimal bytes, value) for the field that begins at `start` in `raw`, and its end position.
-
-    `kind` is a type, or a list with the type of elements.
-    """
+    """Return rows (name, hexadecimal bytes, value) for the field that begins at `start` in `raw`, and its end position."""
     if not isinstance(kind, list):
         fields, end = read(((name, kind),), raw, start)
         value = fields[name]

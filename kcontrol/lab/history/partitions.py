@@ -159,10 +159,7 @@ OF_WINDOWS = ("send", "start", "stop", "freeze", "thaw", "apply_request", "chang
 
 
 class _OfflineWindows:
-    """Computes, from the records of a journal, the times in which a partition has no running leader.
-
-    `take` is called with each journal record; `rows` then yields the times.
-    """
+    """Computes, from the records of a journal, the times in which a partition has no running leader."""
 
     def __init__(self, run: Entries) -> None:
         self._states: dict[int, list[StoredState]] = defaultdict(list)
@@ -230,10 +227,7 @@ class _OfflineWindows:
         return self._process.get(broker, ("", None))[0] in ("start", "thaw")
 
     def _taken_over(self, entry: Entry) -> Iterator[str]:
-        """Yield each partition that a broker leads according to the LeaderAndIsr request that it has applied.
-
-        `entry` is the `apply_request` record of this broker in the journal.
-        """
+        """Yield each partition that a broker leads according to the LeaderAndIsr request that it has applied."""
         sent, broker = self._sent[tuple(entry.r.fields["request"])]["leader_and_isr"], entry.r.id.node
         # The partitions of the request that the broker has applied; None means all of them.
         chosen = entry.r.fields["partitions"]

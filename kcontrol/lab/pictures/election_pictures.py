@@ -22,10 +22,7 @@ State = dict[str, Any]
 
 
 def ring(records: Sequence[Record], state: State) -> Diagram:
-    """Draw the znode `/controller`, the broker whose session owns it, and the brokers that watch it.
-
-    `records` is the journal of a run, and `state` the state after its last record.
-    """
+    """Draw the znode `/controller`, the broker whose session owns it, and the brokers that watch it."""
     named, owner = controller(state), state["znodes"].get(CONTROLLER, (None, None, None))[2]
     watchers = {watch.broker for watch in watch_counts.open_watches(records) if watch.path == CONTROLLER}
     what = f"names broker {named[0]}, epoch {named[1]}" if named else "is missing"
@@ -199,10 +196,7 @@ CAMPAIGNS = {event.__name__ for _, event, called in causes() if "elect" in calle
 
 
 def _way(records: Sequence[Record]) -> list[tuple[str, str]]:
-    """Return the steps of `elect` in one election as pairs of successive steps, such as ("read", "epoch").
-
-    `records` are the journal records of the handler that called `elect`.
-    """
+    """Return the steps of `elect` in one election as pairs of successive steps, such as ("read", "epoch")."""
     writes = (r for r in records if r.kind == "write")
     tried = [r for r in writes if any(list(op[:2]) == ["create", CONTROLLER] for op in r.to_json().fields["ops"])]
     if not tried:

@@ -36,10 +36,7 @@ class RuleFailed(Exception):
 
 
 def table(machine: str, release: str, changes: Changes = NO_CHANGES) -> TransitionTable:
-    """Return the transition table of the state machine "partition", "replica" or "group" in a release.
-
-    `changes` has the learner's functions that replace functions of the table.
-    """
+    """Return the transition table of the state machine "partition", "replica" or "group" in a release."""
     try:
         (group_rules if machine == "group" else rules)(release)
     except ValueError:
@@ -49,10 +46,7 @@ def table(machine: str, release: str, changes: Changes = NO_CHANGES) -> Transiti
 
 
 def row_name(machine: str, row: Transition) -> str:
-    """Return the name of a transition, such as "partition.(OfflinePartition, OnlinePartition)".
-
-    `machine` is the state machine with this transition: "partition", "replica" or "group".
-    """
+    """Return the name of a transition, such as "partition.(OfflinePartition, OnlinePartition)"."""
     return f"{machine}.({row.source}, {row.target})"
 
 
@@ -111,10 +105,7 @@ def _strategy(name: str, function: Any) -> Callable[..., Any]:
 
 
 def own_name(name: str) -> str:
-    """Return the name of a replacement in words: "own assignor", "own election offline" or "own rule group.expired".
-
-    `name` is the replacement's key in `strategies`.
-    """
+    """Return the name of a replacement in words: "own assignor", "own election offline" or "own rule group.expired"."""
     return f"own {name}" if name == OWN_ASSIGNOR else f"own {'rule' if name in GROUP_STRATEGIES else 'election'} {name}"
 
 
@@ -158,10 +149,7 @@ def rule_changes(given: Any, release: str) -> dict[str, Any]:
 
 
 def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `function` with every error turned into RuleFailed, which distinguishes a learner's errors from those of kcontrol.
-
-    `name` is the rule or the transition that the function replaces; it is in the text of RuleFailed.
-    """
+    """Return `function` with every error turned into RuleFailed: these are a learner's errors, and not kcontrol's."""
 
     @wraps(function)
     def guarded(*arguments: Any) -> Any:

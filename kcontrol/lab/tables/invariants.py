@@ -30,10 +30,7 @@ RESULTS = {"outcome": "string", "step": "Int64", "action": "string", "what": "st
 
 
 def invariants(lab: Lab) -> pd.DataFrame:
-    """Each invariant: its sentence, the first release that promises it, when it is checked, its source.
-
-    `promised` is whether the release of this lab promises the invariant.
-    """
+    """Each invariant: its sentence, the first release that promises it, when it is checked, its source."""
     release = lab._world.settings.release
     rows = (
         {"invariant": r.name, "sentence": r.sentence, "since": r.since, "when": r.when, "source": r.source,

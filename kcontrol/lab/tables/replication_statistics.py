@@ -54,10 +54,7 @@ GAUGES = (
 
 
 class AddingReplicas:
-    """For each broker and partition, the number of replicas that a reassignment adds, as the broker's last LeaderAndIsr says.
-
-    `record` is called with each record of the journal; `adding` returns the number.
-    """
+    """For each broker and partition, the number of replicas that a reassignment adds, as the broker's last LeaderAndIsr says."""
 
     def __init__(self) -> None:
         self._sent: dict[str, Any] = {}
@@ -82,10 +79,7 @@ class AddingReplicas:
 
 
 def counts(state: folded_state.State, added: AddingReplicas, broker: int, run: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """Yield (name, value at this broker) for each gauge of the release, such as ("UnderReplicatedPartitions", 2).
-
-    `added` has the numbers of replicas that reassignments add; `run` has the fields of the journal's first record.
-    """
+    """Yield (name, value at this broker) for each gauge of the release, such as ("UnderReplicatedPartitions", 2)."""
     found = list(_led(state, added, str(broker), run))
     for gauge in GAUGES:
         if is_since(gauge.since, run["release"]):

@@ -177,10 +177,7 @@ def statistics(records: Sequence[Record]) -> list[Statistic]:
 
 
 class _Broker:
-    """Counts and times for the metrics of one process of a broker, from the journal records since its start.
-
-    `note` adds a record; `numbers` yields the metrics.
-    """
+    """Counts and times for the metrics of one process of a broker, from the journal records since its start."""
 
     def __init__(self, since_ms: int, design: Design) -> None:
         self.since_ms, self.idle_since_ms, self.design = since_ms, since_ms, design
