@@ -85,7 +85,7 @@ def reset(chapter: Annotated[str, typer.Argument(help="Its number, such as 0 or 
     """Restore one notebook in your folder; your version stays beside it under a new name."""
     from kcontrol.install import workspace
 
-    path, kept = workspace.reset(_own(folder), chapter)
+    path, kept = workspace.restore(_own(folder), workspace.chapter_file(chapter))
     typer.echo(f"{path} is as it was shipped." + (f" Yours is now {kept.name}." if kept else ""))
 
 

@@ -150,8 +150,7 @@ def install(uv: Path, level: str, env: dict[str, str]) -> None:
 
     The packages come from uv's cache alone if that is complete. On a terminal uv shows its progress.
 
-    Raises:
-        SetupFailed: a package is neither in uv's cache nor in the package index.
+    Raises SetupFailed: a package is neither in uv's cache nor in the package index.
     """
     into = (uv, "pip", "install", "--python", PYTHON, "--build-constraints", LOCKS["full"], "--no-deps")
     shown = () if sys.stderr.isatty() else ("--quiet",)
@@ -197,8 +196,7 @@ def alone() -> Iterator[None]:
 def make(level: str) -> None:
     """Install in `.venv` the packages of `level` (light, lab or full); other processes that call `make` wait.
 
-    Raises:
-        SetupFailed: the environment cannot be made.
+    Raises SetupFailed: the environment cannot be made.
     """
     with alone():
         if is_ready(level):
@@ -230,8 +228,7 @@ def split(arguments: list[str]) -> tuple[str, str, list[str]]:
 
     The level is "light" (also for the option `--light`), "lab" or "full"; "any" means that every level is enough.
 
-    Raises:
-        SetupFailed: the command is unknown, or `--light` is given for the command `test`.
+    Raises SetupFailed: the command is unknown, or `--light` is given for the command `test`.
     """
     light = arguments[:1] == ["--light"]
     command, *rest = arguments[1:] if light else arguments

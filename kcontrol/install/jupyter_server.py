@@ -137,8 +137,7 @@ def serve(folder: Path, port: int | None = None, *, browser: bool = True) -> Non
 
     Without `port` JupyterLab takes a free port. With `browser` it opens a browser.
 
-    Raises:
-        LabProblem: the port is in use.
+    Raises LabProblem: the port is in use.
         WorkspaceProblem: the folder cannot be used.
     """
     if port is not None and is_taken(port):

@@ -57,8 +57,7 @@ def shipped(source: Path) -> dict[str, bytes]:
 
     `source` is the folder `notebooks`; the stubs are in the folder `exercises` beside it.
 
-    Raises:
-        WorkspaceProblem: there are no files, so the installation is incomplete.
+    Raises WorkspaceProblem: there are no files, so the installation is incomplete.
     """
     paths = (path for path in sorted(source.rglob("*")) if path.is_file())
     relative = ((path, path.relative_to(source)) for path in paths)
@@ -124,8 +123,7 @@ def prepare(folder: Path, source: Path = NOTEBOOKS) -> Changes:
 
     Return the paths of new, updated and kept files; a file that the learner has changed is kept.
 
-    Raises:
-        WorkspaceProblem: the folder cannot be written.
+    Raises WorkspaceProblem: the folder cannot be written.
     """
     changes, state = Changes(), read_state(folder)
     try:
@@ -147,8 +145,7 @@ def prepare(folder: Path, source: Path = NOTEBOOKS) -> Changes:
 def chapter_file(chapter: str, source: Path = NOTEBOOKS) -> str:
     """Return the file name of a chapter's notebook in `source`; `chapter` is `0`, `00`, `A1` or the file name.
 
-    Raises:
-        WorkspaceProblem: the chapter does not exist; the text lists the chapters.
+    Raises WorkspaceProblem: the chapter does not exist; the text lists the chapters.
     """
     notebooks = [name for name in shipped(source) if name.endswith(".ipynb")]
     numbers = {match[1].lower(): name for name in notebooks if (match := re.match(r"([A-Za-z]?\d+)\b", Path(name).name))}
@@ -161,25 +158,12 @@ def chapter_file(chapter: str, source: Path = NOTEBOOKS) -> str:
     raise WorkspaceProblem(f"There is no chapter {chapter!r}: choose one of {', '.join(sorted(numbers))}.")
 
 
-def reset(folder: Path, chapter: str, source: Path = NOTEBOOKS) -> tuple[Path, Path | None]:
-    """Copy a chapter to the learner's `folder` again; return (its path, the path of the learner's changed version or None).
-
-    A changed version gets a name such as `<chapter>.kept-1.ipynb`. `chapter` is such as `0` or `A1`.
-
-    Raises:
-        WorkspaceProblem: the chapter does not exist, or the folder cannot be written.
-    """
-    return restore(folder, chapter_file(chapter, source), source)
-
-
 def restore(folder: Path, name: str, source: Path = NOTEBOOKS) -> tuple[Path, Path | None]:
     """Copy the shipped file `name` to the learner's `folder` again; return (its path, the path of the changed version or None).
 
     A changed version gets another name, such as `<name>.kept-1.ipynb`.
 
-    Raises:
-        WorkspaceProblem: the folder cannot be written.
-        KeyError: no file is shipped under this name.
+    Raises WorkspaceProblem if the folder cannot be written, and KeyError if no file is shipped under this name.
     """
     content = shipped(source)[name]
     path = folder / name

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from typing import NamedTuple
 
 from kcontrol.cluster.run_settings import Settings
 from kcontrol.cluster.world import World
@@ -80,13 +79,8 @@ def _counted_as(design: str, records: Sequence[Record], before: int, sent: int) 
 RECIPES = {"recipe": "string", "contenders": "int64", "watches": "int64", "notified_of_death": "int64", "tries_after_it": "int64"}
 
 
-class _Count(NamedTuple):
-    # The watches that the contenders set before a leader's death.
-    watches: int
-    # The clients that get a notification of the leader's death.
-    notified: int
-    # The tries to lead after the death.
-    tries: int
+Counts = tuple[int, int, int]
+"""The watches before the leader's death, the contenders that its death notifies, and their tries after it."""
 
 
 def election_costs(contenders: int = 5, zookeeper: str | None = None) -> pd.DataFrame:
@@ -114,7 +108,7 @@ def _opened(zookeeper: str | None, closing: ExitStack) -> ZooKeeper:
     return closing.enter_context(open_zookeeper(f"{zookeeper}-elections", 0))
 
 
-def _one_znode(zookeeper: ZooKeeper, contenders: int) -> _Count:
+def _one_znode(zookeeper: ZooKeeper, contenders: int) -> Counts:
     """Play an election in which all contenders watch one ephemeral znode and try to create it.
 
     Return the number of watches and, after the leader's death, the numbers of notified clients and of new tries to lead.
@@ -128,7 +122,7 @@ def _one_znode(zookeeper: ZooKeeper, contenders: int) -> _Count:
     return _counted(zookeeper, clients, run, watches=contenders)
 
 
-def _queue(zookeeper: ZooKeeper, contenders: int) -> _Count:
+def _queue(zookeeper: ZooKeeper, contenders: int) -> Counts:
     """Play an election in which each contender creates a sequential znode, and the owner of the lowest number leads.
 
     Return the number of watches and, after the leader's death, the numbers of notified clients and of new tries to lead.
@@ -149,7 +143,7 @@ def _queue(zookeeper: ZooKeeper, contenders: int) -> _Count:
     return _counted(zookeeper, clients, run, watches=contenders - 1)
 
 
-def _counted(zookeeper: ZooKeeper, clients: Sequence[Client], run: Callable[[Client], int], watches: int) -> _Count:
+def _counted(zookeeper: ZooKeeper, clients: Sequence[Client], run: Callable[[Client], int], watches: int) -> Counts:
     """Let `clients` compete to lead, end the leader's session, and count the notified clients and their new tries.
 
     `run` lets a client try, and returns 1 if it leads. `watches` is copied into the result.
@@ -167,4 +161,4 @@ def _counted(zookeeper: ZooKeeper, clients: Sequence[Client], run: Callable[[Cli
     assert sum(map(run, notified)) == 1, "one of the notified contenders leads now"
     for client in others:
         zookeeper.end(client)
-    return _Count(watches, len(notified), len(notified))
+    return watches, len(notified), len(notified)
