@@ -12,12 +12,12 @@ from kcontrol.install.workspace import Changes, WorkspaceProblem, chapter_file, 
 FIRST, SECOND, ANNEX = "00-first.ipynb", "01-second.ipynb", "A1-annex.ipynb"
 
 
-@pytest.fixture
 def reset(folder: Path, chapter: str, source: Path) -> tuple[Path, Path | None]:
     """Copies a chapter again."""
     return restore(folder, chapter_file(chapter, source), source)
 
 
+@pytest.fixture
 def source(tmp_path: Path) -> Path:
     """The notebooks of one release, with a picture, a hidden file, a cache and a run."""
     folder = tmp_path / "notebooks"
