@@ -200,6 +200,7 @@ class Desk:
                 return codes.at(-1).executionCount !== null && panel.sessionContext.session.kernel.status === 'idle';
             }""",
             timeout=LONGEST_CHAPTER_MS,
+            polling=200,  # ms; else Chromium draws the page sixty times a second in order to look
         )
 
     def gaps(self) -> list[int]:

@@ -23,6 +23,7 @@ pytestmark = [pytest.mark.chromium, pytest.mark.slow, pytest.mark.zookeeper, pyt
 CHAPTERS = sorted(path.name for path in (ROOT / "notebooks").glob("*.ipynb"))
 THEMES = ("JupyterLab Light", "JupyterLab Dark")
 WIDTHS = (1360, 1024, 800)
+HIGHEST = 15_000  # pixels; Chromium draws no picture that is higher than 16,384
 WRONG = '[data-mime-type="application/vnd.jupyter.error"], [data-mime-type="application/vnd.jupyter.stderr"]'
 
 
@@ -61,18 +62,16 @@ def gaps(desk: Desk) -> dict[int, list[int]]:
 
 
 def look_at_all(page: Page, name: str) -> None:
-    """Scrolls through the page and keeps a picture of each screen of it, four times as high as a laptop's."""
+    """Scrolls through the page and keeps its picture, or several if it is higher than HIGHEST."""
     RESULTS.mkdir(parents=True, exist_ok=True)
-    before = page.viewport_size
+    before, panel = page.viewport_size, page.locator(".jp-WindowedPanel-outer").first
     assert before
-    page.set_viewport_size(before | {"height": 3_600})
-    panel = page.locator(".jp-WindowedPanel-outer").first
-    panel.evaluate("(e) => e.scrollTo(0, 0)")
-    for number in range(20):
+    height = panel.evaluate("(e) => e.scrollHeight")
+    page.set_viewport_size(before | {"height": min(height, HIGHEST) + before["height"]})
+    for number in range(-(-height // HIGHEST)):
+        panel.evaluate("(e, y) => e.scrollTo(0, y)", number * HIGHEST)
         page.wait_for_timeout(150)  # the page draws what has come into view
-        panel.screenshot(path=RESULTS / f"{name}-{number:02}.png")
-        if panel.evaluate("(e) => { const y = e.scrollTop; e.scrollBy(0, e.clientHeight - 60); return e.scrollTop === y; }"):
-            break
+        panel.screenshot(path=RESULTS / f"{name}-{number}.png")
     page.set_viewport_size(before)
 
 
