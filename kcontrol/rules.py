@@ -73,9 +73,12 @@ def source(name: str) -> Shown:
 
 
 def trials(
-    rules: Mapping[str, series.Rule] | None = None, runs: int = 100, seed: int = 1, *,
+    rules: Mapping[str, series.Rule] | None = None,
+    runs: int = 100,
+    seed: int = 1,
+    *,
     assignors: Mapping[str, own_assignor.Assignor | None] | None = None,
-) -> pd.DataFrame:  # fmt: skip
+) -> pd.DataFrame:
     """Return one row per rule for the offline election, with its effects in random failures of brokers.
 
     `rules` maps the name of each row to a function of (assignment, isr, live) that returns the new leader's id or None, or to a

@@ -21,9 +21,9 @@ PACKAGE = ROOT / "kcontrol"
 # Code lines of a function and of a module, of the reader's house, of each annex and of the rooms that decide. A commit may lower
 # a number. Raising one needs a sentence in docs/architecture.md.
 FUNCTION_LINES, MODULE_LINES = 46, 338
-DECIDING = {"broker": 1_343, "controller": 2_425, "controller/earlier": 1_562, "core": 1_001, "group": 2_426}
-ANNEXES = {"pipeline": 4_856, "lab/sweeps": 587, "recordings": 2_669}
-HOUSE_LINES = 28_196
+DECIDING = {"broker": 1_349, "controller": 2_447, "controller/earlier": 1_562, "core": 1_001, "group": 2_434}
+ANNEXES = {"pipeline": 4_864, "lab/sweeps": 587, "recordings": 2_669}
+HOUSE_LINES = 28_272
 DOCSTRING_LINES = 11_471
 LAB_FILES = 20  # a folder of the lab
 # What a learner reads of 2.8 in a weekend: the values of every room, the controller without `earlier/`, and the driver.

@@ -134,9 +134,12 @@ def records_of(
 
 
 def segments_after_append(
-    segments: tuple[Segment, ...], active: Sequence[StoredRecord], appended: Sequence[StoredRecord],
-    settings: Compaction, now_ms: int,
-) -> tuple[Segment, ...]:  # fmt: skip
+    segments: tuple[Segment, ...],
+    active: Sequence[StoredRecord],
+    appended: Sequence[StoredRecord],
+    settings: Compaction,
+    now_ms: int,
+) -> tuple[Segment, ...]:
     """Return the segments after an append at `now_ms`; the append may begin a new segment.
 
     `active` are the records of the active segment before the append, `appended` the new records,

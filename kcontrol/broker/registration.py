@@ -83,9 +83,12 @@ def _update_broker_epoch(rules: Rules, zxid: int) -> Handler:
 
 
 def create_broker_znode_expecting_conflict(
-    rules: Rules, broker_id: int, endpoint: zk.BrokerEndpoint, timestamp_ms: int,
+    rules: Rules,
+    broker_id: int,
+    endpoint: zk.BrokerEndpoint,
+    timestamp_ms: int,
     session_timeout_ms: int,
-) -> Handler:  # fmt: skip
+) -> Handler:
     """Create `/brokers/ids/<id>` with `endpoint` and the time `timestamp_ms`.
 
     Wait `session_timeout_ms`, again and again, while an earlier session's znode of this broker

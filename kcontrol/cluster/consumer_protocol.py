@@ -116,9 +116,12 @@ def _listed(entries: Iterable[Mapping[str, Any]]) -> Iterable[TopicPartition]:
 
 
 def assign(
-    consumer: Consumer, config: ConsumerConfig, topics: Mapping[str, int], instances: Mapping[str, str | None],
+    consumer: Consumer,
+    config: ConsumerConfig,
+    topics: Mapping[str, int],
+    instances: Mapping[str, str | None],
     own: Callable[..., Any] | None = None,
-) -> dict[str, bytes]:  # fmt: skip
+) -> dict[str, bytes]:
     """Return {member id: encoded assignment} for the group whose leader is `consumer`.
 
     `topics` maps topics to numbers of partitions, `instances` member ids to group.instance.ids. A learner's assignor `own`

@@ -118,9 +118,11 @@ def _response_without_write_since_3_3(
 
 
 def _write(
-    ctx: ControllerContext, leader: int, changes: dict[TopicPartition, LeaderAndIsr],
+    ctx: ControllerContext,
+    leader: int,
+    changes: dict[TopicPartition, LeaderAndIsr],
     responses: Responses,
-) -> Handler:  # fmt: skip
+) -> Handler:
     values = {
         tp: v._replace(leader=leader, controller_epoch=ctx.controller_epoch)
         for tp, v in changes.items()

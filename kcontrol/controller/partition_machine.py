@@ -188,9 +188,13 @@ PARTITION_TRANSITIONS = TransitionTable("partition", PartitionState, SOURCE, [
 
 
 def handle_state_changes(
-    ctx: ControllerContext, subjects: Iterable[TopicPartition], target: PartitionState,
-    strategy: str = "offline", *, allow_unclean: bool = False,
-) -> Handler:  # fmt: skip
+    ctx: ControllerContext,
+    subjects: Iterable[TopicPartition],
+    target: PartitionState,
+    strategy: str = "offline",
+    *,
+    allow_unclean: bool = False,
+) -> Handler:
     """Move the partitions `subjects` to `target`, send the requests, return a `TransitionResult`.
 
     `strategy` is a name in STRATEGIES; with `allow_unclean` "offline" may elect a leader outside

@@ -198,9 +198,11 @@ def _stored(ctx: ControllerContext, tp: TopicPartition) -> Handler:
 
 
 def update_leader_epoch_and_send_request(
-    ctx: ControllerContext, tp: TopicPartition, assignment: ReplicaAssignment,
+    ctx: ControllerContext,
+    tp: TopicPartition,
+    assignment: ReplicaAssignment,
     recipients: Iterable[int] = (),
-) -> Handler:  # fmt: skip
+) -> Handler:
     """Write a new leader epoch, and send LeaderAndIsr with `assignment` to `recipients`.
 
     If `recipients` is empty, the replicas before the reassignment receive LeaderAndIsr. The added
@@ -249,9 +251,11 @@ def _update_leader_epoch(ctx: ControllerContext, tp: TopicPartition) -> Handler:
 
 
 def move_reassigned_leader_if_required(
-    ctx: ControllerContext, tp: TopicPartition, done: ReplicaAssignment,
+    ctx: ControllerContext,
+    tp: TopicPartition,
+    done: ReplicaAssignment,
     recipients: Iterable[int] = (),
-) -> Handler:  # fmt: skip
+) -> Handler:
     """Give the leader a new epoch if it is an online target replica; otherwise elect a new leader.
 
     `done` is the assignment after the reassignment. LeaderAndIsr with a new epoch is sent to

@@ -306,9 +306,12 @@ REPLICA_TRANSITIONS = TransitionTable("replica", ReplicaState, "ReplicaStateMach
 
 
 def handle_state_changes(
-    ctx: ControllerContext, replicas: Iterable[PartitionReplica], target: ReplicaState,
-    broker_order: Iterable[int] = (), set_size: int = 0,
-) -> Steps:  # fmt: skip
+    ctx: ControllerContext,
+    replicas: Iterable[PartitionReplica],
+    target: ReplicaState,
+    broker_order: Iterable[int] = (),
+    set_size: int = 0,
+) -> Steps:
     """Move replicas to `target` in Kafka's order; send one batch of requests.
 
     Up to 2.5 the order follows from a Scala Set that contains `replicas`: `broker_order` has the
@@ -412,9 +415,12 @@ def ignores_missing_state_znode(ctx: ControllerContext, replica: PartitionReplic
 
 
 def _isr_without(
-    ctx: ControllerContext, replica: PartitionReplica, target: ReplicaState,
-    znode: effects.Znode | None, may_be_empty: bool,
-) -> effects.StateChange | effects.FailedStateChange | None:  # fmt: skip
+    ctx: ControllerContext,
+    replica: PartitionReplica,
+    target: ReplicaState,
+    znode: effects.Znode | None,
+    may_be_empty: bool,
+) -> effects.StateChange | effects.FailedStateChange | None:
     """Return a replica's transition to `target`, in which the replica leaves the ISR in `znode`.
 
     The last ISR member stays unless the ISR `may_be_empty`. If the state znode is missing (None),

@@ -155,9 +155,15 @@ class RequestBatch:
     described: dict[TopicPartition, Description] = field(default_factory=dict)
 
     def add_leader_and_isr(
-        self, ctx: ControllerContext, brokers: Iterable[int], tp: TopicPartition,
-        value: LeaderAndIsr, assignment: ReplicaAssignment | None = None, *, is_new: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        ctx: ControllerContext,
+        brokers: Iterable[int],
+        tp: TopicPartition,
+        value: LeaderAndIsr,
+        assignment: ReplicaAssignment | None = None,
+        *,
+        is_new: bool = False,
+    ) -> None:
         """Add LeaderAndIsr `value` for `brokers`, and UpdateMetadata for all registered brokers.
 
         `value` is the leadership of `tp`, `assignment` by default that in the context; `is_new`

@@ -57,9 +57,18 @@ class Driver:
     """One broker process: it queues events, runs handlers on its threads and performs their effects."""
 
     def __init__(
-        self, node: int, incarnation: int, client: Client, journal: Journal, clock: Callable[[], int], outbox: Outbox,
-        controller: ControllerContext, broker: BrokerContext, threads: Iterable[Thread], route: Callable[[Event], str],
-    ) -> None:  # fmt: skip
+        self,
+        node: int,
+        incarnation: int,
+        client: Client,
+        journal: Journal,
+        clock: Callable[[], int],
+        outbox: Outbox,
+        controller: ControllerContext,
+        broker: BrokerContext,
+        threads: Iterable[Thread],
+        route: Callable[[Event], str],
+    ) -> None:
         # The broker's id, and the number of this start of its process, from 1 on.
         self.node, self.incarnation, self.client = node, incarnation, client
         self.journal, self.clock, self.outbox = journal, clock, outbox

@@ -35,9 +35,11 @@ class FencedResults(NamedTuple):
 
 
 def write(
-    client: Client, transactions: Sequence[tuple[Op, ...]], expected_epoch_zk_version: int,
+    client: Client,
+    transactions: Sequence[tuple[Op, ...]],
+    expected_epoch_zk_version: int,
     answered: list[WriteResult] | None = None,
-) -> FencedResults:  # fmt: skip
+) -> FencedResults:
     """Perform the transactions; each checks that `/controller_epoch` has the expected version (-1: no check).
 
     A call that raises ConnectionLoss adds the received results to the list `answered`; a further call with this list sends only

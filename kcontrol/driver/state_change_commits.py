@@ -124,9 +124,17 @@ def _cause(begin: RecordId | None, seq: int | None) -> RecordId | None:
 
 
 def _parts_of_change(
-    begin: RecordId | None, checked: int, seq: int | None, result: fx.TransactionResult | None, subject: fx.Subject,
-    source: fx.State, target: fx.State, value: LeaderAndIsr | None, write: str | None, rule: str,
-) -> RecordParts:  # fmt: skip
+    begin: RecordId | None,
+    checked: int,
+    seq: int | None,
+    result: fx.TransactionResult | None,
+    subject: fx.Subject,
+    source: fx.State,
+    target: fx.State,
+    value: LeaderAndIsr | None,
+    write: str | None,
+    rule: str,
+) -> RecordParts:
     """Return the kind (`change`, `conflict` or `failed_change`), the cause and the fields of a transition's journal record.
 
     The cause is this broker's record number `seq` or, if `seq` is None, `begin`: the record with which the handler began.
@@ -143,9 +151,16 @@ def _parts_of_change(
 
 
 def _parts_of_failed_change(
-    begin: RecordId | None, checked: int, seq: int | None, result: None, subject: fx.Subject,
-    source: fx.State, target: fx.State, reason: str, illegal: bool,
-) -> RecordParts:  # fmt: skip
+    begin: RecordId | None,
+    checked: int,
+    seq: int | None,
+    result: None,
+    subject: fx.Subject,
+    source: fx.State,
+    target: fx.State,
+    reason: str,
+    illegal: bool,
+) -> RecordParts:
     fields = _fields(subject, source, target) | {"reason": reason, "illegal": illegal}
     return RecordParts("failed_change", _cause(begin, seq), fields)
 
@@ -161,9 +176,12 @@ def _fields(subject: fx.Subject, source: fx.State, target: fx.State) -> dict[str
 
 
 def log_writes(
-    driver: Driver, thread: Thread, transactions: Sequence[tuple[fx.Op, ...]], results: Sequence[fx.TransactionResult],
+    driver: Driver,
+    thread: Thread,
+    transactions: Sequence[tuple[fx.Op, ...]],
+    results: Sequence[fx.TransactionResult],
     checked: int,
-) -> None:  # fmt: skip
+) -> None:
     """One journal record per transaction; `checked` is the version of `/controller_epoch`, -1 without a check."""
     driver.log_batch(partial(_parts_of_write, thread.begin_record, checked), transactions, results)
 

@@ -145,9 +145,12 @@ def read_batch(loaded: Loaded, batch: LogBatch, retention_ms: int | None = None)
 
 
 def _with_offset(
-    held: Offsets, tp: TopicPartition, value: bytes | None, batch: LogBatch,
+    held: Offsets,
+    tp: TopicPartition,
+    value: bytes | None,
+    batch: LogBatch,
     retention_ms: int | None,
-) -> Offsets:  # fmt: skip
+) -> Offsets:
     """Return `held`, a group's offsets, after the record (`tp`, `value`) of `batch`.
 
     The value None is a tombstone. If `retention_ms` is not None, an offset without an expiry time

@@ -156,9 +156,14 @@ def new_group(
 
 
 def transition_to(
-    ctx: GroupContext, group: Group, target: GroupState, timestamp_ms: int, rule: str, *,
+    ctx: GroupContext,
+    group: Group,
+    target: GroupState,
+    timestamp_ms: int,
+    rule: str,
+    *,
     leaves: bool = False,
-) -> Handler:  # fmt: skip
+) -> Handler:
     """Move a group to `target` by a row of GROUP_TRANSITIONS; return the changed group.
 
     `rule` is the reason, for the journal; with `leaves` the group also leaves the cache. Raises

@@ -76,9 +76,13 @@ def times_of(since: str | None, until: str | None) -> tuple[datetime | None, dat
 
 
 def runs(
-    paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen, master: str | None = None,
+    paths: Sequence[Path],
+    out: Path,
+    say: Say,
+    chosen: pipeline.Chosen,
+    master: str | None = None,
     redact: Redaction | None = None,
-) -> bool:  # fmt: skip
+) -> bool:
     """Write the tables of the runs in `paths` to `out`; return whether all files are undamaged journals.
 
     `chosen` limits times and topics, `redact` replaces names, `say` prints progress. Raises UserError for wrong arguments.
@@ -102,9 +106,13 @@ def runs(
 
 
 def logs(
-    paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen = pipeline.ALL, master: str | None = None,
+    paths: Sequence[Path],
+    out: Path,
+    say: Say,
+    chosen: pipeline.Chosen = pipeline.ALL,
+    master: str | None = None,
     redact: Redaction | None = None,
-) -> bool:  # fmt: skip
+) -> bool:
     """Write the tables of the broker logs in `paths` to `out`; return whether all files are logs.
 
     `chosen` limits times and topics, `redact` replaces names, `say` prints progress. Raises UserError for wrong arguments.

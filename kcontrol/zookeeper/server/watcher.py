@@ -38,9 +38,14 @@ class GuardedProcess:
     """
 
     def __init__(
-        self, command: Sequence[str | Path], *, log: Path, env: Mapping[str, str] | None = None, grace_s: float = 0.0,
+        self,
+        command: Sequence[str | Path],
+        *,
+        log: Path,
+        env: Mapping[str, str] | None = None,
+        grace_s: float = 0.0,
         remove: Path | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         order = {
             "command": [str(part) for part in command], "parent": os.getpid(), "log": str(log), "grace_s": grace_s,
             "remove": str(remove) if remove else None,
