@@ -45,7 +45,6 @@ class Tally:
     tests: list[Case] = field(default_factory=list)
 
     def count(self, *, ok: bool) -> None:
-        """Counts one check."""
         self.passed += ok
         self.failed += not ok
 
@@ -87,10 +86,7 @@ def workers() -> int:
 
 
 def pytest(tally: Tally, tier: str, required: str) -> None:
-    """Runs all tests of a tier and the cells of the notebooks, and counts the tests of the report.
-
-    Counts one failed check if pytest ends with an error although no test of the report has failed.
-    """
+    """Run a tier and the notebooks' cells, and count: one failed check if pytest ends with an error and no test has failed."""
     report = RESULTS / "tests.xml"
     plugins = ["-p", "tests.processor_time", "-p", "tests.notebooks.plugin"]
     nbval = ["--nbval", "--nbval-current-env", "--nbval-sanitize-with", "tests/notebooks/sanitize.cfg"]
@@ -132,11 +128,7 @@ def check_nothing_left(tally: Tally, mark: str) -> None:
 
 
 def run_everything(tally: Tally, tier: str, required: str) -> None:
-    """Runs the lint steps, then the tests.
-
-    `tier` is pytest's expression of marks: "not slow" for the fast tier, "" for all tests. `required` are the parts that must be
-    there, such as "zookeeper,spark".
-    """
+    """Lint, then test; `tier` is an expression of marks ("not slow", "" for all), `required` names parts ("zookeeper,spark")."""
     with section("ruff, mypy, lint-imports"), ThreadPoolExecutor() as pool:
         for status in pool.map(run, LINT):
             tally.count(ok=status == 0)

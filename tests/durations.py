@@ -49,10 +49,8 @@ def cases(report: Path) -> list[Case]:
 
 
 def proposals(tests: Iterable[Case]) -> list[str]:
-    """A line for each function whose mark does not follow from its tests' times, the longest first.
-
-    A function may have its mark for some of its cases alone. A slow one is proposed for the fast tier only if each case ran.
-    """
+    """A line for each function whose mark does not follow from its tests' times, the longest first."""
+    # A function may have its mark for some of its cases alone. A slow one is proposed for the fast tier only if each case ran.
     functions = defaultdict[tuple[str, bool], list[Case]](list)
     for case in tests:
         functions[case.test.partition("[")[0], case.is_slow].append(case)

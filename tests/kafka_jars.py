@@ -41,22 +41,14 @@ def cache() -> Path:
 
 
 def jars(release: str) -> Path:
-    """Return the folder with all jars that brokers of an official release ("2.8.2") run with, fetched where it is missing.
-
-    Raises:
-        JarsMissing: the release is unknown here, Maven is missing, or Maven cannot fetch the jars.
-    """
+    """The folder of all jars of brokers of an official release ("2.8.2"), fetched if missing; JarsMissing if that fails."""
     if release not in SCALA:
         raise JarsMissing(f"There are no jars of Kafka {release} here: choose one of {', '.join(SCALA)}.")
     return fetched(release, POM, {"includeScope": "runtime", "kafka": release, "scala": SCALA[release]})
 
 
 def fetched(name: str, pom: Path, settings: Mapping[str, str]) -> Path:
-    """Return the cached folder `name` with the jars that a pom depends on; two processes that ask at once fetch them once.
-
-    Raises:
-        JarsMissing: Maven is missing, or cannot fetch the jars.
-    """
+    """The cached folder `name` with the jars of a pom; processes that ask at once fetch them once. Raises JarsMissing."""
     folder = cache() / name
     if folder.is_dir():
         return folder
@@ -72,11 +64,7 @@ def fetched(name: str, pom: Path, settings: Mapping[str, str]) -> Path:
 
 
 def run_maven(name: str, pom: Path, settings: Mapping[str, str], folder: Path) -> None:
-    """Copy the jars that a pom depends on into a folder.
-
-    Raises:
-        JarsMissing: Maven is missing, or ended without the jars.
-    """
+    """Copy the jars of a pom into a folder; JarsMissing if Maven is missing or ended without them."""
     maven = shutil.which("mvn")
     if maven is None:
         raise JarsMissing(f"Maven, which fetches the jars of {name}, is not on PATH: install Maven and a Java for it.")

@@ -16,11 +16,8 @@ class OriginalChanged(UserWarning):
 
 
 def commands(originals: Mapping[Path, Path]) -> list[str]:
-    """Return, for each copy that differs from its original, the shell command that brings the copy up to date.
-
-    `originals` maps each copy to its original. A missing copy is copied and a copy without an original is removed.
-    A README is not compared. The commands are for the project's folder and are sorted by the copy's path.
-    """
+    """The shell command, by path, that brings each copy that differs from its original (`originals[copy]`) up to date."""
+    # A missing copy is copied, one without an original removed; a README is not compared. They run in the project's folder.
     found = []
     for copy, original in sorted(originals.items()):
         if copy.name == "README.md":

@@ -57,11 +57,7 @@ PARTS: dict[str, Callable[[], str | None]] = {
 
 
 def parse_required(text: str) -> frozenset[str]:
-    """Returns the parts named in a comma-separated list.
-
-    Raises:
-        ValueError: a name is none of them; the text lists those there are.
-    """
+    """The parts named in a comma-separated list; ValueError with those there are for another name."""
     names = frozenset(filter(None, (name.strip() for name in text.split(","))))
     if unknown := sorted(names - PARTS.keys()):
         raise ValueError(f"{', '.join(unknown)} cannot be required: choose from {', '.join(PARTS)}.")

@@ -84,7 +84,6 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.fixture(scope="session")
 def lab_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The learner's folder."""
     return tmp_path_factory.mktemp("lab") / "work"
 
 
@@ -100,7 +99,6 @@ def lab(tmp_path_factory: pytest.TempPathFactory, lab_folder: Path) -> Iterator[
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """A headless Chromium."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=find_chromium(), args=CHROMIUM)
         yield browser

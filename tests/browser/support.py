@@ -143,10 +143,7 @@ class Desk:
         return [url for url in self.requests if not re.match(r"https?://127\.0\.0\.1[:/]|data:|blob:", url)]
 
     def run_all(self, *, hidden: bool = False) -> None:
-        """Runs the cells of the file, once the kernel is there, and waits for a viewer that is not an earlier one.
-
-        `hidden` runs them while another tab is in front.
-        """
+        """Run the cells of the file, with `hidden` while another tab is in front, and wait for a viewer that is new."""
         if not hidden:
             self.page.wait_for_function(
                 "() => document.querySelector('#jp-main-statusbar').innerText.includes('(ipykernel) | Idle')"
@@ -159,7 +156,6 @@ class Desk:
         self.page.wait_for_selector(".kc[data-at]", state="attached" if hidden else "visible")
 
     def content(self) -> nbformat.NotebookNode:
-        """The notebook with the outputs that it has now."""
         return nbformat.from_dict(self.page.evaluate(CONTENT))
 
     def reload(self) -> None:
@@ -169,7 +165,6 @@ class Desk:
         self.page.wait_for_selector(".kc[data-at]")
 
     def command(self, name: str, arguments: dict[str, str | bool]) -> None:
-        """Asks JupyterLab to do what one of its menus does; what takes long is not waited for."""
         self.page.evaluate("([name, given]) => { window.jupyterapp.commands.execute(name, given); }", [name, arguments])
 
     def run_cell(self, source: str) -> None:
@@ -208,11 +203,9 @@ class Desk:
         return [viewer.evaluate(GAPS) for viewer in self.page.locator(".kc").all()]
 
     def at(self) -> int:
-        """The record that the first viewer shows."""
         return int(self.page.locator(".kc").first.get_attribute("data-at") or -1)
 
     def wait_at(self, index: int) -> None:
-        """Waits until the first viewer shows this record."""
         self.page.wait_for_function("(at) => document.querySelector('.kc').dataset.at === String(at)", arg=index)
 
     def picture(self, name: str) -> None:

@@ -29,7 +29,6 @@ WRONG = '[data-mime-type="application/vnd.jupyter.error"], [data-mime-type="appl
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The learner's folder."""
     return tmp_path_factory.mktemp("workbook") / "work"
 
 

@@ -49,7 +49,6 @@ DRAWN = """() => ({
 
 
 def go(page: Page, at: int) -> None:
-    """Drags the slider to a record and waits for the picture."""
     page.evaluate(GO, at)
     page.wait_for_function("(at) => document.querySelector('.kc').dataset.at === String(at)", arg=at)
 

@@ -228,10 +228,8 @@ SLOW_INSERTION = """(ms) => {
 
 
 def test_a_line_is_written_into_the_cell_that_was_inserted_for_it(desk: Desk) -> None:
-    """What a test runs in a new cell stands there, and leaves the cell above as it was, however slow JupyterLab inserts it.
-
-    The next run of all cells begins without the new cell.
-    """
+    """What a test runs in a new cell stands there, and leaves the cell above as it was, however slow JupyterLab inserts it."""
+    # The next run of all cells begins without the new cell.
     page, cells = desk.page, desk.cells
     page.evaluate(SLOW_INSERTION, 1000)
     desk.run_cell("print('in the', 'new cell')")

@@ -54,7 +54,6 @@ CUT = """(node) => {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The learner's folder."""
     return tmp_path_factory.mktemp("questions") / "work"
 
 
@@ -99,10 +98,7 @@ RUN = """(id) => {
 
 
 def shift_enter_to_question(page: Page) -> None:
-    """Runs one cell after the other by Shift+Enter, from the top, up to the first cell that asks a question.
-
-    It waits for the end of each cell: the kernel is still said to be idle for a moment after a cell was sent to it.
-    """
+    """Run cells by Shift+Enter up to the first that asks a question; the kernel counts as idle just after a cell is sent."""
     page.wait_for_function("() => document.querySelector('#jp-main-statusbar').innerText.includes('(ipykernel) | Idle')")
     page.locator(".jp-Notebook .jp-Cell").first.locator(".jp-InputPrompt").click()
     source = ""

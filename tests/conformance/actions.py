@@ -22,22 +22,18 @@ from tests.conformance.values import CannotPlay, assignment, look_up, only_item,
 
 
 def hold_events(stage: Stage, _: Any) -> None:
-    """Nothing is processed anywhere until the release."""
     stage.held = True
 
 
 def release_events(stage: Stage, _: Any) -> None:
-    """Everything that waits may run."""
     stage.held = False
 
 
 def clear_requests(stage: Stage, _: Any) -> None:
-    """Forget the recorded requests."""
     stage.requests_from = len(stage.world.journal.records)
 
 
 def inject(stage: Stage, given: Any) -> None:
-    """Arm a trap."""
     name, value = only_item(given["do"], "do")
     act = look_up(INJECTED, "action to inject", name)
     stage.traps.append(Trap(given["before_write"], given.get("nth", 1), lambda: act(stage, value)))
@@ -63,7 +59,6 @@ def broker_up(stage: Stage, broker: int) -> None:
 
 
 def start(stage: Stage, broker: int) -> None:
-    """Start the controller module of a registered broker."""
     stage.driver(broker)
     stage.unstarted.discard(broker)
 
@@ -155,12 +150,10 @@ def _assigned(given: Any) -> dict[int, ReplicaAssignment]:
 
 
 def create_topic(stage: Stage, given: Any) -> None:
-    """Create the topic znode in the session of a client that is no broker."""
     stage.create(znodes.topic_path(given["topic"]), topic_znode(stage, given["topic"], _assigned(given["assignment"])))
 
 
 def set_assignment(stage: Stage, given: Any) -> None:
-    """Overwrite the topic znode in the session of a client that is no broker."""
     stage.set(znodes.topic_path(given["topic"]), topic_znode(stage, given["topic"], _assigned(given["assignment"])))
 
 
@@ -181,7 +174,6 @@ def overrides(config: Mapping[str, Any]) -> dict[str, str]:
 
 
 def store_topic_config(stage: Stage, topic: str, config: Mapping[str, Any]) -> None:
-    """Write `/config/topics/<t>`."""
     stage.put(znodes.topic_config_path(topic), znodes.encode_topic_config(overrides(config)))
 
 
@@ -240,12 +232,10 @@ def _overwritten(text: str, stored: Any, value: Mapping[str, Any]) -> LeaderAndI
 
 
 def isr_notification(stage: Stage, named: list[str]) -> None:
-    """One notification that lists these."""
     stage.create_sequential(f"{znodes.ISR_CHANGE_NOTIFICATION}/isr_change_", znodes.encode_partition_list(partitions(named)))
 
 
 def log_dir_notification(stage: Stage, broker: int) -> None:
-    """One notification of this broker."""
     stage.create_sequential(f"{znodes.LOG_DIR_EVENT_NOTIFICATION}/log_dir_event_", znodes.encode_log_dir_event(broker))
 
 

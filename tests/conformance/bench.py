@@ -50,11 +50,9 @@ class Outbox:
         """The bench has no controller to send the question to."""
 
     def respond(self, driver: Driver, correlation_id: str, body: Any, record: Any) -> None:
-        """Keep the answer."""
         self.answers[correlation_id] = body
 
     def append(self, driver: Driver, effect: Any, record: Any) -> None:
-        """There is no log."""
         raise NotImplementedError("there is no log here")
 
     def read_log(self, driver: Driver, partition: Any, offset: int) -> None:
@@ -151,5 +149,4 @@ class Bench:
         return records
 
     def run_handler(self, story: Callable[[Any], fx.Handler]) -> list[Record]:
-        """Run a handler on the controller's thread."""
         return self.run(Story("story", story))

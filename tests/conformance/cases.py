@@ -27,7 +27,6 @@ class UniqueKeys(yaml.SafeLoader):
 
 
 def listed(path: Path) -> set[str]:
-    """The ids in a list of what fails."""
     return {line for line in path.read_text().splitlines() if line and not line.startswith("#")}
 
 

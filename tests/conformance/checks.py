@@ -62,7 +62,6 @@ def _seen(stage: Stage, path: str, wanted: Any) -> Any:
 
 
 def controller_epoch(stage: Stage, expected: Mapping[str, int]) -> Any:
-    """The epoch's znode."""
     znode = stage.read(znodes.CONTROLLER_EPOCH)
     found = {"value": znodes.decode_controller_epoch(znode.data), "zk_version": znode.stat.version} if znode else None
     return pick(found, expected)
@@ -72,13 +71,11 @@ def controller_epoch(stage: Stage, expected: Mapping[str, int]) -> Any:
 
 
 def partition_states(stage: Stage, expected: Mapping[str, str]) -> Any:
-    """What the controller takes them for."""
     ctx = stage.controller().controller
     return {tp: short_state(ctx.partition_state(partition(tp))) for tp in expected}
 
 
 def replica_states(stage: Stage, expected: Mapping[str, str]) -> Any:
-    """What the controller takes them for."""
     ctx = stage.controller().controller
     return {text: ctx.replica_state(replica(text)) for text in expected}
 
@@ -115,7 +112,6 @@ CONTEXT: dict[str, Callable[[Any], Any]] = {
 
 
 def active(stage: Stage, expected: Mapping[Any, bool]) -> Any:
-    """Who believes to be controller; the dead do not."""
     believing = stage.active()
     return {broker: int(broker) in believing for broker in expected}
 

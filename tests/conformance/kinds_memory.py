@@ -39,7 +39,6 @@ def field_of(ctx: Any, name: str) -> Any:
 
 
 def counts(ctx: Any, asked: Iterable[str]) -> dict[str, int]:
-    """The maintained counters, under the format's names."""
     return {name: field_of(ctx, look_up(COUNTS, "counter", name)) for name in asked}
 
 
@@ -126,7 +125,6 @@ class Batch:
         self.batch.add_leader_and_isr(self.ctx, brokers, tp, value, self.ctx.assignments[tp], is_new=is_new)
 
     def add_stop_replica(self, brokers: list[int], partition: str, delete: bool) -> None:
-        """Stop, or delete."""
         self.batch.add_stop_replica(self.ctx, brokers, TopicPartition.parse(partition), delete=delete)
 
     def add_update_metadata(self, brokers: list[int], partitions: list[str]) -> None:

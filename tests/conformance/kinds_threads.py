@@ -33,7 +33,6 @@ class Queue:
         self.idle_for_ms = 0
 
     def put(self, given: Any) -> None:
-        """Queue an event; `fails` makes its processing throw."""
         self.bench.driver.enqueue(_event(given), None, THREAD)
 
     def clear_and_put(self, given: Any) -> None:
@@ -49,21 +48,18 @@ class Queue:
         self.idle_for_ms = 0
 
     def finish(self, _: Any) -> None:
-        """The event ends."""
         if self.thread.handler is None:
             raise CannotPlay("finish: the thread is not inside an event")
         while self.thread.handler is not None:
             self.bench.driver.advance(THREAD)
 
     def run_all(self, _: Any) -> None:
-        """One after the other until nothing waits."""
         while self.thread.handler is not None or self.thread.queue:
             if self.thread.handler is None:
                 self.take(None)
             self.finish(None)
 
     def advance_ms(self, ms: int) -> None:
-        """Time passes."""
         self.bench.now_ms += ms
 
     def idle_ms(self, ms: int) -> None:
@@ -94,7 +90,6 @@ class Named(Story):
 
     @property
     def name(self) -> str:
-        """The label."""
         return self.label
 
 

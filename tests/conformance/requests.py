@@ -45,13 +45,11 @@ def matches(pattern: Mapping[str, Any], request: Request) -> bool:
 
 
 def include(requests: list[Request], patterns: list[Any]) -> Any:
-    """Each pattern matches at least one request."""
     missing = [pattern for pattern in patterns if not any(matches(pattern, request) for request in requests)]
     return {"not matched": missing, "recorded": requests} if missing else patterns
 
 
 def exclude(requests: list[Request], patterns: list[Any]) -> Any:
-    """No request matches any of the patterns."""
     found = [request for request in requests if any(matches(pattern, request) for pattern in patterns)]
     return {"matched all the same": found} if found else patterns
 

@@ -81,7 +81,6 @@ class Stage:
         return self.world.processes[broker].driver
 
     def active(self) -> list[int]:
-        """The brokers that believe to be controller."""
         return [n for n, p in sorted(self.world.processes.items()) if p.driver.controller.is_active]
 
     def controller(self) -> Driver:
@@ -184,17 +183,14 @@ class Stage:
     # ---------------------------------------------------------------- a client that is no broker
 
     def create(self, path: str, data: bytes = b"") -> None:
-        """Create a znode and its missing parents."""
         if znodes.parent(path) != "/" and self.read(znodes.parent(path)) is None:
             self.create(znodes.parent(path))
         self.step(("create", path, data.decode()))
 
     def set(self, path: str, data: bytes) -> None:
-        """Overwrite a znode."""
         self.step(("set", path, data.decode()))
 
     def put(self, path: str, data: bytes) -> None:
-        """Create or overwrite a znode."""
         (self.create if self.read(path) is None else self.set)(path, data)
 
     def create_sequential(self, prefix: str, data: bytes) -> None:

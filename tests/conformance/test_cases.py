@@ -66,10 +66,8 @@ def otherwise(value: Any) -> Any:
 
 @pytest.mark.parametrize("path", slow_but([FILE, OWN], OWN), ids=["given", "own"])
 def test_every_expectation_matters(path: Path) -> None:
-    """Whichever key of `then` is given another value, in whichever case that holds, that case fails.
-
-    What must not have been sent is left out: there another value is another thing that was not sent.
-    """
+    """Whichever key of `then` is given another value, in whichever case that holds, that case fails."""
+    # What must not have been sent is left out: there another value is another thing that was not sent.
     for case in read(path):
         then = case.get("then", {})
         if case["version"] != "2.8" or case["id"] in NOT_YET:

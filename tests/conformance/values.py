@@ -50,17 +50,14 @@ def plain(value: Any) -> Any:
 
 
 def partition(text: str) -> TopicPartition:
-    """`t-0`."""
     return TopicPartition.parse(text)
 
 
 def replica(text: str) -> PartitionReplica:
-    """`t-0@1`."""
     return PartitionReplica.parse(text)
 
 
 def partitions(texts: Iterable[str]) -> tuple[TopicPartition, ...]:
-    """Several of them, in order."""
     return tuple(map(partition, texts))
 
 

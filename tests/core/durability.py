@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 
 def _led(world: World) -> Iterator[tuple[TopicPartition, int, tuple[int, ...], ReplicaLog]]:
-    """(partition, leader, ISR, leader's log); the leader may run or not."""
     found = data_plane.replicas(world)
     for tp, value in stored(world):
         if tp in found.get(value.leader, {}):
@@ -27,10 +26,7 @@ def _led(world: World) -> Iterator[tuple[TopicPartition, int, tuple[int, ...], R
 
 
 def committed_records_survive(world: World) -> str | None:
-    """Check that each leader has every record that was acknowledged with acks=all.
-
-    Return the sentence of a violation, or None. Kafka guarantees this since 0.11 (KIP-101), with clean elections.
-    """
+    """Violation, or None: since 0.11 (KIP-101) each leader has all records acknowledged with acks=all under clean elections."""
     for tp, leader, _, log in _led(world):
         records = {(r.offset, r.leader_epoch) for r in log.records}
         for a in world.acknowledged.get(tp, ()):
@@ -43,10 +39,7 @@ def committed_records_survive(world: World) -> str | None:
 
 
 def replicas_agree(world: World) -> str | None:
-    """Check that the log of each replica in an ISR equals the leader's log up to the replica's high watermark.
-
-    Return the sentence of a violation, or None. Kafka guarantees this since 0.11 (KIP-101).
-    """
+    """Violation, or None: since 0.11 (KIP-101) a log of the ISR equals the leader's up to the replica's high watermark."""
     found = data_plane.replicas(world)
     for tp, leader, isr, log in _led(world):
         for broker in isr:

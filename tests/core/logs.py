@@ -21,19 +21,16 @@ def with_logs(replicas: tuple[int, ...] = (1, 2, 3), controller: int = 4, **sett
 
 
 def produce(world: World, *values: str, leader: int = 1, acks: str = "all") -> None:
-    """Sends records to a broker, one after the other, and lets nothing else happen."""
     for value in values:
         world.step(("produce", leader, "t-0", value, acks))
 
 
 def fetch(world: World, *followers: int) -> None:
-    """Lets followers fetch, in this order."""
     for follower in followers:
         world.step(("fetch", follower, "t-0"))
 
 
 def log(world: World, broker: int) -> ReplicaLog:
-    """The log of t-0 on a broker, dead or alive."""
     return data_plane.replicas(world)[broker][T0]
 
 

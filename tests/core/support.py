@@ -50,7 +50,6 @@ def cluster(topics: Mapping[str, Any] = TOPICS, **settings: Any) -> World:
 
 
 def settle(world: World, *performed: Action) -> None:
-    """Perform these actions, and let the cluster come to rest."""
     for action in performed:
         world.step(action)
     world.run()
@@ -80,12 +79,10 @@ def waits_for(world: World, broker: int, kind: type, thread: str = "controller")
 
 
 def stored(world: World) -> dict[str, tuple[int, tuple[int, ...]]]:
-    """Leader and ISR of each partition that has a state znode, by `t-0`."""
     return {str(tp): (value.leader, value.isr) for tp, value in states(world)}
 
 
 def of_kind(world: World, kind: str, since: int = 0) -> list[Record]:
-    """The records of one kind, in order."""
     return [record for record in world.journal.records[since:] if record.kind == kind]
 
 
@@ -109,10 +106,7 @@ def differences(left: Any, right: Any, path: str = "") -> Iterator[str]:
 
 
 def check_folds(world: World, steps: Iterable[object]) -> None:
-    """Fail with the places that differ if after one of `steps` the journal does not fold to the state of the world.
-
-    `steps` performs a step of the world for each of its elements.
-    """
+    """Fail with the places that differ if after one of `steps`, which step the world, the journal does not fold to its state."""
     folded, seen = Fold(), 0
     for _ in steps:
         folded.all(world.journal.records[seen:])
@@ -223,10 +217,7 @@ Story = Callable[[Any], Handler]
 
 
 class Bench:
-    """One driver, broker 1, on an empty ZooKeeper in memory. Its handlers are the test's own generators.
-
-    `calls` has the calls to ZooKeeper, `post` the calls to the outbox, and `client` is a session of a client outside the brokers.
-    """
+    """Broker 1's driver on an empty ZooKeeper, with handlers of the test; `calls` go to ZooKeeper, `post` to the outbox."""
 
     def __init__(self, threads: Mapping[str, str | None] | None = None, **rule_changes: Any) -> None:
         self.now_ms = 0
@@ -280,5 +271,4 @@ class Bench:
             assert written.error is None, f"{op.path}: {written.error}"
 
     def records(self, *kinds: str) -> list[Record]:
-        """The records of these kinds, or all."""
         return [record for record in self.journal.records if not kinds or record.kind in kinds]

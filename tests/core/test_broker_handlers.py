@@ -55,7 +55,6 @@ class Broker(Bench):
         return self.handle(kind(**{**head, **header}, partitions=partitions))[2]
 
     def entry(self, leader: int, leader_epoch: int, replicas: tuple[int, ...] = (1, 2, 3)) -> LeaderAndIsrPartition:
-        """An entry of LeaderAndIsr."""
         return LeaderAndIsrPartition(leader, leader_epoch, (leader,), 2, 8, replicas, (), (), False)
 
 
@@ -64,10 +63,8 @@ REQUESTS = [(LeaderAndIsrRequest, {}), (UpdateMetadataRequest, {"live_brokers": 
 
 @pytest.mark.parametrize(("kind", "more"), REQUESTS, ids=lambda value: getattr(value, "__name__", ""))
 def test_a_request_of_an_older_controller_is_refused(kind: type, more: dict[str, Any]) -> None:
-    """A controller epoch below the last one refuses the whole request; an equal or larger one is accepted and stored.
-
-    Source: ReplicaManager.becomeLeaderOrFollower, maybeUpdateMetadataCache and stopReplicas (2.8).
-    """
+    """A controller epoch below the last one refuses the whole request; an equal or larger one is accepted and stored."""
+    # Source: ReplicaManager.becomeLeaderOrFollower, maybeUpdateMetadataCache and stopReplicas (2.8).
     broker = Broker()
     assert broker.request(kind, {}, controller_epoch=1, **more)["error"] == "STALE_CONTROLLER_EPOCH"
     assert (broker.driver.broker.controller_epoch, broker.driver.broker.controller_id) == (2, 9)
@@ -78,10 +75,8 @@ def test_a_request_of_an_older_controller_is_refused(kind: type, more: dict[str,
 
 @pytest.mark.parametrize(("kind", "more"), REQUESTS, ids=lambda value: getattr(value, "__name__", ""))
 def test_a_request_for_an_earlier_life_is_refused(kind: type, more: dict[str, Any]) -> None:
-    """A broker epoch below the own one is stale; a larger one, or -1 for none, is accepted.
-
-    Source: KafkaApis.isBrokerEpochStale (2.8).
-    """
+    """A broker epoch below the own one is stale; a larger one, or -1 for none, is accepted."""
+    # Source: KafkaApis.isBrokerEpochStale (2.8).
     broker = Broker()
     answers = [broker.request(kind, {}, broker_epoch=epoch, **more)["error"] for epoch in (49, 50, 51, -1)]
     assert answers == ["STALE_BROKER_EPOCH", "NONE", "NONE", "NONE"]
@@ -106,10 +101,8 @@ def test_the_exercise_refuses_as_the_broker_does(broker_epoch: int, controller_e
 
 
 def test_a_leader_epoch_must_be_newer() -> None:
-    """Of a LeaderAndIsr only partitions under a newer leader epoch are taken over; the others have their error.
-
-    Source: ReplicaManager.becomeLeaderOrFollower (2.8).
-    """
+    """Of a LeaderAndIsr only partitions under a newer leader epoch are taken over; the others have their error."""
+    # Source: ReplicaManager.becomeLeaderOrFollower (2.8).
     for leader_epoch, error in ((3, "STALE_CONTROLLER_EPOCH"), (4, "STALE_CONTROLLER_EPOCH"), (5, None)):
         broker = Broker()
         answer = broker.request(LeaderAndIsrRequest, {T0: broker.entry(2, leader_epoch), T1: broker.entry(3, 0)})
@@ -140,10 +133,8 @@ def test_metadata_replaces_what_is_named() -> None:
 
 
 def test_a_replica_is_stopped_unless_its_leader_epoch_is_old() -> None:
-    """-2, -1 and newer epochs stop it, an equal or older one is fenced, and what is not hosted is stopped already.
-
-    Source: ReplicaManager.stopReplicas (2.8).
-    """
+    """-2, -1 and newer epochs stop it, an equal or older one is fenced, and what is not hosted is stopped already."""
+    # Source: ReplicaManager.stopReplicas (2.8).
     for leader_epoch, error in ((3, "FENCED_LEADER_EPOCH"), (4, "FENCED_LEADER_EPOCH"), (5, None), (-1, None), (-2, None)):
         broker = Broker()
         entry = StopReplicaPartition(leader_epoch, False)
@@ -166,10 +157,8 @@ class WithoutDirectory(Broker):
 
 
 def test_a_failed_directory_is_notified_through_zookeeper() -> None:
-    """The broker stops serving what was there and leaves a numbered znode with its id, as `propagateLogDirEvent` does.
-
-    Source: ReplicaManager.handleLogDirFailure, KafkaZkClient.propagateLogDirEvent (2.8).
-    """
+    """The broker stops serving what was there and leaves a numbered znode with its id, as `propagateLogDirEvent` does."""
+    # Source: ReplicaManager.handleLogDirFailure, KafkaZkClient.propagateLogDirEvent (2.8).
     broker = WithoutDirectory()
     assert (dict(broker.driver.broker.hosted), set(broker.driver.broker.offline_partitions)) == ({}, {T0})
     path = "/log_dir_event_notification/log_dir_event_0000000000"
@@ -178,10 +167,8 @@ def test_a_failed_directory_is_notified_through_zookeeper() -> None:
 
 
 def test_a_directory_fails_for_a_replica_that_is_not_hosted() -> None:
-    """A failed directory removes the partitions that the broker hosts in it; if the broker hosts none, it records no change.
-
-    Source: ReplicaManager.handleLogDirFailure (2.8), which takes the partitions of `onlinePartitionsIterator`.
-    """
+    """A failed directory removes the partitions that the broker hosts in it; if the broker hosts none, it records no change."""
+    # Source: ReplicaManager.handleLogDirFailure (2.8), which takes the partitions of `onlinePartitionsIterator`.
     broker = Broker()
     broker.outside(Op("create", "/log_dir_event_notification"))
     for partitions, hosted in (((T1,), {T0}), ((T0, T1), set())):
@@ -194,10 +181,8 @@ def test_a_directory_fails_for_a_replica_that_is_not_hosted() -> None:
 
 
 def test_a_replica_without_its_directory_is_a_storage_error() -> None:
-    """LeaderAndIsr and StopReplica respond KAFKA_STORAGE_ERROR for it with any epoch, and handle other partitions normally.
-
-    Source: HostedPartition.Offline in ReplicaManager.becomeLeaderOrFollower and stopReplicas (2.8).
-    """
+    """LeaderAndIsr and StopReplica respond KAFKA_STORAGE_ERROR for it with any epoch, and handle other partitions normally."""
+    # Source: HostedPartition.Offline in ReplicaManager.becomeLeaderOrFollower and stopReplicas (2.8).
     broker = WithoutDirectory()
     for leader_epoch in (3, 9):
         body = broker.request(LeaderAndIsrRequest, {T0: broker.entry(1, leader_epoch), T1: broker.entry(1, leader_epoch)})
@@ -220,10 +205,8 @@ def test_an_old_controller_is_refused_before_a_directory_is_looked_at() -> None:
 
 @pytest.mark.parametrize("data", [False, True])
 def test_the_controller_asks_and_moves_the_leader(data: bool) -> None:
-    """The controller sends LeaderAndIsr after the notification, gets a storage error, and elects another leader from the ISR.
-
-    After a restart the directory is back, and the broker returns to the ISR. Source: KIP-112; reference 11.4.
-    """
+    """The controller sends LeaderAndIsr after the notification, gets a storage error, and elects another leader from the ISR."""
+    # After a restart the directory is back, and the broker returns to the ISR. Source: KIP-112; reference 11.4.
     world = cluster({"t": ((1, 2, 3),)}, brokers=(3, 1, 2), data=data)
     settle(world, ("fail_log_dir", 1, "t-0"))
     assert stored(world)["t-0"] == (2, (2, 3))
@@ -247,15 +230,12 @@ def test_before_1_0_a_broker_dies_with_its_directory() -> None:
 
 
 def asked(broker: Broker) -> list[Any]:
-    """The ISRs that the leader has asked for."""
     return [body[T0].isr for what, _, body in broker.post.sent if what == "ask"]
 
 
 def test_a_leader_asks_for_the_larger_isr_once() -> None:
-    """The leader asks for an ISR with the caught-up follower at the end, and for no other ISR until the response comes.
-
-    Source: Partition.expandIsr and isrState.isInflight (2.8).
-    """
+    """The leader asks for an ISR with the caught-up follower at the end, and for no other ISR until the response comes."""
+    # Source: Partition.expandIsr and isrState.isInflight (2.8).
     broker = Broker()
     for _ in range(2):
         broker.handle(ReplicaCaughtUp(T0, 3))
@@ -296,10 +276,8 @@ ANSWERS = {
 
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_a_leader_takes_over_what_the_controller_has_written(answer: str) -> None:
-    """The answer's ISR and version are taken over; after any refusal the old ISR stands and nothing more is asked.
-
-    Source: Partition.handleAlterIsrResponse (2.8).
-    """
+    """The answer's ISR and version are taken over; after any refusal the old ISR stands and nothing more is asked."""
+    # Source: Partition.handleAlterIsrResponse (2.8).
     response, isr, pending = ANSWERS[answer]
     broker = Broker()
     broker.handle(ReplicaCaughtUp(T0, 3))

@@ -15,10 +15,7 @@ from tests.core.support import T0, alone, cluster, of_kind, settle, stored, unti
 
 
 def wish(release: str, *, frozen: bool = True, **rules: Any) -> World:
-    """Return a world in which broker 1 was controller, broker 2 is, and leader 2 or 3 of t-0 has a wish that it has not sent.
-
-    With `frozen` broker 1 is frozen and its session has ended; otherwise it lives on without `/controller`.
-    """
+    """Broker 1 was controller, 2 is; leader 2 or 3 of t-0 has an unsent wish. `frozen`: 1's session ended, else it lives."""
     world = cluster({"t": ((3, 4),)}, brokers=(1, 2, 3, 4), release=release, rule_changes=rules)
     settle(world, ("freeze", 4), ("shrink_isr", 3, "t-0", 4))
     assert stored(world) == {"t-0": (3, (3,))}
@@ -33,10 +30,8 @@ def wish(release: str, *, frozen: bool = True, **rules: Any) -> World:
 
 @pytest.mark.parametrize("release", ["2.8", "3.9"])
 def test_a_leader_waits_for_the_frozen_controller_that_it_knew(release: str) -> None:
-    """AlterIsr goes to the next controller only when the connection to the frozen controller has timed out.
-
-    Source: BrokerToControllerRequestThread.doWork (2.8); tests/golden/recordings/more/2.8.2/ask-frozen-long.json.
-    """
+    """AlterIsr goes to the next controller only when the connection to the frozen controller has timed out."""
+    # Source: BrokerToControllerRequestThread.doWork (2.8); tests/golden/recordings/more/2.8.2/ask-frozen-long.json.
     world = wish(release)
     until(world, lambda w: next(actions.routine_actions(w))[0] == "time_out_request")
     assert list(actions.routine_actions(world)) == [("time_out_request", 3, 1)] == list(actions.routine_actions(world.fork()))
@@ -48,10 +43,8 @@ def test_a_leader_waits_for_the_frozen_controller_that_it_knew(release: str) -> 
 
 
 def test_a_leader_asks_a_living_former_controller_first() -> None:
-    """A controller that has lost `/controller` is asked, answers NOT_CONTROLLER, and the next question goes past it.
-
-    Source: BrokerToControllerRequestThread.handleResponse (2.8).
-    """
+    """A controller that has lost `/controller` is asked, answers NOT_CONTROLLER, and the next question goes past it."""
+    # Source: BrokerToControllerRequestThread.handleResponse (2.8).
     world = wish("2.8", frozen=False)
     before = len(world.journal)
     world.run()
@@ -69,12 +62,9 @@ def test_a_leader_asks_a_living_former_controller_first() -> None:
 def test_what_a_leader_makes_of_a_controller_without_a_session(
     release: str, isr: tuple[int, ...], wishes: int, asks: int
 ) -> None:
-    """A thawed controller whose session has ended answers UNKNOWN_SERVER_ERROR: up to 3.0 the ISR stays pending for good.
-
-    In 3.1 and 3.2.0 the next fetch renews the wish, from 3.2.1 on the leader asks again at once.
-    Source: AlterIsrManager.submit (2.8, 3.1), AlterPartitionManager.handleAlterPartitionResponse (3.9); the recordings
-    ask-frozen-controller of 2.8.2 and 3.9.1.
-    """
+    """A thawed controller whose session has ended answers UNKNOWN_SERVER_ERROR: up to 3.0 the ISR stays pending for good."""
+    # In 3.1 and 3.2.0 the next fetch renews the wish, from 3.2.1 on the leader asks again at once. Source: AlterIsrManager.submit
+    # (2.8, 3.1), AlterPartitionManager.handleAlterPartitionResponse (3.9); recordings ask-frozen-controller of 2.8.2, 3.9.1.
     played = release if release in PLAYABLE_RELEASES else "2.8"
     world = wish(played, failed_alter_isr=rules(release).failed_alter_isr)
     before = len(world.journal)

@@ -161,10 +161,8 @@ def known() -> ControllerContext:
 
 
 def test_an_online_replica_has_a_live_broker_that_stays_and_a_directory() -> None:
-    """Dead brokers, brokers on their way out and lost log directories make a replica offline; the order is the assignment's.
-
-    Source: ControllerContext.isReplicaOnline (2.8).
-    """
+    """Dead brokers, brokers on their way out and lost log directories make a replica offline; the order is the assignment's."""
+    # Source: ControllerContext.isReplicaOnline (2.8).
     ctx = known()
     assert (ctx.online_replicas(T0), ctx.online_replicas(T1)) == ((1,), (2,))
     assert ctx.online_replicas(T0, include_shutting_down=True) == (3, 1)
@@ -172,10 +170,8 @@ def test_an_online_replica_has_a_live_broker_that_stays_and_a_directory() -> Non
 
 
 def test_a_leader_that_is_not_online_makes_a_partition_leaderless() -> None:
-    """A leader without its directory or on its way out counts as offline, except for topics that are being deleted.
-
-    Source: ControllerContext.partitionsWithOfflineLeader (2.8).
-    """
+    """A leader without its directory or on its way out counts as offline, except for topics that are being deleted."""
+    # Source: ControllerContext.partitionsWithOfflineLeader (2.8).
     ctx = known()
     assert ctx.partitions_with_offline_leader() == (T0, T1)
     apply_update(ctx, UpdateContext("topics_to_be_deleted", ("t",)))
@@ -190,10 +186,8 @@ def test_the_replicas_of_brokers_and_of_partitions_follow_the_assignment() -> No
 
 
 def test_a_resigned_controller_remembers_nothing() -> None:
-    """Resignation empties every field of the context but the one that says who is controller.
-
-    Source: KafkaController.onControllerResignation and ControllerContext.resetContext (2.8).
-    """
+    """Resignation empties every field of the context but the one that says who is controller."""
+    # Source: KafkaController.onControllerResignation and ControllerContext.resetContext (2.8).
     learnt = {f.name for f in fields(ControllerContext)} - set(CONSTANT)
     numbers = {"controller_epoch", "controller_epoch_zk_version", "offline_partition_count", "preferred_replica_imbalance_count"}
     of_listeners = {"scheduler_is_running", "has_channels", "machines_started", "preferred_elections", "topic_deletion_thread"}

@@ -15,11 +15,8 @@ RELEASES = ("0.8.0", "0.8.1", "0.8.2", "0.9.0", "0.10.2", "0.11.0", "1.0", "1.1"
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_partition_without_another_replica_keeps_no_broker(release: str) -> None:
-    """A broker that alone has a partition is answered with no partition, and stops.
-
-    Source: KafkaController.shutdownBroker, replicatedPartitionsBrokerLeads, `partitionReplicaAssignment(tp).size > 1` (0.8.1,
-    1.0); doControlledShutdown (2.8).
-    """
+    """A broker that alone has a partition is answered with no partition, and stops."""
+    # Source: KafkaController.shutdownBroker, replicatedPartitionsBrokerLeads (0.8.1, 1.0); doControlledShutdown (2.8).
     world = cluster({"t": ((3,),)}, release=release)
     settle(world, ("terminate", 3))
     [answer] = [r.fields["body"] for r in of_kind(world, "respond") if r.fields["correlation_id"].endswith("ControlledShutdown")]
@@ -29,10 +26,8 @@ def test_a_partition_without_another_replica_keeps_no_broker(release: str) -> No
 
 @pytest.mark.parametrize(("release", "tried"), [("0.8.1", True), ("1.0", True), ("1.1", True), ("2.4", False), ("2.8", False)])
 def test_a_shutdown_leaves_out_topics_that_are_being_deleted_since_2_1(release: str, tried: bool) -> None:
-    """Up to 2.0 a shutdown tries to take offline a replica whose topic's deletion waits for a dead broker, and is refused.
-
-    Source: KafkaController.shutdownBroker (0.8.1, 1.0), doControlledShutdown (2.0, 2.1); more/1.1.1/shutdown-while-deleted.
-    """
+    """Up to 2.0 a shutdown tries to take offline a replica whose topic's deletion waits for a dead broker, and is refused."""
+    # Source: KafkaController.shutdownBroker (0.8.1, 1.0), doControlledShutdown (2.0, 2.1); more/1.1.1/shutdown-while-deleted.
     config = BrokerConfig.of(release).with_setting("delete.topic.enable", True)
     world = cluster({"t": ((2, 3),)}, release=release, config=config)
     for act in (("kill", 3), ("delete_topic", "t")):
@@ -47,10 +42,8 @@ def test_a_shutdown_leaves_out_topics_that_are_being_deleted_since_2_1(release: 
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_broker_asks_again_while_no_controller_is_registered(release: str) -> None:
-    """`/controller` names a broker without a registration: the broker that stops arms its retry timer with the configured delay.
-
-    Source: KafkaServer.controlledShutdown, `controlled.shutdown.retry.backoff.ms` (0.8.1, 2.8).
-    """
+    """`/controller` names a broker without a registration: the stopping broker arms its retry timer with the configured delay."""
+    # Source: KafkaServer.controlledShutdown, `controlled.shutdown.retry.backoff.ms` (0.8.1, 2.8).
     world = cluster(release=release)
     settle(world, ("delete", broker_path(1)))
     before = len(world.journal.records)
@@ -77,10 +70,8 @@ def test_a_broker_stops_after_its_last_attempt(release: str) -> None:
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_broker_reads_a_bare_controller_id_up_to_1_0(release: str) -> None:
-    """`/controller` holds an id alone: up to 1.0 a broker that stops asks that broker, since 1.1 it stops without a request.
-
-    Source: KafkaController.parseControllerId (0.8.0 to 1.0), ControllerZNode.decode and KafkaServer.shutdown (1.1, 2.8).
-    """
+    """`/controller` holds an id alone: up to 1.0 a broker that stops asks that broker, since 1.1 it stops without a request."""
+    # Source: KafkaController.parseControllerId (0.8.0 to 1.0), ControllerZNode.decode and KafkaServer.shutdown (1.1, 2.8).
     world = cluster(release=release)
     world.step(("set", CONTROLLER, "1"))
     before = len(world.journal.records)
@@ -93,10 +84,8 @@ def test_a_broker_reads_a_bare_controller_id_up_to_1_0(release: str) -> None:
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_broker_without_a_controller_znode_stops_at_once_up_to_1_0(release: str) -> None:
-    """No `/controller`: up to 1.0 the lookup fails and the broker stops, since 1.1 the broker arms its retry timer.
-
-    Source: ZkUtils.getController (0.8.0 to 1.0), KafkaZkClient.getControllerId (1.1, 2.8).
-    """
+    """No `/controller`: up to 1.0 the lookup fails and the broker stops, since 1.1 the broker arms its retry timer."""
+    # Source: ZkUtils.getController (0.8.0 to 1.0), KafkaZkClient.getControllerId (1.1, 2.8).
     world = cluster({}, release=release)
     world.step(("terminate", 3))
     world.step(("begin", 3, "requests"))
@@ -108,10 +97,8 @@ def test_a_broker_without_a_controller_znode_stops_at_once_up_to_1_0(release: st
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_broker_asks_the_next_controller_when_the_controller_dies_before_its_answer(release: str) -> None:
-    """A broker waits for the answer to ControlledShutdown and the controller dies: the broker asks the next controller.
-
-    Source: KafkaServer.controlledShutdown, `case ioe: IOException` (0.8.1, 2.8); more/0.8.1.1/winners, more/0.10.2.2/winners.
-    """
+    """A broker waits for the answer to ControlledShutdown and the controller dies: the broker asks the next controller."""
+    # Source: KafkaServer.controlledShutdown, `case ioe: IOException` (0.8.1, 2.8); more/0.8.1.1/winners, more/0.10.2.2/winners.
     world = cluster({"t": ((1, 2, 3),)}, release=release)
     world.step(("terminate", 3))
     until(world, lambda w: any(q.receiver == 1 for q in w.network.to_controller.get(3, ())))
@@ -125,10 +112,8 @@ def test_a_broker_asks_the_next_controller_when_the_controller_dies_before_its_a
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_broker_that_cannot_connect_to_the_controller_stops_at_once_up_to_0_8_1(release: str) -> None:
-    """The controller's process is dead and still registered: up to 0.8.1 a broker stops, since 0.8.2 it asks again later.
-
-    Source: KafkaServer.controlledShutdown and BlockingChannel.connect (0.8.1, 0.8.2).
-    """
+    """The controller's process is dead and still registered: up to 0.8.1 a broker stops, since 0.8.2 it asks again later."""
+    # Source: KafkaServer.controlledShutdown and BlockingChannel.connect (0.8.1, 0.8.2).
     world = cluster(release=release)
     world.step(("kill", 1))
     world.step(("terminate", 3))

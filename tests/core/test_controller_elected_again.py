@@ -30,10 +30,8 @@ def resigned(release: str) -> World:
 
 @pytest.mark.parametrize("release", ["0.11.0", "1.0", "1.1", "2.4", "2.8", "3.9"])
 def test_a_controller_that_resigns_forgets_the_cluster(release: str) -> None:
-    """After a resignation the context holds nothing of brokers, topics, partitions, deletions and epochs.
-
-    Source: KafkaController.resetControllerContext (0.11, 1.0), ControllerContext.resetContext (1.1, 2.8).
-    """
+    """After a resignation the context holds nothing of brokers, topics, partitions, deletions and epochs."""
+    # Source: KafkaController.resetControllerContext (0.11, 1.0), ControllerContext.resetContext (1.1, 2.8).
     context = resigned(release).processes[1].driver.controller
     empty = ControllerContext(1, context.rules, design_of(context.rules))
     assert {name: getattr(context, name) for name in FIELDS} == {name: getattr(empty, name) for name in FIELDS}
@@ -41,10 +39,8 @@ def test_a_controller_that_resigns_forgets_the_cluster(release: str) -> None:
 
 @pytest.mark.parametrize("release", ["0.8.0", "0.8.1", "0.8.2", "0.9.0", "0.10.2"])
 def test_a_second_term_begins_with_the_assignments_of_zookeeper(release: str) -> None:
-    """A topic whose znode went while another broker was controller is not among the assignments of the next term.
-
-    Up to 0.10.2 a resignation forgets no assignment. Source: KafkaController.initializeControllerContext (0.8.1, 0.10.2).
-    """
+    """A topic whose znode went while another broker was controller is not among the assignments of the next term."""
+    # Up to 0.10.2 a resignation forgets no assignment. Source: KafkaController.initializeControllerContext (0.8.1, 0.10.2).
     world = cluster({"t": ((1, 2),), "u": ((2, 1),)}, release=release, brokers=(1, 2))
     world.step(("expire_session", 1))
     alone(world, 2, lambda w: w.processes[2].driver.controller.is_active)

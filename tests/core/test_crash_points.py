@@ -39,13 +39,11 @@ def broker_failure(world: World) -> int:
 
 
 def controlled_shutdown(world: World) -> int:
-    """Broker 3 sends ControlledShutdown to broker 1."""
     world.step(("terminate", 3))
     return 1
 
 
 def creation(world: World) -> int:
-    """Create a topic of three partitions."""
     world.step(NEW)
     return 1
 
@@ -57,7 +55,6 @@ def reassignment(world: World) -> int:
 
 
 def deletion(world: World) -> int:
-    """Request the deletion of a topic of two partitions."""
     world.step(("delete_topic", "t"))
     return 1
 
@@ -66,10 +63,8 @@ STORIES = (failover, broker_failure, controlled_shutdown, creation, reassignment
 
 
 def crashes(world: World, victim: int) -> Iterator[World]:
-    """A twin of the world for each point at which the victim waits for ZooKeeper in the name of its controller, dead there.
-
-    What the victim can do is done first, so that it is the one that takes over.
-    """
+    """A twin of the world, with the victim dead there, for each point at which its controller waits for ZooKeeper."""
+    # What the victim can do is done first, so that it is the one that takes over.
     while True:
         routine = list(actions.routine_actions(world))
         if not routine:
@@ -84,7 +79,6 @@ def crashes(world: World, victim: int) -> Iterator[World]:
 
 
 def goes_on(world: World) -> None:
-    """Until the cluster is at rest."""
     world.run(limit=MOST_STEPS)
     if found := violation(world, AT_REST):
         raise AssertionError(report(world, found))
@@ -109,11 +103,9 @@ def leaderless(world: World) -> list[str]:
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
 @pytest.mark.parametrize("release", slow_but(PLAYABLE_RELEASES, *DESIGNS))
 def test_the_controller_may_die_at_any_round_trip(release: str, story: Callable[[World], int]) -> None:
-    """After a death at any point, partitions with a living in-sync replica get a leader; after the restart all have a leader.
-
-    The reassignment is complete then, under any controller. The invariants are checked after every step of every run, and of
-    the cluster at rest.
-    """
+    """After a death at any point, partitions with a living in-sync replica get a leader; after the restart all have a leader."""
+    # The reassignment is complete then, under any controller. The invariants are checked after every step of every run, and of
+    # the cluster at rest.
     world = cluster(release=release)
     victim = story(world)
     points = 0
@@ -136,11 +128,9 @@ def test_the_controller_may_die_at_any_round_trip(release: str, story: Callable[
 
 @pytest.mark.parametrize("release", slow_but(PLAYABLE_RELEASES[1:], *DESIGNS))
 def test_the_controller_may_die_at_any_round_trip_of_a_deletion(release: str) -> None:
-    """Wherever it dies, once it is back the topic is gone with all its znodes, and the other topic is led.
-
-    Up to 1.0 that is so until the first state znode has gone: then no controller can bring the partition's replicas Offline,
-    and the request stays. Source: ReplicaStateMachine.handleStateChange, leaderAndIsrIsEmpty (0.8.1.1, 1.0.2).
-    """
+    """Wherever it dies, once it is back the topic is gone with all its znodes, and the other topic is led."""
+    # Up to 1.0 that is so until the first state znode has gone: then no controller can bring the partition's replicas Offline,
+    # and the request stays. Source: ReplicaStateMachine.handleStateChange, leaderAndIsrIsEmpty (0.8.1.1, 1.0.2).
     world = cluster(release=release, config=BrokerConfig.of(release).with_setting("delete.topic.enable", True))
     victim = deletion(world)
     stuck, may_stick = [], world.settings.rules().leaderless_replica_of_deleting_topic != "goes"

@@ -16,12 +16,10 @@ from tests.core.support import T0, cluster, of_kind, settle, stored
 
 
 def acknowledged(world: World) -> list[str]:
-    """Return the acknowledged values, in the order of the responses."""
     return [record.fields["value"] for record in of_kind(world, "acknowledged")]
 
 
 def answers(world: World) -> list[str]:
-    """What producers have been answered."""
     return [r.fields["body"]["error"] for r in of_kind(world, "respond") if r.fields["correlation_id"].endswith("-Produce")]
 
 
@@ -41,11 +39,9 @@ def test_a_record_goes_to_the_leader_then_to_its_followers() -> None:
 
 
 def test_followers_get_the_high_watermark_one_fetch_later() -> None:
-    """A fetch confirms all records before its offset; the last confirmation of an ISR member raises the leader's high watermark.
-
-    A follower learns that from the answer to its next fetch, since the leader reads its log before it takes note.
-    Source: ReplicaManager.fetchMessages and Partition.maybeIncrementLeaderHW (2.8).
-    """
+    """A fetch confirms the records before its offset; the last ISR member's confirmation raises the leader's high watermark."""
+    # A follower learns that from the answer to its next fetch, since the leader reads its log before it takes note. Source:
+    # ReplicaManager.fetchMessages and Partition.maybeIncrementLeaderHW (2.8).
     world = logs.with_logs()
     logs.produce(world, "a")
     logs.fetch(world, 2, 3, 2)
@@ -59,10 +55,8 @@ def test_followers_get_the_high_watermark_one_fetch_later() -> None:
 
 
 def test_a_new_leader_keeps_its_high_watermark() -> None:
-    """It knows no follower's end yet, and what it has committed stays so: a leader's high watermark never falls.
-
-    Source: Log.maybeIncrementHighWatermark (2.8).
-    """
+    """It knows no follower's end yet, and what it has committed stays so: a leader's high watermark never falls."""
+    # Source: Log.maybeIncrementHighWatermark (2.8).
     world = logs.with_logs()
     logs.produce(world, "a")
     world.run()
@@ -73,10 +67,8 @@ def test_a_new_leader_keeps_its_high_watermark() -> None:
 
 
 def test_a_follower_that_catches_up_learns_the_high_watermark_with_the_records() -> None:
-    """It takes over the leader's high watermark as far as its log goes after the fetch, not before.
-
-    Source: ReplicaFetcherThread.processPartitionData (2.8).
-    """
+    """It takes over the leader's high watermark as far as its log goes after the fetch, not before."""
+    # Source: ReplicaFetcherThread.processPartitionData (2.8).
     world = logs.with_logs()
     world.step(("freeze", 2))
     logs.produce(world, "a", "b")
@@ -88,10 +80,8 @@ def test_a_follower_that_catches_up_learns_the_high_watermark_with_the_records()
 
 
 def test_a_followers_high_watermark_falls_with_its_leaders() -> None:
-    """A new leader may have a lower high watermark than the old leader, and its followers take it over.
-
-    Source: Log.updateHighWatermarkMetadata (2.8), which only warns of a non-monotonic update.
-    """
+    """A new leader may have a lower high watermark than the old leader, and its followers take it over."""
+    # Source: Log.updateHighWatermarkMetadata (2.8), which only warns of a non-monotonic update.
     world = logs.with_logs()
     logs.produce(world, "a")
     logs.fetch(world, 2, 3, 2, 3, 3)
@@ -176,10 +166,8 @@ def test_without_data_there_is_nothing_to_produce_to() -> None:
 
 
 def test_only_who_is_behind_can_be_left_out() -> None:
-    """A follower at the leader's end cannot be said to lag; one that is behind leaves, and then the record is committed.
-
-    Source: Partition.isFollowerOutOfSync (2.8).
-    """
+    """A follower at the leader's end cannot be said to lag; one that is behind leaves, and then the record is committed."""
+    # Source: Partition.isFollowerOutOfSync (2.8).
     world = logs.with_logs()
     logs.produce(world, "a")
     world.run()
@@ -194,10 +182,8 @@ def test_only_who_is_behind_can_be_left_out() -> None:
 
 
 def test_a_leader_of_0_8_1_writes_its_isr_itself() -> None:
-    """There is no AlterIsr: what is behind leaves by a write of the leader's own, and then the record is committed.
-
-    Source: Partition.updateIsr and maybeShrinkIsr (0.8.1).
-    """
+    """There is no AlterIsr: what is behind leaves by a write of the leader's own, and then the record is committed."""
+    # Source: Partition.updateIsr and maybeShrinkIsr (0.8.1).
     world = logs.with_logs(release="0.8.1")
     world.step(("freeze", 2))
     logs.produce(world, "a")
@@ -212,10 +198,8 @@ def test_a_leader_of_0_8_1_writes_its_isr_itself() -> None:
 
 
 def test_a_shrink_that_is_not_written_yet_commits_nothing() -> None:
-    """Until the controller has answered, the high watermark counts the follower that is to leave.
-
-    Source: isrState.maximalIsr in Partition.scala (2.7 on, KIP-497).
-    """
+    """Until the controller has answered, the high watermark counts the follower that is to leave."""
+    # Source: isrState.maximalIsr in Partition.scala (2.7 on, KIP-497).
     world = logs.with_logs()
     world.step(("freeze", 2))
     logs.produce(world, "a")
@@ -239,10 +223,8 @@ def out_of_sync() -> World:
 
 
 def test_who_is_asked_into_the_isr_is_counted_at_once() -> None:
-    """Before the controller has answered, nothing is committed that the follower which is to enter does not have.
-
-    Source: isrState.maximalIsr in Partition.scala (2.7 on, KIP-497).
-    """
+    """Before the controller has answered, nothing is committed that the follower which is to enter does not have."""
+    # Source: isrState.maximalIsr in Partition.scala (2.7 on, KIP-497).
     world = out_of_sync()
     logs.fetch(world, 2, 2)
     assert world.processes[1].driver.broker.hosted[T0].pending_isr == (1, 3, 2)
@@ -265,10 +247,8 @@ def test_a_follower_enters_the_isr_when_it_is_at_the_high_watermark() -> None:
 
 
 def test_a_follower_must_have_reached_the_epoch_of_its_leader() -> None:
-    """A leader whose high watermark lags takes an empty follower into the ISR before 1.1.2, and none since (KAFKA-7128).
-
-    The follower asks from offset 0, which is the leader's high watermark and is not where the leader's epoch begins.
-    """
+    """A leader whose high watermark lags takes an empty follower into the ISR before 1.1.2, and none since (KAFKA-7128)."""
+    # The follower asks from offset 0, which is the leader's high watermark and is not where the leader's epoch begins.
     outcome = {}
     for rule in ("high_watermark", "leader_epoch_start"):
         world = logs.with_logs((1, 2, 3, 5), rule_changes={"rejoins_at": rule})
@@ -329,11 +309,9 @@ def test_a_clean_cluster_waits_for_its_old_leader() -> None:
 
 @pytest.mark.parametrize("rule", ["high_watermark", "leader_epoch", "common_epoch"])
 def test_a_follower_that_cuts_at_its_high_watermark_loses_what_was_committed(rule: str) -> None:
-    """KIP-101, scenario 1: truncation to the high watermark, followed at once by the death of the leader.
-
-    Before 0.11 the follower has thrown record b away by then, is elected from the ISR and leads without it; b, though it was
-    acknowledged with acks=all, is gone once the others follow. With leader epochs nothing is thrown away.
-    """
+    """KIP-101, scenario 1: truncation to the high watermark, followed at once by the death of the leader."""
+    # Before 0.11 the follower has thrown record b away by then, is elected from the ISR and leads without it; b, though it was
+    # acknowledged with acks=all, is gone once the others follow. With leader epochs nothing is thrown away.
     world = logs.high_watermark_not_fetched(rule)
     world.step(("kill", 2))
     logs.without(world, "fetch", "checkpoint")
@@ -359,11 +337,9 @@ def test_a_committed_record_above_the_high_watermark_by_release(release: str) ->
 
 @pytest.mark.parametrize("rule", ["high_watermark", "leader_epoch", "common_epoch"])
 def test_replicas_diverge_after_hard_failures(rule: str) -> None:
-    """KIP-101, scenario 2: both replicas lose power; one returns without its tail, leads, and takes another record there.
-
-    Before 0.11 the other one, whose high watermark is beyond, keeps its own record at that offset: the logs differ from then on,
-    while both are in sync. With leader epochs it cuts its log where the epochs part.
-    """
+    """KIP-101, scenario 2: both replicas lose power; one returns without its tail, leads, and takes another record there."""
+    # Before 0.11 the other one, whose high watermark is beyond, keeps its own record at that offset: the logs differ from then
+    # on, while both are in sync. With leader epochs it cuts its log where the epochs part.
     world = logs.with_logs((1, 2), rule_changes={"truncate_to": rule})
     logs.produce(world, "a", "b")
     world.run()
@@ -380,10 +356,8 @@ def test_replicas_diverge_after_hard_failures(rule: str) -> None:
 
 
 def test_a_fast_series_of_leaders_needs_the_common_epoch() -> None:
-    """KIP-279: a follower with records of an epoch that the leader does not know keeps some of them by KIP-101 alone.
-
-    The leader's first larger epoch begins beyond them. Since 2.0 it says which epoch it knows, and the follower goes back.
-    """
+    """KIP-279: a follower with records of an epoch that the leader does not know keeps some of them by KIP-101 alone."""
+    # The leader's first larger epoch begins beyond them. Since 2.0 it says which epoch it knows, and the follower goes back.
     outcome = {}
     for rule in ("leader_epoch", "common_epoch"):
         world = logs.with_logs((1, 2), rule_changes={"truncate_to": rule}, config=logs.UNCLEAN)

@@ -94,10 +94,8 @@ def test_the_walks_go_through_what_logs_go_through() -> None:
     "seed", [*range(20), 5_110]
 )  # the last one fails if a leader notes a follower whose log parts from its own
 def test_what_was_committed_survives_clean_elections(seed: int) -> None:
-    """Under 2.8's rules no random run without unclean elections loses or hides what acks=all acknowledged, and replicas agree.
-
-    Source: KIP-101, KIP-279, KAFKA-7128.
-    """
+    """Under 2.8's rules no random run without unclean elections loses or hides what acks=all acknowledged, and replicas agree."""
+    # Source: KIP-101, KIP-279, KAFKA-7128.
     assert keeps(CLEAN.fork(), seed, DURABLE) is None
 
 
@@ -117,10 +115,8 @@ def test_replicas_agree_even_after_unclean_elections(seed: int) -> None:
 
 @pytest.mark.parametrize("rule", ["high_watermark", "leader_epoch", "common_epoch"])
 def test_the_shortest_run_that_loses_a_commit(rule: str) -> None:
-    """0.10's rule loses a committed record if the leader dies before its follower has fetched the new high watermark.
-
-    No order of events of up to twelve steps with one death does so under the later rules. Source: KIP-101, scenario 1.
-    """
+    """0.10's rule loses a committed record if the leader dies before its follower has fetched the new high watermark."""
+    # No order of events of up to twelve steps with one death does so under the later rules. Source: KIP-101, scenario 1.
     world = high_watermark_not_fetched(rule, faults=("kill",), instant_requests=True)
     found = search(world, depth=12, faults=1, properties=DURABLE)
     if rule == "high_watermark":

@@ -28,10 +28,8 @@ def frozen_leader(release: str) -> World:
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_held_answer_goes_out_when_the_fetch_times_out(release: str) -> None:
-    """The controller has broker 2's answer while the leader is still frozen, and the next request is delivered.
-
-    Source: AbstractFetcherManager.shutdownIdleFetcherThreads, SimpleConsumer.sendRequest (0.8), ReplicaFetcherThread (0.9).
-    """
+    """The controller has broker 2's answer while the leader is still frozen, and the next request is delivered."""
+    # Source: AbstractFetcherManager.shutdownIdleFetcherThreads, SimpleConsumer.sendRequest (0.8), ReplicaFetcherThread (0.9).
     world = frozen_leader(release)
     assert {held.broker for held in world.network.delayed_responses.values()} == {1, 2}
     before = len(world.journal.records)
@@ -44,10 +42,8 @@ def test_a_held_answer_goes_out_when_the_fetch_times_out(release: str) -> None:
 
 @pytest.mark.parametrize("release", ["1.1", "2.8"])
 def test_no_answer_waits_for_a_fetch_since_1_1(release: str) -> None:
-    """A thread that stops fetching closes its connection first, so that there is no fetch to time out.
-
-    Source: ReplicaFetcherThread.initiateShutdown (1.1).
-    """
+    """A thread that stops fetching closes its connection first, so that there is no fetch to time out."""
+    # Source: ReplicaFetcherThread.initiateShutdown (1.1).
     world = frozen_leader(release)
     assert world.network.delayed_responses == {}
     with pytest.raises(UserError, match="is not possible now"):
@@ -67,10 +63,8 @@ def test_a_fetch_that_has_come_back_does_not_time_out() -> None:
 
 @pytest.mark.parametrize("release", ["0.10.0", "0.10.2", "2.0", "2.4"])
 def test_a_controller_waits_for_the_brokers_that_it_has_channels_to(release: str) -> None:
-    """Before channels are closed, 0.10.2 to 2.1.0 wait for the requests to brokers that the controller knows, if it knows one.
-
-    Source: ControllerChannelManager.removeExistingBroker (0.10.1.1, 0.10.2.2, 2.1.1), KAFKA-4959, KAFKA-7576.
-    """
+    """Before channels are closed, 0.10.2 to 2.1.0 wait for the requests to brokers that the controller knows, if it knows one."""
+    # Source: ControllerChannelManager.removeExistingBroker (0.10.1.1, 0.10.2.2, 2.1.1), KAFKA-4959, KAFKA-7576.
     chosen = rules(release)
     ctx = ControllerContext(1, chosen, design_of(chosen), live_broker_epochs={2: 20, 3: 30})
     waits = [list(await_requests(ctx, brokers)) for brokers in ((3, 9), (9,), ())]

@@ -15,10 +15,8 @@ LISTENERS = ("0.8.0", "0.8.1", "0.8.2", "0.9.0", "0.10.2")
 
 
 def test_a_controller_is_named_in_two_forms() -> None:
-    """`/controller` holds JSON or, up to 1.0, an integer alone; other data is refused.
-
-    Source: KafkaController.parseControllerId (0.8.1 to 1.0).
-    """
+    """`/controller` holds JSON or, up to 1.0, an integer alone; other data is refused."""
+    # Source: KafkaController.parseControllerId (0.8.1 to 1.0).
     assert [decode_controller(data) for data in (b'{"version":1,"brokerid":7,"timestamp":"1"}', b"7", b"+7")] == [7, 7, 7]
     for neither in (b"seven", b"\xff", b"", b"7.0"):
         with pytest.raises(MalformedZnode):
@@ -27,10 +25,8 @@ def test_a_controller_is_named_in_two_forms() -> None:
 
 @pytest.mark.parametrize("release", ["0.8.0", "0.9.0", "1.0", "1.1", "2.8"])
 def test_an_integer_in_the_controllers_znode_names_a_broker_up_to_1_0(release: str) -> None:
-    """A broker that finds `/controller` with the text 3 takes broker 3 for the controller; since 1.1 its election fails.
-
-    Source: KafkaController.parseControllerId (0.8.0 to 1.0), ControllerZNode.decode (1.1).
-    """
+    """A broker that finds `/controller` with the text 3 takes broker 3 for the controller; since 1.1 its election fails."""
+    # Source: KafkaController.parseControllerId (0.8.0 to 1.0), ControllerZNode.decode (1.1).
     world = World(Settings(brokers=(1,), release=release))
     settle(world, ("create", CONTROLLER, "3"), ("start", 1))
     reads_it = release in ("0.8.0", "0.9.0", "1.0")
@@ -47,10 +43,8 @@ def test_what_a_sticky_member_had_is_read_in_both_versions() -> None:
 
 @pytest.mark.parametrize("release", [*LISTENERS, "0.11.0", "1.0", "1.1", "2.8", "3.9"])
 def test_a_topic_that_is_removed_from_outside_leaves_the_memory(release: str) -> None:
-    """A topic whose znode was deleted from outside leaves the controller's memory, and a new topic of that name enters it.
-
-    Source: PartitionStateMachine.TopicChangeListener, controllerContext.setAllTopics (0.8.1); KafkaController.TopicChange (1.0).
-    """
+    """A topic whose znode was deleted from outside leaves the controller's memory, and a new topic of that name enters it."""
+    # Source: TopicChangeListener of PartitionStateMachine, setAllTopics (0.8.1); KafkaController.TopicChange (1.0).
     world = cluster({"t": ((1, 2),)}, release=release)
     for path in sorted((p for p in world.zk.tree() if p.startswith("/brokers/topics/t")), reverse=True):
         world.step(("delete", path))
@@ -60,10 +54,8 @@ def test_a_topic_that_is_removed_from_outside_leaves_the_memory(release: str) ->
 
 @pytest.mark.parametrize("release", ["1.0", "1.1", "2.4", "2.8", "3.9"])
 def test_a_failed_directory_is_forgotten_with_its_broker(release: str) -> None:
-    """A broker that ends and starts again has its directories back, as far as the controller knows.
-
-    Source: KafkaController.onBrokerFailure, replicasOnOfflineDirs.remove (1.0, 2.8).
-    """
+    """A broker that ends and starts again has its directories back, as far as the controller knows."""
+    # Source: KafkaController.onBrokerFailure, replicasOnOfflineDirs.remove (1.0, 2.8).
     world = cluster({"t": ((1, 2), (2, 3))}, release=release)
     settle(world, ("fail_log_dir", 2, "t-1"))
     known = [dict(world.processes[1].driver.controller.offline_dirs)]
@@ -74,10 +66,8 @@ def test_a_failed_directory_is_forgotten_with_its_broker(release: str) -> None:
 
 @pytest.mark.parametrize("release", LISTENERS)
 def test_a_failover_elects_only_who_does_not_lead_yet(release: str) -> None:
-    """Of a preferred election that waits for the next controller, partitions that their first replica leads are left out.
-
-    Source: KafkaController.initializeAndMaybeTriggerPreferredReplicaElection (0.8.1).
-    """
+    """Of a preferred election that waits for the next controller, partitions that their first replica leads are left out."""
+    # Source: KafkaController.initializeAndMaybeTriggerPreferredReplicaElection (0.8.1).
     world = cluster({"t": ((2, 3),)}, release=release)
     world.step(("freeze", 1))
     world.step(("create", PREFERRED_REPLICA_ELECTION, encode_partition_list((T0,)).decode()))
@@ -89,10 +79,8 @@ def test_a_failover_elects_only_who_does_not_lead_yet(release: str) -> None:
 
 @pytest.mark.parametrize("release", [*LISTENERS, "0.11.0", "1.0", "1.1", "2.4", "2.8", "3.9"])
 def test_a_malformed_preferred_election_elects_no_partition(release: str) -> None:
-    """Broker 3 leads t-0, which prefers broker 2: after a znode that is no JSON broker 3 still leads it.
-
-    Source: PreferredReplicaElectionListener (0.8.1), KafkaZkClient.getPreferredReplicaElection (2.8).
-    """
+    """Broker 3 leads t-0, which prefers broker 2: after a znode that is no JSON broker 3 still leads it."""
+    # Source: PreferredReplicaElectionListener (0.8.1), KafkaZkClient.getPreferredReplicaElection (2.8).
     world = cluster({"t": ((2, 3),)}, release=release)
     settle(world, ("kill", 2))
     settle(world, ("start", 2))
@@ -104,10 +92,8 @@ def test_a_malformed_preferred_election_elects_no_partition(release: str) -> Non
 
 @pytest.mark.parametrize("release", [*LISTENERS, "0.11.0", "1.0", "2.4", "2.8"])
 def test_a_preferred_leader_that_leads_is_not_elected_again(release: str) -> None:
-    """A preferred election of a partition that its first replica leads writes no state.
-
-    Source: PreferredReplicaPartitionLeaderSelector, LeaderElectionNotNeededException (0.8.1, 1.0); KIP-183 (2.2).
-    """
+    """A preferred election of a partition that its first replica leads writes no state."""
+    # Source: PreferredReplicaPartitionLeaderSelector, LeaderElectionNotNeededException (0.8.1, 1.0); KIP-183 (2.2).
     world = cluster({"t": ((2, 3),)}, release=release)
     before = stored(world)["t-0"]
     epochs = [value.leader_epoch for _, value in states(world)]
@@ -118,10 +104,8 @@ def test_a_preferred_leader_that_leads_is_not_elected_again(release: str) -> Non
 
 @pytest.mark.parametrize("release", ["0.11.0", "1.0", "1.1", "2.4", "2.8", "3.9"])
 def test_a_broker_that_finds_a_controller_does_not_try_to_become_one(release: str) -> None:
-    """A broker that starts while `/controller` is there writes its registration and not `/controller`.
-
-    Source: KafkaController.elect, `if (activeControllerId != -1) return` (0.11.0, 2.8).
-    """
+    """A broker that starts while `/controller` is there writes its registration and not `/controller`."""
+    # Source: KafkaController.elect, `if (activeControllerId != -1) return` (0.11.0, 2.8).
     world = cluster({}, brokers=(1,), release=release)
     before = len(world.journal.records)
     settle(world, ("start", 2))

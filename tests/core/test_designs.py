@@ -22,7 +22,6 @@ LISTED = {
 
 
 def before_1_1() -> set[str]:
-    """The rules that have one value from 1.1 on."""
     return {name for name, rule in declared(Rules).items() if all(sort_key(since)[:2] <= (1, 1) for since, _ in rule.rows)}
 
 

@@ -13,7 +13,6 @@ from kcontrol.zookeeper.memory import MemoryClient, MemoryZooKeeper
 
 
 def waiting(queue: EventQueue[str]) -> list[str]:
-    """The events that wait, in order."""
     return [item.event for item in queue.waiting]
 
 

@@ -10,10 +10,8 @@ from tests.core.support import alone, cluster, of_kind
 
 @pytest.mark.parametrize("release", ["2.4", "2.8", "3.9"])
 def test_a_broker_whose_failover_fails_looks_who_is_controller(release: str) -> None:
-    """Where `/controller` names another broker by then, the failed broker neither resigns nor deletes the znode.
-
-    Source: KafkaController.triggerControllerMove, `if (!isActive) return` (2.4, 2.8).
-    """
+    """Where `/controller` names another broker by then, the failed broker neither resigns nor deletes the znode."""
+    # Source: KafkaController.triggerControllerMove, `if (!isActive) return` (2.4, 2.8).
     world = cluster(release=release)
     world.step(("set", topic_path("t"), '{"version":1,"partitions":7}'))
     world.step(("delete", CONTROLLER))
@@ -26,10 +24,8 @@ def test_a_broker_whose_failover_fails_looks_who_is_controller(release: str) -> 
 
 @pytest.mark.parametrize("release", ["2.4", "2.8", "3.9"])
 def test_a_broker_whose_failover_fails_gives_the_office_up(release: str) -> None:
-    """Where `/controller` still names the failed broker, it resigns and deletes the znode, so that another may try.
-
-    Source: KafkaController.triggerControllerMove (2.4, 2.8).
-    """
+    """Where `/controller` still names the failed broker, it resigns and deletes the znode, so that another may try."""
+    # Source: KafkaController.triggerControllerMove (2.4, 2.8).
     world = cluster(release=release)
     world.step(("set", topic_path("t"), '{"version":1,"partitions":7}'))
     world.step(("delete", CONTROLLER))

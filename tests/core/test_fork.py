@@ -219,12 +219,10 @@ def nothing_yet(world: World) -> World:
 
 
 def queue_an_event(world: World) -> None:
-    """One more event waits."""
     world.processes[2].driver.enqueue(TopicChange(), None)
 
 
 def drop_a_parcel(world: World) -> None:
-    """One request less is on its way."""
     next(iter(world.network.channels.values())).pop()
 
 

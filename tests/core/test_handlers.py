@@ -112,10 +112,8 @@ def test_handlers_of_paths_are_registered_and_forgotten() -> None:
 
 
 def test_a_watch_event_of_a_path_without_a_handler_is_dropped() -> None:
-    """A controller that has resigned still has watches at ZooKeeper: their watch events are dropped.
-
-    Source: the handlers that KafkaZkClient.unregisterZNodeChildChangeHandler takes away (2.8).
-    """
+    """A controller that has resigned still has watches at ZooKeeper: their watch events are dropped."""
+    # Source: the handlers that KafkaZkClient.unregisterZNodeChildChangeHandler takes away (2.8).
     world = cluster()
     world.step(("delete", "/controller"))
     alone(world, 2, lambda w: w.processes[2].driver.controller.is_active)
@@ -250,10 +248,8 @@ def test_failed_and_lost_changes_leave_memory_alone() -> None:
 
 
 def test_a_new_controller_deletes_isr_notes_before_it_reads_the_states() -> None:
-    """At failover the notes about ISR changes are gone before the first state znode is read.
-
-    Source: KafkaController.onControllerFailover (2.8).
-    """
+    """At failover the notes about ISR changes are gone before the first state znode is read."""
+    # Source: KafkaController.onControllerFailover (2.8).
     world = cluster()
     world.step(("freeze", 1))
     world.step(("create", f"{ISR_CHANGE_NOTIFICATION}/isr_change_7", "{}"))
@@ -269,10 +265,8 @@ def test_a_new_controller_deletes_isr_notes_before_it_reads_the_states() -> None
 
 
 def test_a_broker_that_dies_during_failover_is_not_missed() -> None:
-    """The handler of `/brokers/ids` is registered before the brokers are read: a death right after the read fires the watch.
-
-    Source: KafkaController.onControllerFailover (2.8), which registers its handlers first.
-    """
+    """The handler of `/brokers/ids` is registered before the brokers are read: a death right after the read fires the watch."""
+    # Source: KafkaController.onControllerFailover (2.8), which registers its handlers first.
     world = cluster()
     world.step(("delete", "/controller"))
     until(world, lambda w: any(r.kind == "read" and "/brokers/ids/3" in r.fields["paths"] for r in w.last_step))

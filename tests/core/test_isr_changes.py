@@ -33,10 +33,8 @@ class Controller(Machines):
 
 
 def test_what_a_leader_asks_for_is_written_over_its_version() -> None:
-    """The ISR is written with both epochs; the memory, the response and the metadata of all brokers have the new version.
-
-    Source: KafkaController.processAlterIsr (2.8).
-    """
+    """The ISR is written with both epochs; the memory, the response and the metadata of all brokers have the new version."""
+    # Source: KafkaController.processAlterIsr (2.8).
     controller = Controller()
     controller.learn(UpdateContext("controller_epoch", 3))
     answer = controller.alter((T0, LED._replace(isr=(2, 3, 1))))

@@ -15,15 +15,12 @@ from tests.core.support import T0, alone, cluster, of_kind, settle, stored, unti
 
 
 def active(world: World) -> list[int]:
-    """The brokers that take themselves for controller."""
     return [n for n, p in world.processes.items() if p.driver.controller.is_active]
 
 
 def test_each_broker_takes_the_next_thousand_producer_ids() -> None:
-    """Three brokers that start one after the other write 0 to 999, 1000 to 1999 and 2000 to 2999.
-
-    Source: ProducerIdManager.getNewProducerIdBlock (0.11 to 2.8).
-    """
+    """Three brokers that start one after the other write 0 to 999, 1000 to 1999 and 2000 to 2999."""
+    # Source: ProducerIdManager.getNewProducerIdBlock (0.11 to 2.8).
     written = [
         r.fields["ops"][0][2] for r in of_kind(cluster({}, release="2.4"), "write") if "block_start" in str(r.fields["ops"])
     ]
@@ -33,10 +30,8 @@ def test_each_broker_takes_the_next_thousand_producer_ids() -> None:
 
 
 def test_a_broker_that_comes_back_too_early_exits() -> None:
-    """Started again while its last session still lives, a broker finds its registration taken and stops with exit code 1.
-
-    Source: KafkaZkClient.registerBroker (2.8), whose exception ends the start-up.
-    """
+    """Started again while its last session still lives, a broker finds its registration taken and stops with exit code 1."""
+    # Source: KafkaZkClient.registerBroker (2.8), whose exception ends the start-up.
     world = cluster()
     world.step(("kill", 3))
     world.step(("start", 3))
@@ -77,10 +72,8 @@ def test_a_killed_broker_is_there_until_its_session_ends() -> None:
 
 
 def test_expire_comes_first_in_the_queue_of_a_controller() -> None:
-    """When the client reports the session's end, queued events are preempted, Expire comes first, then the registration.
-
-    Source: KafkaController.beforeInitializingSession and afterInitializingSession (2.8).
-    """
+    """When the client reports the session's end, queued events are preempted, Expire comes first, then the registration."""
+    # Source: KafkaController.beforeInitializingSession and afterInitializingSession (2.8).
     world = cluster()
     world.step(("kill", 3))
     world.step(("expire_session", 3))
@@ -99,10 +92,8 @@ def test_expire_comes_first_in_the_queue_of_a_controller() -> None:
 
 
 def test_a_leader_under_a_new_session_may_ask_for_an_isr() -> None:
-    """A broker knows the epoch of its latest registration, so the controller accepts its AlterIsr.
-
-    Source: KafkaController.processRegisterBrokerAndReelect (2.8); recording absent-creation of 2.8.2.
-    """
+    """A broker knows the epoch of its latest registration, so the controller accepts its AlterIsr."""
+    # Source: KafkaController.processRegisterBrokerAndReelect (2.8); recording absent-creation of 2.8.2.
     world = cluster({"t": ((3, 2),)})
     settle(world, ("expire_session", 3))
     for kind in ("kill", "start"):
@@ -112,10 +103,8 @@ def test_a_leader_under_a_new_session_may_ask_for_an_isr() -> None:
 
 @pytest.mark.parametrize("release", ["0.8.1", "2.8"])
 def test_who_stops_follows_no_new_leader(release: str) -> None:
-    """A broker that gave its leadership up and has to ask once more does not get into the ISR again meanwhile.
-
-    Source: ReplicaManager.makeFollowers (0.8.1 and 2.8); recording all-terms of 2.8.2.
-    """
+    """A broker that gave its leadership up and has to ask once more does not get into the ISR again meanwhile."""
+    # Source: ReplicaManager.makeFollowers (0.8.1 and 2.8); recording all-terms of 2.8.2.
     world = cluster({"t": ((2, 3), (2, 4))}, brokers=(1, 2, 3, 4), release=release)
     settle(world, ("kill", 4))
     world.step(("terminate", 2))
@@ -196,10 +185,8 @@ def test_a_leader_asks_again_when_its_controller_died() -> None:
 
 
 def test_a_leader_is_answered_when_its_controller_was_deposed() -> None:
-    """A controller that has lost its fence answers a question about an ISR with an error, and the leader asks the next one.
-
-    Source: KafkaController.processAlterIsr (2.8), whose catch-all includes ControllerMovedException.
-    """
+    """A controller that has lost its fence answers a question about an ISR with an error, and the leader asks the next one."""
+    # Source: KafkaController.processAlterIsr (2.8), whose catch-all includes ControllerMovedException.
     world = cluster({"t": ((2, 3),)}, brokers=(1, 2, 3))
     settle(world, ("kill", 3))
     world.step(("start", 3))
@@ -215,10 +202,8 @@ def test_a_leader_is_answered_when_its_controller_was_deposed() -> None:
 
 
 def test_the_registration_and_the_election_are_one_transaction_each() -> None:
-    """A broker's registration is created and filled at once, and `/controller` comes together with its epoch.
-
-    Source: KafkaZkClient.registerBroker and registerControllerAndIncrementControllerEpoch (2.8).
-    """
+    """A broker's registration is created and filled at once, and `/controller` comes together with its epoch."""
+    # Source: KafkaZkClient.registerBroker and registerControllerAndIncrementControllerEpoch (2.8).
     world = World()
     world.step(("start", 1))
     while not waits_for(world, 1, Transaction) or CONTROLLER_EPOCH not in world.zk.tree():
@@ -236,10 +221,8 @@ def test_the_registration_and_the_election_are_one_transaction_each() -> None:
 
 
 def test_a_broker_that_is_not_controller_ignores_the_controllers_events() -> None:
-    """A broker that is not controller handles none of the controller's events, and responds NOT_CONTROLLER to a request.
-
-    Source: the first lines of the process methods in KafkaController.scala (2.8).
-    """
+    """A broker that is not controller handles none of the controller's events, and responds NOT_CONTROLLER to a request."""
+    # Source: the first lines of the process methods in KafkaController.scala (2.8).
     world = cluster()
     driver = world.processes[2].driver
     for event in (

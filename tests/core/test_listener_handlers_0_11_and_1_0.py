@@ -17,7 +17,6 @@ EVENTS = "zk-events"
 
 
 def take(world: World, broker: int, thread: str) -> None:
-    """One event of a thread, to its end."""
     world.run_event(broker, thread)
 
 
@@ -31,10 +30,8 @@ def deliver_all_notifications(world: World, broker: int) -> None:
 
 
 def test_the_event_thread_knows_what_the_listener_has_read() -> None:
-    """A topic that comes after the listener has read is not seen by the first event, but by the next one.
-
-    Source: TopicChangeListener.handleChildChange and TopicChange.process (1.0).
-    """
+    """A topic that comes after the listener has read is not seen by the first event, but by the next one."""
+    # Source: TopicChangeListener.handleChildChange and TopicChange.process (1.0).
     world = cluster({}, **QUEUE)
     for topic in ("t", "u"):
         world.step(("create_topic", topic, ((1, 2),)))
@@ -47,10 +44,8 @@ def test_the_event_thread_knows_what_the_listener_has_read() -> None:
 
 
 def test_the_registration_does_not_wait_for_the_event_thread() -> None:
-    """After an expiry ZkClient's thread registers the broker while the event thread has not begun to look who rules.
-
-    Source: KafkaHealthcheck.SessionExpireListener.handleNewSession (1.0).
-    """
+    """After an expiry ZkClient's thread registers the broker while the event thread has not begun to look who rules."""
+    # Source: KafkaHealthcheck.SessionExpireListener.handleNewSession (1.0).
     world = cluster(**QUEUE)
     world.step(("expire_session", 2))
     world.step(("renew", 2))
@@ -62,10 +57,8 @@ def test_the_registration_does_not_wait_for_the_event_thread() -> None:
 
 @pytest.mark.parametrize(("release", "rules", "epoch"), [("1.0", [2], 1), ("1.1", [], 0)])
 def test_a_failover_whose_epoch_another_has_written_goes_on(release: str, rules: list[int], epoch: int) -> None:
-    """Up to 1.0 the broker only logs that it has lost, and rules under the epoch that it had read; since 1.1 it gives up.
-
-    Source: KafkaController.incrementControllerEpoch, whose catch-all takes its own ControllerMovedException (1.0).
-    """
+    """Up to 1.0 the broker only logs that it has lost, and rules under the epoch that it had read; since 1.1 it gives up."""
+    # Source: KafkaController.incrementControllerEpoch, whose catch-all takes its own ControllerMovedException (1.0).
     world = cluster(release=release)
     world.step(("kill", 1))
     world.step(("expire_session", 1))
@@ -85,10 +78,8 @@ def test_a_failover_whose_epoch_another_has_written_goes_on(release: str, rules:
 
 @pytest.mark.parametrize(("release", "greeted_with"), [("1.0", (1, 3)), ("1.1", (1, 3)), ("2.8", (1, 2, 3))])
 def test_a_dead_broker_is_removed_before_a_started_broker_gets_metadata(release: str, greeted_with: tuple[int, ...]) -> None:
-    """If a broker starts and one dies between two reads, the started broker gets live brokers only; since 2.2 the dead one too.
-
-    Source: BrokerChange.process, which replaces liveBrokers first (1.0, 1.1); KafkaController.processBrokerChange (2.8).
-    """
+    """One broker starts and one dies between two reads: the started one gets live brokers only; since 2.2 the dead one too."""
+    # Source: BrokerChange.process, which replaces liveBrokers first (1.0, 1.1); KafkaController.processBrokerChange (2.8).
     world = cluster(release=release)
     settle(world, ("kill", 3))
     for act in (("start", 3), ("kill", 2), ("expire_session", 2)):
@@ -102,10 +93,8 @@ def test_a_dead_broker_is_removed_before_a_started_broker_gets_metadata(release:
 
 @pytest.mark.parametrize(("release", "left"), [("1.0", False), ("1.1", True)])
 def test_a_former_controller_deletes_log_dir_notifications_in_1_0(release: str, left: bool) -> None:
-    """In 1.0 a broker that is no longer controller deletes the notification, so that the next controller does not get it.
-
-    Source: LogDirEventNotification.process, which does not ask whether the broker is active (1.0).
-    """
+    """In 1.0 a broker that is no longer controller deletes the notification, so that the next controller does not get it."""
+    # Source: LogDirEventNotification.process, which does not ask whether the broker is active (1.0).
     world = cluster(release=release)
     note = f"{zk.LOG_DIR_EVENT_NOTIFICATION}/log_dir_event_0000000000"
     world.step(("set", zk.CONTROLLER, zk.encode_controller(9, 0).decode()))
@@ -119,10 +108,8 @@ def test_a_former_controller_deletes_log_dir_notifications_in_1_0(release: str, 
 
 
 def test_a_request_for_elections_stays_without_leadership() -> None:
-    """The other partitions are elected, and then the check of a partition without leadership fails: the znode stays.
-
-    Source: KafkaController.removePartitionsFromPreferredReplicaElection (1.0).
-    """
+    """The other partitions are elected, and then the check of a partition without leadership fails: the znode stays."""
+    # Source: KafkaController.removePartitionsFromPreferredReplicaElection (1.0).
     world = cluster({"t": ((1, 2),), "u": ((9,),)}, **QUEUE)
     settle(world, ("create", zk.PREFERRED_REPLICA_ELECTION, zk.encode_partition_list((T0, U0)).decode()))
     assert of_kind(world, "handler_error")[-1].fields["error"] == "KeyError"
@@ -130,10 +117,8 @@ def test_a_request_for_elections_stays_without_leadership() -> None:
 
 
 def test_partitions_move_to_brokers_that_are_down() -> None:
-    """Since 0.10.1 the controller does not check that the new replicas live: the reassignment begins, and waits.
-
-    Source: KafkaController.initiateReassignReplicasForTopicPartition (1.0).
-    """
+    """Since 0.10.1 the controller does not check that the new replicas live: the reassignment begins, and waits."""
+    # Source: KafkaController.initiateReassignReplicasForTopicPartition (1.0).
     world = cluster({"t": ((1, 2),)}, **QUEUE)
     settle(world, ("create", zk.REASSIGN_PARTITIONS, zk.encode_reassignment({T0: (2, 9)}).decode()))
     controller = world.processes[1].driver.controller
@@ -142,10 +127,8 @@ def test_partitions_move_to_brokers_that_are_down() -> None:
 
 
 def test_who_leads_as_preferred_is_not_elected_again() -> None:
-    """A requested election of the partition leaves its leader epoch; 1.1 and 2.1 raise it.
-
-    Source: PreferredReplicaPartitionLeaderSelector, LeaderElectionNotNeededException (1.0).
-    """
+    """A requested election of the partition leaves its leader epoch; 1.1 and 2.1 raise it."""
+    # Source: PreferredReplicaPartitionLeaderSelector, LeaderElectionNotNeededException (1.0).
     epochs = {}
     for release in ("1.0", "1.1"):
         world = cluster({"t": ((1, 2),)}, release=release)
@@ -156,10 +139,8 @@ def test_who_leads_as_preferred_is_not_elected_again() -> None:
 
 @pytest.mark.parametrize(("unclean", "isr"), [(True, ()), (False, (3,))])
 def test_the_last_member_stays_unless_another_may_lead(unclean: bool, isr: tuple[int, ...]) -> None:
-    """The ISR of a partition whose last member dies keeps it, so that it can lead again, unless unclean elections are allowed.
-
-    Source: KafkaController.removeReplicaFromIsr (1.0).
-    """
+    """The ISR of a partition whose last member dies keeps it, so that it can lead again, unless unclean elections are allowed."""
+    # Source: KafkaController.removeReplicaFromIsr (1.0).
     world = cluster({"t": ((3,),)}, **QUEUE)
     world.step(
         ("set", "/config/topics/t", f'{{"version":1,"config":{{"unclean.leader.election.enable":"{str(unclean).lower()}"}}}}')
@@ -169,10 +150,8 @@ def test_the_last_member_stays_unless_another_may_lead(unclean: bool, isr: tuple
 
 
 def test_a_broker_back_too_early_competes_all_the_same() -> None:
-    """Its election is under way before its registration fails; it rules until its process ends.
-
-    The other party: golden start-order-321 of 1.0.2 for the order. Source: KafkaServer.startup (1.0).
-    """
+    """Its election is under way before its registration fails; it rules until its process ends."""
+    # The other party: golden start-order-321 of 1.0.2 for the order. Source: KafkaServer.startup (1.0).
     world = cluster({}, brokers=(1,), **QUEUE)
     world.step(("kill", 1))
     world.step(("start", 1))
@@ -183,10 +162,8 @@ def test_a_broker_back_too_early_competes_all_the_same() -> None:
 
 @pytest.mark.parametrize(("release", "live"), [("0.11.0", {1}), ("1.0", {1, 2}), ("2.8", {1, 2})])
 def test_no_metadata_about_a_death_with_a_leaderless_partition(release: str, live: set[int]) -> None:
-    """Since 1.0 brokers get metadata about a death only if no partition is leaderless; in 0.11 partitions of the dead count.
-
-    Source: KafkaController.onBrokerFailure (0.11), onReplicasBecomeOffline (1.0 to 3.0, KAFKA-13225).
-    """
+    """Since 1.0 brokers get metadata about a death only if no partition is leaderless; in 0.11 partitions of the dead count."""
+    # Source: KafkaController.onBrokerFailure (0.11), onReplicasBecomeOffline (1.0 to 3.0, KAFKA-13225).
     world = cluster({"t": ((3,),)}, release=release)
     for broker in (3, 2):
         settle(world, ("kill", broker))
@@ -195,20 +172,16 @@ def test_no_metadata_about_a_death_with_a_leaderless_partition(release: str, liv
 
 @pytest.mark.parametrize(("release", "is_handled"), [("0.11.0", False), ("1.0", True)])
 def test_the_controller_handles_leader_and_isr_responses_since_1_0(release: str, is_handled: bool) -> None:
-    """Before KIP-112, when a log directory could not fail alone, the controller ignored the responses to LeaderAndIsr.
-
-    Source: ControllerBrokerRequestBatch.sendRequestsToBrokers (0.11, 1.0).
-    """
+    """Before KIP-112, when a log directory could not fail alone, the controller ignored the responses to LeaderAndIsr."""
+    # Source: ControllerBrokerRequestBatch.sendRequestsToBrokers (0.11, 1.0).
     world = cluster({"t": ((1, 2),)}, release=release)
     assert ("LeaderAndIsrResponseReceived" in {r.fields["event"] for r in of_kind(world, "begin")}) is is_handled
 
 
 @pytest.mark.parametrize("release", ["0.11.0", "1.0"])
 def test_a_topic_in_deletion_is_not_elected_at_failover(release: str) -> None:
-    """The next controller skips a requested preferred election of a topic that is being deleted.
-
-    Source: KafkaController.fetchPendingPreferredReplicaElections and onPreferredReplicaElection (0.11, 1.0).
-    """
+    """The next controller skips a requested preferred election of a topic that is being deleted."""
+    # Source: KafkaController.fetchPendingPreferredReplicaElections and onPreferredReplicaElection (0.11, 1.0).
     config = BrokerConfig.of(release).with_setting("delete.topic.enable", True)
     world = cluster({"t": ((2, 3, 9),)}, release=release, config=config)
     for act in (("kill", 2), ("start", 2), ("delete_topic", "t")):

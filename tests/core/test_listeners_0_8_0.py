@@ -22,12 +22,10 @@ BOTH = ("0.8.0", "0.8.1")
 
 
 def at_rest(release: str, topics: Any = None, **settings: Any) -> World:
-    """A quiet cluster, broker 1 being controller."""
     return cluster(*(() if topics is None else (topics,)), release=release, config=BrokerConfig.of(release), **settings)
 
 
 def move(world: World, targets: Any) -> None:
-    """Request a reassignment."""
     world.step(("create", REASSIGN_PARTITIONS, encode_reassignment(targets).decode()))
 
 
@@ -46,10 +44,8 @@ def test_a_controller_does_not_resign_when_its_znode_is_deleted() -> None:
 
 
 def test_a_failover_that_fails_keeps_the_office() -> None:
-    """After an error in the failover `/controller` names a broker that is not active: no other broker can be elected.
-
-    Source: ZookeeperLeaderElector.elect (0.8.0, 0.8.1).
-    """
+    """After an error in the failover `/controller` names a broker that is not active: no other broker can be elected."""
+    # Source: ZookeeperLeaderElector.elect (0.8.0, 0.8.1).
     for release, kept in (("0.8.0", True), ("0.8.1", False)):
         world = at_rest(release)
         settle(world, ("set", topic_path("t"), '{"version":1,"partitions":7}'))
@@ -75,10 +71,8 @@ def test_a_request_for_an_unknown_partition_ends_a_failover() -> None:
 
 
 def test_what_a_dead_broker_hosts_is_read_from_the_topic_znodes() -> None:
-    """A new replica of a reassignment is not named there yet: its broker's death does not touch it.
-
-    Source: KafkaController.onBrokerFailure, ZkUtils.getAllReplicasOnBroker (0.8.0).
-    """
+    """A new replica of a reassignment is not named there yet: its broker's death does not touch it."""
+    # Source: KafkaController.onBrokerFailure, ZkUtils.getAllReplicasOnBroker (0.8.0).
     for release, state in (("0.8.0", ReplicaState.NEW), ("0.8.1", ReplicaState.OFFLINE)):
         world = at_rest(release, {"t": ((2, 3),)}, brokers=(1, 2, 3, 4))
         world.step(("freeze", 4))

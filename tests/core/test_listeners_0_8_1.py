@@ -17,30 +17,24 @@ EVENTS = "zk-events"
 
 
 def old_cluster(topics: Any = None, **settings: Any) -> World:
-    """A quiet cluster of 0.8.1."""
     return cluster(*(() if topics is None else (topics,)), **OLD, **settings)
 
 
 def created(world: World) -> list[str]:
-    """The paths that were created, in order."""
     return [op[1] for r in of_kind(world, "write") if r.fields["error"] is None for op in r.fields["ops"] if op[0] == "create"]
 
 
 def test_a_broker_elects_before_it_registers() -> None:
-    """The first broker becomes controller, with its epoch, before it has registered.
-
-    The other party: golden start-order-321 of 0.8.1.1. Source: KafkaServer.startup (0.8.1).
-    """
+    """The first broker becomes controller, with its epoch, before it has registered."""
+    # The other party: golden start-order-321 of 0.8.1.1. Source: KafkaServer.startup (0.8.1).
     world = cluster({}, brokers=(1,), **OLD)
     paths = created(world)
     assert paths.index(zk.CONTROLLER) < paths.index(zk.CONTROLLER_EPOCH) < paths.index("/brokers/ids/1")
 
 
 def test_a_controller_that_is_no_longer_named_goes_on() -> None:
-    """After `/controller` was rewritten the old controller remembers the other's id and still elects leaders.
-
-    The other party: golden controller-znode-overwritten of 0.8.1.1.
-    """
+    """After `/controller` was rewritten the old controller remembers the other's id and still elects leaders."""
+    # The other party: golden controller-znode-overwritten of 0.8.1.1.
     world = old_cluster()
     settle(world, ("set", zk.CONTROLLER, zk.encode_controller(2, 0).decode()))
     ctx = world.processes[1].driver.controller
@@ -51,11 +45,9 @@ def test_a_controller_that_is_no_longer_named_goes_on() -> None:
 
 @pytest.mark.parametrize(("first", "active"), [(1, [1]), (2, [1, 2])])
 def test_it_does_not_resign_at_the_deletion_either(first: int, active: list[int]) -> None:
-    """Deleted after that, `/controller` is competed for by a broker whose machines and channels are still there.
-
-    It does not resign after the deletion, nor if another broker is in `/controller` by then. The reference: golden
-    controller-znode-overwritten of 0.8.1.1.
-    """
+    """Deleted after that, `/controller` is competed for by a broker whose machines and channels are still there."""
+    # It does not resign after the deletion, nor if another broker is in `/controller` by then. The reference: golden
+    # controller-znode-overwritten of 0.8.1.1.
     world = old_cluster()
     settle(world, ("set", zk.CONTROLLER, zk.encode_controller(2, 0).decode()))
     before = len(world.journal.records)
@@ -70,10 +62,8 @@ def test_it_does_not_resign_at_the_deletion_either(first: int, active: list[int]
 
 
 def test_a_write_under_way_goes_on_under_the_next_session() -> None:
-    """ZkClient sends again under the new session what the old one could not: a deposed controller's write succeeds.
-
-    Source: ZkClient.retryUntilConnected (ZkClient 0.3).
-    """
+    """ZkClient sends again under the new session what the old one could not: a deposed controller's write succeeds."""
+    # Source: ZkClient.retryUntilConnected (ZkClient 0.3).
     world = old_cluster()
     world.step(("kill", 3))
     until(world, lambda w: waits_for(w, 1, Commit, EVENTS))
@@ -88,10 +78,8 @@ def test_a_write_under_way_goes_on_under_the_next_session() -> None:
 
 
 def test_a_lost_race_for_the_epoch_is_only_logged() -> None:
-    """A controller that cannot write the next epoch goes on with the epoch that it had read: two controllers share it.
-
-    Source: KafkaController.incrementControllerEpoch (0.8.1), whose catch-all swallows ControllerMovedException.
-    """
+    """A controller that cannot write the next epoch goes on with the epoch that it had read: two controllers share it."""
+    # Source: KafkaController.incrementControllerEpoch (0.8.1), whose catch-all swallows ControllerMovedException.
     world = old_cluster()
     world.step(("delete", zk.CONTROLLER))
 
@@ -107,10 +95,8 @@ def test_a_lost_race_for_the_epoch_is_only_logged() -> None:
 
 
 def test_a_failover_that_fails_leaves_the_machines_running() -> None:
-    """An error on the way gives `/controller` up without a resignation: the broker goes on as if it ruled.
-
-    Source: ZookeeperLeaderElector.elect and resign (0.8.1).
-    """
+    """An error on the way gives `/controller` up without a resignation: the broker goes on as if it ruled."""
+    # Source: ZookeeperLeaderElector.elect and resign (0.8.1).
     world = old_cluster()
     world.step(("set", zk.CONTROLLER, zk.encode_controller(2, 0).decode()))
     settle(world, ("set", zk.topic_path("t"), '{"version":1,"partitions":7}'))
@@ -134,10 +120,8 @@ def deposed() -> World:
 
 
 def test_a_controller_that_handles_the_deletion_late_does_not_resign() -> None:
-    """ZkClient reads before it calls: if `/controller` exists again, the old controller gets a data change, and stays active.
-
-    Source: ZkClient.fireDataChangedEvents (ZkClient 0.3) and LeaderChangeListener (0.8.1).
-    """
+    """ZkClient reads before it calls: if `/controller` exists again, the old controller gets a data change, and stays active."""
+    # Source: ZkClient.fireDataChangedEvents (ZkClient 0.3) and LeaderChangeListener (0.8.1).
     world = old_cluster()
     world.step(("delete", zk.CONTROLLER))
     alone(world, 2, lambda w: w.processes[2].driver.controller.is_active)
@@ -147,10 +131,8 @@ def test_a_controller_that_handles_the_deletion_late_does_not_resign() -> None:
 
 
 def test_a_controller_that_has_resigned_deletes_the_request_that_it_cannot_serve() -> None:
-    """Its listener for preferred elections is still registered: it elects no leader, and the request is deleted.
-
-    Source: PreferredReplicaElectionListener and onControllerResignation (0.8.1), which unsubscribes nothing.
-    """
+    """Its listener for preferred elections is still registered: it elects no leader, and the request is deleted."""
+    # Source: PreferredReplicaElectionListener and onControllerResignation (0.8.1), which unsubscribes nothing.
     world = deposed()
     assert stored(world)["u-0"] == (1, (1, 3))
     world.step(("kill", 2))
@@ -165,10 +147,8 @@ def test_a_controller_that_has_resigned_deletes_the_request_that_it_cannot_serve
     "request_text", ['{"version":1,"partitions":[{"topic":"v","partition":0}]}', '{"version":1,"partitions":7}']
 )
 def test_a_request_that_cannot_be_read_stops_every_failover(request_text: str) -> None:
-    """With a malformed preferred election, or of a partition without leadership, every elected controller fails.
-
-    Source: KafkaController.initializePreferredReplicaElection (0.8.1.1), which looks its leadership up without asking.
-    """
+    """With a malformed preferred election, or of a partition without leadership, every elected controller fails."""
+    # Source: KafkaController.initializePreferredReplicaElection (0.8.1.1), which looks its leadership up without asking.
     world = old_cluster()
     settle(world, ("kill", 3))
     settle(world, ("create_topic", "v", ((3,),)))
@@ -183,10 +163,8 @@ def test_a_request_that_cannot_be_read_stops_every_failover(request_text: str) -
 
 
 def test_a_broker_change_fails_on_a_topic_that_was_removed_from_outside() -> None:
-    """Its leadership is still in memory and its replicas are not: the next broker that starts gets no request.
-
-    Source: ControllerBrokerRequestBatch.addUpdateMetadataRequestForBrokers (0.8.1.1).
-    """
+    """Its leadership is still in memory and its replicas are not: the next broker that starts gets no request."""
+    # Source: ControllerBrokerRequestBatch.addUpdateMetadataRequestForBrokers (0.8.1.1).
     world = old_cluster({"t": ((1,),), "u": ((1,),)})
     for path in sorted((p for p in world.zk.tree() if p.startswith(zk.topic_path("t"))), reverse=True):
         settle(world, ("delete", path))
@@ -200,10 +178,8 @@ def test_a_broker_change_fails_on_a_topic_that_was_removed_from_outside() -> Non
 
 
 def test_the_controller_follows_an_epoch_that_is_written_from_outside() -> None:
-    """A larger number in `/controller_epoch` becomes the controller's own, and stands in what it writes next.
-
-    The other party: our recording epoch-set of 0.8.1.1. Source: ControllerEpochListener (0.8.1).
-    """
+    """A larger number in `/controller_epoch` becomes the controller's own, and stands in what it writes next."""
+    # The other party: our recording epoch-set of 0.8.1.1. Source: ControllerEpochListener (0.8.1).
     world = old_cluster()
     settle(world, ("set", zk.CONTROLLER_EPOCH, "7"))
     settle(world, ("kill", 3))
@@ -211,10 +187,8 @@ def test_the_controller_follows_an_epoch_that_is_written_from_outside() -> None:
 
 
 def test_a_broker_that_comes_back_too_early_waits() -> None:
-    """It sleeps until its old registration is gone, holding the lock, and then registers; 2.8 exits instead.
-
-    The other party: reference 1.2, measured on 0.8.1.1. Source: ZkUtils.createEphemeralPathExpectConflictHandleZKBug (0.8.1).
-    """
+    """It sleeps until its old registration is gone, holding the lock, and then registers; 2.8 exits instead."""
+    # The other party: reference 1.2, measured on 0.8.1.1. Source: ZkUtils.createEphemeralPathExpectConflictHandleZKBug (0.8.1).
     world = old_cluster()
     world.step(("kill", 3))
     world.step(("start", 3))
@@ -227,10 +201,8 @@ def test_a_broker_that_comes_back_too_early_waits() -> None:
 
 
 def test_others_come_in_between_the_partitions_of_a_controlled_shutdown() -> None:
-    """After each partition the lock is free: a listener may have it before the next one is moved.
-
-    Source: KafkaController.shutdownBroker (0.8.1).
-    """
+    """After each partition the lock is free: a listener may have it before the next one is moved."""
+    # Source: KafkaController.shutdownBroker (0.8.1).
     world = old_cluster({"t": ((3, 1), (3, 2))})
     world.step(("terminate", 3))
     until(world, lambda w: stored(w)["t-0"][0] == 1 and not w.processes[1].driver.locks)
@@ -245,10 +217,8 @@ def test_others_come_in_between_the_partitions_of_a_controlled_shutdown() -> Non
 
 
 def test_a_leader_writes_its_isr_itself() -> None:
-    """The leader writes a smaller and again a larger ISR over the version that it knows; the controller is not notified.
-
-    Source: Partition.updateIsr (0.8.1).
-    """
+    """The leader writes a smaller and again a larger ISR over the version that it knows; the controller is not notified."""
+    # Source: Partition.updateIsr (0.8.1).
     world = old_cluster({"t": ((2, 3),)}, faults=("shrink_isr",))
     before = len(world.journal.records)
     world.step(("shrink_isr", 2, "t-0", 3))
@@ -278,10 +248,8 @@ def test_a_leader_that_has_lost_the_race_keeps_its_isr() -> None:
 
 
 def test_who_leaves_a_frozen_leader_does_so_and_answers_late() -> None:
-    """LeaderAndIsr is obeyed; its answer, and all behind it, waits for the fetch that the frozen leader owes; thawed, it goes on.
-
-    The other party: goldens session-expired and zombie-controller, recording two-zombies, all of 0.8.1.1.
-    """
+    """LeaderAndIsr is obeyed; its answer, and all behind it, waits for the fetch that the frozen leader owes, until it thaws."""
+    # The other party: goldens session-expired and zombie-controller, recording two-zombies, all of 0.8.1.1.
     world = old_cluster({"t": ((3, 2),)})
     settle(world, ("freeze", 3), ("expire_session", 3))
     assert world.processes[2].driver.broker.hosted[T0].leadership.leader == 2
@@ -292,10 +260,8 @@ def test_who_leaves_a_frozen_leader_does_so_and_answers_late() -> None:
 
 @pytest.mark.parametrize("others", [(), ((3, 2),)], ids=["nothing else", "another partition"])
 def test_a_thread_that_fetches_something_else_is_not_waited_for(others: tuple[tuple[int, ...], ...]) -> None:
-    """The answer is held back where nothing is left to fetch from the frozen leader, and only there.
-
-    Source: AbstractFetcherManager.shutdownIdleFetcherThreads (0.8.1).
-    """
+    """The answer is held back where nothing is left to fetch from the frozen leader, and only there."""
+    # Source: AbstractFetcherManager.shutdownIdleFetcherThreads (0.8.1).
     world = old_cluster({"t": ((2, 3), *others)})
     for kind in ("kill", "start"):
         settle(world, (kind, 2))

@@ -28,15 +28,12 @@ def at_rest(release: str = "0.8.2", topics: Any = None, **config: Any) -> World:
 
 
 def failures(world: World, since: int = 0) -> list[tuple[int, str]]:
-    """The events that ended with an exception, each as broker and exception."""
     return [(r.id.node, r.fields["error"]) for r in of_kind(world, "handler_error", since)]
 
 
 def test_a_larger_epoch_from_outside_is_read_at_the_next_failover() -> None:
-    """The epoch has no listener: the controller goes on with its own, and the next controller takes the larger plus one.
-
-    The other party: reference 20.17, measured on 0.8.2.2. Source: KAFKA-1096.
-    """
+    """The epoch has no listener: the controller goes on with its own, and the next controller takes the larger plus one."""
+    # The other party: reference 20.17, measured on 0.8.2.2. Source: KAFKA-1096.
     world = at_rest()
     settle(world, ("set", zk.CONTROLLER_EPOCH, "9"))
     assert world.processes[1].driver.controller.controller_epoch == 1
@@ -45,10 +42,8 @@ def test_a_larger_epoch_from_outside_is_read_at_the_next_failover() -> None:
 
 
 def test_who_resigns_listens_to_nothing_but_the_election() -> None:
-    """Resignation unsubscribes every listener of a controller, and clears the controller epoch.
-
-    Source: KafkaController.onControllerResignation and both machines' deregisterListeners (0.8.2.2).
-    """
+    """Resignation unsubscribes every listener of a controller, and clears the controller epoch."""
+    # Source: KafkaController.onControllerResignation and both machines' deregisterListeners (0.8.2.2).
     for release, keeps in (("0.8.1", True), ("0.8.2", False)):
         world = at_rest(release)
         world.step(("delete", zk.CONTROLLER))
@@ -64,10 +59,8 @@ def test_who_resigns_listens_to_nothing_but_the_election() -> None:
     ("release", "balances", "failed"), [("0.8.2", True, [(2, "IllegalStateException")]), ("0.8.2", False, []), ("0.9", True, [])]
 )
 def test_a_new_session_of_a_broker_that_never_ruled_fails(release: str, balances: bool, failed: list[Any]) -> None:
-    """Its resignation stops a scheduler that was never started, an error before 0.9, where brokers rebalance, as is the default.
-
-    Source: KafkaController.onControllerResignation and KafkaScheduler.shutdown (0.8.2.2, 0.9.0.1).
-    """
+    """Its resignation stops a scheduler that was never started: an error before 0.9 where brokers rebalance, the default."""
+    # Source: KafkaController.onControllerResignation and KafkaScheduler.shutdown (0.8.2.2, 0.9.0.1).
     world = at_rest(release, auto_leader_rebalance_enable=balances)
     before = len(world.journal.records)
     settle(world, ("expire_session", 2))
@@ -76,10 +69,8 @@ def test_a_new_session_of_a_broker_that_never_ruled_fails(release: str, balances
 
 
 def test_who_rules_twice_without_having_resigned_gives_up() -> None:
-    """The scheduler runs already: that error ends the failover, and `/controller` is deleted again.
-
-    Source: KafkaScheduler.startup and ZookeeperLeaderElector.elect (0.8.2.2).
-    """
+    """The scheduler runs already: that error ends the failover, and `/controller` is deleted again."""
+    # Source: KafkaScheduler.startup and ZookeeperLeaderElector.elect (0.8.2.2).
     world = at_rest()
     settle(world, ("set", zk.CONTROLLER, zk.encode_controller(2, 0).decode()))
     before = len(world.journal.records)
@@ -93,10 +84,8 @@ def test_who_rules_twice_without_having_resigned_gives_up() -> None:
 
 
 def test_the_scheduler_goes_on() -> None:
-    """After each look at the balance the next one is due, until the controller resigns.
-
-    Source: KafkaScheduler.schedule, which calls scheduleAtFixedRate (0.8.1.1, 0.8.2.2).
-    """
+    """After each look at the balance the next one is due, until the controller resigns."""
+    # Source: KafkaScheduler.schedule, which calls scheduleAtFixedRate (0.8.1.1, 0.8.2.2).
     for release in ("0.8.1", "0.8.2"):
         world = at_rest(release, auto_leader_rebalance_enable=True)
         for _ in range(2):
@@ -122,10 +111,8 @@ def test_controlled_shutdown_skips_a_partition_without_another_replica() -> None
 
 
 def test_a_topic_in_deletion_does_not_keep_others_from_being_elected() -> None:
-    """A preferred election skips topics that are being deleted, elects the other partitions, and deletes the request.
-
-    Source: PreferredReplicaElectionListener.handleDataChange (0.8.1.1, 0.8.2.2).
-    """
+    """A preferred election skips topics that are being deleted, elects the other partitions, and deletes the request."""
+    # Source: PreferredReplicaElectionListener.handleDataChange (0.8.1.1, 0.8.2.2).
     for release, leaders in (("0.8.1", (2, 2)), ("0.8.2", (3, 2))):
         world = at_rest(release, {"t": ((3, 2),), "u": ((3, 2),)}, auto_leader_rebalance_enable=False, delete_topic_enable=True)
         for act in (("kill", 3), ("start", 3)):
@@ -142,10 +129,9 @@ def test_a_topic_in_deletion_does_not_keep_others_from_being_elected() -> None:
     ("release", "topic", "isr"), [("0.8.1", "false", ()), ("0.8.2", "", ()), ("0.8.2", "false", (3,)), ("1.1", "true", (3,))]
 )
 def test_a_last_member_stays_where_no_unclean_election_is_allowed(release: str, topic: str, isr: tuple[int, ...]) -> None:
-    """From 0.8.2 to 1.0 the topic's setting decides, or the broker's default; before 0.8.2 no replica stays, after 1.0 all stay.
-
-    Source: KafkaController.removeReplicaFromIsr (0.8.2.2). The other parties: its goldens unclean-allowed and unclean-forbidden.
-    """
+    """From 0.8.2 to 1.0 the topic's setting or the broker's default decides; before 0.8.2 no replica stays, after 1.0 all do."""
+    # Source: KafkaController.removeReplicaFromIsr (0.8.2.2). The other parties: its goldens unclean-allowed and
+    # unclean-forbidden.
     world = at_rest(release, {"t": ((3,),)})
     if topic:
         config = f'{{"version":1,"config":{{"unclean.leader.election.enable":"{topic}"}}}}'
@@ -158,10 +144,8 @@ def test_a_last_member_stays_where_no_unclean_election_is_allowed(release: str, 
 
 
 def test_a_registration_of_this_very_session_is_kept() -> None:
-    """A session that ends twice in a short time no longer makes the broker wait for itself for ever (KAFKA-1387).
-
-    Source: ZKCheckedEphemeral.GetDataCallback (0.9.0.1).
-    """
+    """A session that ends twice in a short time no longer makes the broker wait for itself for ever (KAFKA-1387)."""
+    # Source: ZKCheckedEphemeral.GetDataCallback (0.9.0.1).
     world = at_rest("0.9")
     for _ in range(2):
         world.step(("expire_session", 2))
@@ -175,10 +159,8 @@ def test_a_registration_of_this_very_session_is_kept() -> None:
 
 @pytest.mark.parametrize(("release", "given_up"), [("0.9", [1]), ("0.10.2", [])])
 def test_a_failed_send_after_a_resignation_deletes_the_successors_controller_znode(release: str, given_up: list[int]) -> None:
-    """In 0.9 a failed send makes a broker delete any `/controller`; in 0.10.2 the send does not fail.
-
-    Source: KafkaController.sendUpdateMetadataRequest and ZookeeperLeaderElector.resign (0.9.0); ControllerZkListener (0.10.2).
-    """
+    """In 0.9 a failed send makes a broker delete any `/controller`; in 0.10.2 the send does not fail."""
+    # Source: KafkaController.sendUpdateMetadataRequest and ZookeeperLeaderElector.resign (0.9.0); ControllerZkListener (0.10.2).
     world = at_rest(release, {"t": ((2, 3),)})
     world.step(("delete", zk.CONTROLLER))
     world.step(("create", f"{zk.ISR_CHANGE_NOTIFICATION}/isr_change_7", zk.encode_partition_list((T0,)).decode()))
@@ -210,10 +192,8 @@ def test_a_resignation_lets_a_controlled_shutdown_have_the_lock(release: str, of
 
 @pytest.mark.parametrize(("release", "moving"), [("0.9", False), ("0.10.2", True)])
 def test_a_dead_target_is_waited_for(release: str, moving: bool) -> None:
-    """Since 0.10.1 a partition may be asked to move to a broker that is not there yet.
-
-    Source: KafkaController.initiateReassignReplicasForTopicPartition (0.10.0.1, 0.10.1.0).
-    """
+    """Since 0.10.1 a partition may be asked to move to a broker that is not there yet."""
+    # Source: KafkaController.initiateReassignReplicasForTopicPartition (0.10.0.1, 0.10.1.0).
     world = at_rest(release, {"t": ((2, 3),)})
     settle(world, ("create", zk.REASSIGN_PARTITIONS, zk.encode_reassignment({T0: (3, 7)}).decode()))
     assert (T0 in world.processes[1].driver.controller.partitions_being_reassigned) is moving
@@ -221,10 +201,8 @@ def test_a_dead_target_is_waited_for(release: str, moving: bool) -> None:
 
 
 def test_what_may_not_be_deleted_is_no_longer_asked_for() -> None:
-    """Since 0.10.2 the controller removes such requests, on their notification and in its failover.
-
-    Source: DeleteTopicsListener and TopicDeletionManager (0.9.0.1, 0.10.2.2).
-    """
+    """Since 0.10.2 the controller removes such requests, on their notification and in its failover."""
+    # Source: DeleteTopicsListener and TopicDeletionManager (0.9.0.1, 0.10.2.2).
     for release, stays in (("0.9", True), ("0.10.2", False)):
         world = at_rest(release)
         settle(world, ("delete_topic", "t"))
@@ -236,10 +214,8 @@ def test_what_may_not_be_deleted_is_no_longer_asked_for() -> None:
 
 @pytest.mark.parametrize(("release", "said"), [("0.8.2", True), ("0.9", False)])
 def test_a_replica_in_deletion_without_a_state_is_skipped(release: str, said: bool) -> None:
-    """The replica keeps its state; before 0.9 that is an error.
-
-    Source: ReplicaStateMachine.handleStateChange (0.8.2.2, 0.9.0.1).
-    """
+    """The replica keeps its state; before 0.9 that is an error."""
+    # Source: ReplicaStateMachine.handleStateChange (0.8.2.2, 0.9.0.1).
     world = at_rest(release, {"t": ((2, 3),)}, delete_topic_enable=True)
     world.step(("delete", zk.state_path(T0)))
     before = len(world.journal.records)
@@ -250,11 +226,8 @@ def test_a_replica_in_deletion_without_a_state_is_skipped(release: str, said: bo
 
 
 def test_an_expiry_during_the_startup_may_leave_no_controller() -> None:
-    """Up to 0.10.2 a new session is met with a look at `/controller` and a resignation, between which the broker may be elected.
-
-    Then it resigns, reads its own id, and no controller is active.
-    Source: SessionExpirationListener.handleNewSession (0.10.2.2), which reads before it takes the lock.
-    """
+    """Up to 0.10.2 a broker elected while it handles its new session resigns, reads its own id, and no controller is active."""
+    # Source: SessionExpirationListener.handleNewSession (0.10.2.2), which reads before it takes the lock.
     world = World(Settings("0.10.2", (1,)))
     world.step(("start", 1))
     world.step(("expire_session", 1))

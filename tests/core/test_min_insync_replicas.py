@@ -36,16 +36,13 @@ def isr_of_one(world: World) -> None:
 
 
 def answers(world: World) -> list[str]:
-    """The errors with which producers have been answered, in order."""
     return [r.fields["body"]["error"] for r in of_kind(world, "respond") if r.fields["correlation_id"].endswith("-Produce")]
 
 
 @pytest.mark.parametrize("release", SINCE_0_8_2)
 def test_acks_all_is_refused_before_the_append(release: str) -> None:
-    """With an ISR smaller than the setting a leader answers NOT_ENOUGH_REPLICAS, and its log stays as it was.
-
-    Source: Partition.appendMessagesToLeader (0.8.2.2), Partition.appendRecordsToLeader (1.0.2, 2.8.2, 3.9.0).
-    """
+    """With an ISR smaller than the setting a leader answers NOT_ENOUGH_REPLICAS, and its log stays as it was."""
+    # Source: Partition.appendMessagesToLeader (0.8.2.2), Partition.appendRecordsToLeader (1.0.2, 2.8.2, 3.9.0).
     world = with_setting(TWO, release=release)
     isr_of_one(world)
     produce(world, "refused")
@@ -67,10 +64,8 @@ def isr_shrinks_below_the_setting(release: str) -> World:
 
 @pytest.mark.parametrize("release", SINCE_0_8_2[:-1])
 def test_acks_all_is_refused_after_the_append(release: str) -> None:
-    """A record that waits while the ISR shrinks below the setting is committed, and its producer gets an error although it is.
-
-    Source: Partition.checkEnoughReplicasReachOffset (0.8.2.2, 2.8.2).
-    """
+    """A record that waits while the ISR shrinks below the setting is committed, and its producer gets an error although it is."""
+    # Source: Partition.checkEnoughReplicasReachOffset (0.8.2.2, 2.8.2).
     world = isr_shrinks_below_the_setting(release)
     assert answers(world) == ["NOT_ENOUGH_REPLICAS_AFTER_APPEND"]
     assert (values(world)[1], log(world, 1).high_watermark) == ("waits", 1)
@@ -78,10 +73,8 @@ def test_acks_all_is_refused_after_the_append(release: str) -> None:
 
 
 def test_since_3_7_the_high_watermark_waits_for_the_setting() -> None:
-    """In 3.9 nothing is committed while the ISR is smaller than the setting: the record waits until a follower is back in sync.
-
-    Source: Partition.maybeIncrementLeaderHW (3.7.0, KAFKA-15583).
-    """
+    """In 3.9 nothing is committed while the ISR is smaller than the setting: the record waits until a follower is in sync."""
+    # Source: Partition.maybeIncrementLeaderHW (3.7.0, KAFKA-15583).
     world = isr_shrinks_below_the_setting("3.9")
     assert (answers(world), log(world, 1).high_watermark) == ([], 0)
     settle(world, ("thaw", 2))
@@ -131,10 +124,8 @@ def test_the_brokers_setting_counts_where_the_topic_has_none() -> None:
 
 @pytest.mark.parametrize(("release", "error"), [("2.8", "NOT_ENOUGH_REPLICAS"), ("3.9", "NONE")])
 def test_more_than_there_are_replicas(release: str, error: str) -> None:
-    """A setting of 3 with two replicas stops every acks=all; since 3.7 no more than the replicas are asked for (KAFKA-15583).
-
-    Source: Partition.appendRecordsToLeader (2.8.2), Partition.effectiveMinIsr (3.7.0).
-    """
+    """A setting of 3 with two replicas stops every acks=all; since 3.7 no more than the replicas are asked for (KAFKA-15583)."""
+    # Source: Partition.appendRecordsToLeader (2.8.2), Partition.effectiveMinIsr (3.7.0).
     world = with_setting({"min.insync.replicas": "3"}, replicas=(1, 2), release=release)
     produce(world, "x")
     world.run()
@@ -164,10 +155,8 @@ def test_a_changed_setting_is_read_for_its_topic_alone() -> None:
 
 
 def test_a_setting_without_a_notification_is_not_read() -> None:
-    """Without a notification below /config/changes brokers keep the setting they have read, until they start again.
-
-    Source: TopicConfigManager (0.8.2), DynamicConfigManager (2.8).
-    """
+    """Without a notification below /config/changes brokers keep the setting they have read, until they start again."""
+    # Source: TopicConfigManager (0.8.2), DynamicConfigManager (2.8).
     world = with_setting(TWO)
     settle(world, ("set", "/config/topics/t", '{"version":1,"config":{}}'))
     assert [log(world, n).min_insync_replicas for n in (1, 2, 3)] == [2, 2, 2]
@@ -189,10 +178,7 @@ def test_a_session_that_has_ended_does_not_lose_the_setting() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_with_two_in_sync_no_single_loss_of_a_disk_loses_a_record(seed: int) -> None:
-    """In random runs whose topic needs two in sync, each record was on two replicas when it was acknowledged with acks=all.
-
-    Logs agree and survive as in every run with clean elections.
-    """
+    """In random runs that need two in sync each acks=all record was on two replicas when acknowledged; logs agree and survive."""
     world = with_setting(TWO, faults=("kill", "start", "expire_session", "freeze", "thaw", "shrink_isr", "produce"))
     for _ in walk(world, seed, 150):
         for record in world.last_step:

@@ -30,10 +30,8 @@ def asked(release: str) -> tuple[World, int]:
 
 @pytest.mark.parametrize("release", PLAYABLE_RELEASES)
 def test_an_election_of_a_partition_never_led_fails_and_its_znode_stays(release: str) -> None:
-    """Since 2.2 the other partitions of the request keep their leaders, before that they are elected; the znode stays.
-
-    Source: KafkaController.processReplicaLeaderElection (2.2 to 3.9), removePartitionsFromPreferredReplicaElection (0.8 to 2.1).
-    """
+    """Since 2.2 the other partitions of the request keep their leaders, before that they are elected; the znode stays."""
+    # Source: KafkaController.processReplicaLeaderElection (2.2), removePartitionsFromPreferredReplicaElection (0.8 to 2.1).
     world, before = asked(release)
     is_old = release.startswith(("0", "1")) or release in ("2.0", "2.1")
     assert (stored(world)["t-0"][0], PREFERRED_REPLICA_ELECTION in world.zk.tree()) == (2 if is_old else 1, True)
@@ -42,11 +40,9 @@ def test_an_election_of_a_partition_never_led_fails_and_its_znode_stays(release:
 
 @pytest.mark.parametrize("release", ["1.1", "2.4", "2.8", "3.9"])
 def test_every_failover_fails_until_a_replica_of_the_partition_lives(release: str) -> None:
-    """The znode makes each failover fail after it has created `/controller`, until broker 3, which has the partition, is back.
-
-    In 1.1 failovers also end when no broker is left that watches `/controller`: recordings have 2, 54 and 294, and here are 2.
-    Source: KafkaController.fetchPendingPreferredReplicaElections, triggerControllerMove (1.1 to 3.9).
-    """
+    """The znode makes each failover fail after it has created `/controller`, until broker 3, which has the partition, is back."""
+    # In 1.1 failovers also end when no broker is left that watches `/controller`: recordings have 2, 54 and 294, and here are 2.
+    # Source: KafkaController.fetchPendingPreferredReplicaElections, triggerControllerMove (1.1 to 3.9).
     world, _ = asked(release)
     before = len(world.journal.records)
     world.step(("delete", CONTROLLER))

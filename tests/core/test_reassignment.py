@@ -38,25 +38,21 @@ def ask(world: World, targets: dict[str, Any], broker: int = 1) -> Any:
 
 
 def write_request(world: World, targets: dict[TopicPartition, tuple[int, ...]]) -> None:
-    """What the tool does."""
     world.step(("create", zk.REASSIGN_PARTITIONS, zk.encode_reassignment(targets).decode()))
 
 
 def assigned(world: World, tp: TopicPartition) -> ReplicaAssignment:
-    """What the topic znode says."""
     (znode,) = world.tool.read([zk.topic_path(tp.topic)], False)
     assert znode is not None
     return zk.decode_topic(znode.data).partitions[tp.partition]
 
 
 def request(world: World) -> Any:
-    """What `/admin/reassign_partitions` asks for, or None."""
     (znode,) = world.tool.read([zk.REASSIGN_PARTITIONS], False)
     return zk.decode_reassignment(znode.data) if znode else None
 
 
 def epoch(world: World, tp: TopicPartition) -> int:
-    """The leader epoch in the state znode."""
     return dict(states(world))[tp].leader_epoch
 
 
@@ -98,10 +94,8 @@ def what_happened(world: World, since: int, broker: int = 1) -> list[str]:
 
 
 def test_phase_a_writes_bumps_and_starts() -> None:
-    """U1 writes the triple, A1 raises the leader epoch and sends it to old and new replicas, A2 makes each new replica New.
-
-    Source: KafkaController.onPartitionReassignment (2.8); the other party is golden reassign-123-456 of 2.8.2.
-    """
+    """U1 writes the triple, A1 raises the leader epoch and sends it to old and new replicas, A2 makes each new replica New."""
+    # Source: KafkaController.onPartitionReassignment (2.8); the other party is golden reassign-123-456 of 2.8.2.
     world = four()
     before = len(world.journal.records)
     assert ask(world, {"t-0": [3, 4]}) == {"error": "NONE", "partitions": {T0: "NONE"}}
@@ -143,21 +137,17 @@ def test_phase_b_lets_go_of_the_old_replicas() -> None:
 
 
 def test_another_order_costs_one_epoch_and_no_leader() -> None:
-    """A target of the same brokers is complete at once: the leader stays and leads under the next epoch.
-
-    The other party: golden reassign-reorder of 2.8.2.
-    """
+    """A target of the same brokers is complete at once: the leader stays and leads under the next epoch."""
+    # The other party: golden reassign-reorder of 2.8.2.
     world = four()
     ask(world, {"t-0": [2, 1]})
     assert (assigned(world, T0), epoch(world, T0), stored(world)["t-0"]) == (ReplicaAssignment((2, 1)), 1, (1, (1, 2)))
 
 
 def test_a_failed_election_stops_nothing() -> None:
-    """If no target replica can lead, B3 is refused, and the steps after it are performed nevertheless.
-
-    The leader is on its way out here: it is one of the target, and not online. Source: moveReassignedPartitionLeaderIfRequired
-    (2.8), which elects then, and handleStateChanges, which only logs what fails.
-    """
+    """If no target replica can lead, B3 is refused, and the steps after it are performed nevertheless."""
+    # The leader is on its way out here: it is one of the target, and not online. Source: moveReassignedPartitionLeaderIfRequired
+    # (2.8), which elects then, and handleStateChanges, which only logs what fails.
     world = four(followers=False)
     settle(world, ("shrink_isr", 2, "t-1", 1))
     world.step(("terminate", 2))
@@ -182,10 +172,8 @@ def test_a_failed_election_stops_nothing() -> None:
     ([2, 3], "NONE"),
 ])  # fmt: skip
 def test_each_partition_is_judged_by_itself(target: Any, answer: str) -> None:
-    """Targets without a broker, with a repeated, a negative or a dead one, and a cancellation of nothing are refused; t-1 moves.
-
-    Source: KafkaController.validateReplicas and maybeBuildReassignment (2.8).
-    """
+    """Targets without brokers, with repeated, negative or dead ones, and a cancellation of nothing are refused; t-1 moves."""
+    # Source: KafkaController.validateReplicas and maybeBuildReassignment (2.8).
     world = four()
     partitions = ask(world, {"t-0": target, "t-1": [1]})["partitions"]
     assert partitions == {T0: answer, T1: "NONE"}
@@ -201,10 +189,8 @@ def test_a_dead_broker_may_stay() -> None:
 
 
 def test_an_unknown_partition_and_a_topic_in_deletion_are_refused() -> None:
-    """A partition without replicas, and one whose topic is queued for deletion, are unknown to an admin client.
-
-    Source: KafkaController.maybeTriggerPartitionReassignment (2.8).
-    """
+    """A partition without replicas, and one whose topic is queued for deletion, are unknown to an admin client."""
+    # Source: KafkaController.maybeTriggerPartitionReassignment (2.8).
     world = four()
     world.processes[1].driver.controller.topics_to_be_deleted.add("t")  # type: ignore[attr-defined]
     assert ask(world, {"t-0": [3], "gone-0": [3]})["partitions"] == {
@@ -266,10 +252,8 @@ def test_another_target_supersedes_the_first() -> None:
 
 
 def test_a_replica_that_never_got_into_sync_is_left_where_it_is() -> None:
-    """Its StopReplica has the leader epoch that the broker has already, and a broker stops a replica for a newer epoch alone.
-
-    Source: ReplicaManager.stopReplicas (2.8), which asks for `requestLeaderEpoch > currentLeaderEpoch`.
-    """
+    """Its StopReplica has the leader epoch that the broker has already, and a broker stops a replica for a newer epoch alone."""
+    # Source: ReplicaManager.stopReplicas (2.8), which asks for `requestLeaderEpoch > currentLeaderEpoch`.
     world = four(followers=False)
     ask(world, {"t-0": [3]})
     world.run()
@@ -293,10 +277,8 @@ def test_the_latest_request_wins_over_the_znode() -> None:
 
 
 def test_a_deposed_controller_gives_no_answer() -> None:
-    """After ControllerMoved the controller resigns, and the admin client gets no response.
-
-    Source: KafkaController.maybeTriggerPartitionReassignment, which throws it on, and process (2.8).
-    """
+    """After ControllerMoved the controller resigns, and the admin client gets no response."""
+    # Source: KafkaController.maybeTriggerPartitionReassignment, which throws it on, and process (2.8).
     world = four()
     world.step(("reassign", 1, {"t-0": [3]}))
     world.step(("set", zk.CONTROLLER_EPOCH, "7"))
@@ -322,10 +304,8 @@ def test_what_cannot_be_done_leaves_the_znode() -> None:
 
 
 def test_the_znode_does_not_ask_who_lives() -> None:
-    """A target that is dead is waited for, unlike one of an admin client; when it comes up, phase A begins again.
-
-    The other party: conformance pub-int-06 and pub-int-07.
-    """
+    """A target that is dead is waited for, unlike one of an admin client; when it comes up, phase A begins again."""
+    # The other party: conformance pub-int-06 and pub-int-07.
     world = four()
     settle(world, ("kill", 4))
     write_request(world, {T0: (1, 4)})
@@ -389,10 +369,8 @@ def test_with_alter_isr_it_is_not() -> None:
 
 
 def test_resignation_forgets_reassignments_and_their_watches() -> None:
-    """A controller that resigns listens to no state znode any more and knows of no reassignment.
-
-    Source: KafkaController.onControllerResignation, unregisterPartitionReassignmentIsrChangeHandlers (2.8).
-    """
+    """A controller that resigns listens to no state znode any more and knows of no reassignment."""
+    # Source: KafkaController.onControllerResignation, unregisterPartitionReassignmentIsrChangeHandlers (2.8).
     world = four(**WATCHED)
     world.step(("freeze", 4))
     ask(world, {"t-0": [1, 4]})
@@ -404,10 +382,8 @@ def test_resignation_forgets_reassignments_and_their_watches() -> None:
 
 @pytest.mark.parametrize("by_znode", [True, False], ids=["by znode", "by request"])
 def test_the_next_controller_begins_each_once(by_znode: bool) -> None:
-    """A new controller finds what is under way in the znode or in the topic znode, and runs phase A for each once.
-
-    Source: KafkaController.initializePartitionReassignments (2.8); the other party is golden reassign-controller-killed.
-    """
+    """A new controller finds what is under way in the znode or in the topic znode, and runs phase A for each once."""
+    # Source: KafkaController.initializePartitionReassignments (2.8); the other party is golden reassign-controller-killed.
     world = four()
     world.step(("freeze", 4))
     if by_znode:
@@ -458,11 +434,8 @@ def test_no_preferred_election_during_a_reassignment() -> None:
 
 @pytest.mark.parametrize("release", ["0.8.1", "0.8.2", "0.10.2", "1.0"])
 def test_a_broker_that_starts_takes_up_the_moves_to_it_alone(release: str) -> None:
-    """The start of broker 4 begins the move of t-0 to [1, 4] again; the state of t-1, which moves to broker 5, is not written.
-
-    Source: KafkaController.onBrokerStartup, `partitionsBeingReassigned.filter(_._2.newReplicas.exists(newBrokersSet.contains))`
-    (0.8.1 to 1.0).
-    """
+    """The start of broker 4 begins the move of t-0 to [1, 4] again; the state of t-1, which moves to broker 5, is not written."""
+    # Source: KafkaController.onBrokerStartup, `_._2.newReplicas.exists(newBrokersSet.contains)` (0.8.1 to 1.0).
     world = cluster({"t": ((1, 2), (2, 1))}, brokers=(1, 2, 3, 4, 5), release=release)
     world.step(("freeze", 4))
     world.step(("freeze", 5))
@@ -504,10 +477,8 @@ def test_what_moves_is_part_of_the_fingerprint() -> None:
 
 @pytest.mark.parametrize("release", PLAYABLE_RELEASES)
 def test_a_frozen_broker_reads_what_the_dead_have_sent(release: str) -> None:
-    """One request of a dead controller is in a frozen broker's socket: it is read later, and its response is dropped.
-
-    In 0.9 it is dropped. The other party: golden reassign-controller-killed of every release.
-    """
+    """One request of a dead controller is in a frozen broker's socket: it is read later, and its response is dropped."""
+    # In 0.9 it is dropped. The other party: golden reassign-controller-killed of every release.
     world = four(release)
     world.step(("freeze", 4))
     write_request(world, {T0: (2, 4)})
@@ -577,11 +548,9 @@ def deleted_while_moving(release: str) -> World:
 
 @pytest.mark.parametrize("release", ["0.8.2", "2.8"])
 def test_a_reassignment_does_not_halt_a_deletion(release: str) -> None:
-    """Since 0.8.2 the topic is marked before it is queued, so the mark has no effect: it is deleted, and the request stays.
-
-    Source: DeleteTopicsListener (0.8.2), KafkaController.processTopicDeletion and markTopicIneligibleForDeletion (2.8); that the
-    request stays was measured on 0.8.2.2 and 2.8.2.
-    """
+    """Since 0.8.2 the topic is marked before it is queued, so the mark has no effect: it is deleted, and the request stays."""
+    # Source: DeleteTopicsListener (0.8.2), KafkaController.processTopicDeletion and markTopicIneligibleForDeletion (2.8); that
+    # the request stays was measured on 0.8.2.2 and 2.8.2.
     world = deleted_while_moving(release)
     assert memory(world).topics_to_be_deleted - memory(world).topics_ineligible_for_deletion == {"t"}
     settle(world, ("thaw", 4))
@@ -589,10 +558,8 @@ def test_a_reassignment_does_not_halt_a_deletion(release: str) -> None:
 
 
 def test_at_failover_it_does() -> None:
-    """The next controller finds the topic moving and holds its deletion up until the partition has moved.
-
-    Source: KafkaController.fetchTopicDeletionsInProgress and onPartitionReassignment, which resumes deletions (2.8).
-    """
+    """The next controller finds the topic moving and holds its deletion up until the partition has moved."""
+    # Source: KafkaController.fetchTopicDeletionsInProgress and onPartitionReassignment, which resumes deletions (2.8).
     world = cluster({"t": ((2, 3),)}, brokers=BROKERS)
     world.step(("freeze", 4))
     ask(world, {"t-0": [2, 4]})
@@ -606,10 +573,8 @@ def test_at_failover_it_does() -> None:
 
 
 def test_a_reassignment_delays_every_deletion_in_0_8_1() -> None:
-    """In 0.8.1 nothing is deleted until the partition has moved; then the topic goes, and so has the request.
-
-    Source: DeleteTopicsListener (0.8.1.1), which queues before it marks.
-    """
+    """In 0.8.1 nothing is deleted until the partition has moved; then the topic goes, and so has the request."""
+    # Source: DeleteTopicsListener (0.8.1.1), which queues before it marks.
     world = deleted_while_moving("0.8.1")
     assert memory(world).topics_ineligible_for_deletion == {"t"}
     assert assigned(world, T0).replicas == (1, 4, 2)
@@ -628,10 +593,8 @@ def old_request(world: World, targets: dict[TopicPartition, tuple[int, ...]]) ->
 
 
 def test_the_twelve_steps() -> None:
-    """Step 1 writes the union, 2 raises the epoch, 3 starts the new ones; once they are in sync 5 to 12 follow in their order.
-
-    Source: KafkaController.onPartitionReassignment (0.8.1.1); the other party is golden reassign-123-456 of 0.8.1.1.
-    """
+    """Step 1 writes the union, 2 raises the epoch, 3 starts the new ones; once they are in sync 5 to 12 follow in their order."""
+    # Source: KafkaController.onPartitionReassignment (0.8.1.1); the other party is golden reassign-123-456 of 0.8.1.1.
     world = four("0.8.1")
     before = len(world.journal.records)
     old_request(world, {T0: (3, 4)})
@@ -655,10 +618,8 @@ def test_the_twelve_steps() -> None:
 
 
 def test_a_removed_replica_gets_leader_and_isr_first() -> None:
-    """A leader that stays gets fewer replicas in LeaderAndIsr, and so does the removed replica.
-
-    Source: KafkaController.updateLeaderEpochAndSendRequest (0.8.1.1).
-    """
+    """A leader that stays gets fewer replicas in LeaderAndIsr, and so does the removed replica."""
+    # Source: KafkaController.updateLeaderEpochAndSendRequest (0.8.1.1).
     world = four("0.8.1")
     before = len(world.journal.records)
     old_request(world, {T0: (1,)})
@@ -678,10 +639,8 @@ def test_a_later_controllers_state_is_not_overwritten() -> None:
 
 
 def test_the_raised_epoch_is_not_remembered() -> None:
-    """Step 2 sends brokers a leader epoch that the controller's own memory does not have.
-
-    Source: KafkaController.updateLeaderEpoch (0.8.1.1), which leaves `partitionLeadershipInfo` alone.
-    """
+    """Step 2 sends brokers a leader epoch that the controller's own memory does not have."""
+    # Source: KafkaController.updateLeaderEpoch (0.8.1.1), which leaves `partitionLeadershipInfo` alone.
     world = four("0.8.1")
     old_request(world, {T0: (3, 4)})
     assert (epoch(world, T0), memory(world).leadership[T0].leader_epoch) == (1, 0)
@@ -693,10 +652,8 @@ def test_the_raised_epoch_is_not_remembered() -> None:
     ({TopicPartition("gone", 0): (1,)}, "gone-0 does not exist and is not reassigned"),
 ], ids=["identical", "dead", "unknown"])  # fmt: skip
 def test_what_is_refused_leaves_the_request(targets: dict[TopicPartition, tuple[int, ...]], says: str) -> None:
-    """The replicas that a partition has, a dead broker and an unknown partition are errors; the rest of the request goes on.
-
-    Source: KafkaController.initiateReassignReplicasForTopicPartition (0.8.1.1).
-    """
+    """The replicas that a partition has, a dead broker and an unknown partition are errors; the rest of the request goes on."""
+    # Source: KafkaController.initiateReassignReplicasForTopicPartition (0.8.1.1).
     world = four("0.8.1")
     world.step(("freeze", 4))
     write_request(world, targets | {T1: (2, 4)})
@@ -727,10 +684,8 @@ def test_each_partition_has_the_lock_to_itself() -> None:
 
 
 def test_a_resigned_controller_still_gets_the_notification_of_requests() -> None:
-    """It keeps what it knew and its listeners: it takes up a request, writes, and fails where it wants to send.
-
-    Source: KafkaController.onControllerResignation (0.8.1.1), which leaves the listeners and partitionsBeingReassigned alone.
-    """
+    """It keeps what it knew and its listeners: it takes up a request, writes, and fails where it wants to send."""
+    # Source: KafkaController.onControllerResignation (0.8.1.1), which leaves the listeners and partitionsBeingReassigned alone.
     world = four("0.8.1")
     world.step(("freeze", 4))
     write_request(world, {T0: (2, 4)})
@@ -765,10 +720,8 @@ def test_it_goes_on_when_a_target_comes_back() -> None:
 
 
 def test_a_topic_that_was_deleted_from_outside_is_written_again() -> None:
-    """Step 1 creates the topic znode if it is gone; step 2 then fails for want of a state znode, and the entry goes.
-
-    Source: ZkUtils.updatePersistentPath and KafkaController.updateLeaderEpoch (0.8.1.1).
-    """
+    """Step 1 creates the topic znode if it is gone; step 2 then fails for want of a state znode, and the entry goes."""
+    # Source: ZkUtils.updatePersistentPath and KafkaController.updateLeaderEpoch (0.8.1.1).
     world = four("0.8.1")
     write_request(world, {T0: (2, 4)})
     for path in sorted((path for path in world.zk.tree() if f"{path}/".startswith(f"{zk.topic_path('t')}/")), reverse=True):
@@ -786,8 +739,6 @@ def test_a_topic_that_was_deleted_from_outside_is_written_again() -> None:
     ((4, 5, 6, 1, 2, 3), (5, 1, 6, 2, 3, 4)),
 ])  # fmt: skip
 def test_a_union_of_five_and_more_is_in_hash_order(ids: Any, order: tuple[int, ...]) -> None:
-    """Up to four replicas come as they were named, more in the order of Scala's hash set.
-
-    The other party: golden reassign-123-456 of 0.8.1.1, whose topic znode has [5, 1, 6, 2, 3, 4].
-    """
+    """Up to four replicas come as they were named, more in the order of Scala's hash set."""
+    # The other party: golden reassign-123-456 of 0.8.1.1, whose topic znode has [5, 1, 6, 2, 3, 4].
     assert in_set_order(ids) == order

@@ -32,10 +32,8 @@ def alter(world: World, leader: int, value: LeaderAndIsr) -> Any:
 
 @pytest.mark.parametrize(("release", "marks"), [("2.8", [RECOVERED] * 3), ("3.9", [RECOVERING, RECOVERING, RECOVERED])])
 def test_a_leader_that_was_elected_uncleanly_is_marked_until_it_changes_the_isr(release: str, marks: list[int]) -> None:
-    """An unclean election sets the mark, clean elections keep it, and an ISR expansion removes it (KIP-704).
-
-    The other party: golden unclean-allowed of 3.9.1. Source: Election.leaderForOffline, LeaderAndIsr.newLeaderAndIsr (3.9).
-    """
+    """An unclean election sets the mark, clean elections keep it, and an ISR expansion removes it (KIP-704)."""
+    # The other party: golden unclean-allowed of 3.9.1. Source: Election.leaderForOffline, LeaderAndIsr.newLeaderAndIsr (3.9).
     world = cluster({"t": ((2, 3),)}, release=release)
     world.step(("set", "/config/topics/t", '{"version":1,"config":{"unclean.leader.election.enable":"true"}}'))
     seen = []
@@ -48,10 +46,8 @@ def test_a_leader_that_was_elected_uncleanly_is_marked_until_it_changes_the_isr(
 
 @pytest.mark.parametrize(("release", "live"), [("2.8", {1, 2}), ("3.9", {1})])
 def test_metadata_about_a_death_is_sent_even_with_a_leaderless_partition(release: str, live: set[int]) -> None:
-    """Since 3.1 UpdateMetadata is sent if no other request was sent, even if a partition had to be decided (KAFKA-13225).
-
-    Source: KafkaController.onReplicasBecomeOffline (2.8, 3.9).
-    """
+    """Since 3.1 UpdateMetadata is sent if no other request was sent, even if a partition had to be decided (KAFKA-13225)."""
+    # Source: KafkaController.onReplicasBecomeOffline (2.8, 3.9).
     world = cluster({"t": ((3,),)}, release=release)
     for broker in (3, 2):
         settle(world, ("kill", broker))
@@ -59,10 +55,8 @@ def test_metadata_about_a_death_is_sent_even_with_a_leaderless_partition(release
 
 
 def test_alter_partition_of_an_unknown_partition_gets_an_error() -> None:
-    """For a partition that the controller does not know the response is UNKNOWN_TOPIC_OR_PARTITION.
-
-    Source: KafkaController.tryProcessAlterPartition (3.9).
-    """
+    """For a partition that the controller does not know the response is UNKNOWN_TOPIC_OR_PARTITION."""
+    # Source: KafkaController.tryProcessAlterPartition (3.9).
     world = cluster({"t": ((1, 2),)}, **NEW)
     epoch, unknown = world.processes[2].driver.broker.broker_epoch, TopicPartition("t", 7)
     world.processes[1].driver.enqueue(AlterIsrReceived("a-1", 2, epoch, ((unknown, leadership_of_t0(world)),)), None)
@@ -79,10 +73,8 @@ def test_alter_partition_of_an_unknown_partition_gets_an_error() -> None:
     ({"leader_epoch": -1}, "FENCED_LEADER_EPOCH"),
 ])  # fmt: skip
 def test_what_a_leader_cannot_have_is_said_without_a_write(changes: dict[str, Any], answer: str) -> None:
-    """A request with a newer epoch, an older epoch or a dead broker gets its error, and nothing is written.
-
-    Source: KafkaController.tryProcessAlterPartition (3.9).
-    """
+    """A request with a newer epoch, an older epoch or a dead broker gets its error, and nothing is written."""
+    # Source: KafkaController.tryProcessAlterPartition (3.9).
     world = cluster({"t": ((1, 2, 3),)}, **NEW)
     before = dict(states(world))[T0]
     assert alter(world, 1, leadership_of_t0(world, **changes)) == answer
@@ -90,10 +82,8 @@ def test_what_a_leader_cannot_have_is_said_without_a_write(changes: dict[str, An
 
 
 def test_an_isr_that_is_written_already_is_accepted_with_an_older_version() -> None:
-    """A leader whose ISR was written before gets the present value, although its request names the previous version.
-
-    Source: LeaderAndIsr.equalsAllowStalePartitionEpoch (3.9).
-    """
+    """A leader whose ISR was written before gets the present value, although its request names the previous version."""
+    # Source: LeaderAndIsr.equalsAllowStalePartitionEpoch (3.9).
     world = cluster({"t": ((1, 2, 3),)}, **NEW)
     now = leadership_of_t0(world)
     assert alter(world, 1, now._replace(zk_version=now.zk_version - 1)) == now
@@ -101,10 +91,8 @@ def test_an_isr_that_is_written_already_is_accepted_with_an_older_version() -> N
 
 @pytest.mark.parametrize(("release", "takes_in"), [("2.8", True), ("3.9", False)])
 def test_a_follower_that_its_leader_takes_for_dead_stays_out(release: str, takes_in: bool) -> None:
-    """A restarted broker enters the ISR only after its leader knows its registration; in 2.8 it could enter before (KIP-841).
-
-    Source: Partition.isReplicaIsrEligible (3.9).
-    """
+    """A restarted broker enters the ISR only after its leader knows its registration; in 2.8 it could enter before (KIP-841)."""
+    # Source: Partition.isReplicaIsrEligible (3.9).
     world = cluster({"t": ((2, 3),)}, release=release)
     settle(world, ("kill", 3))
     assert world.processes[2].driver.broker.live_brokers == {1, 2}
@@ -122,10 +110,8 @@ def test_a_follower_that_its_leader_takes_for_dead_stays_out(release: str, takes
 @pytest.mark.parametrize(("answer", "pending", "asks"), [("INELIGIBLE_REPLICA", (), 1), ("NOT_CONTROLLER", (1, 2, 3), 2),
                                                         ("INVALID_UPDATE_VERSION", (1, 2, 3), 1)])  # fmt: skip
 def test_a_leader_gives_up_asks_again_or_waits(answer: str, pending: tuple[int, ...], asks: int) -> None:
-    """Refused for a broker that does not live it has its old ISR back, refused by a controller that knows less it asks again.
-
-    Source: Partition.handleAlterPartitionError (3.9).
-    """
+    """Refused for a broker that does not live it has its old ISR back, refused by a controller that knows less it asks again."""
+    # Source: Partition.handleAlterPartitionError (3.9).
     broker = Broker()
     broker.handle(ReplicaCaughtUp(T0, 3))
     broker.handle(AlterIsrResponse("NONE", ((T0, answer),)))
@@ -135,10 +121,8 @@ def test_a_leader_gives_up_asks_again_or_waits(answer: str, pending: tuple[int, 
 
 @pytest.mark.parametrize(("release", "leader", "asked"), [("2.8", 3, 1), ("3.9", -1, 1)])
 def test_a_leader_that_shuts_down_cannot_expand_its_isr(release: str, leader: int, asked: int) -> None:
-    """The requested ISR names the broker itself, and a broker that shuts down is not live: no other leader is possible.
-
-    It asks once, though its follower fetches on. Source: KafkaController.tryProcessAlterPartition, liveBrokerIds (3.9).
-    """
+    """The requested ISR names the broker itself, and a broker that shuts down is not live: no other leader is possible."""
+    # It asks once, though its follower fetches on. Source: KafkaController.tryProcessAlterPartition, liveBrokerIds (3.9).
     world = cluster({"t": ((2, 3),)}, release=release)
     settle(world, ("kill", 3))
     world.step(("terminate", 2))

@@ -41,7 +41,6 @@ def log_of(*leader_epochs: int) -> ReplicaLog:
 
 
 def starts(log: ReplicaLog) -> list[tuple[int, int]]:
-    """The leader epoch cache."""
     return [tuple(entry) for entry in log.epochs]
 
 
@@ -51,10 +50,8 @@ def test_epochs_are_noted_as_records_come() -> None:
 
 
 def test_an_epoch_without_records_gives_way() -> None:
-    """A leader notes its epoch at its end; if the next epoch begins there too, only the later one is kept.
-
-    Source: LeaderEpochFileCache.maybeTruncateNonMonotonicEntries (2.8).
-    """
+    """A leader notes its epoch at its end; if the next epoch begins there too, only the later one is kept."""
+    # Source: LeaderEpochFileCache.maybeTruncateNonMonotonicEntries (2.8).
     log = log_of(0, 0)
     for epoch in (1, 3):
         log = apply(log, BecomeLeaderOrFollower(7, epoch, leads=True))
@@ -62,19 +59,15 @@ def test_an_epoch_without_records_gives_way() -> None:
 
 
 def test_an_epoch_that_is_smaller_than_others_makes_them_give_way() -> None:
-    """A record of an earlier leader epoch removes the later epochs from the log: the epochs grow, and so do their offsets.
-
-    Source: LeaderEpochFileCache.maybeTruncateNonMonotonicEntries (2.8).
-    """
+    """A record of an earlier leader epoch removes the later epochs from the log: the epochs grow, and so do their offsets."""
+    # Source: LeaderEpochFileCache.maybeTruncateNonMonotonicEntries (2.8).
     assert starts(apply(log_of(0, 0, 2, 2, 5), AppendRecords((LogRecord(5, 2, "x"),)))) == [(0, 0), (2, 5)]
     assert starts(apply(log_of(0, 0, 2, 2, 5), AppendRecords((LogRecord(5, 3, "x"),)))) == [(0, 0), (2, 2), (3, 5)]
 
 
 def test_truncation_forgets_epochs_and_lowers_the_high_watermark() -> None:
-    """Epochs that begin at the new end or behind it are forgotten, the high watermark is never beyond the end.
-
-    Source: Log.truncateTo, LeaderEpochFileCache.truncateFromEnd (2.8).
-    """
+    """Epochs that begin at the new end or behind it are forgotten, the high watermark is never beyond the end."""
+    # Source: Log.truncateTo, LeaderEpochFileCache.truncateFromEnd (2.8).
     log = apply(log_of(0, 0, 2, 2, 5), UpdateHighWatermark(4))
     cut = apply(log, Truncate(2, ""))
     assert (len(cut.records), starts(cut), cut.high_watermark) == (2, [(0, 0)], 2)
@@ -89,10 +82,8 @@ def test_truncation_at_the_end_forgets_an_epoch_without_records() -> None:
 
 
 def test_a_new_leader_knows_nothing_of_its_followers() -> None:
-    """A new leader knows no follower's end; a leader that stays under a newer epoch keeps the ends that it knows.
-
-    Source: Partition.makeLeader (2.8).
-    """
+    """A new leader knows no follower's end; a leader that stays under a newer epoch keeps the ends that it knows."""
+    # Source: Partition.makeLeader (2.8).
     led = apply(apply(log_of(0), BecomeLeaderOrFollower(1, 1, leads=True)), UpdateFollowerState(2, 1))
     assert led.follower_end_offset(2) == 1
     assert apply(led, BecomeLeaderOrFollower(1, 2, leads=True)).follower_end_offset(2) == 1
@@ -131,10 +122,8 @@ ENDS = [
 
 @pytest.mark.parametrize(("leader_epoch", "end"), ENDS)
 def test_where_an_epoch_ends(leader_epoch: int, end: EpochEnd) -> None:
-    """The largest known epoch up to the one asked for, with the start of the next.
-
-    Source: LeaderEpochFileCache.endOffsetFor (2.0).
-    """
+    """The largest known epoch up to the one asked for, with the start of the next."""
+    # Source: LeaderEpochFileCache.endOffsetFor (2.0).
     assert log_of(0, 0, 2, 2, 5).end_offset_for(leader_epoch) == end
 
 
@@ -160,10 +149,8 @@ def broker(rule: str, log: ReplicaLog) -> BrokerContext:
 
 
 def test_when_a_follower_asks_with_its_epoch() -> None:
-    """By KIP-101 from the start of its role until it has cut its log or has a record more; by the common epoch always.
-
-    Source: AbstractFetcherThread.maybeTruncate and the Truncating state of PartitionFetchState (2.8).
-    """
+    """By KIP-101 from the start of its role until it has cut its log or has a record more; by the common epoch always."""
+    # Source: AbstractFetcherThread.maybeTruncate and the Truncating state of PartitionFetchState (2.8).
     follower = apply(log_of(0, 0), BecomeLeaderOrFollower(1, 1))
     cut, longer = Truncate(1, "leader_epoch"), AppendRecords((LogRecord(2, 1, "x"),))
     asks = [follower, apply(follower, cut), apply(follower, longer), apply(follower, BecomeLeaderOrFollower(-1, 1))]
@@ -201,10 +188,8 @@ PARTINGS = {
 @pytest.mark.parametrize("rule", DIVERGENCE_CHECKS)
 @pytest.mark.parametrize("name", PARTINGS)
 def test_where_two_logs_part(name: str, rule: str) -> None:
-    """What each rule makes of a follower's log; by the common epoch, and by it alone, what is left is always the leader's.
-
-    Source: KIP-101, KIP-279; AbstractFetcherThread.getOffsetTruncationState (2.8).
-    """
+    """What each rule makes of a follower's log; by the common epoch, and by it alone, what is left is always the leader's."""
+    # Source: KIP-101, KIP-279; AbstractFetcherThread.getOffsetTruncationState (2.8).
     leads, by, follows, rounds = PARTINGS[name]
     leader, follower = led(*leads, by=by), log_of(*follows)
     assert cut(rule, leader, follower) == rounds[rule]
@@ -231,10 +216,8 @@ TRUNCATIONS = [
 
 @pytest.mark.parametrize(("follows", "said", "offset"), TRUNCATIONS)
 def test_where_a_follower_cuts_its_log(follows: tuple[int, ...], said: EpochEnd, offset: int) -> None:
-    """By what its leader has said of an epoch and by its own end of that epoch, and never beyond its end.
-
-    Source: AbstractFetcherThread.getOffsetTruncationState (2.8).
-    """
+    """By what its leader has said of an epoch and by its own end of that epoch, and never beyond its end."""
+    # Source: AbstractFetcherThread.getOffsetTruncationState (2.8).
     assert truncation_offset(log_of(*follows), said) == offset
 
 
@@ -269,10 +252,8 @@ def test_only_a_follower_takes_what_was_fetched() -> None:
 
 @pytest.mark.parametrize(("rule", "from_offset"), [("high_watermark", 1), ("leader_epoch_start", 2)])
 def test_from_where_on_a_follower_may_join(rule: str, from_offset: int) -> None:
-    """At the high watermark or beyond and, since 1.1.2, not before the leader's own epoch begins, at its very start included.
-
-    Source: Partition.isFollowerInSync (2.8), KAFKA-7128.
-    """
+    """At the high watermark or beyond and, since 1.1.2, not before the leader's own epoch begins, at its very start included."""
+    # Source: Partition.isFollowerInSync (2.8), KAFKA-7128.
     leader = apply(led(0, 0, by=1), UpdateHighWatermark(1))
     ctx = BrokerContext(1, RULES_2_8.with_changes(rejoins_at=rule), keeps_logs=True, logs={T0: leader})
     assert [offset for offset in range(3) if is_follower_in_sync(ctx, T0, 2, offset)] == list(range(from_offset, 3))
@@ -283,10 +264,8 @@ def test_from_where_on_a_follower_may_join(rule: str, from_offset: int) -> None:
 
 @pytest.mark.parametrize(("release_rule", "live", "may"), [(True, {1}, False), (True, {1, 2}, True), (False, {1}, True)])
 def test_a_follower_that_is_not_alive_may_not_join(release_rule: bool, live: set[int], may: bool) -> None:
-    """Since 3.3 a follower at the end of the log enters the ISR only if the leader takes it for alive.
-
-    Source: Partition.isReplicaIsrEligible, called by isFollowerInSync and canAddReplicaToIsr (3.9).
-    """
+    """Since 3.3 a follower at the end of the log enters the ISR only if the leader takes it for alive."""
+    # Source: Partition.isReplicaIsrEligible, called by isFollowerInSync and canAddReplicaToIsr (3.9).
     rules = RULES_2_8.with_changes(isr_requires_live_broker=release_rule)
     ctx = BrokerContext(1, rules, keeps_logs=True, logs={T0: led(0, 0, by=1)}, live_brokers=live)
     assert is_follower_in_sync(ctx, T0, 2, 2) is may
@@ -316,11 +295,9 @@ ROLES: dict[str, tuple[ReplicaLog, int, int, list[Any]]] = {
 @pytest.mark.parametrize("rule", ["high_watermark", "leader_epoch"])
 @pytest.mark.parametrize("name", ROLES)
 def test_what_a_replica_makes_of_who_leads(name: str, rule: str) -> None:
-    """Another leader or another epoch is another role; before 0.11 a follower with a new leader cuts its log.
-
-    A waiting producer gets its response from a leader that resigns. Source: ReplicaManager.makeFollowers and
-    Partition.makeFollower (0.8.0 to 0.10.2), whose result says whether the leader is another one.
-    """
+    """Another leader or another epoch is another role; before 0.11 a follower with a new leader cuts its log."""
+    # A waiting producer gets its response from a leader that resigns. Source: ReplicaManager.makeFollowers and
+    # Partition.makeFollower (0.8.0 to 0.10.2), whose result says whether the leader is another one.
     log, leader, leader_epoch, expected = ROLES[name]
     effects = list(apply_leadership_to_logs(hosting(leader, log, leader_epoch, truncate_to=rule)))
     seen = [effect.change if isinstance(effect, UpdateLog) else effect.correlation_id for effect in effects]

@@ -34,10 +34,8 @@ def test_more_brokers_come_as_a_trie_has_them() -> None:
 
 
 def test_the_order_since_2_6_is_that_of_scalas_own_group_by() -> None:
-    """All subsets of 1 to 9 and three long ranges come in the order that Scala 2.13.5 lists them in after `groupBy`.
-
-    Source: tests/core/scala/GroupBy.java, which printed the lists with the Scala library of Kafka 2.8.2.
-    """
+    """All subsets of 1 to 9 and three long ranges come in the order that Scala 2.13.5 lists them in after `groupBy`."""
+    # Source: tests/core/scala/GroupBy.java, which printed the lists with the Scala library of Kafka 2.8.2.
     lines = (Path(__file__).parent / "scala" / "group_by_2_13_5.txt").read_text().splitlines()
     listed = [[int(broker_id) for broker_id in line.split()] for line in lines]
     assert len(listed) == 2**9 - 1 + 3
@@ -45,10 +43,8 @@ def test_the_order_since_2_6_is_that_of_scalas_own_group_by() -> None:
 
 
 def test_the_hash_of_a_replica_is_that_of_kafkas_own_class() -> None:
-    """Each of 36 replicas has the hash of PartitionAndReplica of Kafka 0.10.2.2.
-
-    Source: tests/core/scala/ReplicaHashes.java, which printed the hashes with the jars of that release.
-    """
+    """Each of 36 replicas has the hash of PartitionAndReplica of Kafka 0.10.2.2."""
+    # Source: tests/core/scala/ReplicaHashes.java, which printed the hashes with the jars of that release.
     lines = (Path(__file__).parent / "scala" / "replica_hashes_0_10_2_2.txt").read_text(encoding="utf-8").splitlines()
     assert len(lines) == 36
     for line in lines:
@@ -58,10 +54,8 @@ def test_the_hash_of_a_replica_is_that_of_kafkas_own_class() -> None:
 
 
 def test_replicas_of_a_set_of_more_than_four_are_not_walked_broker_by_broker() -> None:
-    """Where six replicas are alive those of a deleted topic leave in the recorded order, which is not broker by broker.
-
-    Source: the recording replica-hashes-deleted of Kafka 0.10.2.2.
-    """
+    """Where six replicas are alive those of a deleted topic leave in the recorded order, which is not broker by broker."""
+    # Source: the recording replica-hashes-deleted of Kafka 0.10.2.2.
     transitions = recorded("more/0.10.2.2/replica-hashes-deleted")["steps"][3]["transitions"]
     moves = [move for move in transitions if (move["machine"], move["to"]) == ("replica", "Offline")]
     left = [PartitionReplica.parse(move["subject"]) for move in moves]

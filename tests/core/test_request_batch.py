@@ -39,12 +39,10 @@ def known(
 def add(
     batch: RequestBatch, ctx: ControllerContext, brokers: tuple[int, ...], leader_epoch: int = 5, *, is_new: bool = False
 ) -> None:
-    """Add t-0 to the requests for these brokers."""
     batch.add_leader_and_isr(ctx, brokers, T0, LeaderAndIsr(1, (1, 2), leader_epoch, 6, 4), ASSIGNED, is_new=is_new)
 
 
 def folded(ctx: ControllerContext, *calls: Any) -> Requests:
-    """What a batch of these calls folds to."""
     batch = RequestBatch()
     for call in calls:
         call(batch)
@@ -83,10 +81,8 @@ def test_folding_changes_nothing() -> None:
 
 
 def test_once_new_a_partition_stays_new_in_its_batch() -> None:
-    """A later call that does not say new leaves the flag as it is, for the brokers of the earlier call alone.
-
-    Source: ControllerBrokerRequestBatch.addLeaderAndIsrRequestForBrokers (2.8).
-    """
+    """A later call that does not say new leaves the flag as it is, for the brokers of the earlier call alone."""
+    # Source: ControllerBrokerRequestBatch.addLeaderAndIsrRequestForBrokers (2.8).
     ctx = known()
     entries = folded(ctx, lambda b: add(b, ctx, (2,), is_new=True), lambda b: add(b, ctx, (2, 3))).leader_and_isr
     assert {broker: entries[broker][T0].is_new for broker in entries} == {2: True, 3: False}
@@ -108,10 +104,8 @@ def test_all_brokers_get_every_change_as_metadata() -> None:
 
 
 def test_requests_go_out_api_by_api() -> None:
-    """All LeaderAndIsr come first, then all UpdateMetadata, then all StopReplica, whatever was called when.
-
-    Source: ControllerBrokerRequestBatch.sendRequestsToBrokers (2.8).
-    """
+    """All LeaderAndIsr come first, then all UpdateMetadata, then all StopReplica, whatever was called when."""
+    # Source: ControllerBrokerRequestBatch.sendRequestsToBrokers (2.8).
     ctx = known()
     requests = folded(ctx, lambda b: b.add_stop_replica(ctx, (3,), T1, delete=False), lambda b: add(b, ctx, (2, 1)))
     assert requests.in_send_order() == [
@@ -220,10 +214,8 @@ def test_a_channel_delivers_in_order_and_one_at_a_time() -> None:
 
 
 def test_a_channel_has_one_request_in_flight() -> None:
-    """While a request is being worked on, the next one to the same broker is not delivered; its answer makes room.
-
-    Source: RequestSendThread in ControllerChannelManager.scala (2.8).
-    """
+    """While a request is being worked on, the next one to the same broker is not delivered; its answer makes room."""
+    # Source: RequestSendThread in ControllerChannelManager.scala (2.8).
     world = cluster(followers=False)
     world.step(("delete", CONTROLLER))
     until(world, lambda w: any(len(waiting) > 1 for waiting in w.network.channels.values()))

@@ -33,11 +33,9 @@ def rest(world: World) -> None:
 
 @pytest.mark.parametrize(("release", "waits"), [(r, True) for r in WAITING] + [(r, False) for r in AT_ONCE])
 def test_a_resignation_waits_for_a_request_at_a_frozen_broker(release: str, waits: bool) -> None:
-    """From 0.10.2 to 2.1.0 `/controller` stays away until the request times out; then the only living broker takes it again.
-
-    Source: ControllerChannelManager.removeExistingBroker (KAFKA-4959), RequestSendThread.initiateShutdown (KAFKA-7576); the
-    recordings resign-frozen-broker and resign-frozen-long.
-    """
+    """From 0.10.2 to 2.1.0 `/controller` stays away until the request times out; then the only living broker takes it again."""
+    # Source: removeExistingBroker (KAFKA-4959), RequestSendThread.initiateShutdown (KAFKA-7576); recordings resign-frozen-broker,
+    # -long.
     world = with_a_request_out(release, {"t": ((1,),)}, (1, 2))
     world.step(("delete", CONTROLLER))
     rest(world)
@@ -66,10 +64,8 @@ def test_a_resignation_ends_with_the_answer_of_a_thawed_broker(release: str) -> 
 
 @pytest.mark.parametrize(("release", "waits"), [(r, True) for r in WAITING] + [(r, False) for r in AT_ONCE])
 def test_the_removal_of_a_frozen_broker_waits_for_its_request(release: str, waits: bool) -> None:
-    """The session of a frozen leader ends, and from 0.10.2 to 2.1.0 the next leader comes only when the request has timed out.
-
-    Source: KafkaController.processBrokerChange (1.1); the recordings removal-frozen-broker of 1.1.1 and 2.8.2.
-    """
+    """The session of a frozen leader ends, and from 0.10.2 to 2.1.0 the next leader comes only when the request has timed out."""
+    # Source: KafkaController.processBrokerChange (1.1); the recordings removal-frozen-broker of 1.1.1 and 2.8.2.
     world = with_a_request_out(release, {"t": ((3, 1),)}, (1, 2, 3))
     world.step(("expire_session", 3))
     rest(world)
@@ -80,10 +76,8 @@ def test_the_removal_of_a_frozen_broker_waits_for_its_request(release: str, wait
 
 @pytest.mark.parametrize(("release", "reads"), [("1.1", True), ("2.8", True), ("0.9", False)])
 def test_a_frozen_broker_reads_what_was_left_in_its_socket(release: str, reads: bool) -> None:
-    """A thawed broker handles the request of a closed channel, and its answer reaches no broker; 0.9 drops the request.
-
-    Source: Selector.close (0.9.0.1, 0.10.2.2); the recordings resign-frozen-broker of 1.1.1 and 2.8.2.
-    """
+    """A thawed broker handles the request of a closed channel, and its answer reaches no broker; 0.9 drops the request."""
+    # Source: Selector.close (0.9.0.1, 0.10.2.2); the recordings resign-frozen-broker of 1.1.1 and 2.8.2.
     world = with_a_request_out(release, {"t": ((3, 1),)}, (1, 2, 3))
     settle(world, ("expire_session", 3))
     assert ((1, 3) in world.network.channels) is reads

@@ -51,7 +51,6 @@ MIXED = (
 
 
 def moves(bench: Bench) -> list[Record]:
-    """What a commit has recorded."""
     return bench.records("change", "conflict", "failed_change")
 
 
@@ -113,7 +112,6 @@ def test_a_broken_fence_leaves_memory_alone_and_says_what_was_tried() -> None:
 
 
 def mark(source: PartitionState, target: PartitionState, tp: TopicPartition = T0) -> StateChange:
-    """A move in memory alone."""
     return StateChange(tp, source, target)
 
 

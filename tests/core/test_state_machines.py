@@ -39,7 +39,6 @@ class Machines(Bench):
             apply_update(self.driver.controller, lesson)
 
     def stored(self, tp: Any, value: LeaderAndIsr) -> None:
-        """Write the state znode of a partition with its parents, from outside."""
         there = self.zookeeper.tree()
         for path in (partitions_path(tp.topic), f"{partitions_path(tp.topic)}/{tp.partition}", state_path(tp)):
             if path not in there:
@@ -47,7 +46,6 @@ class Machines(Bench):
         self.outside(Op("set", state_path(tp), encode_state(value)))
 
     def state(self, tp: Any) -> LeaderAndIsr:
-        """What the state znode of a partition says now."""
         znode = self.zookeeper.tree()[state_path(tp)]
         return decode_state(znode.data, znode.stat.version)
 
@@ -73,10 +71,8 @@ def refused(machines: Machines) -> list[tuple[str, str, str, bool]]:
 
 
 def test_an_illegal_move_is_refused_and_the_rest_goes_on() -> None:
-    """Of two partitions only the one whose move is legal moves; the other one stays and the refusal is journalled as illegal.
-
-    Source: ZkPartitionStateMachine.doHandleStateChanges and logInvalidTransition (2.8).
-    """
+    """Of two partitions only the one whose move is legal moves; the other one stays and the refusal is journalled as illegal."""
+    # Source: ZkPartitionStateMachine.doHandleStateChanges and logInvalidTransition (2.8).
     machines = Machines(UpdateContext("partition_states", {T0: P.ONLINE}))
     machines.move(partition_machine, (T0, T1), P.NEW)
     assert refused(machines) == [("t-0", "OnlinePartition", "NewPartition", True)]
@@ -92,10 +88,8 @@ def test_moving_nothing_does_nothing() -> None:
 
 
 def test_a_first_leader_is_sent_to_its_isr_only() -> None:
-    """A replica on a broker that shuts down is not in the first ISR, and gets no LeaderAndIsr.
-
-    Source: ZkPartitionStateMachine.initializeLeaderAndIsrForPartitions (2.8).
-    """
+    """A replica on a broker that shuts down is not in the first ISR, and gets no LeaderAndIsr."""
+    # Source: ZkPartitionStateMachine.initializeLeaderAndIsrForPartitions (2.8).
     machines = Machines(UpdateContext("partition_states", {T0: P.NEW}), UpdateContext("shutting_down_broker_ids", (1,)))
     [requests] = machines.move(partition_machine, (T0,), P.ONLINE)
     assert machines.state(T0)[:2] == (2, (2, 3))
@@ -118,10 +112,8 @@ def test_a_partition_without_a_live_replica_stays_new() -> None:
     [("offline", [2, 3]), ("reassign", [1, 2]), ("preferred", [1, 2, 3]), ("controlled_shutdown", [2, 3])],
 )
 def test_each_election_has_its_recipients(strategy: str, recipients: list[int]) -> None:
-    """The recipients of an election depend on its strategy, and dead brokers get no request.
-
-    Source: the LeaderAndIsr recipients in PartitionLeaderElectionAlgorithms and Election.scala (2.8).
-    """
+    """The recipients of an election depend on its strategy, and dead brokers get no request."""
+    # Source: the LeaderAndIsr recipients in PartitionLeaderElectionAlgorithms and Election.scala (2.8).
     alive = {2: 12, 3: 13} if strategy in ("offline", "controlled_shutdown") else {1: 11, 2: 12, 3: 13}
     machines = Machines(
         UpdateContext("partition_states", {T0: P.ONLINE}),
@@ -153,10 +145,8 @@ def test_an_election_without_a_state_znode_fails() -> None:
 
 
 def test_unclean_is_read_only_if_no_isr_member_is_online() -> None:
-    """With a live member of the ISR the topic's settings are not read; without, they decide.
-
-    Source: ZkPartitionStateMachine.collectUncleanLeaderElectionState (2.8).
-    """
+    """With a live member of the ISR the topic's settings are not read; without, they decide."""
+    # Source: ZkPartitionStateMachine.collectUncleanLeaderElectionState (2.8).
     for isr, read, leader in (((2, 1), False, 1), ((4,), True, 1)):
         machines = Machines(UpdateContext("partition_states", {T0: P.OFFLINE}))
         machines.outside(*(Op("create", path) for path in ("/config", "/config/topics")))
@@ -171,7 +161,6 @@ def test_unclean_is_read_only_if_no_isr_member_is_online() -> None:
 
 
 def replica(broker_id: int, tp: Any = T0) -> PartitionReplica:
-    """A replica of t-0."""
     return PartitionReplica(tp, broker_id)
 
 
@@ -222,10 +211,8 @@ def test_a_replica_that_goes_is_stopped_and_leaves_the_isr() -> None:
 
 
 def test_the_last_member_stays_in_the_isr() -> None:
-    """A leader that is its ISR's only member and goes leaves leader -1 and the ISR as it was, one leader epoch on.
-
-    Source: ZkReplicaStateMachine.doRemoveReplicasFromIsr (2.8).
-    """
+    """A leader that is its ISR's only member and goes leaves leader -1 and the ISR as it was, one leader epoch on."""
+    # Source: ZkReplicaStateMachine.doRemoveReplicasFromIsr (2.8).
     machines = Machines(LED, UpdateContext("replica_states", {replica(1): R.ONLINE}))
     machines.stored(T0, LeaderAndIsr(1, (1,), 4, -1, 1))
     machines.move(replica_machine, (replica(1),), R.OFFLINE)
@@ -268,10 +255,8 @@ def decide_as_before_1_1(machines: Machines) -> None:
 
 @pytest.mark.parametrize(("rule", "is_refused"), [("fails", True), ("stays without record", False)])
 def test_a_replica_in_deletion_without_leadership_is_skipped(rule: str, is_refused: bool) -> None:
-    """From 0.9 to 1.0 a replica of a topic in deletion, without leadership, keeps its state without an error.
-
-    Source: ReplicaStateMachine.handleStateChange, OfflineReplica, leaderAndIsrIsEmpty (0.8.2, 0.9.0, 1.0).
-    """
+    """From 0.9 to 1.0 a replica of a topic in deletion, without leadership, keeps its state without an error."""
+    # Source: ReplicaStateMachine.handleStateChange, OfflineReplica, leaderAndIsrIsEmpty (0.8.2, 0.9.0, 1.0).
     online, queued = UpdateContext("replica_states", {replica(3): R.ONLINE}), UpdateContext("topics_to_be_deleted", ("t",))
     machines = Machines(online, queued, leaderless_replica_of_deleting_topic=rule)
     decide_as_before_1_1(machines)
@@ -282,10 +267,8 @@ def test_a_replica_in_deletion_without_leadership_is_skipped(rule: str, is_refus
 
 @pytest.mark.parametrize(("isr", "is_read"), [((1, 3), False), ((3,), True)])
 def test_unclean_is_asked_before_the_last_member_leaves(isr: tuple[int, ...], is_read: bool) -> None:
-    """From 0.8.2 to 1.0 the topic's settings are read only where the replica that goes is the last one in the ISR.
-
-    Source: KafkaController.removeReplicaFromIsr, newIsr.isEmpty before fetchEntityConfig (0.8.2, 1.0).
-    """
+    """From 0.8.2 to 1.0 the topic's settings are read only where the replica that goes is the last one in the ISR."""
+    # Source: KafkaController.removeReplicaFromIsr, newIsr.isEmpty before fetchEntityConfig (0.8.2, 1.0).
     machines = Machines(LED, UpdateContext("replica_states", {replica(3): R.ONLINE}), last_isr_member="stays if clean")
     decide_as_before_1_1(machines)
     machines.stored(T0, LeaderAndIsr(isr[0], isr, 4, -1, 1))

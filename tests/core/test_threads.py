@@ -213,10 +213,8 @@ def test_arming_again_replaces_and_cancelling_stops() -> None:
 
 
 def test_clear_and_put_preempts_what_waits_and_not_what_runs() -> None:
-    """Events that wait are taken out in order and answered; the one that is being handled goes on to its end.
-
-    Source: ControllerEventManager.clearAndPut (2.8).
-    """
+    """Events that wait are taken out in order and answered; the one that is being handled goes on to its end."""
+    # Source: ControllerEventManager.clearAndPut (2.8).
     bench = Bench()
     bench.enqueue(note(bench, "running", fx.Exists(("/a",)), None))
     bench.driver.begin("controller")

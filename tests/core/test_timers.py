@@ -20,10 +20,8 @@ def delays_ms(world: World, timer: str = TIMER) -> list[int]:
 
 @pytest.mark.parametrize("release", ["0.8.1", "0.10.2", "1.1", "2.8", "3.9"])
 def test_the_first_check_comes_five_seconds_after_the_failover(release: str) -> None:
-    """The timer is armed at the failover with 5,000 ms, whatever the interval is.
-
-    Source: KafkaController.onControllerFailover, `scheduleAutoLeaderRebalanceTask(delay = 5, unit = TimeUnit.SECONDS)` (2.8).
-    """
+    """The timer is armed at the failover with 5,000 ms, whatever the interval is."""
+    # Source: KafkaController.onControllerFailover, `scheduleAutoLeaderRebalanceTask(delay = 5, unit = TimeUnit.SECONDS)` (2.8).
     config = BrokerConfig(auto_leader_rebalance_enable=True)
     assert delays_ms(cluster(release=release, config=config)) == [5_000]
 
@@ -31,10 +29,8 @@ def test_the_first_check_comes_five_seconds_after_the_failover(release: str) -> 
 @pytest.mark.parametrize("release", ["0.8.1", "0.10.2", "1.1", "2.8", "3.9"])
 @pytest.mark.parametrize("interval_s", [300, 7])
 def test_the_next_check_comes_after_the_interval(release: str, interval_s: int) -> None:
-    """After a check the timer is armed again with `leader.imbalance.check.interval.seconds`.
-
-    Source: KafkaController.processAutoPreferredReplicaLeaderElection (2.8).
-    """
+    """After a check the timer is armed again with `leader.imbalance.check.interval.seconds`."""
+    # Source: KafkaController.processAutoPreferredReplicaLeaderElection (2.8).
     config = BrokerConfig(auto_leader_rebalance_enable=True, leader_imbalance_check_interval_seconds=interval_s)
     world = cluster(release=release, config=config)
     world.step(("fire_timer", 1, TIMER))
@@ -44,10 +40,8 @@ def test_the_next_check_comes_after_the_interval(release: str, interval_s: int) 
 
 @pytest.mark.parametrize("release", ["0.9", "0.10.2", "1.1", "2.4"])
 def test_a_leader_announces_its_isr_five_seconds_later(release: str) -> None:
-    """After a leader has written its ISR, the timer of the announcement is armed with 5,000 ms.
-
-    Source: ReplicaManager.IsrChangePropagationBlackOut (0.9.0 to 2.4).
-    """
+    """After a leader has written its ISR, the timer of the announcement is armed with 5,000 ms."""
+    # Source: ReplicaManager.IsrChangePropagationBlackOut (0.9.0 to 2.4).
     world = cluster(release=release)
     world.step(("shrink_isr", 1, "t-0", 3))
     until(world, lambda _: bool(delays_ms(world, PROPAGATION_TIMER)))

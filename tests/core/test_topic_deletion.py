@@ -89,7 +89,6 @@ def die(world: World, broker: int) -> None:
 
 
 def paths(world: World, kind: str) -> list[str]:
-    """The paths that brokers have created, set or deleted, in order."""
     written = (r for r in of_kind(world, "write") if r.fields["error"] is None and r.id.broker is not None)
     return [op[1] for r in written for op in r.fields["ops"] if op[0] == kind]
 
@@ -142,10 +141,7 @@ def test_the_journal_is_enough_and_forks_agree_all_the_way(release: str) -> None
 @BOTH
 @pytest.mark.parametrize("seed", range(4))
 def test_topics_go_in_the_middle_of_anything(release: str, seed: int) -> None:
-    """Topics are deleted and created at random among deaths, freezes and lost sessions: journal and counts stay right.
-
-    In 2.8 no request is left once all brokers are back and at rest.
-    """
+    """Topics deleted and created at random among deaths, freezes and lost sessions leave a right journal; in 2.8 no request."""
     world, rng = deleting(release, TOPICS, faults=FAULTS), random.Random(f"deletion/{seed}")
     for number in range(300):
         wanted = [a for a in world.actions() if a[0] in ("delete_topic", "create_topic")]
@@ -196,10 +192,8 @@ def test_znodes_go_from_the_bottom_up_and_the_request_last(release: str) -> None
 
 @pytest.mark.parametrize(("release", "batches"), [("2.8", [{"t", "u"}]), ("0.8.1", [{"t", "u"}, {"t", "u"}])])
 def test_topics_of_one_request_go_together_or_one_by_one(release: str, batches: list[set[str]]) -> None:
-    """2.8 starts all deletions with one batch; older releases send a batch for each topic, with all queued topics each time.
-
-    Source: TopicDeletionManager.resumeDeletions (2.5 on), ControllerBrokerRequestBatch (0.8.1).
-    """
+    """2.8 starts all deletions with one batch; older releases send a batch for each topic, with all queued topics each time."""
+    # Source: TopicDeletionManager.resumeDeletions (2.5 on), ControllerBrokerRequestBatch (0.8.1).
     world = deleting(release)
     world.step(("delete_topic", "t"))
     world.step(("delete_topic", "u"))
@@ -243,10 +237,8 @@ def test_where_no_topic_may_go_a_failover_deletes_the_requests() -> None:
 
 
 def test_an_old_broker_that_has_resigned_drops_requests_for_topics_that_it_never_knew() -> None:
-    """0.8.1's listener does not check that its broker is controller; the topic stays, and no controller deletes it.
-
-    Source: PartitionStateMachine.DeleteTopicsListener.handleChildChange (0.8.1.1).
-    """
+    """0.8.1's listener does not check that its broker is controller; the topic stays, and no controller deletes it."""
+    # Source: PartitionStateMachine.DeleteTopicsListener.handleChildChange (0.8.1.1).
     world = succeeded(deleting("0.8.1"))
     settle(world, ("create_topic", "v", ((2,),)))
     world.step(("delete_topic", "v"))
@@ -347,10 +339,8 @@ def test_an_old_preferred_election_halts_a_deletion_and_resumes_it() -> None:
 
 
 def test_an_old_preferred_election_makes_queued_topics_ineligible() -> None:
-    """A topic that is queued when its election begins waits for the election to end, and then is deleted.
-
-    Source: KafkaController.onPreferredReplicaElection, markTopicIneligibleForDeletion (0.8.1.1).
-    """
+    """A topic that is queued when its election begins waits for the election to end, and then is deleted."""
+    # Source: KafkaController.onPreferredReplicaElection, markTopicIneligibleForDeletion (0.8.1.1).
     world = deleting("0.8.1")
     ctx = controller(world)
     apply_update(ctx, UpdateContext("topics_to_be_deleted", ("t",)))
@@ -376,10 +366,8 @@ def test_what_is_queued_since_the_balance_was_looked_at_is_not_elected() -> None
 
 @BOTH
 def test_what_is_queued_does_not_count_for_the_balance(release: str) -> None:
-    """Of a broker's two preferred partitions one has another leader and one is in deletion: the ratio is 1, not one half.
-
-    Source: KafkaController.checkAndTriggerAutoLeaderRebalance (2.8), checkAndTriggerPartitionRebalance (0.8.1.1).
-    """
+    """Of a broker's two preferred partitions one has another leader and one is in deletion: the ratio is 1, not one half."""
+    # Source: KafkaController.checkAndTriggerAutoLeaderRebalance (2.8), checkAndTriggerPartitionRebalance (0.8.1.1).
     for in_deletion, leader in (((), 2), (("u",), 3)):
         world = deleting(release, {"t": ((3, 2),)})
         die(world, 3)
@@ -430,10 +418,8 @@ def test_signals_are_not_counted() -> None:
 
 
 def test_the_deletion_thread_ends_with_an_exception_until_the_next_failover() -> None:
-    """A delete that ZooKeeper refuses ends it: no deletion goes on before another broker takes over.
-
-    Source: ShutdownableThread.run and DeleteTopicsThread.doWork (0.8.1.1).
-    """
+    """A delete that ZooKeeper refuses ends it: no deletion goes on before another broker takes over."""
+    # Source: ShutdownableThread.run and DeleteTopicsThread.doWork (0.8.1.1).
     world = deleting("0.8.1")
     world.step(("delete_topic", "t"))
     until(world, lambda w: waits_for(w, 1, FencedTransactions, "delete-topics"))
@@ -460,7 +446,6 @@ def test_a_refused_delete_of_an_event_thread_ends_that_event_alone() -> None:
 
 
 def gone(world: World) -> bool:
-    """Whether every replica of t has been deleted."""
     return not any(r.topic == "t" for r in controller(world).replica_states)
 
 
@@ -480,10 +465,8 @@ def test_an_old_resignation_drops_deletions() -> None:
 
 
 def test_partitions_added_to_a_topic_in_deletion_are_removed_again() -> None:
-    """Those that have no znode of their own go from the topic znode; before 2.0 it is left alone.
-
-    Source: KafkaController.processPartitionModifications (2.8), AddPartitionsListener (0.8.1).
-    """
+    """Those that have no znode of their own go from the topic znode; before 2.0 it is left alone."""
+    # Source: KafkaController.processPartitionModifications (2.8), AddPartitionsListener (0.8.1).
     grown = (
         '{"version":3,"topic_id":"AAAA","partitions":{"0":[2,3],"1":[3,2],"2":[1]},"adding_replicas":{},"removing_replicas":{}}'
     )
@@ -533,10 +516,8 @@ def test_partitions_in_deletion_are_sent_when_named_or_every_time(release: str, 
 
 
 def test_a_stop_replica_response_counts_for_deletions_only() -> None:
-    """Of a StopReplica answer, partitions that were only stopped, or whose topic is not being deleted, are no event.
-
-    Source: sendStopReplicaRequests in ControllerChannelManager.scala (2.8). An error of the whole request names no partition.
-    """
+    """Of a StopReplica answer, partitions that were only stopped, or whose topic is not being deleted, are no event."""
+    # Source: sendStopReplicaRequests in ControllerChannelManager.scala (2.8). An error of the whole request names no partition.
     ctx = ControllerContext(1, RULES_2_8, design_of(RULES_2_8), live_broker_epochs={2: 1}, topics_with_deletion_started={"t"})
     batch = RequestBatch()
     for tp, deletes in ((T0, True), (T1, False), (U0, True)):
@@ -553,12 +534,10 @@ def test_a_stop_replica_response_counts_for_deletions_only() -> None:
 @BOTH
 @pytest.mark.parametrize(("error", "target"), [("NONE", "DELETION_SUCCESSFUL"), ("UNKNOWN_SERVER_ERROR", "DELETION_INELIGIBLE")])
 def test_an_error_at_the_top_of_a_stop_replica_answer_fails_every_partition(release: str, error: str, target: str) -> None:
-    """Every partition that the answer names fails, even those without an error of their own, in all releases that delete topics.
-
-    Since 1.1 a broker whose handler throws an exception answers so, with all partitions; an answer about a stale epoch has none.
-    Source: TopicDeletionManager.deleteTopicStopReplicaCallback (0.8.1), TopicDeletionStopReplicaResponseReceived (1.0), and
-    KafkaController.processTopicDeletionStopReplicaResponseReceived (2.3); StopReplicaRequest.getErrorResponse (1.1).
-    """
+    """Every partition that the answer names fails, even without an error of its own, in all releases that delete topics."""
+    # Since 1.1 a broker whose handler throws an exception answers so, with all partitions; an answer about a stale epoch has
+    # none. Source: TopicDeletionManager.deleteTopicStopReplicaCallback (0.8.1), TopicDeletionStopReplicaResponseReceived (1.0),
+    # and KafkaController.processTopicDeletionStopReplicaResponseReceived (2.3); StopReplicaRequest.getErrorResponse (1.1).
     config = BrokerConfig().with_setting("delete.topic.enable", True)
     ctx = ControllerContext(
         1, rules(release), design_of(rules(release)), config, machines_started=True, topics_to_be_deleted={"t"}
@@ -571,10 +550,8 @@ def test_an_error_at_the_top_of_a_stop_replica_answer_fails_every_partition(rele
 
 
 def test_old_releases_ignore_the_response_of_a_reassignment() -> None:
-    """StopReplica for a replica that was moved away has no callback, even if its topic is being deleted.
-
-    Source: KafkaController.stopOldReplicasOfReassignedPartition (0.8.1).
-    """
+    """StopReplica for a replica that was moved away has no callback, even if its topic is being deleted."""
+    # Source: KafkaController.stopOldReplicasOfReassignedPartition (0.8.1).
     ctx = ControllerContext(
         1, rules("0.8.1"), design_of(rules("0.8.1")), live_broker_epochs={2: -1, 3: -1}, topics_to_be_deleted={"t"}
     )
@@ -592,10 +569,8 @@ def test_old_releases_ignore_the_response_of_a_reassignment() -> None:
 
 @BOTH
 def test_a_stopped_replica_keeps_its_log_and_a_deleted_one_does_not(release: str) -> None:
-    """Between the two StopReplica requests the log exists; a waiting producer has its response by then.
-
-    Source: ReplicaManager.stopReplicas (0.8.1, 2.8).
-    """
+    """Between the two StopReplica requests the log exists; a waiting producer has its response by then."""
+    # Source: ReplicaManager.stopReplicas (0.8.1, 2.8).
     world = deleting(release, data=True, followers=False)
     # The leader's replica is the first of its partition to leave the ISR: in 0.8.1 in the order of the replicas' hashes.
     leader, partition = (3, TopicPartition("t", 1)) if release == "0.8.1" else (2, T0)

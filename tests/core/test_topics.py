@@ -10,10 +10,8 @@ from tests.core.support import T0, cluster, of_kind, settle, stored
 
 
 def test_a_topic_that_vanishes_is_forgotten() -> None:
-    """After its znodes were deleted from outside, a topic leaves the controller's memory, and is not written any more.
-
-    Source: KafkaController.processTopicChange (2.8).
-    """
+    """After its znodes were deleted from outside, a topic leaves the controller's memory, and is not written any more."""
+    # Source: KafkaController.processTopicChange (2.8).
     world = cluster()
     for path in ("/partitions/0/state", "/partitions/0", "/partitions", ""):
         world.step(("delete", topic_path("u") + path))
@@ -47,10 +45,8 @@ def test_a_topic_that_comes_between_reading_and_watching_is_not_missed() -> None
 
 
 def test_a_topic_that_grows_gets_leaders_for_what_is_new() -> None:
-    """A partition that the topic znode has gained is created, and the others are left alone; its rewriting finds nothing.
-
-    Source: KafkaController.processPartitionModifications (2.8).
-    """
+    """A partition that the topic znode has gained is created, and the others are left alone; its rewriting finds nothing."""
+    # Source: KafkaController.processPartitionModifications (2.8).
     world = cluster({"t": ((1, 2, 3),)})
     before = len(world.journal.records)
     znode = decode_topic(world.zk.tree()[topic_path("t")].data)
@@ -73,10 +69,8 @@ def test_a_topic_whose_replicas_are_all_dead_waits_for_them() -> None:
 
 @pytest.mark.parametrize("release", ["1.1", "2.4", "2.8", "3.9"])
 def test_a_topic_that_is_gone_when_its_expansion_is_handled_gains_nothing(release: str) -> None:
-    """The znode of t is written and then deleted before the controller reads it: no handler fails, and t is forgotten.
-
-    Source: KafkaZkClient.getFullReplicaAssignmentForTopics, `case Code.NONODE` (2.8).
-    """
+    """The znode of t is written and then deleted before the controller reads it: no handler fails, and t is forgotten."""
+    # Source: KafkaZkClient.getFullReplicaAssignmentForTopics, `case Code.NONODE` (2.8).
     world = cluster({"t": ((2, 3),)}, release=release)
     before = len(world.journal.records)
     world.step(("set", topic_path("t"), '{"version":1,"partitions":{"0":[2,3],"1":[3,2]}}'))

@@ -22,7 +22,6 @@ TWO_LED_BY_1 = {"t": ((1, 2, 3), (1, 3, 2))}
 
 
 def rewrite(world: World, tp: TopicPartition = T0, **fields: Any) -> None:
-    """Write the state znode of a partition from outside the brokers."""
     value = dict(states(world))[tp]
     world.step(("set", state_path(tp), encode_state(value._replace(**fields)).decode()))
 
@@ -33,7 +32,6 @@ def before_the_write(world: World, broker: int) -> None:
 
 
 def lost(world: World) -> list[str]:
-    """The subjects of the races that were lost, in order."""
     return [str(record.fields["subject"]) for record in of_kind(world, "conflict")]
 
 
@@ -93,10 +91,8 @@ def test_leaving_the_isr_is_a_race_too() -> None:
 
 
 def test_a_state_znode_that_is_there_already_is_a_failure_and_no_race() -> None:
-    """NodeExists is final: the partition stays New, the reason is journalled, and nothing is read or written again.
-
-    Source: ZkPartitionStateMachine.initializeLeaderAndIsrForPartitions (2.8).
-    """
+    """NodeExists is final: the partition stays New, the reason is journalled, and nothing is read or written again."""
+    # Source: ZkPartitionStateMachine.initializeLeaderAndIsrForPartitions (2.8).
     world = cluster(topics={})
     world.step(("create_topic", "t", ((1, 2, 3),)))
     before_the_write(world, 1)
@@ -110,10 +106,8 @@ def test_a_state_znode_that_is_there_already_is_a_failure_and_no_race() -> None:
 
 
 def test_a_state_written_by_a_later_controller_is_left_alone() -> None:
-    """An election finds a newer controller epoch in the state znode: it is refused and the controller goes on.
-
-    Source: ZkPartitionStateMachine.doElectLeaderForPartitions (2.8).
-    """
+    """An election finds a newer controller epoch in the state znode: it is refused and the controller goes on."""
+    # Source: ZkPartitionStateMachine.doElectLeaderForPartitions (2.8).
     world = failing()
     rewrite(world, controller_epoch=9)
     world.run()
@@ -157,10 +151,8 @@ def test_a_deposed_controller_forgets_everything() -> None:
 
 
 def test_of_two_that_register_at_once_one_is_controller() -> None:
-    """Two brokers that both found no controller both try to register: the second reads again, and finds that it has lost.
-
-    Source: KafkaZkClient.registerControllerAndIncrementControllerEpoch (2.8).
-    """
+    """Two brokers that both found no controller both try to register: the second reads again, and finds that it has lost."""
+    # Source: KafkaZkClient.registerControllerAndIncrementControllerEpoch (2.8).
     world = cluster()
     world.step(("delete", CONTROLLER))
     for broker in (2, 3):
@@ -270,10 +262,8 @@ def test_what_a_lost_connection_swallowed_is_sent_again(before: bool) -> None:
 
 @pytest.mark.parametrize("fenced", [True, False], ids=["fenced", "unfenced"])
 def test_what_was_answered_before_the_connection_broke_is_not_sent_again(fenced: bool) -> None:
-    """Of a pipeline that was interrupted only the rest is sent again, and the handler gets all responses in order.
-
-    Source: KafkaZkClient.retryRequestsUntilConnected (2.8), which repeats the requests that met a connection loss.
-    """
+    """Of a pipeline that was interrupted only the rest is sent again, and the handler gets all responses in order."""
+    # Source: KafkaZkClient.retryRequestsUntilConnected (2.8), which repeats the requests that met a connection loss.
     bench = Bench(fenced_writes=fenced)
     bench.outside(fx.Op("create", CONTROLLER_EPOCH))
     whole, answers = bench.driver.client.write, []
@@ -294,10 +284,8 @@ def test_what_was_answered_before_the_connection_broke_is_not_sent_again(fenced:
 
 
 def test_a_controller_finds_out_that_it_has_won_after_all() -> None:
-    """A registration that was performed but not answered fails when sent again; the stored id and epoch say that it had won.
-
-    Source: KafkaZkClient.registerControllerAndIncrementControllerEpoch (2.8).
-    """
+    """A registration that was performed but not answered fails when sent again; the stored id and epoch say that it had won."""
+    # Source: KafkaZkClient.registerControllerAndIncrementControllerEpoch (2.8).
     world = World()
     world.step(("start", 1))
     until(world, lambda w: waits_for(w, 1, fx.Transaction) and "/controller_epoch" in w.zk.tree())
@@ -396,10 +384,8 @@ def rewrite_text(world: World, text: str) -> None:
 
 
 def test_a_failed_failover_gives_the_crown_away() -> None:
-    """A controller that fails during its failover resigns and deletes `/controller`, so that another broker can be elected.
-
-    Source: KafkaController.elect and triggerControllerMove (2.8).
-    """
+    """A controller that fails during its failover resigns and deletes `/controller`, so that another broker can be elected."""
+    # Source: KafkaController.elect and triggerControllerMove (2.8).
     world = cluster(followers=False)
     rewrite_text(world, "{}")
     before = len(world.journal.records)

@@ -137,10 +137,7 @@ def test_the_solution_passes(entry: Entry) -> None:
 
 @pytest.mark.parametrize("entry", by_id(ENTRIES, LONG))
 def test_listed_wrong_answers_get_their_own_messages(entry: Entry) -> None:
-    """Each listed wrong answer fails, and is recognised as itself and not as another one that is listed.
-
-    Its verdict has the first case that is wrong, then the message of its misconception.
-    """
+    """Each listed wrong answer fails with the first wrong case and its own message, not that of another listed one."""
     for number, listed in enumerate(entry["wrong"]):
         answer, found = answers.wrong(entry, listed), report_of_wrong(entry, number)
         assert found.get("passed") is False, (listed["misconception"], found)

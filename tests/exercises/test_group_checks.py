@@ -17,7 +17,6 @@ ENTRY = exercise("try-complete-join") | {
 
 
 def cases_of(entry: dict[str, Any], answer: Any) -> list[Case]:
-    """Check an answer, and return its cases."""
     return list(group_rule(entry)(answer).cases)
 
 

@@ -349,11 +349,9 @@ def test_a_process_that_is_not_of_the_check_lives_on() -> None:
 
 
 def test_an_interrupted_check_leaves_no_process(server: sandbox.Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An interrupt of the kernel during a check also ends the answer's processes.
-
-    The server ends them, and waits for their end. The mark alone misses a process that begins a program just then: for that
-    moment it has no environment, so here the mark finds none.
-    """
+    """An interrupt of the kernel during a check also ends the answer's processes."""
+    # The server ends them, and waits for their end. The mark alone misses a process that begins a program just then: for that
+    # moment it has no environment, so here the mark finds none.
     begun = sandbox.Server._receive
 
     def impatient(self: sandbox.Server, seconds: float) -> Any:

@@ -104,7 +104,6 @@ def sort_transitions_by_partition(golden: Golden) -> bool:
 
 
 def lose_a_transition(golden: Golden) -> bool:
-    """Rule 5: the last transition is missing."""
     step = next((step for step in steps(golden) if step["transitions"]), None)
     return step is not None and bool(step["transitions"].pop())
 
@@ -217,10 +216,7 @@ CHANGED = (
 
 @pytest.mark.parametrize("folder", slow_but(FOLDERS, *(name.rstrip("/") for name in FAST)))
 def test_two_comparisons_find_the_same_in_a_changed_recording(folder: str) -> None:
-    """Each recording of a release against itself with one change: both comparisons see the first difference in one step, or none.
-
-    What the rule leaves free neither sees.
-    """
+    """With one change in a recording both comparisons see the first difference in the same step, or none if it is free."""
     names = [name for name in RECORDED if name.rpartition("/")[0] == folder]
     for number, name in enumerate(names):
         golden = recorded(name)

@@ -131,7 +131,6 @@ def rename_a_transition(ours: dict[str, Any]) -> None:
 
 
 def lose_a_transition(ours: dict[str, Any]) -> None:
-    """One move is missing."""
     step_with(ours, "transitions").pop()
 
 

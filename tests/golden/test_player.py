@@ -218,10 +218,8 @@ def test_another_difference_of_a_declared_recording_fails(tmp_path: Path, capsys
 
 
 def test_a_fetch_that_times_out_while_a_stopping_broker_waits() -> None:
-    """A broker that stops fetches once more after the fetch of another broker from a frozen leader has timed out.
-
-    Source: shutdownIdleFetcherThreads of AbstractFetcherManager.scala and ReplicaFetcherThread.sendRequest (0.10.2.2), recorded.
-    """
+    """A broker that stops fetches once more after the fetch of another broker from a frozen leader has timed out."""
+    # Source: AbstractFetcherManager.shutdownIdleFetcherThreads, ReplicaFetcherThread.sendRequest (0.10.2.2), recorded.
     assert followed("more/0.10.2.2/fetch-times-out-at-shutdown").split("; ") == [
         "step 7: broker 3 fetches once more for orders-1 before it stops",
         "step 7: a fetch of broker 2 from a frozen leader times out",

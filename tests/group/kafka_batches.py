@@ -13,10 +13,7 @@ KeyAndValue = tuple[bytes, bytes | None]
 
 
 def kafka_batches(batches: Sequence[Sequence[KeyAndValue]], codec: str, formats: str) -> dict[str, list[bytes]]:
-    """Return the bytes of each batch by format: {"2": [...]} for the formats "2".
-
-    `codec` is a name of Kafka's CompressionType, such as "GZIP"; `formats` has one digit for each format.
-    """
+    """Return the bytes of each batch by format, one digit each of `formats`; `codec` is a CompressionType such as "GZIP"."""
     lines = (" ".join(f"{key.hex()}:{'-' if value is None else value.hex()}" for key, value in batch) for batch in batches)
     command = [jdk_tool("java"), "-cp", f"{jars('2.8.2')}/*", str(JAVA), codec, *formats]
     said = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, timeout=120, check=True).stdout.split()

@@ -14,11 +14,7 @@ Check = Callable[[], bool]
 
 
 class Operation:
-    """A delayed operation, which a purgatory completes once: when it is ready, or at a deadline.
-
-    The purgatory calls `complete` if `is_ready()` is True; at the deadline it calls `complete`,
-    then `expire`.
-    """
+    """A delayed operation: completed once, by `complete` when `is_ready()`; at the deadline by `complete`, then `expire`."""
 
     def __init__(self, name: str, is_ready: Check, complete: Callback, expire: Callback) -> None:
         self.name, self.is_ready, self.complete, self.expire = name, is_ready, complete, expire
@@ -26,10 +22,7 @@ class Operation:
 
 
 class Purgatory:
-    """A store of delayed operations by key, such as a group id, with a timer for their deadlines.
-
-    `check_and_complete` of a key completes the key's operations that are ready.
-    """
+    """Delayed operations by key, such as a group id, with a deadline timer; `check_and_complete` completes a key's ready ones."""
 
     def __init__(self, start_ms: int = 0) -> None:
         self.timer = Timer(start_ms=start_ms)
@@ -50,13 +43,7 @@ class Purgatory:
         return operation.is_ready() and self.force_complete(operation)
 
     def try_complete_else_watch(self, operation: Operation, deadline_ms: int, keys: Iterable[str]) -> bool:
-        """If the operation is ready, complete it and return True; else store it and return False.
-
-        A stored operation is completed at `deadline_ms`, or earlier by `check_and_complete` of one
-        of its `keys`.
-        """
-        # The condition is checked before and after the operation is put under its keys, since in
-        # Kafka another thread may fulfil it meanwhile.
+        """Complete a ready operation and return True; else store it until `deadline_ms` or a check of one of its `keys`."""
         if self.try_complete(operation):
             return True
         for key in keys:

@@ -23,7 +23,6 @@ Source: GroupCoordinator.scala (0.9.0.1 to 3.9), by the methods that each reques
 
 
 def releases(row: Reaction) -> str:
-    """Return the releases of a row in words."""
     since = "" if row.since == "0.9.0" else f"since {row.since}"
     return " ".join(filter(None, [since, f"before {row.until}" if row.until else ""])) or "all"
 
@@ -42,7 +41,6 @@ def table(request: Request) -> Iterator[str]:
 
 
 def page() -> str:
-    """Return the text of the page."""
     return HEAD + "\n".join(line for request in Request for line in table(request)) + "\n"
 
 

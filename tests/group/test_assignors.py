@@ -17,10 +17,7 @@ QUESTIONS = [json.loads(line) for line in (Path(__file__).parent / "assignors" /
 
 @pytest.mark.parametrize("assignor", ASSIGNORS)
 def test_an_assignor_assigns_as_kafka_does(assignor: str) -> None:
-    """Each member gets the partitions that Kafka's assignor gives it, in Kafka's order.
-
-    Source: RangeAssignor, RoundRobinAssignor, StickyAssignor, CooperativeStickyAssignor (2.8.2), run by `assignors/Assign.java`.
-    """
+    """Each member gets the partitions, in the order, that Kafka's assignor (2.8.2) gives it, run by `assignors/Assign.java`."""
     asked = [question for question in QUESTIONS if question["assignor"] == assignor]
     assert len(asked) >= 25
     differing = {number: question for number, question in enumerate(asked) if assigned(question) != question["assigned"]}

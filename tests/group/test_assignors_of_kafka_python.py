@@ -127,10 +127,8 @@ def test_range_is_that_of_kafka_python() -> None:
 
 
 def test_round_robin_is_that_of_kafka_python() -> None:
-    """On 2,000 random subscriptions each member gets the partitions that RoundRobinPartitionAssignor gives it.
-
-    Only subscriptions count for which kafka-python passes over no member: when it must, 3.0.12 raises KeyError.
-    """
+    """On 2,000 random subscriptions each member gets the partitions that RoundRobinPartitionAssignor gives it."""
+    # Only subscriptions count for which kafka-python passes over no member: when it must, 3.0.12 raises KeyError.
     compared, differing = 0, []
     for case in cases(2):
         try:
@@ -146,10 +144,8 @@ def test_round_robin_is_that_of_kafka_python() -> None:
 
 @pytest.mark.slow
 def test_sticky_is_valid_and_balanced_and_keeps_as_many_owners_as_kafka_python() -> None:
-    """On 2,000 random groups the assignment is valid and balanced, and keeps as many owners as kafka-python does.
-
-    With different topics the general algorithm is asked: `assign_sticky` ignores some owned partitions there, as 2.8.2 does.
-    """
+    """On 2,000 random groups the assignment is valid and balanced, and keeps as many owners as kafka-python does."""
+    # With different topics the general algorithm is asked: `assign_sticky` ignores some owned partitions there, as 2.8.2 does.
     mixed = 0
     for case in islice(later(3), DRAWS):
         ours, theirs = ASSIGNORS["sticky"](*case), of_kafka_python(StickyPartitionAssignor(), case)

@@ -69,11 +69,9 @@ def asked(world: World, api: str, fields: dict[str, Any]) -> Any:
 @pytest.mark.parametrize("release", WORLDS)
 @pytest.mark.parametrize(("api", "fields", "error"), BAD)
 def test_a_bad_request_has_kafkas_error_and_changes_nothing(release: str, api: str, fields: dict[str, Any], error: str) -> None:
-    """The response has the error that Kafka gives, and groups with members, offsets and timers are those from before.
-
-    Source: GroupCoordinator.scala: handleJoinGroup, doJoinGroup, doSyncGroup, handleHeartbeat, handleLeaveGroup, and
-    GroupMetadataManager.scala: storeOffsets (0.9, 2.8).
-    """
+    """The response has the error that Kafka gives, and groups with members, offsets and timers are those from before."""
+    # Source: GroupCoordinator.scala: handleJoinGroup, doJoinGroup, doSyncGroup, handleHeartbeat, handleLeaveGroup, and
+    # GroupMetadataManager.scala: storeOffsets (0.9, 2.8).
     world = WORLDS[release].fork()
     before = memory(world)
     asked = fields | ({"session": LONGEST[release] + 1} if fields.get("session") == "longest + 1" else {})
@@ -89,11 +87,9 @@ UNREADABLE = {"a topic is missing": "00000000000200017400000000", "a negative ve
 @pytest.mark.parametrize("data", UNREADABLE.values(), ids=UNREADABLE)
 @pytest.mark.parametrize("release", WORLDS)
 def test_the_coordinator_stores_bytes_that_it_cannot_read(release: str, data: str) -> None:
-    """JoinGroup and SyncGroup with such bytes get no error, and the log and the response have the bytes.
-
-    Only 2.8 reads subscriptions: it then knows no topics. Source: GroupMetadata.scala: add (0.9), computeSubscribedTopics (2.8),
-    GroupCoordinator.scala: doSyncGroup (0.9, 2.8). `client_bytes` has the answers of Kafka's own clients for these bytes.
-    """
+    """JoinGroup and SyncGroup with such bytes get no error, and the log and the response have the bytes."""
+    # Only 2.8 reads subscriptions: it then knows no topics. Source: GroupMetadata.scala: add (0.9), computeSubscribedTopics
+    # (2.8), GroupCoordinator.scala: doSyncGroup (0.9, 2.8). `client_bytes` has the answers of Kafka's own clients for these.
     world = WORLDS[release].fork()
     joined = asked(world, "JoinGroup", JOIN | {"group": "other", "protocols": [["range", data]]})
     assert joined.error == "NONE" and joined.members == ((joined.member_id, bytes.fromhex(data)),)

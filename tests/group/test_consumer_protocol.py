@@ -27,11 +27,8 @@ def read(kind: str, data: bytes) -> str | None:
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_bytes_are_read_as_kafkas_client_reads_them(release: str) -> None:
-    """We read the entries that Kafka's client reads, and cannot read the bytes on which Kafka's client throws.
-
-    Source: deserializeSubscription and deserializeAssignment of ConsumerProtocol.java (0.9.0.1, 2.8.2), run by
-    `client_bytes/Parse.java`.
-    """
+    """We read the entries that Kafka's client reads, and cannot read the bytes on which Kafka's client throws."""
+    # Source: deserializeSubscription and deserializeAssignment of ConsumerProtocol.java, run by `client_bytes/Parse.java`.
     lines = (FOLDER / f"read_{release}.txt").read_text(encoding="utf-8").split("\n")[:-1]
     answers = [line.split(" ", 2) for line in lines]
     assert {kind for kind, *_ in answers} == {"subscription", "assignment"}

@@ -48,7 +48,6 @@ def all_do(world: World, request: str, names: str = "ab") -> None:
 
 
 def fire(world: World, timer: str) -> None:
-    """The coordinator's timer fires."""
     broker = next(n for n, p in world.processes.items() if timer in p.driver.timers)
     settle(world, ("fire_timer", broker, timer))
 

@@ -28,10 +28,8 @@ def test_every_error_has_kafkas_code() -> None:
 
 
 def test_what_the_logs_errors_become() -> None:
-    """A group's record and offsets have each their own translation of the log's errors.
-
-    Source: storeGroup and storeOffsets of GroupMetadataManager.scala (2.8).
-    """
+    """A group's record and offsets have each their own translation of the log's errors."""
+    # Source: storeGroup and storeOffsets of GroupMetadataManager.scala (2.8).
     large = ("MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "INVALID_FETCH_SIZE")
     gone = {"NOT_LEADER_OR_FOLLOWER": "NOT_COORDINATOR", "KAFKA_STORAGE_ERROR": "NOT_COORDINATOR"}
     both = {"UNKNOWN_TOPIC_OR_PARTITION": "COORDINATOR_NOT_AVAILABLE", **gone}
@@ -62,10 +60,8 @@ def test_the_defaults_of_a_release(release: str, changed: dict[str, int]) -> Non
 
 
 def test_which_moves_change_a_group() -> None:
-    """A move to PreparingRebalance makes all join again, one out of it ends the generation.
-
-    Source: prepareRebalance and initNextGeneration of GroupMetadata.scala (2.8).
-    """
+    """A move to PreparingRebalance makes all join again, one out of it ends the generation."""
+    # Source: prepareRebalance and initNextGeneration of GroupMetadata.scala (2.8).
     changing = {(str(row.source), str(row.target)): row.action.__name__ for row in GROUP_TRANSITIONS}
     left = {pair: action for pair, action in changing.items() if action != "unchanged"}
     assert left == {

@@ -16,7 +16,6 @@ STEPS = st.lists(st.tuples(st.integers(0, 999), st.integers(0, 999), st.integers
 
 
 def with_steps(run: Run, what: str) -> str:
-    """Returns a sentence followed by the steps of the run."""
     return f"{run.stage.release}: {what} after\n  " + "\n  ".join(run.said)
 
 
@@ -57,11 +56,9 @@ def kept(group: Group) -> tuple[object, ...]:
 @given(steps=STEPS)
 @settings(max_examples=60, deadline=None, derandomize=True)
 def test_the_next_coordinator_knows_what_this_one_has_promised(release: str, steps: list[tuple[int, int, int]]) -> None:
-    """Of a Stable group the log has generation, leader, protocol and assignments; and the offsets, if no write has failed.
-
-    Not so where a leader has sent SyncGroup twice while its first one was being written: the group has the first assignment and
-    the log the second, in Kafka too.
-    """
+    """Of a Stable group the log has generation, leader, protocol and assignments; and the offsets, if no write has failed."""
+    # Not so where a leader has sent SyncGroup twice while its first one was being written: the group has the first assignment and
+    # the log the second, in Kafka too.
     run = played(release, steps)
     run.stage.release_held("NONE")
     ours, next_one = run.stage.context, reloaded(run).context

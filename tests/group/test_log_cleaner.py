@@ -87,10 +87,8 @@ def test_the_end_of_a_log_stays_when_its_last_records_go() -> None:
 
 @pytest.mark.parametrize(("offset", "end", "left", "dirty"), [(9, 9, ".....bcaa", 8), (6, 6, ".....b", 5), (3, 3, "...", 0)])
 def test_a_truncation_into_a_gap_keeps_its_offset(offset: int, end: int, left: str, dirty: int) -> None:
-    """After a truncation the log ends at the offset, also in a gap, and the cleaner begins at the active segment at the latest.
-
-    Source: Log.truncateTo, LogManager.truncateTo with maybeTruncateCheckpoint (2.8).
-    """
+    """After a truncation the log ends at the offset, also in a gap; the cleaner begins at the active segment at the latest."""
+    # Source: Log.truncateTo, LogManager.truncateTo with maybeTruncateCheckpoint (2.8).
     log = apply(cleaned(log_of("aabab", "bca", "aacc")), Truncate(offset, ""))
     assert (log.log_end_offset, keys(log), log.first_dirty_offset, log.high_watermark) == (end, left, dirty, end)
 
@@ -100,10 +98,8 @@ def test_a_truncation_into_a_gap_keeps_its_offset(offset: int, end: int, left: s
     [("0.9", 3, 3, 8), ("1.0", 5, 3, 5), ("2.8", 6, 3, 5), ("3.0", None, 3, 8), ("3.1", None, 3, 0), ("3.9", None, 7, 5)],
 )
 def test_how_far_a_release_cleans(release: str, unstable: int | None, high_watermark: int, end: int) -> None:
-    """Up to 0.11 the active segment is the bound, since 1.0 an open transaction too, since 3.1 the high watermark.
-
-    The segment that has the bound is not cleaned: LogCleanerTest.testCleaningWithUncleanableSection.
-    """
+    """Up to 0.11 the active segment is the bound, since 1.0 an open transaction too, since 3.1 the high watermark."""
+    # The segment that has the bound is not cleaned: LogCleanerTest.testCleaningWithUncleanableSection.
     log = log_of("aabab", "bca", "aacc")._replace(high_watermark=high_watermark)
     if unstable is not None:
         records = tuple(r._replace(producer_id=1) if r.offset == unstable else r for r in log.records)  # type: ignore[attr-defined]
@@ -112,10 +108,8 @@ def test_how_far_a_release_cleans(release: str, unstable: int | None, high_water
 
 
 def test_a_log_is_cleaned_when_more_than_half_of_it_is_dirty() -> None:
-    """The bytes of the dirty closed segments must be more than half of those of all closed segments; exactly half is not enough.
-
-    Source: `cleanableRatio > minCleanableRatio` in grabFilthiestCompactedLog of LogCleanerManager.scala (2.8).
-    """
+    """The dirty closed segments must have more than half of the bytes of all closed segments; exactly half is not enough."""
+    # Source: `cleanableRatio > minCleanableRatio` in grabFilthiestCompactedLog of LogCleanerManager.scala (2.8).
     clean_one = cleaned(log_of("ab", "x"))
     third = clean_one._replace(records=(*clean_one.records, record(3, "y")), segments=(Segment(0), Segment(2), Segment(3)))
     assert not log_to_clean(log_of("aaaa"), "2.8").is_dirty_enough
@@ -130,10 +124,8 @@ def test_a_log_is_cleaned_when_more_than_half_of_it_is_dirty() -> None:
 
 @pytest.mark.parametrize(("release", "gap_ms", "left"), [("2.8", DAY_MS - 1, "A"), ("2.8", DAY_MS, "."), ("0.9", DAY_MS, ".")])
 def test_a_tombstone_waits_for_a_later_clean_segment(release: str, gap_ms: int, left: str) -> None:
-    """Up to 3.0 a tombstone goes if its segment is delete.retention.ms older than the last segment that was clean before.
-
-    The first cleaning has no clean segment, so it keeps every tombstone. Source: Cleaner.clean (0.9), doClean (2.8).
-    """
+    """Up to 3.0 a tombstone goes if its segment is delete.retention.ms older than the last segment that was clean before."""
+    # The first cleaning has no clean segment, so it keeps every tombstone. Source: Cleaner.clean (0.9), doClean (2.8).
     log = log_of("aA", "bc", "d", "e", modified_ms=(1, 1 + gap_ms, 9, 9))._replace(compaction=Compaction(60))
     first = cleaned(log._replace(segments=log.segments[:3]), release)
     assert keys(first)[1] == "A" and [s.modified_ms for s in first.segments] == [1, 1 + gap_ms, 9]
@@ -142,10 +134,8 @@ def test_a_tombstone_waits_for_a_later_clean_segment(release: str, gap_ms: int, 
 
 
 def test_since_3_1_a_tombstone_waits_for_its_own_time() -> None:
-    """Since 3.1 the first cleaning gives a batch with a tombstone its time; a cleaning after that time removes the tombstone.
-
-    Source: MemoryRecords.filterTo and shouldRetainRecord (3.3), KIP-534.
-    """
+    """Since 3.1 the first cleaning gives a batch with a tombstone its time; a cleaning after that time removes the tombstone."""
+    # Source: MemoryRecords.filterTo and shouldRetainRecord (3.3), KIP-534.
     first = cleaned(log_of("aA", "b", retention_ms=100), "3.9", now_ms=1_000)
     assert (keys(first), first.delete_horizons) == (".Ab", ((1, 1_100),))
     assert cleaned(first, "3.9", now_ms=1_099).delete_horizons == ((1, 1_100),)
@@ -154,10 +144,8 @@ def test_since_3_1_a_tombstone_waits_for_its_own_time() -> None:
 
 
 def test_neighbours_that_fit_become_one_segment() -> None:
-    """Cleaned segments are joined while their sizes fit into segment.bytes; the time is that of the last one.
-
-    Source: Cleaner.groupSegmentsBySize (2.8).
-    """
+    """Cleaned segments are joined while their sizes fit into segment.bytes; the time is that of the last one."""
+    # Source: Cleaner.groupSegmentsBySize (2.8).
     log = log_of("a", "b", "c", "d", "e", modified_ms=(1, 2, 3, 4, 5))
     one = size_in_bytes(log.records[:1], 2)
     joined = cleaned(log._replace(compaction=Compaction(2 * one)))
@@ -226,10 +214,8 @@ def committed(world: World, broker: int) -> dict[str, Any]:
 @pytest.mark.parametrize("release", ["0.9", "0.10.2", "2.8", "3.9"])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_load_of_a_cleaned_log_finds_the_same(release: str, seed: int) -> None:
-    """After random commits, cleanings and expiries the next coordinator loads the offsets of the first from fewer records.
-
-    The properties of replicated logs hold, and the fold of the journal equals the state after every cleaning.
-    """
+    """After random commits, cleanings and expiries the next coordinator loads the offsets of the first from fewer records."""
+    # The properties of replicated logs hold, and the journal folds to the state after every cleaning.
     chance, world = random.Random(seed), cluster(release)
     for _ in range(3):
         commit(world, 8, chance)
@@ -287,20 +273,16 @@ def test_a_cleaning_that_is_not_possible_says_why() -> None:
 
 
 def test_records_larger_than_a_segment_are_refused() -> None:
-    """A commit that does not fit into a segment is refused with RECORD_LIST_TOO_LARGE, INVALID_COMMIT_OFFSET_SIZE for the client.
-
-    Source: Log.append (2.8), storeOffsets of GroupMetadataManager.scala (2.8).
-    """
+    """A commit larger than a segment is refused: RECORD_LIST_TOO_LARGE, for the client INVALID_COMMIT_OFFSET_SIZE."""
+    # Source: Log.append (2.8), storeOffsets of GroupMetadataManager.scala (2.8).
     world = cluster(segment_bytes=100)
     settle(world, ("commit", "a", "t-0", 7))
     assert (world.consumers["a"].error, world.processes[1].driver.broker.logs[T].records) == ("INVALID_COMMIT_OFFSET_SIZE", ())
 
 
 def test_the_topic_has_the_setting_of_the_brokers() -> None:
-    """`offsets.topic.segment.bytes` becomes the topic's segment.bytes, which every replica reads; the topic may have its own.
-
-    Source: offsetsTopicConfigs (0.9, 2.8).
-    """
+    """`offsets.topic.segment.bytes` becomes the topic's segment.bytes, which every replica reads; the topic may have its own."""
+    # Source: offsetsTopicConfigs (0.9, 2.8).
     world = cluster(segment_bytes=777)
     logs = [world.processes[n].driver.broker.logs[T] for n in (1, 2)]
     assert [log.compaction for log in logs] == [Compaction(777, DAY_MS, 2)] * 2
@@ -310,10 +292,8 @@ def test_the_topic_has_the_setting_of_the_brokers() -> None:
 
 
 def test_a_cleaning_above_the_high_watermark_removes_the_cached_record() -> None:
-    """Under 2.8 a commit that timed out removes the record of the offset in the cache; the invariants allow this.
-
-    Source: cleanableOffsets (2.8), which looks at no high watermark.
-    """
+    """Under 2.8 a commit that timed out removes the record of the offset in the cache; the invariants allow this."""
+    # Source: cleanableOffsets (2.8), which looks at no high watermark.
     world = cluster()
     settle(world, ("commit", "a", "t-0", 1))
     world.step(("freeze", 2))
@@ -334,10 +314,8 @@ def reads(world: World) -> list[int]:
 
 @pytest.mark.parametrize(("buffer", "count"), [(5_242_880, 2), (1, 11), (400, 5)])
 def test_a_load_reads_in_fetches_of_the_buffers_size(buffer: int, count: int) -> None:
-    """A load of ten batches takes as many round trips as the buffer needs, and one that finds the end.
-
-    A batch that is larger than the buffer is read whole. Source: doLoadGroupsAndOffsets (2.8), minOneMessage of Log.read.
-    """
+    """A load of ten batches takes as many round trips as the buffer needs, and one that finds the end."""
+    # A batch that is larger than the buffer is read whole. Source: doLoadGroupsAndOffsets (2.8), minOneMessage of Log.read.
     world = cluster(segment_bytes=100_000, load_buffer_size=buffer)
     commit(world, 10, random.Random(4))
     before = committed(world, 1)
@@ -366,11 +344,9 @@ def test_nothing_is_cached_between_two_fetches_of_a_load() -> None:
 
 
 def test_a_load_between_two_fetches_is_cut_off() -> None:
-    """If the broker no longer leads between two fetches of a load, it caches the offsets that it has read, and no more.
-
-    The resignation, which the thread of the load performs next, removes these offsets.
-    Source: doLoadGroupsAndOffsets (2.8), whose loop ends because the log end offset of a broker that does not lead is -1.
-    """
+    """If the broker no longer leads between two fetches of a load, it caches the offsets that it has read, and no more."""
+    # The resignation, which the thread of the load performs next, removes these offsets. Source: doLoadGroupsAndOffsets (2.8),
+    # whose loop ends because the log end offset of a broker that does not lead is -1.
     world = loading_broker_2()
     load, group = ("advance", 2, "group-metadata-manager"), world.processes[2].driver.group
     assert group is not None

@@ -19,7 +19,6 @@ COMMIT = ("commit", "a", "t-0", 7)
 
 
 def logs(world: World) -> dict[int, Any]:
-    """The log of the offsets topic's partition on each running broker."""
     return {n: p.driver.broker.logs[T] for n, p in world.processes.items()}
 
 
@@ -28,7 +27,6 @@ def texts(world: World, broker: int) -> list[str]:
 
 
 def until(world: World, kind: str) -> None:
-    """Perform routine actions until the next one has this kind."""
     while (action := next(action for action in world.actions() if action.routine))[0] != kind:
         world.step(action)
 
@@ -60,10 +58,8 @@ def test_a_fork_repeats_an_append_that_waits() -> None:
 
 @pytest.mark.parametrize(("release", "error"), [("0.9", "REQUEST_TIMED_OUT"), ("2.8", "REQUEST_TIMED_OUT")])
 def test_a_commit_waits_for_five_seconds(release: str, error: str) -> None:
-    """If a frozen follower stays in the ISR, the commit ends with REQUEST_TIMED_OUT after offsets.commit.timeout.ms.
-
-    The record stays in the log. Source: storeOffsets of GroupMetadataManager.scala (2.8), DelayedProduce.onExpiration.
-    """
+    """If a frozen follower stays in the ISR, the commit ends with REQUEST_TIMED_OUT after offsets.commit.timeout.ms."""
+    # The record stays in the log. Source: storeOffsets of GroupMetadataManager.scala (2.8), DelayedProduce.onExpiration.
     world = stable(release)
     world.step(("freeze", 2))
     world.step(COMMIT)
@@ -78,10 +74,8 @@ def test_a_commit_waits_for_five_seconds(release: str, error: str) -> None:
 
 @pytest.mark.parametrize(("release", "error"), [("0.9", "NOT_ENOUGH_REPLICAS"), ("2.8", "COORDINATOR_NOT_AVAILABLE")])
 def test_too_small_an_isr_refuses_a_commit(release: str, error: str) -> None:
-    """With fewer replicas in the ISR than min.insync.replicas nothing is appended; the client's error depends on the release.
-
-    Source: storeOffsets (2.8), prepareStoreOffsets (0.9): KAFKA-4086 came with 0.10.1.
-    """
+    """With fewer replicas in the ISR than min.insync.replicas nothing is appended; the client's error depends on the release."""
+    # Source: storeOffsets (2.8), prepareStoreOffsets (0.9): KAFKA-4086 came with 0.10.1.
     world = stable(release)
     settle(world, ("alter_topic", OFFSETS_TOPIC, {"min.insync.replicas": 2}))
     settle(world, ("kill", 2))
@@ -94,10 +88,8 @@ def test_too_small_an_isr_refuses_a_commit(release: str, error: str) -> None:
 
 @pytest.mark.parametrize(("acks", "error"), [(1, "NONE"), (0, "NONE"), (2, "INVALID_REQUIRED_ACKS")])
 def test_required_acks(acks: int, error: str) -> None:
-    """With 0 or 1 for offsets.commit.required.acks a commit does not wait for the frozen follower; 2 is no legal acks.
-
-    Source: ReplicaManager.appendRecords, isValidRequiredAcks (2.8).
-    """
+    """With 0 or 1 for offsets.commit.required.acks a commit does not wait for the frozen follower; 2 is no legal acks."""
+    # Source: ReplicaManager.appendRecords, isValidRequiredAcks (2.8).
     world = cluster(required_acks=acks)
     world.step(("freeze", 2))
     world.step(COMMIT)
@@ -120,11 +112,9 @@ def test_a_successor_without_the_tail_does_not_know_the_commit() -> None:
 
 @pytest.mark.parametrize(("release", "loaded"), [("0.9", False), ("0.10.2", False), ("0.11.0", True), ("2.8", True)])
 def test_where_a_load_ends(release: str, *, loaded: bool) -> None:
-    """Before 0.11 a load ends at the high watermark, so a record above it is missing; since then at the log end offset.
-
-    The next coordinator's high watermark cannot pass the record, since broker 3 in the ISR is frozen. Source:
-    loadGroupsAndOffsets of GroupMetadataManager.scala (0.10.2, 0.11.0).
-    """
+    """Before 0.11 a load ends at the high watermark, so a record above it is missing; since then at the log end offset."""
+    # The next coordinator's high watermark cannot pass the record, since broker 3 in the ISR is frozen. Source:
+    # loadGroupsAndOffsets of GroupMetadataManager.scala (0.10.2, 0.11.0).
     world = stable(release, (1, 2, 3), required_acks=1)
     world.step(("freeze", 3))
     world.step(COMMIT)
@@ -137,10 +127,8 @@ def test_where_a_load_ends(release: str, *, loaded: bool) -> None:
 
 
 def test_the_expiry_has_a_timer_of_its_own() -> None:
-    """The timer of a coordinator fires every 600 s; the run after the retention removes the offset and leaves a tombstone.
-
-    Source: startup of GroupMetadataManager.scala (2.8), deleteExpiredOffsets (0.9).
-    """
+    """The timer of a coordinator fires every 600 s; the run after the retention removes the offset and leaves a tombstone."""
+    # Source: startup of GroupMetadataManager.scala (2.8), deleteExpiredOffsets (0.9).
     world = cluster("0.9")
     world.step(COMMIT)
     world.run()

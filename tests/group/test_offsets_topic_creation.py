@@ -125,10 +125,8 @@ def test_a_refused_creation_writes_nothing(release: str, *, nothing: bool) -> No
 
 @pytest.mark.parametrize("release", ["0.10.2", "2.8"])
 def test_too_few_registered_brokers(release: str) -> None:
-    """If the metadata name three live brokers and ZooKeeper two, nothing is created; the topic is created with three again.
-
-    Source: AdminUtils.assignReplicasToBrokers (0.10.2, 2.8), which gets the brokers of ZooKeeper.
-    """
+    """If the metadata name three live brokers and ZooKeeper two, nothing is created; the topic is created with three again."""
+    # Source: AdminUtils.assignReplicasToBrokers (0.10.2, 2.8), which gets the brokers of ZooKeeper.
     world = started(3, release)
     world.step(("expire_session", 3))
     assert len(world.processes[1].driver.broker.live_brokers) == 3 and writes_nothing(world)

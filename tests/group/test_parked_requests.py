@@ -43,10 +43,8 @@ def static_member_back(stage: Stage, group_id: str) -> str:
 
 @pytest.mark.parametrize("release", ["0.11.0.2", "2.8.2"])
 def test_offsets_of_a_transaction_make_an_empty_group(release: str) -> None:
-    """A TxnOffsetCommit to an absent group creates the group, Empty since the time of the request.
-
-    Source: handleTxnCommitOffsets of GroupCoordinator.scala, currentStateTimestamp of GroupMetadata.scala (2.8).
-    """
+    """A TxnOffsetCommit to an absent group creates the group, Empty since the time of the request."""
+    # Source: handleTxnCommitOffsets of GroupCoordinator.scala, currentStateTimestamp of GroupMetadata.scala (2.8).
     stage = coordinator(release)
     stage.advance(700)
     stage.handle(e.OffsetCommit("r", "g", "", -1, {T0: e.CommittedOffset(3)}, producer=7))
@@ -56,10 +54,8 @@ def test_offsets_of_a_transaction_make_an_empty_group(release: str) -> None:
 
 @pytest.mark.parametrize("release", ["0.9.0.1", "2.8.2"])
 def test_generation_0_is_a_generation(release: str) -> None:
-    """An OffsetCommit with generation 0 for an absent group gets ILLEGAL_GENERATION; with -1 its offsets are stored.
-
-    Source: handleCommitOffsets of GroupCoordinator.scala, `if (generationId < 0)` (0.9, 2.8).
-    """
+    """An OffsetCommit with generation 0 for an absent group gets ILLEGAL_GENERATION; with -1 its offsets are stored."""
+    # Source: handleCommitOffsets of GroupCoordinator.scala, `if (generationId < 0)` (0.9, 2.8).
     stage = coordinator(release)
     for label, generation in (("zero", 0), ("none", -1)):
         stage.handle(e.OffsetCommit(label, "g", "", generation, {T0: e.CommittedOffset(3)}))
@@ -69,10 +65,8 @@ def test_generation_0_is_a_generation(release: str) -> None:
 
 @pytest.mark.parametrize("release", ["0.9.0.1", "2.8.2"])
 def test_a_member_that_joins_again_is_parked(release: str) -> None:
-    """Its JoinGroup is among the parked requests until the other member has joined too.
-
-    Source: updateMemberAndRebalance of GroupCoordinator.scala (0.9, 2.8), which keeps the callback of the request.
-    """
+    """Its JoinGroup is among the parked requests until the other member has joined too."""
+    # Source: updateMemberAndRebalance of GroupCoordinator.scala (0.9, 2.8), which keeps the callback of the request.
     stage = coordinator(release)
     first = join(stage, "a", "g")
     join(stage, "b", "g")
@@ -87,11 +81,9 @@ def test_a_member_that_joins_again_is_parked(release: str) -> None:
 
 
 def test_the_record_of_a_member_that_has_left_changes_nothing() -> None:
-    """When the write of a static member's new id ends after the member has left, no request is answered and no group changes.
-
-    Source: the callback of storeGroup in updateStaticMemberAndRebalance of GroupCoordinator.scala (2.8), where the callback
-    of the JoinGroup went with the member (removeMemberAndUpdateGroup).
-    """
+    """When the write of a static member's new id ends after the member has left, no request is answered and no group changes."""
+    # Source: the callback of storeGroup in updateStaticMemberAndRebalance of GroupCoordinator.scala (2.8), where the callback of
+    # the JoinGroup went with the member (removeMemberAndUpdateGroup).
     stage = coordinator()
     static_member_back(stage, "g")
     stage.handle(e.LeaveGroup("left", "g", (e.MemberIdentity("", "i"),)))
@@ -103,10 +95,8 @@ def test_the_record_of_a_member_that_has_left_changes_nothing() -> None:
 
 
 def test_unloaded_groups_keep_their_own_writes() -> None:
-    """Two groups that are unloaded while a static member's id is being written are both found when the writes end.
-
-    Source: the callback of storeGroup in updateStaticMemberAndRebalance of GroupCoordinator.scala (2.8) holds its own group.
-    """
+    """Two groups that are unloaded while a static member's id is being written are both found when the writes end."""
+    # Source: the callback of storeGroup in updateStaticMemberAndRebalance of GroupCoordinator.scala (2.8) holds its own group.
     stage = coordinator()
     new_ids = [static_member_back(stage, "g"), ""]
     stage.mode = "ok"

@@ -108,10 +108,8 @@ def records(world: World, broker: int) -> list[OffsetsTopicRecord]:
 
 @pytest.mark.parametrize(("release", "codec"), [("0.9", 0), ("0.10.2", 1), ("0.11.0", 1), ("2.8", 1), ("3.9", 1)])
 def test_the_log_has_the_codec_of_the_coordinator(release: str, codec: int) -> None:
-    """The leader's and the follower's records have the setting's codec; 0.9 unpacks them, as its topic is uncompressed.
-
-    Source: compressionType of GroupMetadataManager.scala (2.8), offsetsTopicConfigs of GroupCoordinator.scala (0.9, 0.10.0.1).
-    """
+    """The leader's and the follower's records have the setting's codec; 0.9 unpacks them, as its topic is uncompressed."""
+    # Source: compressionType of GroupMetadataManager.scala (2.8), offsetsTopicConfigs of GroupCoordinator.scala (0.9, 0.10.0.1).
     world = commit(cluster(release, compression_codec=GZIP), 7, 8)
     assert [[record.codec for record in records(world, broker)] for broker in (1, 2)] == [[codec] * 2] * 2
     agrees(world)
@@ -124,10 +122,8 @@ def test_since_when_a_batch_stays_compressed(release: str, first: int | None) ->
 
 
 def test_tombstones_are_compressed_too() -> None:
-    """The tombstones of one search for expired offsets are one batch with the setting's codec.
-
-    Source: cleanupGroupMetadata of GroupMetadataManager.scala (1.1).
-    """
+    """The tombstones of one search for expired offsets are one batch with the setting's codec."""
+    # Source: cleanupGroupMetadata of GroupMetadataManager.scala (1.1).
     world = commit(cluster("1.1", compression_codec=GZIP, retention_ms=1), 7)
     settle(world, ("commit", "a", "t-1", 8))
     settle(world, ("fire_timer", 1, EXPIRY_TIMER))
@@ -156,10 +152,8 @@ def test_the_limit_of_an_append_counts_compressed_bytes(codec: int, error: str) 
 
 @pytest.mark.parametrize(("codec", "count"), [(0, 3), (GZIP, 4)])
 def test_a_load_counts_compressed_bytes(codec: int, count: int) -> None:
-    """`offsets.load.buffer.size` bounds the compressed bytes of one read: three plain commits, or two compressed ones.
-
-    Six commits take two or three reads, and one that finds the end. Source: doLoadGroupsAndOffsets (2.8).
-    """
+    """`offsets.load.buffer.size` bounds the compressed bytes of one read: three plain commits, or two compressed ones."""
+    # Six commits take two or three reads, and one that finds the end. Source: doLoadGroupsAndOffsets (2.8).
     world = commit(cluster(compression_codec=codec, load_buffer_size=3 * PLAIN + 5), *range(6))
     settle(world, ("kill", 1))
     group = world.processes[2].driver.group
@@ -169,10 +163,8 @@ def test_a_load_counts_compressed_bytes(codec: int, count: int) -> None:
 
 
 def test_a_cleaned_batch_is_compressed_again() -> None:
-    """The cleaner keeps the codec of a batch of which it removes records, and the batch becomes smaller.
-
-    Source: MemoryRecords.buildRetainedRecordsInto (2.8).
-    """
+    """The cleaner keeps the codec of a batch of which it removes records, and the batch becomes smaller."""
+    # Source: MemoryRecords.buildRetainedRecordsInto (2.8).
     whole = drawn(random.Random(6))
     held = [OffsetsTopicRecord(r.offset, 0, r.key or b"", r.value, 0, codec=GZIP) for r in whole.records]
     assert len(held) > 2 and log_segments.as_batch(held) == whole

@@ -238,10 +238,8 @@ def test_a_release_answers_as_its_source_says(change: Change) -> None:
 
 @pytest.mark.parametrize("row", [row for row in GROUP_REACTIONS if row.since != "0.9.0" or row.until], ids=name_of)
 def test_a_row_in_another_release_is_noticed(row: Reaction, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If a row begins or ends in an earlier or in a later release, one of these two moves changes some answer of CHANGES.
-
-    The other move may change none, where another row answers first or the release has no such request.
-    """
+    """If a row begins or ends in an earlier or in a later release, one of these two moves changes some answer of CHANGES."""
+    # The other move may change none, where another row answers first or the release has no such request.
     bounds = {"since": ("0.9.0", "3.9.9")} if row.since != "0.9.0" else {}
     bounds |= {"until": (row.since, None)} if row.until else {}
     for field, values in bounds.items():
@@ -259,10 +257,7 @@ def is_noticed(monkeypatch: pytest.MonkeyPatch, row: Reaction, instead: Reaction
 
 
 def plays() -> Iterator[tuple[str, Callable[[], bool]]]:
-    """Yield each outside reference, with a function that plays it and returns whether our coordinator agrees.
-
-    A row that reacts otherwise makes no play raise an exception: an exception is a mistake in the row or in the test.
-    """
+    """Yield each reference with a function that says whether our coordinator agrees; only a mistake makes it raise."""
     for name in ("group.yaml", "group_own.yaml"):
         for case in read(HERE.parent / "conformance" / name):
             if case["kind"] == "coordinator":
@@ -312,10 +307,8 @@ BY_SOURCE = {place for place, row in enumerate(GROUP_REACTIONS) if row.until in 
 
 @pytest.mark.parametrize("place", range(len(GROUP_REACTIONS)), ids=lambda place: name_of(GROUP_REACTIONS[place]))
 def test_a_row_that_does_something_else_is_noticed(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A case, a trace or a kept sequence that reaches the row fails where the row answers otherwise, or is not there.
-
-    The references are Kafka's classes and brokers of 0.9.0.1 and 2.8.2; for the rows of BY_SOURCE it is Kafka's source.
-    """
+    """A case, a trace or a kept sequence that reaches the row fails where the row answers otherwise, or is not there."""
+    # The references are Kafka's classes and brokers of 0.9.0.1 and 2.8.2; for the rows of BY_SOURCE it is Kafka's source.
     row = GROUP_REACTIONS[place]
     if place in BY_SOURCE:
         assert place not in reached()

@@ -16,7 +16,6 @@ POLL_S = 0.05
 
 
 def is_running(pid: int) -> bool:
-    """Returns whether a process runs; a zombie does not."""
     try:
         return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
@@ -32,7 +31,6 @@ def still_running(pids: Iterable[int], within_s: float = GONE_WITHIN_S) -> list[
 
 
 def wait_until_absent(path: Path, within_s: float = GONE_WITHIN_S) -> bool:
-    """Waits until a path is absent and returns whether it is absent in time."""
     deadline = time.monotonic() + within_s
     while path.exists() and time.monotonic() < deadline:
         time.sleep(POLL_S)
@@ -53,6 +51,5 @@ def python(code: str, *arguments: str, env: Mapping[str, str] | None = None) -> 
 
 
 def kill(pid: int) -> None:
-    """Sends SIGKILL."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)

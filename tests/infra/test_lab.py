@@ -81,7 +81,6 @@ class Lab:
         return [int(pid) for pid in printed.split()]
 
     def started(self) -> list[int]:
-        """Returns the processes that the lab has started, directly or not, by the mark in their environment."""
         runtime = str(self.runtime())
         found = []
         for process in psutil.process_iter():

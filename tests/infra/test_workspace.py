@@ -13,7 +13,6 @@ FIRST, SECOND, ANNEX = "00-first.ipynb", "01-second.ipynb", "A1-annex.ipynb"
 
 
 def reset(folder: Path, chapter: str, source: Path) -> tuple[Path, Path | None]:
-    """Copies a chapter again."""
     return restore(folder, chapter_file(chapter, source), source)
 
 

@@ -13,7 +13,6 @@ GROUP, TOPIC = "billing", [[1, 2], [2, 3], [3, 1]]
 
 
 def opened(release: str, consumers: Mapping[str, Any], **settings: Any) -> Lab:
-    """Return three brokers with a topic of three partitions, the offsets topic led by broker 1, and these consumers."""
     topics = {"t": TOPIC, "__consumer_offsets": [[1, 2, 3]]}
     return Lab(release=release, consumers=consumers, topics=topics, runs=None, **settings)
 
@@ -50,7 +49,6 @@ def stable(release: str, **settings: Any) -> Lab:
 
 
 def join(release: str) -> Lab:
-    """A member joins a Stable group, and waits until the others join again."""
     return ask(stable(release), "join", "cleo")
 
 
@@ -60,7 +58,6 @@ def leave(release: str) -> Lab:
 
 
 def expiry(release: str) -> Lab:
-    """The session of a member ends."""
     return fire(stable(release), f"session {GROUP} bert")
 
 

@@ -20,7 +20,6 @@ def is_one_sentence(text: str) -> bool:
 
 
 def refusal(problem: pytest.ExceptionInfo[UserError]) -> str:
-    """The sentence of a UserError."""
     said = str(problem.value)
     assert is_one_sentence(said), said
     return said

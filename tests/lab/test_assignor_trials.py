@@ -83,10 +83,8 @@ def test_matrices_stand_side_by_side(opened: Opened) -> None:
 
 
 def test_the_ballots_are_the_vote(opened: Opened) -> None:
-    """The table has each member's list, the candidates in it and its vote; the winner is the protocol of the coordinator.
-
-    Source: selectProtocol of GroupMetadata.scala (0.9, 2.8).
-    """
+    """The table has each member's list, the candidates in it and its vote; the winner is the protocol of the coordinator."""
+    # Source: selectProtocol of GroupMetadata.scala (0.9, 2.8).
     offered = {"anna": ["sticky", "range"], "bert": ["roundrobin", "range", "sticky"], "cleo": ["range", "sticky"]}
     consumers = {name: {"group.id": "billing", STRATEGY: names} for name, names in offered.items()}
     lab = opened(consumers=consumers, topics=SIX).run(alive=True)
@@ -110,10 +108,8 @@ def test_without_a_common_assignor_a_member_is_refused(opened: Opened) -> None:
 
 
 def test_bytes_field_by_field() -> None:
-    """The fields' bytes, one after the other, are the bytes of the record, and the values are those that were encoded.
-
-    Source: the example of an assignment in the reference of ConsumerProtocol.java.
-    """
+    """The fields' bytes, one after the other, are the bytes of the record, and the values are those that were encoded."""
+    # Source: the example of an assignment in the reference of ConsumerProtocol.java.
     data = bytes.fromhex("0000 00000001 0003 666f6f 00000002 00000000 00000002 ffffffff")
     table = rules.decode("assignment", data)
     assert "".join(table.bytes) == data.hex() and rules.decode("assignment", data.hex()).equals(table)

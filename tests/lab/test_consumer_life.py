@@ -27,13 +27,11 @@ TOPICS = {"t": [[1, 2]] * 6, "__consumer_offsets": [[1, 2, 3]]}
 
 
 def group_of(lab: Lab) -> dict[str, list[str]]:
-    """Return the partitions of each client in the memory of the coordinator."""
     found = lab.tables.members()
     return dict(zip(found.client_id, found.partitions, strict=True))
 
 
 def last_join(lab: Lab) -> Any:
-    """Return the last JoinGroup that a coordinator has got."""
     return next(r.fields["event"] for r in reversed(lab.records) if r.kind == "enqueue" and r.fields["event"].name == "JoinGroup")
 
 
@@ -106,10 +104,8 @@ def test_a_pause_that_is_too_long(opened: Opened) -> None:
 
 
 def test_heartbeats_without_join_in_0_9(opened: Opened) -> None:
-    """In PreparingRebalance of 0.9 a heartbeat gets 27 and does not restart the session, so the member is removed.
-
-    Source: reference of handleHeartbeat of GroupCoordinator.scala (0.9): the row of GROUP_REACTIONS until 0.10.1.
-    """
+    """In PreparingRebalance of 0.9 a heartbeat gets 27 and does not restart the session, so the member is removed."""
+    # Source: reference of handleHeartbeat of GroupCoordinator.scala (0.9): the row of GROUP_REACTIONS until 0.10.1.
     lab = opened(release="0.9", consumers=THREE, topics=TOPICS).group.freeze_consumer("bert").run(alive=True)
     lab.group.stop_polling("cleo").group.thaw_consumer("bert").run("45 s", alive=True)
     assert set(group_of(lab)) == {"anna", "bert"}
@@ -228,10 +224,8 @@ def test_settings_are_in_the_requests(opened: Opened) -> None:
 def test_defaults_and_versions_follow_the_release(
     opened: Opened, release: str, session_ms: int, rebalance_ms: int, names: list[str], knows_79: bool
 ) -> None:
-    """A client has the defaults and request versions of its release, on brokers of its release and on those of 3.9.
-
-    Source: ConsumerConfig.java of each release; JoinGroupRequest.json, versions 0 (0.9), 1 (0.10.1) and 4 (2.2).
-    """
+    """A client has the defaults and request versions of its release, on brokers of its release and on those of 3.9."""
+    # Source: ConsumerConfig.java of each release; JoinGroupRequest.json, versions 0 (0.9), 1 (0.10.1) and 4 (2.2).
     for brokers in {release, "3.9"}:
         lab = opened(release=brokers, consumers={"anna": {"group.id": "billing", "client.release": release}}, topics=TOPICS)
         asked = last_join(lab.group.join("anna").run())
@@ -411,10 +405,8 @@ def test_an_old_coordinator_refuses(opened: Opened) -> None:
 
 
 def test_a_consumer_finds_its_coordinator(opened: Opened) -> None:
-    """FindCoordinator names the leader of the group's partition; a broker without the offsets topic has none to name.
-
-    Source: handleFindCoordinatorRequest of KafkaApis.scala (2.8).
-    """
+    """FindCoordinator names the leader of the group's partition; a broker without the offsets topic has none to name."""
+    # Source: handleFindCoordinatorRequest of KafkaApis.scala (2.8).
     lab = opened(consumers=THREE, topics=TOPICS).group.find_coordinator("anna", 3)
     assert (lab.state["consumers"]["anna"]["error"], lab.state["consumers"]["anna"]["coordinator"][0]) == ("NONE", 1)
     early = opened(consumers=THREE).group.find_coordinator("anna", 3)
@@ -426,7 +418,6 @@ def test_a_consumer_finds_its_coordinator(opened: Opened) -> None:
 
 
 def of_offsets(partitions: int) -> dict[str, Any]:
-    """Return the topics of a lab whose offsets topic has this number of partitions."""
     return {"t": [[1]], "__consumer_offsets": [[1]] * partitions}
 
 

@@ -41,13 +41,11 @@ def whole(name: str, folder: Path) -> list[bytes]:
 
 
 def cut(lines: list[bytes], rng: random.Random) -> bytes:
-    """The file ends at any byte."""
     content = b"".join(lines)
     return content[: rng.randrange(len(content))]
 
 
 def cut_at_a_line(lines: list[bytes], rng: random.Random) -> bytes:
-    """The file ends after a line."""
     return b"".join(lines[: rng.randrange(len(lines))])
 
 
@@ -60,19 +58,16 @@ def bytes_changed(lines: list[bytes], rng: random.Random) -> bytes:
 
 
 def line_missing(lines: list[bytes], rng: random.Random) -> bytes:
-    """One line is missing."""
     at = rng.randrange(len(lines))
     return b"".join(lines[:at] + lines[at + 1 :])
 
 
 def line_doubled(lines: list[bytes], rng: random.Random) -> bytes:
-    """One line stands twice."""
     at = rng.randrange(len(lines))
     return b"".join(lines[: at + 1] + lines[at:])
 
 
 def lines_swapped(lines: list[bytes], rng: random.Random) -> bytes:
-    """Two lines have changed places."""
     mixed = list(lines)
     a, b = rng.sample(range(len(lines)), 2)
     mixed[a], mixed[b] = mixed[b], mixed[a]

@@ -13,10 +13,7 @@ UNCLEAN = {"unclean.leader.election.enable": True}
 
 
 def rolled(release: str = "2.8", topic: str = "t", **settings: object) -> Lab:
-    """Return a run in which broker 2 goes and comes back before the leader, broker 1, is killed.
-
-    The ISR is then [1, 3, 2] where the assignment is [1, 2, 3]: the scenario of the recordings `isr-order`.
-    """
+    """Broker 2 goes and comes back before leader 1 is killed: ISR [1, 3, 2], assignment [1, 2, 3], as recordings `isr-order`."""
     lab = Lab(brokers=[4, 1, 2, 3], release=release, runs=None, **settings)  # type: ignore[arg-type]
     return lab.step(("create_topic", topic, [[1, 2, 3]])).run().kill(2).run().start(2).run().kill(1).run()
 

@@ -41,10 +41,8 @@ def test_an_unknown_picture_lists_those_there_are(lab: Lab) -> None:
 
 
 def test_only_a_deletion_elects() -> None:
-    """Of what can become of `/controller` a deletion alone leads to an election; a start and a new session do so too.
-
-    The other party is `../shared/reference/controller.md` 4.3: Startup, Reelect, RegisterBrokerAndReelect, ControllerChange.
-    """
+    """Of what can become of `/controller` a deletion alone leads to an election; a start and a new session do so too."""
+    # The other party is `../shared/reference/controller.md` 4.3: Startup, Reelect, RegisterBrokerAndReelect, ControllerChange.
     found = {cause: (event.__name__, called) for cause, event, called in election_pictures.causes()}
     assert found == {
         "a broker starts": ("Startup", ("elect",)),

@@ -25,10 +25,8 @@ def stopped() -> tuple[Lab, str]:
 
 
 def test_other_brokers_have_their_turn_beside_a_failure_that_repeats(stopped: tuple[Lab, str]) -> None:
-    """From the second failure of broker 1 on, brokers 1 and 2 win the elections in turn, as brokers of 2.8.2 both did.
-
-    The other party: tests/golden/recordings/more/2.8.2/never-led-loop.json.
-    """
+    """From the second failure of broker 1 on, brokers 1 and 2 win the elections in turn, as brokers of 2.8.2 both did."""
+    # The other party: tests/golden/recordings/more/2.8.2/never-led-loop.json.
     winners = [r.id.node for r in stopped[0].records if r.kind == "handler_error" and r.fields["event"] == "Reelect"]
     assert len(winners) == PATIENCE["handler_error"]
     assert all(left != right for left, right in pairwise(winners[2:]))
@@ -48,10 +46,8 @@ def test_a_run_goes_on_once_its_cause_is_removed(stopped: tuple[Lab, str]) -> No
 
 
 def test_a_handler_that_waits_without_end_ends_the_run_with_one_sentence() -> None:
-    """A broker of 0.8.1 whose session has ended twice waits for its own registration; without the broker the run goes on.
-
-    Source: KAFKA-1387, ZkUtils.createEphemeralPathExpectConflictHandleZKBug (0.8.1).
-    """
+    """A broker of 0.8.1 whose session has ended twice waits for its own registration; without the broker the run goes on."""
+    # Source: KAFKA-1387, ZkUtils.createEphemeralPathExpectConflictHandleZKBug (0.8.1).
     lab = Lab(brokers=2, release="0.8.1", runs=None)
     for _ in range(2):
         lab.expire_session(2).step(("renew", 2))

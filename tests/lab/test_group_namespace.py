@@ -256,10 +256,8 @@ def responses(lab: Lab) -> list[tuple[str, str, str, int]]:
 
 
 def test_requests_about_a_group_with_members(capsys: pytest.CaptureFixture[str]) -> None:
-    """A group with members is not deleted, nor offsets of its topics; each response is there, and each error is printed.
-
-    Source: handleDeleteGroups, handleDeleteOffsets of GroupCoordinator.scala, handleOffsetDeleteRequest of KafkaApis.scala (2.8).
-    """
+    """A group with members is not deleted, nor offsets of its topics; each response is there, and each error is printed."""
+    # Source: handleDeleteGroups, handleDeleteOffsets of GroupCoordinator.scala, handleOffsetDeleteRequest of KafkaApis (2.8).
     lab = stable("2.8")
     before = deepcopy(lab.state["nodes"]["1"]["group"])
     lab.group.delete_groups(GROUP, "nope").group.delete_offsets(GROUP, "t-0", "x-1").group.delete_offsets("nope", "t-0").run()
@@ -369,10 +367,8 @@ def test_without_an_offsets_topic_the_error_names_it() -> None:
 
 @pytest.mark.parametrize("release", ["0.9", "2.8"])
 def test_required_acks_are_at_most_the_replicas(release: str) -> None:
-    """A broker with more offsets.commit.required.acks than offsets.topic.replication.factor does not start.
-
-    Source: validateValues of KafkaConfig.scala (0.9, 2.8).
-    """
+    """A broker with more offsets.commit.required.acks than offsets.topic.replication.factor does not start."""
+    # Source: validateValues of KafkaConfig.scala (0.9, 2.8).
     acks = {"offsets.commit.required.acks": 4}
     with pytest.raises(UserError) as problem:
         Lab(1, release=release, config=acks, runs=None)
@@ -474,15 +470,12 @@ def test_metrics() -> None:
 
 
 def committed(lab: Lab) -> int:
-    """Return the coordinator's metric offset-commit-count."""
     return int(lab.tables.metrics().loc[("offset-commit-count", "Value"), 1])
 
 
 def test_a_commit_counts_at_the_end_of_its_write() -> None:
-    """A commit of two brokers' logs does not count while the write waits for the follower, and counts after it, also if it fails.
-
-    Source: putCacheCallback of storeOffsets, GroupMetadataManager.scala (2.8), which records before it reads the error.
-    """
+    """A commit in two brokers' logs does not count while the write waits for the follower, and then counts, even if it fails."""
+    # Source: putCacheCallback of storeOffsets, GroupMetadataManager.scala (2.8), which records before it reads the error.
     lab = stable("2.8", config={"offsets.commit.timeout.ms": 500}).freeze(2).freeze(3).commit("anna", "t-1", 8)
     while lab.state["consumers"]["anna"]["asked"]:
         assert committed(lab) == 1

@@ -38,7 +38,6 @@ def ask(lab: Lab, request: str, *consumers: str) -> None:
 
 
 def fire(lab: Lab, words: str) -> None:
-    """Fire the first timer whose name begins with these words."""
     broker, timer = next(action[1:] for action in lab.actions() if action[0] == "fire_timer" and str(action[2]).startswith(words))
     lab.fire_timer(broker, timer).run()
 
@@ -55,7 +54,6 @@ def stable(opened: Opened, release: str = "2.8") -> Lab:
 
 
 def texts(strip: GroupStrip) -> list[str]:
-    """Return the labels of the picture."""
     return ["".join(node.itertext()) for node in ElementTree.fromstring(strip.svg()).iter(f"{SVG}text")]
 
 

@@ -14,13 +14,11 @@ from tests.lab.support import refusal
 
 @pytest.fixture
 def kept() -> Iterator[Lab]:
-    """Three brokers that keep logs, and a partition on each of them."""
     with Lab(data=True, runs=None, topics={"t": [[1, 2, 3]]}, config={"unclean.leader.election.enable": True}) as lab:
         yield lab
 
 
 def rows(frame: pd.DataFrame) -> dict[int, list[object]]:
-    """The values at each offset, by replica."""
     offsets = [name for name in frame.columns if isinstance(name, int)]
     return {int(n): list(frame.loc[n, offsets]) for n in frame.index}
 

@@ -140,10 +140,8 @@ def test_the_picture_has_log_cache_and_load(opened: Opened) -> None:
 
 @pytest.mark.parametrize("name", RECORDED)
 def test_a_load_of_a_real_log_finds_the_cache(name: str) -> None:
-    """A load of a real coordinator's log finds the offsets and groups that the responses of the coordinator imply.
-
-    A generation that was not Stable when the recording ended has no record in the log, and is left out.
-    """
+    """A load of a real coordinator's log finds the offsets and groups that the responses of the coordinator imply."""
+    # A generation that was not Stable when the recording ended has no record in the log, and is left out.
     run = Lab.open(name)
     unstored = set(run.tables.members().query("state != 'Stable'").index)
     cache, load = (
@@ -175,10 +173,7 @@ def load(log: list[OffsetsTopicRecord]) -> tuple[Any, ...]:
 
 
 def compact(log: list[OffsetsTopicRecord], *, keeps_tombstones: bool = True) -> list[OffsetsTopicRecord]:
-    """Return the last record of each key, in the order of the log; tombstones only if `keeps_tombstones`.
-
-    Source: shouldRetainRecord of LogCleaner.scala (2.8).
-    """
+    """The last record of each key in order; tombstones if `keeps_tombstones` (shouldRetainRecord of LogCleaner, 2.8)."""
     last = {record.key: record.offset for record in log}
     kept = [record for record in log if last[record.key] == record.offset]
     return [record for record in kept if keeps_tombstones or record.data is not None]
@@ -221,10 +216,8 @@ def rows(lab: Lab) -> tuple[dict[str, str], dict[str, str]]:
 
 @pytest.mark.parametrize(("release", "left"), [("0.9", 0), ("0.10.2", 0), ("1.1", 0), ("2.4", 3), ("2.8", 3), ("3.9", 3)])
 def test_a_quiet_weekend(release: str, left: int) -> None:
-    """Up to 2.0 the offsets of a live group die at their time, since 2.1 they stay; the group is Stable in both cases.
-
-    Source: deleteExpiredOffsets of GroupMetadataManager.scala (0.9.0), removeExpiredOffsets of GroupMetadata.scala (2.8).
-    """
+    """Up to 2.0 the offsets of a live group die at their time, since 2.1 they stay; the group is Stable in both cases."""
+    # Source: deleteExpiredOffsets of GroupMetadataManager.scala (0.9.0), removeExpiredOffsets of GroupMetadata.scala (2.8).
     lab = Lab.play("quiet weekend", release)
     cache, load = rows(lab)
     assert (len(cache), cache, set(lab.tables.members().state)) == (left, load, {"Stable"})
@@ -232,10 +225,8 @@ def test_a_quiet_weekend(release: str, left: int) -> None:
 
 
 def test_an_empty_group_dies_with_its_last_offset() -> None:
-    """Under 2.8 the retention time begins when the last member leaves; the group's own tombstone is the last record.
-
-    Source: cleanupGroupMetadata of GroupMetadataManager.scala (2.8), KIP-211.
-    """
+    """Under 2.8 the retention time begins when the last member leaves; the group's own tombstone is the last record."""
+    # Source: cleanupGroupMetadata of GroupMetadataManager.scala (2.8), KIP-211.
     lab = Lab.play("quiet weekend", "2.8", until="Friday")
     for name in ("anna", "bert", "cleo"):
         lab.group.leave(name).run()
@@ -246,10 +237,8 @@ def test_an_empty_group_dies_with_its_last_offset() -> None:
 
 
 def test_a_tombstone_that_fails() -> None:
-    """If the append of the tombstones fails, the cache has lost the offsets, and the next coordinator's load finds them again.
-
-    Source: cleanupGroupMetadata of GroupMetadataManager.scala (1.1), which logs the error.
-    """
+    """If the append of the tombstones fails, the cache has lost the offsets, and the next coordinator's load finds them again."""
+    # Source: cleanupGroupMetadata of GroupMetadataManager.scala (1.1), which logs the error.
     lab = Lab.play("quiet weekend", "1.1", until="Friday").run("100 s", alive=True)
     lab.fire_timer(2, "delete-expired-group-metadata").disks.fail_log_dir(2, "__consumer_offsets-0")
     lab.step(("begin", 2, "group-metadata-manager"))
@@ -261,10 +250,8 @@ def test_a_tombstone_that_fails() -> None:
 
 
 def test_a_commit_that_timed_out_is_in_the_log() -> None:
-    """After REQUEST_TIMED_OUT the cache has the earlier offset, and a load of the log finds the new one.
-
-    Source: storeOffsets of GroupMetadataManager.scala (2.8), DelayedProduce.onExpiration.
-    """
+    """After REQUEST_TIMED_OUT the cache has the earlier offset, and a load of the log finds the new one."""
+    # Source: storeOffsets of GroupMetadataManager.scala (2.8), DelayedProduce.onExpiration.
     lab = Lab.play("quiet weekend", "2.8", until="Friday").freeze(3)
     lab.commit("anna", "t-0", 4300).run()
     cache, load = rows(lab)

@@ -32,7 +32,6 @@ PATIENCE_S = 30
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[EmbeddedZooKeeper]:
-    """A ZooKeeper server that no lab has started."""
     with EmbeddedZooKeeper() as embedded:
         yield embedded
 
@@ -46,7 +45,6 @@ def wire(server: EmbeddedZooKeeper) -> Iterator[Wire]:
 
 
 def sessions(lab: Lab) -> list[KazooSession]:
-    """Every session that the lab has on its ZooKeeper."""
     zookeeper = lab._world.zk
     return [*zookeeper._sessions.values(), zookeeper._own_session]  # type: ignore[attr-defined]
 
@@ -73,7 +71,6 @@ def pause(lab: Lab, wire: Wire, server: EmbeddedZooKeeper, ended: list[KazooSess
 
 
 def of_kind(lab: Lab, kind: str, start: int = 0) -> list[Record]:
-    """The records of a kind, from number `start` on."""
     return [record for record in lab.records[start:] if record.kind == kind]
 
 
@@ -177,10 +174,8 @@ def test_an_act_while_zookeeper_is_away(opened: Callable[..., Lab], wire: Wire) 
 def test_a_jump_of_the_wall_clock(
     opened: Callable[..., Lab], server: EmbeddedZooKeeper, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, jump_ms: int
 ) -> None:
-    """A wall clock that jumps a day forward or an hour back ends no session and fires no timer; the journal has its times.
-
-    Only the clock that the lab reads is replaced: kazoo and ZooKeeper measure sessions by monotonic clocks.
-    """
+    """A wall clock that jumps a day forward or an hour back ends no session and fires no timer; the journal has its times."""
+    # Only the clock that the lab reads is replaced: kazoo and ZooKeeper measure sessions by monotonic clocks.
     shift_ns = [0]
     monkeypatch.setattr(open_world, "time", SimpleNamespace(time_ns=lambda: time.time_ns() + shift_ns[0]))
     lab = opened(3, zookeeper=f"{server.hosts}/jump-{abs(jump_ms)}", topics=TOPICS)

@@ -41,10 +41,8 @@ def group(lab: Lab) -> tuple[str, int, dict[str, list[str]]]:
 
 @pytest.mark.parametrize(("release", "generation"), [("2.8", 1), ("0.9", 2)])
 def test_three_members(played: Played, release: str, generation: int) -> None:
-    """Three members share one generation at once under 2.8, whose first rebalance waits; under 0.9 the first is alone in it.
-
-    Source: InitialDelayedJoin of DelayedJoin.scala (2.8); doJoinGroup of GroupCoordinator.scala (0.9.0).
-    """
+    """Three members share one generation at once under 2.8, whose first rebalance waits; under 0.9 the first is alone in it."""
+    # Source: InitialDelayedJoin of DelayedJoin.scala (2.8); doJoinGroup of GroupCoordinator.scala (0.9.0).
     lab = played("billing", release, until="three members")
     first = lab.tables.rebalances().iloc[0]
     assert bool(first.end_ms - first.begin_ms >= 3_000) is (release == "2.8")
@@ -62,18 +60,14 @@ def test_the_alarm(played: Played) -> None:
 
 
 def test_a_heartbeat_does_not_help_in_0_9(played: Played) -> None:
-    """Under 0.9 cleo has been removed by then: its session of 30 s has ended, although it sent heartbeats.
-
-    Source: doHeartbeat of GroupCoordinator.scala (0.9.0) restarts no session during a rebalance; reference timeline B.
-    """
+    """Under 0.9 cleo has been removed by then: its session of 30 s has ended, although it sent heartbeats."""
+    # Source: doHeartbeat of GroupCoordinator.scala (0.9.0) restarts no session during a rebalance; reference timeline B.
     assert group(played("billing", "0.9", until="cleo is late"))[2].keys() == {"anna", "bert", "dora"}
 
 
 def test_the_leader_dies(played: Played) -> None:
-    """Timeline A: anna's session ends 10 s after generation 2 began, bert's SyncGroup gets 27, and bert is alone in generation 3.
-
-    With: conformance PUB-SYNC-05.
-    """
+    """Timeline A: 10 s into generation 2 anna's session ends, bert's SyncGroup gets 27, and bert is alone in generation 3."""
+    # With: conformance PUB-SYNC-05.
     lab = played("leader dies", until="anna is removed")
     begun, ended = (r.at_ms for r in lab.records if r.kind == "group" and r.to_json().fields["group_metadata"]["generation"] == 2)
     assert (ended - begun) // 1000 == 10
@@ -83,10 +77,8 @@ def test_the_leader_dies(played: Played) -> None:
 
 @pytest.mark.parametrize("release", ["0.9", "2.8"])
 def test_the_late_acknowledgement(played: Played, release: str) -> None:
-    """Timeline C: the log has the assignment of generation 2, and its acknowledgement leaves the group in PreparingRebalance.
-
-    Source: the callback of the store in doSyncGroup of GroupCoordinator.scala (0.9.0, 2.8).
-    """
+    """Timeline C: the log has the assignment of generation 2, and its acknowledgement leaves the group in PreparingRebalance."""
+    # Source: the callback of the store in doSyncGroup of GroupCoordinator.scala (0.9.0, 2.8).
     lab = played("late store", release, until="dora joins")
     before = deepcopy(lab.state["nodes"]["2"]["group"]["groups"])  # the state of a lab changes as the lab goes on
     waiting = [r for r in lab.records if r.kind == "append"]
@@ -98,10 +90,8 @@ def test_the_late_acknowledgement(played: Played, release: str) -> None:
 
 
 def test_a_static_member_restarts(played: Played) -> None:
-    """A static member gets another member id, and keeps its partitions in the same generation.
-
-    Source: KIP-345; golden 2.8.2 static-member-restarts.
-    """
+    """A static member gets another member id, and keeps its partitions in the same generation."""
+    # Source: KIP-345; golden 2.8.2 static-member-restarts.
     before, after = (played("static restart", until=step) for step in PLAYS["static restart"].steps)
     assert group(before) == group(after)
     ids = [lab.tables.members().query("client_id == 'bert'").member_id.iloc[0] for lab in (before, after)]
@@ -207,10 +197,8 @@ def test_a_rule_of_ones_own_keeps_members(played: Played) -> None:
 
 @pytest.mark.parametrize("own", [True, False])
 def test_a_rule_decides_when_a_timer_is_set(own: bool) -> None:
-    """A member whose SyncGroup is parked has no session timer in 0.9, but has one with a rule that ignores parked requests.
-
-    Source: tryCompleteHeartbeat of GroupCoordinator.scala (0.9), which DelayedHeartbeat.tryComplete calls.
-    """
+    """A member whose SyncGroup is parked has no session timer in 0.9, but has one with a rule that ignores parked requests."""
+    # Source: tryCompleteHeartbeat of GroupCoordinator.scala (0.9), which DelayedHeartbeat.tryComplete calls.
     rule: dict[str, Any] = {"group.keep_alive": lambda latest, session, deadline, parked: latest + session > deadline}
     lab = opened("0.9", dict.fromkeys(("anna", "bert"), "billing"), strategies=rule if own else {})
     ask(ask(lab, "join", "anna", "bert", "anna"), "sync", "bert")

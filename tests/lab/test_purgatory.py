@@ -72,10 +72,8 @@ def test_other_records_are_equal_with_and_without_the_steps(opened: Opened, rele
 
 
 def test_a_session_begins_with_three_steps_and_its_timer(opened: Opened) -> None:
-    """A DelayedHeartbeat is tried, watched and tried again, and then its timer is set.
-
-    Source: tryCompleteElseWatch of DelayedOperation.scala (0.9.0.1), called by completeAndScheduleNextHeartbeatExpiration.
-    """
+    """A DelayedHeartbeat is tried, watched and tried again, and then its timer is set."""
+    # Source: tryCompleteElseWatch of DelayedOperation.scala (0.9.0.1), called by completeAndScheduleNextHeartbeatExpiration.
     lab = join(group(opened, "0.9"), "a")
     assert list(steps(lab, "DelayedHeartbeat")) == [("try_complete", 1, False), ("watch_operation",), ("try_complete", 2, False)]
     (armed,) = [place for place, r in enumerate(lab.records) if r.kind == "set_timer" and r.fields["timer"].startswith("session")]
@@ -83,10 +81,8 @@ def test_a_session_begins_with_three_steps_and_its_timer(opened: Opened) -> None
 
 
 def test_the_session_of_a_parked_member_is_complete_at_the_first_try(opened: Opened) -> None:
-    """Under 0.9 the SyncGroup that is parked completes the old DelayedHeartbeat and the new one; no timer is left.
-
-    Source: doSyncGroup, AwaitingSync, and shouldKeepMemberAlive of GroupCoordinator.scala (0.9.0.1).
-    """
+    """Under 0.9 the SyncGroup that is parked completes the old DelayedHeartbeat and the new one; no timer is left."""
+    # Source: doSyncGroup, AwaitingSync, and shouldKeepMemberAlive of GroupCoordinator.scala (0.9.0.1).
     lab = join(group(opened, "0.9"), "a")
     join(lab, "b")
     lab.group.join("a").run()
@@ -99,10 +95,8 @@ def test_the_session_of_a_parked_member_is_complete_at_the_first_try(opened: Ope
 
 
 def test_each_request_to_join_checks_the_watch_list(opened: Opened) -> None:
-    """A JoinGroup in PreparingRebalance checks the DelayedJoin, which the last JoinGroup completes.
-
-    Source: doJoinGroup, joinPurgatory.checkAndComplete, of GroupCoordinator.scala (0.9.0.1).
-    """
+    """A JoinGroup in PreparingRebalance checks the DelayedJoin, which the last JoinGroup completes."""
+    # Source: doJoinGroup, joinPurgatory.checkAndComplete, of GroupCoordinator.scala (0.9.0.1).
     lab = join(join(join(group(opened, "0.9"), "a"), "b"), "c")
     before = len(lab.records)
     lab.group.join("a").run()
@@ -141,11 +135,9 @@ def played(records: list[Record]) -> dict[str, tuple[int, int]]:
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("seed", range(3))
 def test_the_counters_are_those_of_kafkas_structure(opened: Opened, release: str, seed: int) -> None:
-    """Watched operations and those with a timer are, in a random run, those of the purgatory that the conformance cases check.
-
-    Each check completes as many operations as its record says, and no operation completes twice. Source: the cases `purgatory`
-    of tests/conformance/group.yaml.
-    """
+    """Watched operations and those with a timer are, in a random run, those of the purgatory that the conformance cases check."""
+    # Each check completes as many operations as its record says, and no operation completes twice. Source: the cases `purgatory`
+    # of tests/conformance/group.yaml.
     lab = at_random(group(opened, release), seed)
     found = [purgatory for _, purgatory in purgatories(lab.records)]
     shown = {p.name: (p.watched, sum(o.deadline_ms is not None and not o.completed_by for o in p.operations)) for p in found}
@@ -165,10 +157,8 @@ def records(*rows: tuple[str, int, dict[str, Any]]) -> list[Record]:
 
 
 def test_a_task_falls_from_ring_to_ring() -> None:
-    """A task with expiry 450 is in the ring of 400 ms, from 400 ms on in that of 20 ms, from 440 ms on in that of 1 ms.
-
-    Source: the case `cascade` of tests/conformance/group.yaml; TimingWheel.scala (0.9, 2.8).
-    """
+    """A task with expiry 450 is in the ring of 400 ms, from 400 ms on in that of 20 ms, from 440 ms on in that of 1 ms."""
+    # Source: the case `cascade` of tests/conformance/group.yaml; TimingWheel.scala (0.9, 2.8).
     named = {"operation": "DelayedHeartbeat", "purgatory": "Heartbeat", "key": "MemberKey(g,m)", "timer": "session g m"}
     run = records(
         ("start", 0, {"broker": 1}),
@@ -185,10 +175,8 @@ def test_a_task_falls_from_ring_to_ring() -> None:
 
 
 def test_completed_entries_are_purged() -> None:
-    """More than 1,000 operations that are complete and still watched are removed from the watch lists.
-
-    Source: advanceClock of ExpiredOperationReaper in DelayedOperation.scala (0.9, 2.8).
-    """
+    """More than 1,000 operations that are complete and still watched are removed from the watch lists."""
+    # Source: advanceClock of ExpiredOperationReaper in DelayedOperation.scala (0.9, 2.8).
     rows: list[tuple[str, int, dict[str, Any]]] = [("start", 0, {"broker": 1})]
     sizes = {}
     for number in range(1_002):

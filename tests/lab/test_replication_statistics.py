@@ -27,10 +27,8 @@ def with_topic(opened: Callable[..., Lab], **settings: object) -> Lab:
 
 @pytest.mark.parametrize("data", [False, True])
 def test_the_leader_counts(opened: Callable[..., Lab], data: bool) -> None:
-    """Three in sync are enough, two are at the minimum, one is below it; each leader counts what it leads, and no other broker.
-
-    Source: Partition.isUnderReplicated, isUnderMinIsr and isAtMinIsr (2.8.2).
-    """
+    """Three in sync are enough, two are at the minimum, one is below it; each leader counts what it leads, no other broker."""
+    # Source: Partition.isUnderReplicated, isUnderMinIsr and isAtMinIsr (2.8.2).
     lab = with_topic(opened, data=data)
     assert [shown(lab, name) for name in (URP, UNDER, AT)] == [dict.fromkeys((1, 2, 3, 4), 0)] * 3
     lab.kill(3).run()
@@ -63,10 +61,8 @@ def test_more_than_there_are_replicas(opened: Callable[..., Lab], release: str, 
 
 @pytest.mark.parametrize(("release", "counted"), [("2.4", 1), ("2.8", 0)])
 def test_added_replicas_are_not_missing(opened: Callable[..., Lab], release: str, counted: int) -> None:
-    """While a reassignment adds a replica that does not catch up, 2.4 counts the partition, and since 2.5 nothing is missing.
-
-    Source: KIP-352, OngoingReassignmentState.replicationFactor (2.8.2).
-    """
+    """While a reassignment adds a replica that does not catch up, 2.4 counts the partition, and since 2.5 nothing is missing."""
+    # Source: KIP-352, OngoingReassignmentState.replicationFactor (2.8.2).
     lab = opened(3, release=release, runs=None, topics={"t": [[1, 2]]})
     lab.freeze(3).reassign({"t-0": [1, 3]}).run()
     assert lab.tables.ongoing_reassignments().missing.tolist() == [[3]]

@@ -96,10 +96,8 @@ def test_who_starts_again_leads_only_once_it_is_named_again(four: Lab) -> None:
 
 
 def test_an_offline_window_ends_when_a_restarted_broker_takes_over_leader_and_isr(opened: Callable[..., Lab]) -> None:
-    """Up to 2.1 the controller does not notice a fast restart; the next controller's LeaderAndIsr makes the broker lead again.
-
-    The row ends when the broker takes the request over, although no state znode is written.
-    """
+    """Up to 2.1 the controller does not notice a fast restart; the next controller's LeaderAndIsr makes the broker lead again."""
+    # The row ends when the broker takes the request over, although no state znode is written.
     lab = opened([4, 1, 2, 3], topics={"t": [[1, 2, 3]]}, release="1.1")
     lab.freeze(4).kill(1).expire_session(1).start(1).run().thaw(4).run()
     assert lab.tables.offline_windows().end_ms.isna().all()

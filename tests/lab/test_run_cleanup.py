@@ -34,7 +34,6 @@ def small_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(folder: Path, minute: int, pid: int = ENDED, size: int = 100) -> Path:
-    """Writes a run as a lab does."""
     path = folder / f"20260101-00{minute:02}00-simulated.jsonl"
     path.write_bytes(b"x" * size)
     with (folder / run_cleanup.INDEX).open("a") as index:
@@ -43,7 +42,6 @@ def run(folder: Path, minute: int, pid: int = ENDED, size: int = 100) -> Path:
 
 
 def names(folder: Path) -> list[str]:
-    """The runs in a folder."""
     return sorted(path.name for path in folder.glob("*.jsonl"))
 
 
@@ -113,7 +111,6 @@ SCRIPT = "from kcontrol import Lab; lab = Lab(1); print(lab._file.path)"
 
 
 def script(code: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
-    """Runs a script in a folder."""
     return subprocess.run([sys.executable, "-c", code], cwd=cwd, capture_output=True, text=True, check=True, timeout=100)
 
 

@@ -234,10 +234,8 @@ def test_metrics_on_the_shell(tmp_path: Path) -> None:
 
 @pytest.mark.shared
 def test_settings_are_those_of_the_reference() -> None:
-    """Every setting of the reference's section 18 is in the table, with the defaults that it gives for 2.8 and 0.8.2.
-
-    The section is about the controller; min.insync.replicas is a setting of partitions' leaders.
-    """
+    """Every setting of the reference's section 18 is in the table, with the defaults that it gives for 2.8 and 0.8.2."""
+    # The section is about the controller; min.insync.replicas is a setting of partitions' leaders.
     section = reference().split("## 18.")[1].split("Fixed numbers")[0]
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in section.splitlines() if line.startswith("| ")][1:]
     named: dict[str, tuple[str, str]] = {}

@@ -154,10 +154,8 @@ def loops_in_run_500(number: int) -> None:
 
 @pytest.mark.slow
 def test_a_rule_without_an_end_costs_one_of_a_thousand_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`while True` in one of 1,000 runs gives one failed run, with its number; the other 999 runs have their measures.
-
-    A run is only a call of the rule here, so that the test is quick; the processes are those of every sweep.
-    """
+    """`while True` in one of 1,000 runs gives one failed run, with its number; the other 999 runs have their measures."""
+    # A run is only a call of the rule here; the processes are those of every sweep.
     monkeypatch.setattr(processes, "COMMAND", (sys.executable, "-c", QUICK))
     job = Job(DEATHS, "2.8", 1, strategies={"offline": loops_in_run_500})
     found = Sweep(job, played(job, 2, range(1, 1001), 5))
@@ -262,7 +260,6 @@ def moves(records: Sequence[Record]) -> list[str]:
 
 
 def all_to_one(partitions: Mapping[str, int], members: Mapping[str, Subscription]) -> dict[str, list[str]]:
-    """An assignor that gives every partition to the last client."""
     return {max(members): [f"{topic}-{number}" for topic, count in partitions.items() for number in range(count)]}
 
 

@@ -27,12 +27,10 @@ PLACED = {
 
 @pytest.mark.parametrize("case", PLACED, ids=str)
 def test_placement_is_that_of_kafkas_class(case: tuple[int, int, int, int]) -> None:
-    """Each assignment is what kafka.admin.AdminUtils of 2.8.2 returns for brokers without racks.
-
-    Made with the jars of Kafka 2.8.2 for Scala 2.13, in jshell --class-path 'JARS/2.8.2/*':
-    `AdminUtils.assignReplicasToBrokers(brokers, partitions, replicationFactor, fixedStartIndex, -1)`, where `brokers` is a Seq of
-    `new BrokerMetadata(id, Option.apply(null))` for the ids from 1 on. A fixed start index is the start and the shift.
-    """
+    """Each assignment is what kafka.admin.AdminUtils of 2.8.2 returns for brokers without racks."""
+    # Made with the jars of Kafka 2.8.2 for Scala 2.13, in jshell --class-path 'JARS/2.8.2/*':
+    # `AdminUtils.assignReplicasToBrokers(brokers, partitions, replicationFactor, fixedStartIndex, -1)`, where `brokers` is a Seq
+    # of `new BrokerMetadata(id, Option.apply(null))` for the ids from 1 on. A fixed start index is the start and the shift.
     brokers, partitions, factor, start = case
     found = topic_tool.assign_replicas(range(1, brokers + 1), partitions, factor, start, start)
     assert [list(replicas) for replicas in found] == PLACED[case]
@@ -130,10 +128,8 @@ def test_names_that_kafka_refuses(opened: Callable[..., Lab], name: object, word
 
 
 def test_the_longest_name_depends_on_the_release(opened: Callable[..., Lab]) -> None:
-    """Up to 0.9 a name may have 255 characters, from 0.10 on 249; collisions are refused from 0.9 on.
-
-    Source: Topic.validate (0.9.0.1, 0.10.0.0; KAFKA-3219), AdminUtils (0.8.2.2, 0.9.0.0).
-    """
+    """Up to 0.9 a name may have 255 characters, from 0.10 on 249; collisions are refused from 0.9 on."""
+    # Source: Topic.validate (0.9.0.1, 0.10.0.0; KAFKA-3219), AdminUtils (0.8.2.2, 0.9.0.0).
     assert topic_tool.check_name("a" * 255, (), "0.9") == "a" * 255
     assert topic_tool.check_name("a_b", ["a.b"], "0.8.2") == "a_b"
     for name, others, release in (("a" * 256, (), "0.9"), ("a" * 250, (), "0.10.2"), ("a_b", ["a.b"], "0.9")):
@@ -163,10 +159,8 @@ def test_altering_keeps_the_other_settings(opened: Callable[..., Lab]) -> None:
     ],
 )
 def test_the_tool_notifies_brokers(opened: Callable[..., Lab], release: str, notice: str) -> None:
-    """The tool leaves a notification below /config/changes in the format of the release.
-
-    Source: AdminUtils.changeTopicConfig (0.8.2.2), getConfigChangeZnodeData (0.9.0.1),
-    ConfigEntityChangeNotificationZNode (2.8.2).
-    """
+    """The tool leaves a notification below /config/changes in the format of the release."""
+    # Source: AdminUtils.changeTopicConfig (0.8.2.2), getConfigChangeZnodeData (0.9.0.1), ConfigEntityChangeNotificationZNode
+    # (2.8).
     lab = opened(1, release=release, runs=None, topics={"x": [[1]]}).alter_topic("x", {"min.insync.replicas": 1})
     assert lab.tables.znodes().text["/config/changes/config_change_0000000000"] == notice

@@ -108,7 +108,6 @@ def why_of_the_group(run: Run, folder: Path) -> None:
 
 
 def tables_of_the_group(run: Run, folder: Path) -> None:
-    """The tables have both members, without partitions."""
     tables = run.tables
     assert tables.assignment().shape == (2, 3) and not tables.assignment().to_numpy().any() and not tables.rebalances().empty
     assert tables.members()["partitions"].tolist() == [[], []] and run.group_strip().svg().startswith("<svg")

@@ -20,12 +20,10 @@ from tests.lab.support import refusal
 
 
 def texts(svg: str) -> str:
-    """Return the words of a picture, a line each."""
     return "\n".join(text.text or "" for text in ElementTree.fromstring(svg).iter() if text.tag.endswith("text"))
 
 
 def the_journal(run: Lab, folder: Path) -> None:
-    """There is a sentence for each record."""
     assert run.journal()["what"].str.match(r"^[A-Z].*[.…]$").all() and len(run.journal()) == len(run.records)
 
 
@@ -87,7 +85,6 @@ def compare(run: Lab, folder: Path) -> None:
 
 
 def opened_again(run: Lab, folder: Path) -> None:
-    """The file of the run is the run."""
     run.save(folder / "run.jsonl")
     again = Lab.open(folder / "run.jsonl")
     assert [record.to_json() for record in again.records] == [record.to_json() for record in run.records]
@@ -115,7 +112,6 @@ def test_every_look_at_every_run(name: str, look: Callable[[Run, Path], None], t
 
 
 def coordinators_words(run: Run, folder: Path) -> None:
-    """The lines of the coordinator's log are there."""
     assert run.journal(words="kafka")["log"].str.contains("GroupCoordinator").any()
 
 
@@ -235,10 +231,8 @@ def test_max_poll_interval() -> None:
     ],
 )
 def test_settings_of_a_consumer_that_are_none(opened: Callable[..., Lab], release: str, consumer: object, says: str) -> None:
-    """Settings of a consumer that are unknown, missing, too early or illegal are refused in one sentence.
-
-    Source: ConsumerConfig.java, JoinGroupRequest.validateGroupInstanceId, Topic.validate (2.8).
-    """
+    """Settings of a consumer that are unknown, missing, too early or illegal are refused in one sentence."""
+    # Source: ConsumerConfig.java, JoinGroupRequest.validateGroupInstanceId, Topic.validate (2.8).
     with pytest.raises(UserError) as problem:
         opened(release=release, consumers={"a": consumer})
     assert says in refusal(problem)

@@ -15,10 +15,7 @@ from tests.mutants.mutations import Mutation, mutated
 
 
 def change_functions(root: Path, mutation: Mutation) -> None:
-    """Give every function that was made from the mutated text the mutated code.
-
-    Raises LookupError where there is none.
-    """
+    """Give every function made from the mutated text the mutated code; raises LookupError where there is none."""
     path = str(root / mutation.file)
     codes = {
         code.co_firstlineno: code

@@ -53,10 +53,7 @@ class Tracer:
 
 
 def measure(items: Iterable[pytest.Item], tracer: Tracer, failures: Failures) -> Iterator[tuple[str, Called]]:
-    """Yield what each test calls, alone: with fixtures of its own and nothing remembered from earlier tests.
-
-    Ends before the first test that fails.
-    """
+    """Yield what each test calls, alone and with fixtures of its own; ends before the first test that fails."""
     to_clear = caches(Path(tracer.prefix).name)
     for item in items:
         for cache in to_clear:

@@ -71,7 +71,6 @@ def mutations(root: Path, file: str) -> list[Mutation]:
 
 
 def mutated(root: Path, mutation: Mutation) -> ast.Module:
-    """Return the tree of a file with one mutation in it."""
     tree = ast.parse((root / mutation.file).read_text())
     generators = {id(node) for node in ast.walk(tree) if isinstance(node, FUNCTIONS) and _yields(node)}
     edit = next(edit for number, (_, edit) in enumerate(_edits(tree)) if number == mutation.number)

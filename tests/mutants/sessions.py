@@ -49,7 +49,6 @@ class Loop:
 
 
 def collect(root: Path, paths: Sequence[str], failures: Failures, work: Callable[[pytest.Session], None]) -> None:
-    """Collect the tests of some paths below `root` and pass the session to `work`."""
     os.chdir(root)
     loop = Loop(work)
     pytest.main([*ALONE, f"--rootdir={root}", *paths], plugins=[failures, loop])

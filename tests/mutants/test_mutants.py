@@ -49,7 +49,6 @@ def tiny(tmp_path: Path) -> Path:
 
 
 def texts(root: Path) -> list[str]:
-    """The mutations of the tiny module."""
     return [f"{m.function}: {m.text}" for m in mutations(root, "tiny/module.py")]
 
 

@@ -102,10 +102,7 @@ class Trials:
         return self.called[test].seconds if test in self.called else 1.0
 
     def _in_turn(self, tests: Iterable[str], names: Sequence[str] = ()) -> list[str]:
-        """Return tests in the order in which they are run.
-
-        Some quick ones that call little come first, of files that use one of the names and of all; then file by file.
-        """
+        """Tests as they are run: some quick ones that call little, of files with one of the names and of all; then by file."""
         cheap = sorted(tests, key=lambda t: (self.called[t].seconds * len(self.called[t].functions), t))
         near = [t for t in cheap if self._words(t.split("::")[0]).intersection(names)]
         files = {file: place for place, file in reversed([*enumerate(t.split("::")[0] for t in near + cheap)])}

@@ -23,10 +23,7 @@ def kernel_manager(**settings: Any) -> KernelManager:
 
 
 def start_new_kernel(*arguments: Any, **settings: Any) -> Any:
-    """Starts a kernel that does not know that it is tested: knowing it, ipykernel would not capture what C code prints.
-
-    Its folder is new, with the recordings in it, as in `regen`: what a chapter shows must not depend on runs of other chapters.
-    """
+    """Start a kernel in a new folder with the recordings, unaware of the test: aware, ipykernel would not capture C's prints."""
     known = os.environ.pop("PYTEST_CURRENT_TEST", None)
     folder = Path(folders.enter_context(tempfile.TemporaryDirectory(prefix="kcontrol-notebook-")))
     (folder / RECORDINGS.name).symlink_to(RECORDINGS)

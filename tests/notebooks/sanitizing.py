@@ -31,10 +31,7 @@ def sanitized(text: str) -> str:
 
 
 def compared(outputs: list[Any]) -> list[Any]:
-    """Outputs as they are compared: sanitized, without widget views and numbers of execution.
-
-    A column of text is as wide as its longest entry, so blanks in a row count as one.
-    """
+    """Outputs without widget views, numbers of execution and blanks in a row: the longest entry sets a text column's width."""
     return [_compared(output) for output in outputs]
 
 

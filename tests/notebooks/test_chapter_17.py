@@ -68,10 +68,7 @@ def executed(number: int) -> NotebookNode:
 
 @pytest.fixture(params=[0, MANY])
 def chapter(request: pytest.FixtureRequest) -> tuple[int, NotebookNode]:
-    """The number of runs of a reader, and the chapter with the outputs that it has with so many runs.
-
-    The chapter in the repository has the outputs of a reader without runs: the tests of notebooks execute it and compare them.
-    """
+    """The number of runs of a reader, and the chapter's outputs with so many; the repository has those of a reader with none."""
     number: int = request.param
     return number, executed(number) if number else nbformat.read(CHAPTER, as_version=4)
 

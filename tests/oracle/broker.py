@@ -143,7 +143,6 @@ class Broker:
 
 
 def free_port() -> int:
-    """A free port below the range from which outgoing connections take theirs."""
     while True:
         port = random.randrange(15000, 30000)
         with socket.socket() as s:

@@ -240,10 +240,7 @@ class Run(Steps):
 
 
 def record(scenario: Mapping[str, Any], release: str) -> dict[str, Any]:
-    """Return the recording of a scenario, a dict as in `notebooks/recordings/README.md`; nothing it has started runs on.
-
-    Raises OutOfTime for a scenario that takes longer than LONGEST_S, JarsMissing where the brokers cannot be had.
-    """
+    """A scenario's recording; nothing runs on afterwards. Raises OutOfTime after LONGEST_S, JarsMissing without brokers."""
     run = Run(scenario, release)
     try:
         steps = run.perform()

@@ -66,7 +66,6 @@ def snake(name: str) -> str:
 
 
 def flat(value: Any) -> Any:
-    """Turn camelCase keys into snake_case, at every depth."""
     if isinstance(value, dict):
         return {snake(k): flat(v) for k, v in value.items()}
     if isinstance(value, list):

@@ -22,7 +22,6 @@ NEW_CONTROLLER = ("kill", "term", "pause")
 
 
 def numbers(release: str) -> tuple[int, ...]:
-    """Return a release as numbers that compare."""
     return tuple(int(part) for part in release.split("."))
 
 
@@ -34,11 +33,8 @@ def words_of(release: str) -> tuple[str, ...]:
 
 
 def scenario(release: str, seed: int, number: int) -> dict[str, Any]:
-    """Return the scenario with this number of this seed.
-
-    Two words of each scenario are due by its number, so that each word comes in a tenth of many; two of three scenarios lose
-    their first controller.
-    """
+    """The scenario with this number of this seed."""
+    # Two words of each are due by its number, so each word comes in a tenth of many; two of three lose their first controller.
     drawn = (_draw(release, f"{release}/{seed}/{number}/{again}", number) for again in count())
     return {"name": f"random-{seed}-{number}", **next(made for made in drawn if len(made["steps"]) >= FEWEST)}
 

@@ -13,7 +13,6 @@ Rows = list[dict[str, Cell]]
 
 
 def rows_of_spark(spark: Any, name: str) -> Rows:
-    """Return the rows of a Spark view, with Python's values."""
     return [{column: _plain(value) for column, value in row.asDict().items()} for row in spark.table(name).collect()]
 
 

@@ -23,7 +23,6 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
-    """A Spark session."""
     yield spark_session()
     stop_spark()
 

@@ -10,10 +10,7 @@ from pathlib import Path
 
 
 class Growing:
-    """The logs of a folder, written piece by piece from texts; `texts` has what is left of each log by its name.
-
-    Pieces end anywhere, also inside a line or a character.
-    """
+    """The logs of a folder, written in pieces that end anywhere, even in a character; `texts` has what is left by name."""
 
     def __init__(self, folder: Path, texts: dict[str, bytes], choose: random.Random) -> None:
         folder.mkdir(parents=True)
@@ -21,7 +18,6 @@ class Growing:
         self.texts = dict(texts)
 
     def append(self, most: int) -> None:
-        """Append at most `most` bytes to one log."""
         name = self.choose.choice(sorted(self.texts))
         piece = self.texts[name][: self.choose.randint(0, most)]
         with (self.folder / name).open("ab") as file:
@@ -29,7 +25,6 @@ class Growing:
         self.texts[name] = self.texts[name][len(piece) :]
 
     def finish(self) -> None:
-        """Append all that is left."""
         for name, text in self.texts.items():
             with (self.folder / name).open("ab") as file:
                 file.write(text)

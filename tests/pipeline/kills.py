@@ -66,17 +66,13 @@ class Moment(NamedTuple):
 
 
 def run(arguments: Arguments) -> str:
-    """Run the command to its end and return its output, which is in the message if its exit status is not 0."""
     done = subprocess.run([*WITH_FEW, *arguments], check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert done.returncode == 0, done.stdout
     return done.stdout
 
 
 def killed_at(moment: Moment, arguments: Arguments, out: Path) -> bool:
-    """Start the command and kill it at the moment; return False if the command ended before the moment.
-
-    All processes of the command have ended when the function returns.
-    """
+    """Kill the command, and all its processes, at the moment; return False if the command ended before."""
     stops = moment.place in ("repair", "publish")
     late = "1" if moment.place == "publish" else "0"
     command = [sys.executable, "-c", STOPPING, str(moment.nth), late, str(out), *arguments] if stops else [*WITH_FEW, *arguments]
@@ -100,10 +96,7 @@ def _is_stopped(process: subprocess.Popen[bytes]) -> Iterator[bool]:
 
 
 def _is_written(process: subprocess.Popen[bytes], folder: Path, nth: int) -> Iterator[bool]:
-    """Yield whether `nth` names have appeared in the folder, and in all folders in it, since the command's first line of output.
-
-    Yield True too if the folder had such names but is gone, because its table is in its place.
-    """
+    """Yield whether since the command's first line `nth` names have appeared in the folder, or the folder is in its place."""
     assert process.stdout is not None
     process.stdout.readline()  # what an earlier command has left is deleted before this line
     before, names = _names(folder), set[Path]()
@@ -137,10 +130,7 @@ def _each(processes: Sequence[psutil.Process], act: Callable[[psutil.Process], N
 
 
 def moments(choose: random.Random, folders: Sequence[str], repairs: int, writes: int, publications: int) -> Iterator[Moment]:
-    """Yield moments in random order: `repairs`, moments at which Java writes into one of the folders (`writes`), `publications`.
-
-    The number of a moment `repair` or `publish` is drawn when the command starts, by `drawn`.
-    """
+    """Yield in random order: `repairs`, moments at which Java writes into one of the folders (`writes`), `publications`."""
     places = ["repair"] * repairs + [choose.choice(folders) for _ in range(writes)] + ["publish"] * publications
     choose.shuffle(places)
     for place in places:
@@ -148,10 +138,7 @@ def moments(choose: random.Random, folders: Sequence[str], repairs: int, writes:
 
 
 def drawn(moment: Moment, choose: random.Random, out: Path, tables: Sequence[str]) -> Moment:
-    """Return the moment; `repair` and `publish` get a number that is drawn from all changes which the command makes there.
-
-    The changes are those of a command that finds the folder `out` with these tables as it is now.
-    """
+    """The moment; `repair` and `publish` get the number of one of the changes which the command makes of `out` as it is."""
     if moment.place == "repair":
         return moment._replace(nth=choose.randint(1, 1 + len(_names(out / NEW) | _names(out / OLD))))
     if moment.place == "publish":

@@ -24,7 +24,6 @@ def rows_of(out: Path, table: str) -> list[Row]:
 
 
 def by_place(rows: list[Row]) -> dict[tuple[str, int], Row]:
-    """Return the rows by the name of the file and the number of the line."""
     return {(Path(row["file"]).name, row["n"]): row for row in rows}
 
 

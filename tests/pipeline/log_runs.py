@@ -23,10 +23,7 @@ def run_of_lines(lines: Iterable[Line], release: str, brokers: Iterable[int]) ->
 
 
 def journals_of(spark: Any, place: Path, labs: Mapping[str, Lab], releases: Mapping[str, str] | None = None) -> Journals:
-    """Write the log files of `labs` below `place`, and return each lab with the run of its files.
-
-    `releases` has the release of a lab's files by the lab's name; the lines show the release of any other lab's files.
-    """
+    """Write the logs of `labs` below `place`, in the lab's release or that in `releases`; return each lab with their run."""
     from kcontrol.pipeline.log_journal.fact_lines import logs_of
 
     for name, lab in labs.items():

@@ -21,10 +21,7 @@ TEXTS = {"run", "record", "partition", "reason", "group_id", "ended_by", "ended_
 def write_tables(
     folder: Path, rows: Mapping[str, Sequence[Row]], runs: Mapping[str, Sequence[int | None]], zone: str | None = None
 ) -> Path:
-    """Write the tables of a report and the table `journal`; `runs` has the time of each record. Missing fields are null.
-
-    With a `zone` they are tables of broker logs.
-    """
+    """Write the tables of a report and `journal`; missing fields are null. With a `zone` they are tables of broker logs."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MARK).write_text(json.dumps(LOGS if zone else FORMAT))
     about = {"kind": "run", "fields": json.dumps({"zone": zone})}
@@ -43,26 +40,22 @@ def _write(folder: Path, columns: Sequence[str], rows: Sequence[Row]) -> None:
 
 
 def led(run: str, n: int, partition: str, leader: int) -> Row:
-    """Return a row of `leaderships`."""
     return {
         "run": run, "n": n, "record": f"1.1.{n}", "partition": partition, "leader": leader, "leader_epoch": n, "time_ms": n * 10,
     }  # fmt: skip
 
 
 def window(run: str, n: int, partition: str, begin_ms: int | None, end_ms: int | None, reason: str = "death") -> Row:
-    """Return a row of `offline_windows`."""
     length = None if begin_ms is None or end_ms is None else end_ms - begin_ms
     times = {"begin_ms": begin_ms, "end_ms": end_ms, "duration_ms": length, "end_n": None if end_ms is None else n + 5}
     return {"run": run, "n": n, "record": f"1.1.{n}", "partition": partition, "led_before": 1, "reason": reason, **times}
 
 
 def tenure(run: str, n: int, broker: int, begin_ms: int, end_ms: int | None) -> Row:
-    """Return a row of `tenures`."""
     times = {"begin_ms": begin_ms, "end_ms": end_ms, "duration_ms": None if end_ms is None else end_ms - begin_ms}
     return {"run": run, "n": n, "record": f"{broker}.1.{n}", "broker": broker, "controller_epoch": 1, **times}
 
 
 def rebalance(run: str, n: int, reason: str | None, begin_ms: int, end_ms: int | None) -> Row:
-    """Return a row of `rebalances`."""
     times = {"begin_ms": begin_ms, "end_ms": end_ms, "duration_ms": None if end_ms is None else end_ms - begin_ms}
     return {"run": run, "n": n, "record": f"1.1.{n}", "group_id": "g", "reason": reason, **times}

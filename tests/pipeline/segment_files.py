@@ -65,5 +65,4 @@ def marker(offset: int, producer: int, kind: int) -> bytes:
 
 
 def head_of(row: Any) -> tuple[str, int | None]:
-    """Return the kind and the offset of a row."""
     return row.kind, row.log_offset

@@ -24,10 +24,7 @@ WAYS = (["unshare", "--user", "--map-root-user", "--mount"], ["sudo", "-n", "--p
 
 
 class SmallDisk(NamedTuple):
-    """The folder `out` on a disk that holds a copy of the folder `former` and has `room` for so many bytes more.
-
-    After a command the folder `kept` has a copy of what is then in `out`.
-    """
+    """Folder `out` on a disk with a copy of `former` and `room` more bytes; after a command `kept` has a copy of `out`."""
 
     out: Path
     former: Path

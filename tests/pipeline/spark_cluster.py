@@ -53,7 +53,6 @@ class SparkCluster(NamedTuple):
         return folder.name
 
     def alive(self) -> int:
-        """Return the number of workers that the master calls alive."""
         return len([worker for worker in self.state()["workers"] if worker["state"] == "ALIVE"])
 
 
@@ -64,10 +63,7 @@ def answer(address: str) -> Any:
 
 
 def wait_until(happened: Callable[[], Any], process: GuardedProcess | None = None) -> Any:
-    """Return the first true value of a function; fail if it has none in time, or if the process ends before.
-
-    A master has no request that is answered at the next event, so its page and its log are read again and again.
-    """
+    """Return the first true value of a function, asked again and again; fail after a time or if the process ends."""
     deadline = time.monotonic() + WITHIN_S
     while not (found := happened()):
         assert time.monotonic() < deadline, "the event did not happen in time"
@@ -125,16 +121,12 @@ def spark_cluster(folder: Path, workers: int = 2) -> Iterator[SparkCluster]:
 
 
 class Status(NamedTuple):
-    """The address of an application's status, which its driver gives over HTTP.
-
-    Source: https://spark.apache.org/docs/latest/monitoring.html, "REST API".
-    """
+    """An application's status over HTTP (https://spark.apache.org/docs/latest/monitoring.html, "REST API")."""
 
     address: str
 
     @property
     def application(self) -> str:
-        """The id of the application."""
         return self.address.rpartition("/")[2]
 
     def is_active(self, executor: str) -> bool:

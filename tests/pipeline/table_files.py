@@ -29,19 +29,13 @@ def files_of(out: Path, tables: Sequence[str]) -> set[tuple[str, int]]:
 
 
 def is_whole(table: Path) -> bool:
-    """Return whether the folder of a table was written to its end; True if there is no such folder.
-
-    Spark writes `_SUCCESS` after the last file. A table of PyArrow is one file, which cannot be read before its end.
-    """
+    """Whether there is no folder of the table, or one with `_SUCCESS`, which Spark writes last, or one file of PyArrow."""
     names = {path.name for path in table.iterdir()} if table.exists() else {SUCCESS}
     return SUCCESS in names or (names == {FILE} and bool(parquet.read_schema(table / FILE)))
 
 
 def files_in(out: Path, tables: Sequence[str]) -> dict[str, list[str]]:
-    """Return the rows of each file of the tables in `out`, by the file's path without the id of its write.
-
-    Raises AssertionError for a file or folder that belongs to no table, and for a table with files of two writes.
-    """
+    """Rows by file, its path without the write's id; AssertionError for files of no table and files of two writes."""
     named, found = {out / MARK}, {MARK: [(out / MARK).read_text()]}
     for name in tables:
         files = [Path(file) for file in datasets.dataset(out / name, format="parquet").files]

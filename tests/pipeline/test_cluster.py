@@ -138,10 +138,8 @@ def test_a_cluster_gives_the_sweep_and_the_search_of_one_machine(cluster: SparkC
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_worker_that_is_killed_changes_no_table_of_runs(spark: Any, cluster: SparkCluster, tmp_path: Path) -> None:
-    """`pipeline runs --master` writes the tables of one machine, row by row, although a worker is killed during a task.
-
-    Spark's own status shows that a task of this worker was lost, so the worker was not killed between two jobs.
-    """
+    """`pipeline runs --master` writes the tables of one machine, row by row, although a worker is killed during a task."""
+    # Spark's own status shows that a task of this worker was lost, so the worker was not killed between two jobs.
     runs, local, out = tmp_path / "runs", tmp_path / "local", tmp_path / "out"
     runs.mkdir()
     for seed in (1, 5):

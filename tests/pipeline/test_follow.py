@@ -46,7 +46,6 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 
 def tables_in(out: Path) -> dict[str, list[str]]:
-    """Return the sorted rows of each table in a folder."""
     names = [name for name in log_tables.ALL_TABLES if (out / name).exists()]
     return {name: sorted(map(repr, parquet.read_table(out / name).to_pylist())) for name in names}
 
@@ -73,10 +72,8 @@ def batch(spark: Any, logs: Path, out: Path, *, of_runs: bool = False) -> dict[s
 def test_growing_logs_give_the_tables_of_a_batch(
     spark: Any, texts: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After rounds between which logs begin, grow and are rotated, all tables have the rows of a batch over the final files.
-
-    A round reads at most a third of the bytes, and the parts of three rounds are merged.
-    """
+    """After rounds between which logs begin, grow and are rotated, all tables have the rows of a batch over the final files."""
+    # A round reads at most a third of the bytes, and the parts of three rounds are merged.
     monkeypatch.setattr(follow, "MOST_PARTS", 2)
     monkeypatch.setattr(follow, "ROUND_BYTES", sum(map(len, texts.values())) // 3)
     logs = Growing(tmp_path / "logs", texts, random.Random(SEED))
@@ -165,10 +162,8 @@ def ends_before(monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
 def test_a_command_that_was_killed_gives_the_tables_of_a_batch_when_it_runs_again(
     spark: Any, texts: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Commands that get SIGKILL while the logs grow, then one to the end: the tables of a batch over the final files.
-
-    The first is killed with its Java while it writes a part of the checkpoint, the second alone before a change of its own.
-    """
+    """Commands that get SIGKILL while the logs grow, then one to the end: the tables of a batch over the final files."""
+    # The first is killed with its Java while it writes a part of the checkpoint, the second alone before a change of its own.
     (tmp_path / "java").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "java"))  # a killed Java leaves its temporary files
     choose = random.Random(SEED)
@@ -216,7 +211,6 @@ def test_ctrl_c_ends_the_command(tmp_path: Path) -> None:
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    """A log in a folder."""
     path = tmp_path / "logs" / "server.log"
     path.parent.mkdir()
     path.write_text("[2020-01-01 00:00:00,001] INFO [KafkaServer id=1] started (kafka.server.KafkaServer)\n")

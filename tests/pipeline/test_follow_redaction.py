@@ -66,10 +66,8 @@ def tables(out: Path) -> dict[str, list[Row]]:
 def test_names_that_come_later_change_no_earlier_stable_name(
     spark: Any, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After each round, and after a process that is killed in a round, the tables equal those of one batch of the same lines.
-
-    A name that only a later round knows is replaced in the rows of the earlier rounds too, and no other row changes.
-    """
+    """After each round, and after a process that is killed in a round, the tables equal those of one batch of the same lines."""
+    # A name that only a later round knows is replaced in the rows of the earlier rounds too, and no other row changes.
     out = tmp_path / "out"
     before = read(spark, log, out)
     with log.open("a") as file:

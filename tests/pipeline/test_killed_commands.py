@@ -30,7 +30,6 @@ Tables = dict[str, list[str]]
 
 
 def tables_in(out: Path, tables: Sequence[str]) -> Tables:
-    """Return the sorted rows of each of these tables that is in the folder."""
     return {name: rows_of(out / name) for name in tables if (out / name).exists()}
 
 
@@ -44,11 +43,8 @@ class Lane:
         self.choose = random.Random(seed)
 
     def play(self, sources: Sequence[Path], counts: tuple[int, int, int], check: Callable[[Path], None]) -> list[str]:
-        """Kill as many commands as the counts of `moments` say; return a text for each kill. Then run the command to its end.
-
-        Before each third kill a source more is there; the last command has all. After each kill all tables are whole, and before
-        the publication they are the former ones. `check` is called too.
-        """
+        """Kill as many commands as `moments` counts, then run one to its end; before each third kill a source more is there."""
+        # After each kill all tables are whole, and before the publication they are the former ones. `check` is called too.
         left, killed = list(sources), list[str]()
         folders = [f"{pipeline.NEW}/{name}" for name in self.tables]
         for number, planned in enumerate(moments(self.choose, folders, *counts)):
@@ -109,12 +105,10 @@ def java_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.timeout(1800)
 @pytest.mark.usefixtures("java_files")
 def test_commands_that_are_killed_give_the_tables_of_runs(days: Path, tables_of_runs: Path, tmp_path: Path) -> None:
-    """After ten SIGKILLs at random moments the command makes the tables, and the files, of a command that was not killed.
-
-    After each kill the tables have only rows of the complete tables.
-    """
-    # Runs arrive between the kills. The first folder is new. The second folder has complete tables at first, and the file of its
-    # last run is gone, so a command that loses the rows of this run cannot read them again.
+    """After ten SIGKILLs at random moments the command makes the tables, and the files, of a command that was not killed."""
+    # After each kill the tables have only rows of the complete tables. Runs arrive between the kills. The first folder is new.
+    # The second has complete tables at first, and the file of its last run is gone, so a command that loses its rows cannot read
+    # them again.
     expected = tables_in(tables_of_runs, TABLES)
 
     def check(out: Path) -> None:

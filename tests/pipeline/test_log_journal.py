@@ -135,7 +135,6 @@ def test_spark_and_pandas_agree_about_logs(journals: Journals, tmp_path: Path, s
 
 
 def line(n: int, kind: str, **facts: Any) -> Line:
-    """Return a line of controller.log."""
     return Line("controller.log", n, 1000 + n, kind, facts, None)
 
 

@@ -21,10 +21,8 @@ RELEASES = ("0.9", "1.1", "2.8")
 @pytest.mark.spark
 @pytest.mark.slow
 def test_the_logs_give_back_the_reassignments(tmp_path: Path, spark: Any) -> None:
-    """Each reassignment is there with its target, and with its end if the logs have two lines about it, or one without additions.
-
-    Up to 2.3 no line of ours has the request, nor the second line about a reassignment that only adds replicas.
-    """
+    """Each reassignment has its target, and its end if the logs have two lines about it, or one and no replica is added."""
+    # Up to 2.3 no line of ours has the request, nor the second line about a reassignment that only adds replicas.
     labs = {}
     for release in RELEASES:
         labs[release] = Lab(release=release, brokers=4, topics={"t": [[1, 2], [2, 3]]}, runs=None).run()

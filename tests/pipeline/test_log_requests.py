@@ -88,10 +88,8 @@ def test_spark_and_pandas_agree_about_the_requests_of_logs(
 @pytest.mark.spark
 @pytest.mark.slow
 def test_the_logs_give_back_the_requests_of_a_run(tmp_path: Path, spark: Any) -> None:
-    """Each request of a run whose line the engine writes is a row; without a line about a response its state is missing.
-
-    The engine writes the line of each request from 2.6 on, and the lines about LeaderAndIsr from 0.9 on.
-    """
+    """Each request of a run whose line the engine writes is a row; without a line about a response its state is missing."""
+    # The engine writes the line of each request from 2.6 on, and the lines about LeaderAndIsr from 0.9 on.
     apis = {"0.9": {"LeaderAndIsr"}, "2.8": {"LeaderAndIsr", "UpdateMetadata", "StopReplica"}}
     labs = {release: Lab(release=release, brokers=3, topics={"t": [[1, 2], [2, 3]]}, runs=None).run() for release in apis}
     for lab in labs.values():
@@ -108,10 +106,7 @@ def test_the_logs_give_back_the_requests_of_a_run(tmp_path: Path, spark: Any) ->
 
 
 def states(release: str, *facts: tuple[str, dict[str, Any]]) -> list[tuple[Any, ...]]:
-    """Return (API, receiver, state, inferred columns) of each request that these lines of controller 1 in epoch 4 show.
-
-    Before the lines all three brokers have registered.
-    """
+    """(API, receiver, state, inferred columns) of each request in lines of controller 1, epoch 4; all three have registered."""
     about = {"controller": 1, "epoch": 4}
     known = ("brokers_changed", {"controller": 1, "added": [1, 2, 3], "deleted": [], "live": [1, 2, 3]})
     lines = [Line("controller.log", n, 1000 + n, kind, about | more, 1) for n, (kind, more) in enumerate((known, *facts), 1)]

@@ -61,7 +61,6 @@ STATE = "[Controller id=3 epoch=8] Changed partition orders-1 state from OnlineP
 
 
 def moved(partition: int) -> str:
-    """Return a line of a transition of a partition."""
     return f"[{AT}] TRACE {STATE.replace('orders-1', f'orders-{partition}')} (state.change.logger)"
 
 
@@ -122,23 +121,18 @@ def _brokers(logs: Path) -> None:
 
 @pytest.fixture(scope="module")
 def records(written: tuple[Path, log_tables.Written]) -> dict[tuple[str, int], Row]:
-    """The records by the name of the file and the number of the line."""
     return by_place(rows_of(written[0], "records"))
 
 
 @pytest.fixture(scope="module")
 def rejected(written: tuple[Path, log_tables.Written]) -> list[Row]:
-    """The rejected lines and files."""
     return rows_of(written[0], "rejected")
 
 
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_record_is_found_in_each_layout(records: dict[tuple[str, int], Row]) -> None:
-    """The line of a new controller gives the same kind and facts in each of the eight layouts.
-
-    And its time as it is written.
-    """
+    """The line of a new controller gives the same kind and facts in each of the eight layouts, and its time as it is written."""
     for n, (layout, line) in enumerate(LAYOUTS.items(), 1):
         row = records["layouts.log", n]
         assert (row["layout"], row["kind"], row["facts"]) == (layout, "controller_ready", {"controller": 3, "epoch": 8})
@@ -158,10 +152,7 @@ def test_what_stands_around_a_line_is_left_out(records: dict[tuple[str, int], Ro
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_record_has_all_of_its_lines(records: dict[tuple[str, int], Row]) -> None:
-    """A message of several lines has its logger; a stack trace stays with its record.
-
-    A line that a terminal broke is one message.
-    """
+    """A message of several lines, or one that a terminal broke, has its logger; a stack trace stays with its record."""
     config, failed, broken = (records["several.log.2019-05-06-07", n] for n in (1, 5, 10))
     assert (config["logger"], config["kind"], config["lines"]) == ("kafka.server.KafkaConfig", "other", 4)
     assert failed["raw"].split("\n") == [LINE, *TRACE, ""] and failed["kind"] == "controller_ready"
@@ -181,10 +172,7 @@ def test_a_line_that_is_cut_off_gives_no_wrong_fact(records: dict[tuple[str, int
 @pytest.mark.spark
 @pytest.mark.slow
 def test_bytes_that_are_no_text_do_not_hide_a_record(records: dict[tuple[str, int], Row]) -> None:
-    """Line ends of Windows.
-
-    NUL characters of a crash and bytes that are not UTF-8 leave the facts and the other lines as they are.
-    """
+    """Windows line ends, NULs of a crash and bytes that are not UTF-8 leave the facts and the other lines as they are."""
     assert records["windows.log", 1]["raw"].split("\n") == [LINE, *TRACE] and records["windows.log", 5]["facts"]["partition"] == 2
     assert records["nul.log", 1]["kind"] == "controller_ready" and records["nul.log", 1]["raw"].endswith("not \ufffd UTF-8")
 
@@ -212,10 +200,7 @@ def test_a_line_above_8_mb_is_rejected(records: dict[tuple[str, int], Row], reje
 @pytest.mark.spark
 @pytest.mark.slow
 def test_lines_of_other_logs_are_rejected(records: dict[tuple[str, int], Row], rejected: list[Row]) -> None:
-    """A line before the first record, and a line of another log with what continues it.
-
-    Are rejected one by one with the reason.
-    """
+    """A line before the first record, and one of another log with what continues it, are rejected one by one with the reason."""
     found = sorted((row["n"], row["reason"]) for row in rejected if Path(row["file"]).name == "other.log")
     before, other = "No record comes before the line.", "The line is of another log."
     assert found == [(1, before), (2, other), (4, other), (5, other)]
@@ -237,10 +222,7 @@ def test_a_record_without_end_is_bounded(records: dict[tuple[str, int], Row], re
 @pytest.mark.spark
 @pytest.mark.slow
 def test_facts_in_two_files_of_a_broker_are_counted_once(records: dict[tuple[str, int], Row]) -> None:
-    """A record in a second file of a broker names the first.
-
-    Repetitions in one file, and equal lines of two brokers, are facts.
-    """
+    """A record in a second file of a broker names the first; repetitions in one file, and lines of two brokers, are facts."""
     assert [records["kafkaServer.out", n]["kind"] for n in (1, 2, 3)] == ["broker_started"] + ["controller_new_leader_seen"] * 2
     for n in (1, 2, 3):
         row = records["server.log", n]
@@ -303,10 +285,7 @@ def test_copied_lines_are_records(records: dict[tuple[str, int], Row]) -> None:
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_time_zone_is_found_in_the_lines_or_left_open(records: dict[tuple[str, int], Row]) -> None:
-    """The start of a broker shows the zone for its folder, a written zone counts for its line.
-
-    And time_utc is NULL without either.
-    """
+    """A broker's start shows the zone of its folder, a written zone counts for its line; time_utc is NULL without either."""
     row, written, unknown = records["server-2.log", 1], records["layouts.log", 3], records["layouts.log", 1]
     assert (row["zone"], row["zone_from"], str(row["time_utc"])) == ("+02:00", "server.log:4", "2019-05-06 05:08:09.123000")
     assert (written["zone"], written["zone_from"], str(written["time_utc"])) == (
@@ -320,10 +299,7 @@ def test_a_time_zone_is_found_in_the_lines_or_left_open(records: dict[tuple[str,
 @pytest.mark.spark
 @pytest.mark.slow
 def test_each_line_is_counted(written: tuple[Path, log_tables.Written], rejected: list[Row]) -> None:
-    """The lines of all files are the facts, the other records, the continuations and the rejected lines.
-
-    Binary files are refused.
-    """
+    """Facts, other records, continuations and rejected lines are the lines of all files; binary files are refused."""
     out, count = written
     rows = rows_of(out, "records")
     logs = out.parent / "logs"
@@ -410,10 +386,7 @@ def test_lines_are_counted(tmp_path: Path, content: bytes) -> None:
 
 
 def test_a_zone_is_unknown_between_starts_that_differ() -> None:
-    """Starts with one offset make one zone; between starts with different offsets there is none.
-
-    A senseless offset is left out.
-    """
+    """Starts with one offset make one zone; between different offsets there is none, and a senseless offset is left out."""
     day = 86_400_000
 
     def start(day_of_month: int, hours: int) -> Start:

@@ -30,7 +30,6 @@ def expected(shared: Path) -> dict[tuple[str, int], Meaning]:
 
 @pytest.fixture(scope="module")
 def messages(shared: Path) -> list[Filled]:
-    """Each template of the reference with generated values."""
     return list(filled(shared / "reference" / "kafka-logs.md", seed=7))
 
 
@@ -51,7 +50,6 @@ def out(shared: Path, messages: list[Filled], spark: Any, tmp_path_factory: pyte
 
 @pytest.fixture(scope="module")
 def records(out: Path) -> dict[tuple[str, int], Row]:
-    """The records by the name of the file and the number of the line."""
     return by_place(rows_of(out, "records"))
 
 
@@ -60,10 +58,7 @@ def records(out: Path) -> dict[tuple[str, int], Row]:
 def test_real_lines_give_their_kind_and_facts(
     expected: dict[tuple[str, int], Meaning], records: dict[tuple[str, int], Row]
 ) -> None:
-    """At least 99 % of the real lines with facts give the kind, facts, layout, wrapper, time.
-
-    Level and logger of the reference.
-    """
+    """At least 99 % of the real lines with facts give the reference's kind, facts, layout, wrapper, time, level and logger."""
     heads = {place: line for place, line in expected.items() if "layout" in line}
     wrong = [place for place, line in heads.items() if not _agrees(line, records.get(place))]
     assert len(heads) > 600 and len(wrong) <= len(heads) // 100, wrong
@@ -82,10 +77,7 @@ def _agrees(line: Meaning, row: Row | None) -> bool:
 def test_each_real_line_is_accounted_for(
     expected: dict[tuple[str, int], Meaning], records: dict[tuple[str, int], Row], out: Path
 ) -> None:
-    """Each line of the real logs is a record, continues the record that the reference names.
-
-    Or is rejected if it is not Kafka's.
-    """
+    """Each real line is a record, continues the record that the reference names, or is rejected if it is not Kafka's."""
     rejected = by_place(rows_of(out, "rejected"))
     for (file, n), line in expected.items():
         head = line.get("continuation_of", n)
@@ -106,10 +98,7 @@ def test_invented_lines_give_no_fact(records: dict[tuple[str, int], Row]) -> Non
 @pytest.mark.spark
 @pytest.mark.slow
 def test_each_template_is_parsed_back(messages: list[Filled], records: dict[tuple[str, int], Row]) -> None:
-    """A template of any release, filled with generated values, gives the kind under which the reference lists it.
-
-    And its topic and group.
-    """
+    """A release's template filled with generated values gives the kind of the reference, and its topic and group."""
     rows = [records["templates.log", n] for n in range(1, len(messages) + 1)]
     assert [row["kind"] for row in rows] == [item.kind for item in messages]
     for item, row in zip(messages, rows, strict=True):

@@ -24,7 +24,6 @@ REAL = "3.1.0-__consumer_offsets-21"
 
 
 def expected(folder: Path) -> list[Row]:
-    """Return the records that the segment has, in the words of the reference."""
     return [json.loads(line) for line in (folder / f"{REAL}.expected.jsonl").read_text().splitlines()]
 
 

@@ -55,7 +55,6 @@ def at_once(spark: Any, days: Path, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def tables_in(out: Path) -> Tables:
-    """Return the sorted rows of each table in a folder, day included."""
     return {name: sorted(parquet.read_table(out / name).to_pylist(), key=repr) for name in spark_views.TABLES}
 
 
@@ -101,10 +100,7 @@ def test_runs_that_are_read_late_twice_or_in_part_are_counted_once(spark: Any, d
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_damaged_line_is_reported(spark: Any, days: Path, tmp_path: Path) -> None:
-    """Damaged lines in the middle of a journal, a cut line and a line of 200 MB, are counted in one sentence.
-
-    The tables have the other records.
-    """
+    """Damaged lines, a cut line and a line of 200 MB are counted in one sentence; the tables have the other records."""
     lines = min(days.iterdir()).read_bytes().splitlines(keepends=True)
     damaged = tmp_path / "damaged.jsonl"
     damaged.write_bytes(b"".join([*lines[:5], lines[5][:40] + b"\n", b"x" * (200 * 2**20) + b"\n", *lines[6:]]))

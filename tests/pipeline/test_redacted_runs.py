@@ -182,10 +182,7 @@ def test_names_of_runs_are_replaced_with_hosts() -> None:
 @pytest.mark.spark
 @pytest.mark.slow
 def test_no_name_is_left_in_the_bytes_of_the_tables(named: Path, tmp_path: Path, spark: Any) -> None:
-    """No file of the folder has a name in its bytes or its own name, nor has the report of the folder.
-
-    A later call adds runs with equal stable names.
-    """
+    """No file of the tables or the report has a name in it or as its own; a later call adds runs with equal stable names."""
     out, later = tmp_path / "tables", tmp_path / "vault.jsonl"
     plain, chosen = tmp_path / "plain", pipeline.Chosen(topic="payroll")
     written = pipeline.write_runs(spark, [named], out, chosen=chosen, redact=REDACTION)

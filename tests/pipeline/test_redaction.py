@@ -58,7 +58,6 @@ def names_of(*kinds: str) -> redaction.Names:
 
 
 def stable(kind: str, name: str) -> str:
-    """Return the stable name of a name."""
     return Redaction(ALL, KEY).stable(kind, name)
 
 

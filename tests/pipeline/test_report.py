@@ -74,7 +74,6 @@ def folder(tmp_path: Path) -> Path:
 
 
 def counted(folder: Path) -> dict[str, Section]:
-    """Return the sections by id."""
     return {section.id: section for section in sections(read_tables(folder))}
 
 

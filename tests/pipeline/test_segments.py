@@ -142,10 +142,8 @@ def test_bytes_that_a_codec_cannot_read_reject_their_batch(tmp_path: Path, codec
     ("codec", "formats"), [("NONE", "012"), ("GZIP", "012"), ("SNAPPY", "012"), ("LZ4", "012"), ("ZSTD", "2")]
 )
 def test_batches_of_kafkas_classes_are_read(tmp_path: Path, codec: str, formats: str) -> None:
-    """Batches that the classes of Kafka 2.8.2 write with each codec in each format give offset, key and value of each record.
-
-    The last batch has 3 MB, which no codec writes as one block. In format 0, Kafka's lz4 has another checksum (KAFKA-3160).
-    """
+    """Batches that the classes of Kafka 2.8.2 write with each codec in each format give offset, key and value of each record."""
+    # The last batch has 3 MB, which no codec writes as one block. In format 0, Kafka's lz4 has another checksum (KAFKA-3160).
     parts = [
         [commit(0, 5)],
         [commit(n, None if n % 3 else n) for n in range(500)],

@@ -25,7 +25,6 @@ class Ended:
         self.status = status
 
     def ended(self) -> int | None:
-        """Return the exit status."""
         return self.status
 
 
@@ -62,10 +61,8 @@ def test_a_loss_of_spark_is_one_sentence(
     "ExecutorLostFailure (executor 4 exited caused by one of the running tasks) Reason: Command exited with code 52",
 ])  # fmt: skip
 def test_the_memory_of_an_executor_has_a_setting_of_its_own(monkeypatch: pytest.MonkeyPatch, reason: str) -> None:
-    """If an executor of a cluster has no memory left, the sentence names the executor's setting, not the driver's.
-
-    Source: the text of a standalone cluster of Spark 4.3 with executors of 512 MB.
-    """
+    """If an executor of a cluster has no memory left, the sentence names the executor's setting, not the driver's."""
+    # Source: the text of a standalone cluster of Spark 4.3 with executors of 512 MB.
     monkeypatch.setattr(gateway, "_gateway", Ended(None))
     lost = f"Lost task 0.4 in stage 0.0 (TID 8) (127.0.0.1 executor 4): {reason}"
     problem = Py4JError(f"An error occurred.\n: org.apache.spark.SparkException: Job aborted due to stage failure: {lost}\n\n")

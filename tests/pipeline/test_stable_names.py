@@ -17,7 +17,6 @@ ALL = Redaction(("topic", "host", "client"), bytes(range(32)))
 
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of settings without a key."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
     return tmp_path / "settings"
 

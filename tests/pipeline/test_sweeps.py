@@ -64,10 +64,8 @@ def learners(notebook: str = NOTEBOOK) -> Any:
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_sweep_on_spark_has_the_table_of_a_sweep_in_processes(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark with two tasks, Spark with four tasks, and processes give equal tables under a function of a notebook.
-
-    The function has no end in one run of cell (2, False, 6000): this run is named as failed, with its reason.
-    """
+    """Spark with two tasks, Spark with four tasks, and processes give equal tables under a function of a notebook."""
+    # The function has no end in one run of cell (2, False, 6000): this run is named as failed, with its reason.
     arguments: Any = ("random deaths", 2, False, 6_000, LOOPS_IN + 1)
     alone = Lab.sweep(*arguments, strategies={"offline": learners()}, seconds=8)
     for number in (2, 4):

@@ -17,10 +17,7 @@ DAY = "day=2026-01-01"
 
 
 def written(out: Path, write: str, step: int = 1) -> Path:
-    """Write the table `t` with two files, as a command does with this id of the write; return the folder of the tables.
-
-    With the `step` -1 the rows of each file are in descending order.
-    """
+    """Write table `t` with two files under this id of the write, rows by `step` (-1: descending); return the folder."""
     (out / "t" / DAY).mkdir(parents=True)
     for number in range(2):
         path = out / "t" / DAY / f"part-0000{number}-{write}.c000.snappy.parquet"

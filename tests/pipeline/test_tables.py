@@ -26,7 +26,6 @@ COLUMNS = ["run", "n", "id", "at", "at_ms", "time_ms", "node", "incarnation", "s
 
 
 def rows(found: Any) -> pd.DataFrame:
-    """The records of one run in the order of the journal's ids, to be compared."""
     return found.sort_values(["node", "incarnation", "seq"]).set_index("id")
 
 

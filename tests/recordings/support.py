@@ -25,7 +25,6 @@ def name(path: Path) -> str:
 
 
 def once(paths: list[Path]) -> list[Path]:
-    """The first of each content."""
     return list({path.read_bytes(): path for path in reversed(paths)}.values())[::-1]
 
 
@@ -46,11 +45,9 @@ if not THEIRS:
 
 @lru_cache(maxsize=1)
 def opened(path: Path) -> tuple[dict[str, Any], list[Record]]:
-    """A recording and its records."""
     found = recording.load(path)
     return found, to_journal.to_journal(found)
 
 
 def in_project(release: str, scenario: str) -> Path:
-    """A recording that learners have."""
     return ROOT / "notebooks" / "recordings" / release / f"{scenario}.json"

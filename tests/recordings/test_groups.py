@@ -131,7 +131,6 @@ def test_the_strip_of_a_recording_names_members_states_and_partitions() -> None:
 
 
 def changed(path: Path, name: str, change: Callable[[dict[str, Any]], Any]) -> Path:
-    """Write a recording with a change to a file."""
     found = copy.deepcopy(recorded(name))
     change(found)
     path.write_text(json.dumps(found))

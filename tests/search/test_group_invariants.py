@@ -40,10 +40,8 @@ GROUPS = {release: a_group(release) for release in RELEASES}
 @settings(UNHURRIED, max_examples=40)
 @given(st.sampled_from(RELEASES), CHOICES)
 def test_a_group_keeps_its_promises_in_any_order(release: str, choices: list[int]) -> None:
-    """No run with joins, silence, commits, timers, coordinator moves, deaths, lost records or failing disks breaks an invariant.
-
-    Source: the methods that the rows of INVARIANTS name (0.9, 2.8).
-    """
+    """No run with joins, silence, commits, timers, coordinator moves, deaths, lost records or failing disks breaks a row."""
+    # Source: the methods that the rows of INVARIANTS name (0.9, 2.8).
     run(GROUPS[release].fork(), choices, commits_and_losses)
 
 

@@ -41,10 +41,7 @@ def small(release: str) -> World:
 
 
 def requests(world: World) -> Iterator[Action]:
-    """What a living consumer may send that waits for no response: the request of its state; with a generation, a heartbeat.
-
-    Consumers send their first requests in the order of their names, since a run with other names is no other run.
-    """
+    """What a living consumer may send that waits for no response; first requests go by name, as names make no other run."""
     first = next((name for name, me in world.consumers.items() if not me.requests), None)
     for name, me in world.consumers.items():
         if me.asked is None and me.condition != FROZEN and (me.requests or name == first):
@@ -114,10 +111,8 @@ def explored(release: str) -> tuple[SearchResult, list[World]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("release", STATES)
 def test_no_order_of_three_members_and_one_death_breaks_a_promise(release: str) -> None:
-    """Each state is reached, none breaks an invariant, and at rest all living consumers are members of one Stable generation.
-
-    Source: the methods that the rows of INVARIANTS name (0.9, 2.8).
-    """
+    """Each state is reached, none breaks an invariant, and at rest all living consumers are members of one Stable generation."""
+    # Source: the methods that the rows of INVARIANTS name (0.9, 2.8).
     result, at_rest = explored(release)
     assert result.violation is None, result.scenario()
     assert (result.states, len(at_rest)) == (STATES[release], AT_REST[release])

@@ -162,17 +162,14 @@ def registration_is_lost() -> World:
 
 
 def text_of(world: World, path: str) -> str:
-    """What is stored there."""
     return world.zk.tree()[path].data.decode()
 
 
 def written(world: World, path: str, was: str = "", becomes: str = "") -> Action:
-    """Write equal or other data from outside the brokers."""
     return ("set", path, text_of(world, path).replace(was, becomes))
 
 
 def anew(world: World, path: str) -> list[Action]:
-    """Delete a znode from outside the brokers and create it again."""
     return [("delete", path), ("create", path, text_of(world, path))]
 
 
@@ -200,10 +197,7 @@ RACES: dict[str, tuple[Callable[[], World], Callable[[World], Ways]]] = {
 @pytest.mark.parametrize("turned", [False, True], ids=["", "turned"])
 @pytest.mark.parametrize("race", RACES)
 def test_a_race_that_is_lost_is_not_taken_for_one_that_is_won(race: str, turned: bool) -> None:
-    """A controller in one state gets different responses of ZooKeeper: each time its next state equals that of a plain world.
-
-    The second time around everything is remembered.
-    """
+    """The same controller state with another response of ZooKeeper gives a plain world's next state, also when remembered."""
     made, ways_from = RACES[race]
     origin = made()
     ways = ways_from(origin)

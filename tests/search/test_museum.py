@@ -17,7 +17,6 @@ EACH = pytest.mark.parametrize("row", MUSEUM, ids=lambda row: row.ticket)
 
 
 def on(broker: int, times: int, thread: str = "controller") -> list[Action]:
-    """So many round trips of a broker's thread."""
     return [("advance", broker, thread)] * times
 
 

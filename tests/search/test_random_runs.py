@@ -56,12 +56,8 @@ QUIET = {release: quiet(release) for release in PLAYABLE_RELEASES}
 
 
 def run(world: World, choices: list[int], more_faults: Callable[[World, int], list[Action]] = lambda world, number: []) -> None:
-    """Takes one action for each choice, mostly of those that go on by themselves, and looks at the invariants after each.
-
-    `more_faults` returns further faults that a choice can take.
-
-    Then the cluster runs until quiet, and the invariants at quiet are checked. A violation is reported as Python code.
-    """
+    """Take one action for each choice, mostly without faults, and check the invariants after each, and at quiet."""
+    # `more_faults` returns further faults that a choice can take. A violation is reported as Python code.
     for number in choices:
         routine, faults = list(actions.routine_actions(world)), [*actions.fault_actions(world), *more_faults(world, number)]
         offered = (routine if number % 100 < ROUTINE else faults) or routine or faults
@@ -77,10 +73,7 @@ def run(world: World, choices: list[int], more_faults: Callable[[World, int], li
 
 
 def came_to_rest(world: World) -> bool:
-    """Goes on until nothing is left to do, or until a broker of 0.8 waits for the end of its own session, which is for ever.
-
-    It does so when its session has expired twice in a short time (KAFKA-1387).
-    """
+    """Go on until nothing is left, or a broker of 0.8 waits for its own session after two quick expiries (KAFKA-1387)."""
     naps, before = 0, len(world.done)
     while (following := next(actions.routine_actions(world), None)) and naps < NAPS:
         naps += following[0] == "fire_timer" and following[2].startswith("sleep-")

@@ -35,7 +35,6 @@ def after(world: World, *actions: Action) -> World:
 
 
 def on(broker: int, times: int) -> list[Action]:
-    """So many round trips of a broker's ZooKeeper thread."""
     return [("advance", broker, "zk-events")] * times
 
 
@@ -110,10 +109,8 @@ def breaks(pin: Pin) -> Property:
 
 
 def test_every_promise_that_came_later_is_broken() -> None:
-    """There is a run for each row about controllers that this release does not promise, and for no other one.
-
-    0.8.1 has no group coordinator, so no run of it says anything about the rows about groups.
-    """
+    """There is a run for each row about controllers that this release does not promise, and for no other one."""
+    # 0.8.1 has no group coordinator, so no run of it says anything about the rows about groups.
     of_groups = {row.name for row in INVARIANTS if row.broken.__module__ == group_invariants.__name__}
     assert {pin.name for pin in PINS} == {row.name for row in INVARIANTS if not row.is_promised_by(RELEASE)} - of_groups
 

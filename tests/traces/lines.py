@@ -16,7 +16,6 @@ Lines = Iterator[str]
 
 
 def leadership(value: Any) -> str:
-    """`leader 1 isr 1,2,3 epoch 0` of a value with these three fields."""
     return f"leader {value.leader} isr {','.join(map(str, value.isr)) or 'empty'} epoch {value.leader_epoch}"
 
 

@@ -142,7 +142,6 @@ class Player:
             self.world.run()
 
     def log(self, *kinds: str) -> None:
-        """From now on, show these kinds."""
         self.kinds = kinds
 
     def topic(self, name: str, *replicas: str) -> None:
@@ -171,11 +170,9 @@ class Player:
     # ---------------------------------------------------------------- letting it go on
 
     def run(self) -> None:
-        """Until nothing goes on by itself."""
         self.world.run(limit=20_000)
 
     def event(self, broker: str, thread: str = "controller") -> None:
-        """One event of a thread, from beginning to end, and nothing else."""
         self.world.run_event(int(broker), thread)
 
     def only(self, broker: str, _until: str = "", kind: str = "", text: str = "") -> None:
@@ -347,7 +344,6 @@ class Player:
             yield f"{tp}  {leadership(held.leadership)}"
 
     def queue(self, broker: str, thread: str = "controller") -> Iterator[str]:
-        """The events that wait for a thread."""
         yield from (item.event.name for item in self.world.processes[int(broker)].driver.threads[thread].queue.waiting)
 
     def znodes(self, below: str) -> Iterator[str]:
@@ -380,7 +376,6 @@ def _repeated(word: str) -> str:
 
 
 def names() -> list[str]:
-    """Every trace, by name."""
     return sorted(path.stem for path in DATA.glob("*.txt"))
 
 

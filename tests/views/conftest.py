@@ -10,7 +10,6 @@ from tests.views import support
 
 @pytest.fixture(scope="session")
 def ask(request: pytest.FixtureRequest) -> Iterator[support.Ask]:
-    """The viewer's JavaScript: in Node.js where it is, else in Chromium."""
     if not support.has_node():
         require("chromium", request.config)
     with support.node() if support.has_node() else support.chromium() as found:

@@ -194,5 +194,4 @@ def chromium() -> Iterator[Ask]:
 
 
 def has_node() -> bool:
-    """Whether Node.js is on PATH."""
     return shutil.which("node") is not None

@@ -147,10 +147,7 @@ def test_going_back_and_forth_is_the_same_as_going_on(ask: Ask) -> None:
 @given(data=st.data())
 @settings(max_examples=20, deadline=None)
 def test_from_a_checkpoint_as_from_the_beginning(data: st.DataObject) -> None:
-    """At any place of any run, asked for in any order, with checkpoints as dense as may be, a history says what a fold says.
-
-    What it has said stays as it was, while the journal grows.
-    """
+    """At any place of any run, in any order and with dense checkpoints, a growing journal's history says what a fold says."""
     records = list(random_run(data.draw(st.integers(0, 3)), 120).journal.records)
     growing = records[: data.draw(st.integers(1, len(records)))]
     history = History(growing, checkpoint_interval=data.draw(st.integers(1, 40)))
@@ -236,10 +233,8 @@ def test_kinds_that_this_world_never_records(ask: Ask) -> None:
 
 @pytest.mark.parametrize("seed", range(3, 7))
 def test_what_is_in_flight(ask: Ask, seed: int) -> None:
-    """After every step of a random run the channels with a request in flight are those of the network itself.
-
-    Leaders write ISRs themselves here, and they are slow at it: meanwhile requests wait in their queues.
-    """
+    """After every step of a random run the channels with a request in flight are those of the network itself."""
+    # Leaders write ISRs themselves here, and they are slow at it: meanwhile requests wait in their queues.
     choose, world = random.Random(seed), cluster(seed=seed, rule_changes={"alter_isr": False})
     at, flying = [], []
     for _ in range(300):

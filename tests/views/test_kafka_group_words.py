@@ -148,11 +148,9 @@ MEMBERS = {
 
 @pytest.mark.parametrize("release", MEMBERS)
 def test_pending_and_static_members_and_deleted_groups(release: str) -> None:
-    """Member ids that are created, leave and expire, static members, and deleted groups have the lines of the release.
-
-    Source: doUnknownJoinGroup, handleLeaveGroup, onExpireHeartbeat, handleDeleteGroups of GroupCoordinator.scala (2.4.1, 2.8.2),
-    doNewMemberJoinGroup (3.8.0).
-    """
+    """Member ids that are created, leave and expire, static members, and deleted groups have the lines of the release."""
+    # Source: doUnknownJoinGroup, handleLeaveGroup, onExpireHeartbeat, handleDeleteGroups (2.4.1, 2.8.2), doNewMemberJoinGroup
+    # (3.8.0).
     rest = ("Preparing", "Stabilized", "Assignment", "Member", "Group")
     assert [said for said in members_of(release) if not said.startswith(rest)] == MEMBERS[release]
 

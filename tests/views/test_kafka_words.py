@@ -133,10 +133,8 @@ MOVE = ("create", "/admin/reassign_partitions", '{"version":1,"partitions":[{"to
     ],
 )  # fmt: skip
 def test_a_reassignment_says_what_is_assigned(release: str, lines: list[str]) -> None:
-    """Kafka logs each rewriting of a topic znode by a reassignment; the topic's creation by a tool is none.
-
-    Source: updateReplicaAssignmentForPartition (2.8), updateAssignedReplicasForPartition (0.8.1).
-    """
+    """Kafka logs each rewriting of a topic znode by a reassignment; the topic's creation by a tool is none."""
+    # Source: updateReplicaAssignmentForPartition (2.8), updateAssignedReplicasForPartition (0.8.1).
     world = World(Settings(release))
     for action in [("start", 1), ("start", 2), ("start", 3), ("create_topic", "t", ((1, 2),)), MOVE]:
         world.step(action)
@@ -150,10 +148,8 @@ def test_a_reassignment_says_what_is_assigned(release: str, lines: list[str]) ->
     [("0.8.1", "[BrokerChangeListener on Controller 1]: ", ""), ("2.8", "[Controller id=1] ", "bounced brokers: {}, ")],
 )
 def test_registrations_and_processes_have_their_lines(release: str, who: str, bounced: str) -> None:
-    """A controller logs the brokers that come, end and, since 2.2, restart unseen; a broker logs its start and its shutdown.
-
-    Source: KafkaServer; BrokerChangeListener (0.8.1), processBrokerChange (2.8).
-    """
+    """A controller logs the brokers that come, end and, since 2.2, restart unseen; a broker logs its start and its shutdown."""
+    # Source: KafkaServer; BrokerChangeListener (0.8.1), processBrokerChange (2.8).
     world = World(Settings(release))
     for action in [("start", 1), ("start", 2), ("kill", 2), ("expire_session", 2), ("start", 2), ("terminate", 2)]:
         world.step(action)

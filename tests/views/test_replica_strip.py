@@ -12,7 +12,6 @@ from tests.views.support import Ask
 
 
 def records_of(first: int, count: int, leader_epoch: int = 0) -> list[dict[str, Any]]:
-    """Records of a log, one for each offset."""
     return [{"offset": offset, "leader_epoch": leader_epoch, "value": f"v{offset}"} for offset in range(first, first + count)]
 
 

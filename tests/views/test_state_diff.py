@@ -63,12 +63,10 @@ class Elements(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: Any) -> None:
-        """Notes an element."""
         self.tags.add(tag)
         self.inside = tag == "mark"
 
     def handle_data(self, data: str) -> None:
-        """Notes a marked text."""
         if self.inside:
             self.marked.append(data)
 

@@ -95,10 +95,8 @@ def test_a_loss_in_words() -> None:
     ("body", "said"), [(None, "sends no response to the request 2.1-9-Ask"), ({"error": "X"}, "responds: X")]
 )
 def test_a_dropped_request_has_no_response(body: dict[str, str] | None, said: str) -> None:
-    """The sentence about a request that a controller has dropped says that no response is sent.
-
-    Source: ControllerEventManager.clearAndPut (1.1), which drops the events of the queue.
-    """
+    """The sentence about a request that a controller has dropped says that no response is sent."""
+    # Source: ControllerEventManager.clearAndPut (1.1), which drops the events of the queue.
     record = Record(RecordId(1, 1, 3), "respond", None, 0, {"correlation_id": "2.1-9-Ask", "body": body})
     assert text.sentence(record) == f"Broker 1 {said}."
 

@@ -26,7 +26,6 @@ class Wire:
         monkeypatch.setattr(viewer, "send_state", self.update)
 
     def update(self, key: str | Sequence[str] | None = None) -> None:
-        """Notes which traits travel; all of them is `*`."""
         self.updated += ["*"] if key is None else [key] if isinstance(key, str) else key
 
 
@@ -37,7 +36,6 @@ def viewer() -> Viewer:
 
 
 def world_of(viewer: Viewer) -> Any:
-    """The world behind it."""
     stepper = viewer._stepper
     assert isinstance(stepper, OfWorld)
     return stepper.world

@@ -35,11 +35,7 @@ PRELUDE = Write(0, tuple((Op("create", path, b"0"),) for path in ("/a", "/b", "/
 
 
 class Player:
-    """Plays commands on one ZooKeeper and keeps what can be seen, in a form in which two ZooKeepers can be compared.
-
-    Attributes:
-        seen: one list for each command.
-    """
+    """Plays commands on one ZooKeeper; `seen` has for each command what can be compared with another one's."""
 
     def __init__(self, zookeeper: Any) -> None:
         self._zookeeper = zookeeper

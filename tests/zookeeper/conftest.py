@@ -31,7 +31,6 @@ def chroot() -> str:
 
 @pytest.fixture
 def real(server: EmbeddedZooKeeper, chroot: str) -> Iterator[KazooZooKeeper]:
-    """An empty root on the real server."""
     with KazooZooKeeper(server.hosts, chroot) as zookeeper:
         yield zookeeper
 
@@ -44,11 +43,9 @@ def zookeeper(request: pytest.FixtureRequest) -> Any:
 
 @pytest.fixture
 def client(zookeeper: Any) -> Any:
-    """A session on it."""
     return zookeeper.connect()
 
 
 @pytest.fixture
 def other(zookeeper: Any) -> Any:
-    """Another session on it."""
     return zookeeper.connect()

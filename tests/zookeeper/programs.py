@@ -140,10 +140,7 @@ PRELUDE: list[Command] = [Write(0, tuple((Op("create", path, b"0"),) for path in
 
 
 def programs(number: int) -> Iterator[list[Command]]:
-    """Yield random programs without end; equal numbers give equal programs.
-
-    Hypothesis lets variations of a program follow the program: a program that starts with four known commands is left out.
-    """
+    """Yield random programs, equal for equal numbers; those that begin with four known commands are left out as variations."""
     starts: set[str] = set()
     for batch in itertools.count():
         for program in _batch(f"{number}/{batch}"):

@@ -28,34 +28,28 @@ class Clock:
 
 
 def transact(client: Client, *ops: Op) -> WriteResult:
-    """One transaction."""
     return client.write([ops])[0]
 
 
 def create(client: Client, path: str, data: bytes = b"", **flags: bool) -> WriteResult:
-    """One creation on its own."""
     return transact(client, Op("create", path, data, **flags))
 
 
 def put(client: Client, path: str, data: bytes = b"", version: int = -1) -> WriteResult:
-    """One set on its own."""
     return transact(client, Op("set", path, data, version))
 
 
 def delete(client: Client, path: str, version: int = -1) -> WriteResult:
-    """One deletion on its own."""
     return transact(client, Op("delete", path, expected_version=version))
 
 
 def stat(client: Client, path: str) -> Stat:
-    """The stat of a znode that must be there."""
     found = client.exists([path], watch=False)[0]
     assert found is not None
     return found
 
 
 def node(client: Client, path: str) -> Znode:
-    """A znode that must be there."""
     found = client.read([path], watch=False)[0]
     assert found is not None
     return found
@@ -147,12 +141,10 @@ class Wire:
 
     @property
     def hosts(self) -> str:
-        """The address of this end."""
         return f"127.0.0.1:{self.port}"
 
     @property
     def threads(self) -> set[threading.Thread]:
-        """Its threads."""
         return set(self._threads)
 
     def cut(self) -> None:
@@ -175,7 +167,6 @@ class Wire:
         self.cut()
 
     def up(self) -> None:
-        """Accept connections again."""
         self._is_down = False
 
     def close(self) -> None:

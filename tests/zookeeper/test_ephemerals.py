@@ -78,10 +78,8 @@ def test_memory_knows_the_order_of_the_server(server: EmbeddedZooKeeper, chroot:
     (["controller", "brokers/ids/1001"], "/controller"),
 ])  # fmt: skip
 def test_memory_knows_the_order_without_a_chroot(server: EmbeddedZooKeeper, names: list[str], first: str) -> None:
-    """At the root, where Kafka's paths are what they are, a dead controller's two znodes go in the same order on both.
-
-    Ids 1 and 1001 differ: `/brokers/ids/1001` shares its bucket with `/controller`, so that the older znode goes first.
-    """
+    """At the root, where Kafka's paths are what they are, a dead controller's two znodes go in the same order on both."""
+    # Ids 1 and 1001 differ: `/brokers/ids/1001` shares its bucket with `/controller`, so that the older znode goes first.
     with KazooZooKeeper(server.hosts) as real:
         try:
             expected = order_of_deletion(real, names, [])

@@ -28,7 +28,6 @@ pytestmark = pytest.mark.zookeeper
 
 @pytest.fixture
 def wire(server: EmbeddedZooKeeper) -> Iterator[Wire]:
-    """A wire to the real server that can be cut."""
     wire = Wire(server.port)
     yield wire
     wire.close()
@@ -159,7 +158,6 @@ def test_ephemerals_of_lost_answers_are_found_at_the_end(near: KazooZooKeeper, w
 
 
 def framed(body: bytes) -> bytes:
-    """What goes over the wire."""
     return len(body).to_bytes(4, "big") + body
 
 
@@ -265,10 +263,7 @@ def _read_until_it_fails(client: KazooSession, outcome: list[type[BaseException]
 
 @pytest.mark.slow
 def test_zxids_are_exact_while_many_write(real: KazooZooKeeper) -> None:
-    """Four sessions pipeline 400 transactions each from threads of their own, a quarter of which fail.
-
-    In each session the zxids grow strictly, no zxid is given twice, and every success's zxid is the czxid and mzxid read back.
-    """
+    """While four sessions pipeline 400 transactions each, zxids grow, come once, and are the czxid and mzxid read back."""
     clients = [real.connect() for _ in range(4)]
     results: dict[int, list[tuple[str, int]]] = {}
 
@@ -431,7 +426,6 @@ def test_the_first_server_that_answers_is_taken(server: EmbeddedZooKeeper, chroo
 
 
 def threads(wire: Wire) -> set[threading.Thread]:
-    """All threads of this process but the wire's."""
     return set(threading.enumerate()) - wire.threads
 
 

@@ -17,13 +17,11 @@ def undelivered(zookeeper: MemoryZooKeeper, client: MemoryClient) -> tuple[Watch
 
 @pytest.fixture
 def zookeeper() -> MemoryZooKeeper:
-    """An empty one."""
     return MemoryZooKeeper(Clock())
 
 
 @pytest.fixture
 def client(zookeeper: MemoryZooKeeper) -> MemoryClient:
-    """A session on it."""
     return zookeeper.connect()
 
 
@@ -39,10 +37,8 @@ def test_times_are_the_clocks() -> None:
 
 
 def test_the_root_of_an_empty_zookeeper_has_a_stat_of_noughts(client: MemoryClient) -> None:
-    """The root was created by no transaction: all eleven lines of its stat are 0.
-
-    Source: DataTree(), `new DataNode(new byte[0], -1L, new StatPersisted())` (ZooKeeper 3.9).
-    """
+    """The root was created by no transaction: all eleven lines of its stat are 0."""
+    # Source: DataTree(), `new DataNode(new byte[0], -1L, new StatPersisted())` (ZooKeeper 3.9).
     assert stat(client, "/") == (0,) * 11
 
 

@@ -22,7 +22,6 @@ LEGAL_FORM = "host:port[,host:port...][/chroot]"
 
 @pytest.fixture(scope="module")
 def clean() -> Iterator[EmbeddedZooKeeper]:
-    """A server of this module's own: what is at its top is ours to arrange."""
     with EmbeddedZooKeeper() as embedded:
         yield embedded
 
@@ -42,7 +41,6 @@ def everything(clean: EmbeddedZooKeeper) -> Iterator[KazooZooKeeper]:
 
 
 def mzxids(zookeeper: KazooZooKeeper) -> dict[str, int]:
-    """The mzxid of every znode, by path, the root's and our markers' included."""
     client = zookeeper.connect()
     found, todo = {}, ["/"]
     while todo:

@@ -81,7 +81,6 @@ class Play:
                     self.ids[label] = found
 
     def outcome(self, label: str) -> Any:
-        """What can be checked of a label, when all is over."""
         if label in self.seen:
             return self.seen[label]
         answer = self.stage.answers.get(label)

@@ -26,7 +26,6 @@ Seen = tuple[Any, Any]
 
 
 def hashes(case: Case, release: str) -> Seen:
-    """The hash and the partition of each group."""
     partitions = case["given"]["partitions"]
     rows = case["then"]["rows"]
     found = [
@@ -87,7 +86,6 @@ def from_case(value: Any, key: str = "") -> Any:
 
 
 def codec(case: Case, release: str) -> Seen:
-    """Both ways."""
     record, given = case["given"]["record"], dict(case["given"]["fields"])
     fields = from_case({key: value for key, value in given.items() if key != "version"})
     if record == "sticky_user_data":

@@ -22,7 +22,6 @@ Json = dict[str, Any]
 
 
 def arguments(words: Sequence[str] | None) -> argparse.Namespace:
-    """Return what was asked for."""
     parser = argparse.ArgumentParser("python -m tests.group.differential", description=__doc__)
     parser.add_argument("--release", default="2.8.2", choices=RELEASES, help="whose classes are asked (2.8.2)")
     parser.add_argument("--seed", type=int, default=1, help="the first sequence's seed; the others follow it (1)")

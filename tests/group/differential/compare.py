@@ -23,8 +23,6 @@ class Difference(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The first step at which the runs differ, and all that differs there."""
-
     step: int
     differences: list[Difference]
 
@@ -75,10 +73,7 @@ def is_declared(exception: str) -> bool:
 
 
 def _is_ended_halfway(ours: Json, kafka: Json) -> bool:
-    """Return whether 0.9 has taken a group from Dead to Dead in this step, in a timer or in the scheduled task of a resignation.
-
-    That task's exception is not seen; it leaves the group, which is Dead then and nowhere else, in Kafka's cache.
-    """
+    """Whether 0.9 took a group from Dead to Dead in this step: its unseen exception leaves the group in Kafka's cache."""
     stays = any(group.get("state") == "Dead" and name not in ours["st"] for name, group in kafka["st"].items())
     return stays or any(is_declared(text) for text in kafka.get("exc", ()))
 

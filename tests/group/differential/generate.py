@@ -30,8 +30,6 @@ METADATA_MAX = 10
 
 
 class Generator:
-    """One sequence in the making."""
-
     def __init__(self, seed: int, release: str, votes: dict[str, int]) -> None:
         random = self.random = Random(seed)
         self.release, self.votes, self.is_new = release, votes, not release.startswith("0.9")

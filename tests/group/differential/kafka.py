@@ -30,11 +30,7 @@ COMPILE_TIMEOUT_S, ANSWER_TIMEOUT_S = 300, 120
 
 
 def class_path(release: str) -> list[str]:
-    """Return all that the Java of a release is compiled and run with, its own classes left out.
-
-    Raises:
-        JarsMissing: the jars cannot be had.
-    """
+    """All that a release's Java is compiled and run with, without its own classes; raises JarsMissing."""
     mockito = fetched("mockito-5.11.0", MOCKITO, {})
     library = [] if release == JSON_RELEASE else sorted(map(str, jars(JSON_RELEASE).glob("jackson-[acd]*-*.jar")))
     return [f"{jars(release)}/*", f"{mockito}/*", *library]

@@ -32,10 +32,7 @@ SETTINGS = {
 
 @contextmanager
 def hash_map_order(ranks: Mapping[str, int], votes: Mapping[str, int]) -> Iterator[None]:
-    """Walk members by rank and decide ties of the vote by `votes`, as Kafka's hash maps do; Kafka leaves both open.
-
-    A member without a rank comes last, a protocol without a place too.
-    """
+    """Walk members by rank and decide ties of the vote by `votes`, as Kafka's hash maps do; what has no rank comes last."""
     make = Group.__init__
 
     def make_sorted(group: Group, *args: Any, **fields: Any) -> None:
