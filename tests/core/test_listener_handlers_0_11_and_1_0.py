@@ -160,10 +160,11 @@ def test_a_broker_back_too_early_competes_all_the_same() -> None:
     assert [r.fields["exit_code"] for r in of_kind(world, "stop")] == [None, 1]
 
 
-@pytest.mark.parametrize(("release", "live"), [("0.11.0", {1}), ("1.0", {1, 2}), ("2.8", {1, 2})])
+@pytest.mark.parametrize(("release", "live"), [("0.11.0", {1}), ("1.0", {1, 2}), ("2.8", {1, 2}), ("3.9", {1})])
 def test_no_metadata_about_a_death_with_a_leaderless_partition(release: str, live: set[int]) -> None:
-    """Since 1.0 brokers get metadata about a death only if no partition is leaderless; in 0.11 partitions of the dead count."""
-    # Source: KafkaController.onBrokerFailure (0.11), onReplicasBecomeOffline (1.0 to 3.0, KAFKA-13225).
+    """From 1.0 to 3.0 a leaderless partition keeps metadata about a death back; in 0.11 and since 3.1 it is sent."""
+    # In 0.11 partitions of the dead count; since 3.1 it is sent if no other request was, even if a partition had to be decided.
+    # Source: KafkaController.onBrokerFailure (0.11), onReplicasBecomeOffline (1.0 to 3.0, 3.9, KAFKA-13225).
     world = cluster({"t": ((3,),)}, release=release)
     for broker in (3, 2):
         settle(world, ("kill", broker))

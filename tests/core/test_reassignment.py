@@ -29,6 +29,15 @@ def four(release: str = "2.8", **settings: Any) -> World:
     return cluster(MOVED, brokers=BROKERS, release=release, **settings)
 
 
+def moving(targets: dict[TopicPartition, tuple[int, ...]], release: str = "2.8", **settings: Any) -> World:
+    """`four`, when the request is taken up; what moves to broker 4, which is frozen, has not moved yet."""
+    world = four(release, **settings)
+    world.step(("freeze", 4))
+    write_request(world, targets)
+    world.run()
+    return world
+
+
 def ask(world: World, targets: dict[str, Any], broker: int = 1) -> Any:
     """Ask a broker as an admin client does and let it finish that event; returns the body of the answer, or None."""
     before = len(world.journal.records)
@@ -294,10 +303,7 @@ def test_a_deposed_controller_gives_no_answer() -> None:
 
 def test_what_cannot_be_done_leaves_the_znode() -> None:
     """An unknown partition is taken out at once; what can be done stays until it is done, and then the znode goes."""
-    world = four()
-    world.step(("freeze", 4))
-    write_request(world, {T0: (1, 4), TopicPartition("gone", 0): (1,)})
-    world.run()
+    world = moving({T0: (1, 4), TopicPartition("gone", 0): (1,)})
     assert request(world) == {T0: (1, 4)}
     settle(world, ("thaw", 4))
     assert (request(world), assigned(world, T0)) == (None, ReplicaAssignment((1, 4)))
@@ -479,10 +485,7 @@ def test_what_moves_is_part_of_the_fingerprint() -> None:
 def test_a_frozen_broker_reads_what_the_dead_have_sent(release: str) -> None:
     """One request of a dead controller is in a frozen broker's socket: it is read later, and its response is dropped."""
     # In 0.9 it is dropped. The other party: golden reassign-controller-killed of every release.
-    world = four(release)
-    world.step(("freeze", 4))
-    write_request(world, {T0: (2, 4)})
-    world.run()
+    world = moving({T0: (2, 4)}, release)
     assert len(world.network.channels[1, 4]) > 1
     world.step(("kill", 1))
     waits = 0 if release == "0.9" else 1
@@ -501,10 +504,7 @@ def test_a_frozen_broker_reads_what_the_dead_have_sent(release: str) -> None:
 @pytest.mark.parametrize("again", [False, True], ids=["dead", "started again"])
 def test_a_request_is_gone_with_both_its_ends(again: bool) -> None:
     """What lay unread with a broker that then died too is nowhere any more, also if its sender runs again as another process."""
-    world = four()
-    world.step(("freeze", 4))
-    write_request(world, {T0: (2, 4)})
-    world.run()
+    world = moving({T0: (2, 4)})
     world.step(("kill", 1))
     if again:
         world.step(("start", 1))
@@ -538,10 +538,7 @@ def test_a_frozen_broker_keeps_nothing_for_itself() -> None:
 
 def deleted_while_moving(release: str) -> World:
     """t-0 waits for broker 4, which is frozen, and the deletion of its topic is asked for."""
-    world = four(release, config=BrokerConfig.of(release).with_setting("delete.topic.enable", True))
-    world.step(("freeze", 4))
-    write_request(world, {T0: (1, 4)})
-    world.run()
+    world = moving({T0: (1, 4)}, release, config=BrokerConfig.of(release).with_setting("delete.topic.enable", True))
     settle(world, ("delete_topic", "t"))
     return world
 
@@ -654,10 +651,7 @@ def test_the_raised_epoch_is_not_remembered() -> None:
 def test_what_is_refused_leaves_the_request(targets: dict[TopicPartition, tuple[int, ...]], says: str) -> None:
     """The replicas that a partition has, a dead broker and an unknown partition are errors; the rest of the request goes on."""
     # Source: KafkaController.initiateReassignReplicasForTopicPartition (0.8.1.1).
-    world = four("0.8.1")
-    world.step(("freeze", 4))
-    write_request(world, targets | {T1: (2, 4)})
-    world.run()
+    world = moving(targets | {T1: (2, 4)}, "0.8.1")
     assert [(r.fields["error"], r.fields["message"]) for r in of_kind(world, "handler_error")] == [("KafkaException", says)]
     assert (request(world), assigned(world, T0).replicas) == ({T1: (2, 4)}, (1, 2))
     assert memory(world).partitions_being_reassigned == {T1: (2, 4)}
@@ -665,10 +659,7 @@ def test_what_is_refused_leaves_the_request(targets: dict[TopicPartition, tuple[
 
 def test_what_is_under_way_is_not_overridden() -> None:
     """Another target for a partition that moves is overlooked until it has moved, and then its entry is gone."""
-    world = four("0.8.1")
-    world.step(("freeze", 4))
-    write_request(world, {T0: (1, 4)})
-    world.run()
+    world = moving({T0: (1, 4)}, "0.8.1")
     settle(world, ("set", zk.REASSIGN_PARTITIONS, zk.encode_reassignment({T0: (1, 3)}).decode()))
     assert (assigned(world, T0).replicas, memory(world).partitions_being_reassigned) == ((1, 4, 2), {T0: (1, 4)})
     settle(world, ("thaw", 4))
@@ -686,10 +677,7 @@ def test_each_partition_has_the_lock_to_itself() -> None:
 def test_a_resigned_controller_still_gets_the_notification_of_requests() -> None:
     """It keeps what it knew and its listeners: it takes up a request, writes, and fails where it wants to send."""
     # Source: KafkaController.onControllerResignation (0.8.1.1), which leaves the listeners and partitionsBeingReassigned alone.
-    world = four("0.8.1")
-    world.step(("freeze", 4))
-    write_request(world, {T0: (2, 4)})
-    world.run()
+    world = moving({T0: (2, 4)}, "0.8.1")
     deposed(world)
     assert memory(world).partitions_being_reassigned == {T0: (2, 4)}
     settle(world, ("set", zk.REASSIGN_PARTITIONS, zk.encode_reassignment({T0: (2, 4), T1: (2, 3)}).decode()))
@@ -710,10 +698,7 @@ def test_the_next_controller_drops_what_is_done() -> None:
 
 def test_it_goes_on_when_a_target_comes_back() -> None:
     """A target that dies on the way is waited for, and its start begins the steps anew."""
-    world = four("0.8.1")
-    world.step(("freeze", 4))
-    write_request(world, {T0: (1, 4)})
-    world.run()
+    world = moving({T0: (1, 4)}, "0.8.1")
     settle(world, ("kill", 4))
     settle(world, ("start", 4))
     assert (assigned(world, T0).replicas, request(world)) == ((1, 4), None)

@@ -44,16 +44,6 @@ def test_a_leader_that_was_elected_uncleanly_is_marked_until_it_changes_the_isr(
     assert seen[:2] == [RECOVERED, RECOVERED]
 
 
-@pytest.mark.parametrize(("release", "live"), [("2.8", {1, 2}), ("3.9", {1})])
-def test_metadata_about_a_death_is_sent_even_with_a_leaderless_partition(release: str, live: set[int]) -> None:
-    """Since 3.1 UpdateMetadata is sent if no other request was sent, even if a partition had to be decided (KAFKA-13225)."""
-    # Source: KafkaController.onReplicasBecomeOffline (2.8, 3.9).
-    world = cluster({"t": ((3,),)}, release=release)
-    for broker in (3, 2):
-        settle(world, ("kill", broker))
-    assert world.processes[1].driver.broker.live_brokers == live
-
-
 def test_alter_partition_of_an_unknown_partition_gets_an_error() -> None:
     """For a partition that the controller does not know the response is UNKNOWN_TOPIC_OR_PARTITION."""
     # Source: KafkaController.tryProcessAlterPartition (3.9).

@@ -38,11 +38,12 @@ def wait_until_absent(path: Path, within_s: float = GONE_WITHIN_S) -> bool:
 
 
 @contextlib.contextmanager
-def python(code: str, *arguments: str, env: Mapping[str, str] | None = None) -> Iterator["subprocess.Popen[str]"]:
+def python(
+    code: str, *arguments: str, env: Mapping[str, str] | None = None, stderr: int | None = None
+) -> Iterator["subprocess.Popen[str]"]:
     """Starts a Python that runs this code with pipes for stdin and stdout, and kills it at the end."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env
-    )
+    command = [sys.executable, "-c", code, *arguments]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, text=True, env=env)
     with process:
         try:
             yield process

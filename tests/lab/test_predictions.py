@@ -41,6 +41,15 @@ def number(question: predictions.PredictionQuestion, text: str) -> int:
     return question.options.index(text) + 1
 
 
+def answered(lab: Lab, text: str, capsys: pytest.CaptureFixture[str]) -> tuple[predictions.PredictionQuestion, list[str]]:
+    """The question after this answer and the run, and the lines of its outcome."""
+    question = asked(lab)
+    question.answer(number(question, text))
+    lab.kill(1)
+    exercises.outcome("writes-to-t-0")
+    return question, capsys.readouterr().out.splitlines()
+
+
 @pytest.fixture
 def learners_folder(folder: Path) -> Path:
     """The folder that this process works in, as a learner's."""
@@ -94,11 +103,7 @@ def test_an_answer_before_the_run_shows_no_outcome(lab: Lab, text: str) -> None:
 
 def test_a_right_answer_after_the_run(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     """The run's cell shows the sign, the answer, the outcome, the rule and its place in Kafka."""
-    question = asked(lab)
-    question.answer(number(question, RIGHT))
-    lab.kill(1)
-    exercises.outcome("writes-to-t-0")
-    lines = capsys.readouterr().out.splitlines()
+    question, lines = answered(lab, RIGHT, capsys)
     assert lines[0] == f"✓ Your answer: {RIGHT}" and lines[1].startswith("They go on.")
     assert lines[2].startswith("Rule: ") and lines[3].startswith("In Kafka: KafkaApis")
     assert question.is_right and question.misconception is None
@@ -107,11 +112,7 @@ def test_a_right_answer_after_the_run(lab: Lab, capsys: pytest.CaptureFixture[st
 
 def test_a_wrong_answer_after_the_run(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     """The run's cell marks the answer with one sign and names the right option with the other; the form marks both."""
-    question = asked(lab)
-    question.answer(number(question, WRONG))
-    lab.kill(1)
-    exercises.outcome("writes-to-t-0")
-    lines = capsys.readouterr().out.splitlines()
+    question, lines = answered(lab, WRONG, capsys)
     assert lines[:2] == [f"✗ Your answer: {WRONG}", f"✓ Right is: {RIGHT}"]
     assert not question.is_right and question.misconception == "dead-controller-stops-producers"
     signs = {RIGHT: "✓", WRONG: "✗"}

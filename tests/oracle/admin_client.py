@@ -7,6 +7,8 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tests.oracle.transaction_log import Jute
+
 
 def varint(n: int) -> bytes:
     out = b""
@@ -19,14 +21,8 @@ def text(s: str) -> bytes:
     return varint(len(s.encode()) + 1) + s.encode()
 
 
-class In:
-    def __init__(self, raw: bytes) -> None:
-        self.raw, self.at = raw, 0
-
-    def take(self, fmt: str) -> Any:
-        (value,) = struct.unpack_from(">" + fmt, self.raw, self.at)
-        self.at += struct.calcsize(fmt)
-        return value
+class In(Jute):
+    """Reader for the flexible versions of Kafka's protocol, whose numbers are those of Jute."""
 
     def varint(self) -> int:
         n = shift = 0

@@ -6,9 +6,8 @@ import json
 import os
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from kcontrol.pipeline import cluster as spark_clusters
 from kcontrol.pipeline import gateway, pipeline
 from kcontrol.pipeline.logs import log_tables
 from kcontrol.search.museum import MUSEUM
+from tests.infra.processes import python
 from tests.pipeline.few_tables import CODE, TABLES, few_tables
 from tests.pipeline.log_rows import rows_of
 from tests.pipeline.random_runs import random_run
@@ -80,19 +80,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
         yield started
 
 
-@contextmanager
-def command(code: str, cluster: SparkCluster, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+def command(code: str, cluster: SparkCluster, *arguments: str) -> AbstractContextManager[subprocess.Popen[str]]:
     """Start Python with this code and these arguments, and the configuration of the cluster; kill it in the end."""
     environment = os.environ | {"SPARK_CONF_DIR": str(cluster.configuration)}
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, *arguments, "--master", cluster.address],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
-    )  # fmt: skip
-    with process:
-        try:
-            yield process
-        finally:
-            process.kill()
+    return python(code, *arguments, "--master", cluster.address, env=environment, stderr=subprocess.PIPE)
 
 
 @pytest.mark.spark

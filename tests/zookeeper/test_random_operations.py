@@ -21,15 +21,6 @@ pytestmark = pytest.mark.zookeeper
 
 @pytest.mark.slow
 @given(program=PROGRAMS)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_memory_and_real_agree_on_60_random_programs(server: EmbeddedZooKeeper, program: list[Command]) -> None:
-    """Sixty programs are answered alike by both ZooKeepers; a failure prints the shortest one that shows it."""
-    memory, real = play_on_both(server, program)
-    assert memory == real
-
-
-@pytest.mark.slow
-@given(program=PROGRAMS)
 @settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_memory_and_real_agree_on_600_random_programs(server: EmbeddedZooKeeper, program: list[Command]) -> None:
     """Six hundred programs are answered alike by both ZooKeepers; a failure prints the shortest one that shows it."""
