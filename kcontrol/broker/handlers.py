@@ -30,16 +30,8 @@ from kcontrol.broker.isr_change_notifications import propagate_isr_changes, reco
 from kcontrol.broker.log_dir_failure import log_dir_failure
 from kcontrol.broker.shutdown import controlled_shutdown_response, shut_down
 from kcontrol.broker.startup import startup
-from kcontrol.core.effects import (
-    ApplyRequest,
-    Handler,
-    Op,
-    Respond,
-    Submit,
-    Transaction,
-    TransactionResult,
-    UpdateContext,
-)
+from kcontrol.core import effects
+from kcontrol.core.effects import Handler
 from kcontrol.core.events import Event
 from kcontrol.core.model import (
     EPOCH_DURING_DELETE,
@@ -67,16 +59,16 @@ def _request_error(ctx: BrokerContext, event: Any) -> str:
 def _update_controller(ctx: BrokerContext, event: Any) -> Handler:
     """A new epoch may accept the ISR members that the controller has refused before."""
     if ctx.controller_id != event.controller_id:
-        yield UpdateContext("controller_id", event.controller_id, context="broker")
+        yield effects.UpdateContext("controller_id", event.controller_id, context="broker")
     if ctx.controller_epoch != event.controller_epoch:
-        yield UpdateContext("controller_epoch", event.controller_epoch, context="broker")
+        yield effects.UpdateContext("controller_epoch", event.controller_epoch, context="broker")
         yield from _clear_refused(ctx)
 
 
 def _clear_refused(ctx: BrokerContext) -> Handler:
     """The controller may accept now the followers that it refused before as ISR members."""
     if ctx.ineligible_replicas:
-        yield UpdateContext("ineligible_replicas", clear=True, context="broker")
+        yield effects.UpdateContext("ineligible_replicas", clear=True, context="broker")
 
 
 def leader_and_isr(ctx: BrokerContext, event: events.LeaderAndIsrRequest) -> Handler:
@@ -95,14 +87,14 @@ def leader_and_isr(ctx: BrokerContext, event: events.LeaderAndIsrRequest) -> Han
         errors = {tp: error for tp, error in found.items() if error is not None}
         if len(errors) < len(event.partitions):
             taken = tuple(tp for tp in event.partitions if tp not in errors)
-            yield ApplyRequest("hosted", taken if errors else None)
+            yield effects.ApplyRequest("hosted", taken if errors else None)
             # Since 0.8.1 a broker in a controlled shutdown does not fetch the partitions of the
             # request.
             if ctx.shutdown_attempts and not ctx.rules.fetches_during_shutdown:
-                yield UpdateContext("unfetched_partitions", taken, context="broker")
+                yield effects.UpdateContext("unfetched_partitions", taken, context="broker")
             yield from _clear_refused(ctx)
     named = {tp: error for tp, error in errors.items() if error}
-    yield Respond(event.correlation_id, {"error": error, "errors": named})
+    yield effects.Respond(event.correlation_id, {"error": error, "errors": named})
 
 
 def _partition_error(ctx: BrokerContext, tp: TopicPartition, entry: Any) -> str | None:
@@ -130,17 +122,19 @@ def update_metadata(ctx: BrokerContext, event: events.UpdateMetadataRequest) -> 
     if error == "NONE":
         yield from _update_controller(ctx, event)
         if ctx.live_brokers != set(event.live_brokers):
-            yield UpdateContext("live_brokers", event.live_brokers, clear=True, context="broker")
+            yield effects.UpdateContext(
+                "live_brokers", event.live_brokers, clear=True, context="broker"
+            )
             yield from _clear_refused(ctx)
         rows = event.partitions
         # The leader -2 means that the topic is being deleted.
         gone = tuple(tp for tp, entry in rows.items() if entry.leader == LEADER_DURING_DELETE)
         if gone:
-            yield UpdateContext("metadata", remove=gone, context="broker")
+            yield effects.UpdateContext("metadata", remove=gone, context="broker")
         if len(gone) < len(rows):
             left = tuple(tp for tp in rows if tp not in gone) if gone else None
-            yield ApplyRequest("metadata", left)
-    yield Respond(event.correlation_id, {"error": error, "errors": {}})
+            yield effects.ApplyRequest("metadata", left)
+    yield effects.Respond(event.correlation_id, {"error": error, "errors": {}})
 
 
 def stop_replica(ctx: BrokerContext, event: events.StopReplicaRequest) -> Handler:
@@ -159,11 +153,11 @@ def stop_replica(ctx: BrokerContext, event: events.StopReplicaRequest) -> Handle
         # A replica that is not hosted here gets no error.
         stopped = tuple(tp for tp in event.partitions if tp not in errors and tp in ctx.hosted)
         if stopped:
-            yield UpdateContext("hosted", remove=stopped, context="broker")
+            yield effects.UpdateContext("hosted", remove=stopped, context="broker")
         for tp, entry in event.partitions.items():
             if entry.delete and tp in ctx.logs and tp not in errors and ctx.rules.deletes_logs:
                 yield from replication.delete_log(ctx, tp)
-    yield Respond(event.correlation_id, {"error": error, "errors": errors})
+    yield effects.Respond(event.correlation_id, {"error": error, "errors": errors})
 
 
 def _stop_error(ctx: BrokerContext, tp: TopicPartition, leader_epoch: int) -> str | None:
@@ -220,9 +214,9 @@ def _submit_isr_change(
 ) -> Handler:
     if held.pending_isr:
         return
-    yield UpdateContext("hosted", {tp: held._replace(pending_isr=isr)}, context="broker")
+    yield effects.UpdateContext("hosted", {tp: held._replace(pending_isr=isr)}, context="broker")
     if ctx.rules.alter_isr:
-        yield Submit("AlterIsr", {tp: held.leadership._replace(isr=isr)})
+        yield effects.Submit("AlterIsr", {tp: held.leadership._replace(isr=isr)})
     else:
         yield from _write_isr(ctx, tp, held.leadership._replace(isr=isr))
 
@@ -234,16 +228,16 @@ def _write_isr(ctx: BrokerContext, tp: TopicPartition, value: LeaderAndIsr) -> H
 
     Source: Partition.updateIsr (0.8.1).
     """
-    write = Op("set", state_path(tp), encode_state(value), value.zk_version)
+    write = effects.Op("set", state_path(tp), encode_state(value), value.zk_version)
     # After a conflict Kafka tries again with every fetch, over the old version, and fails; kcontrol
     # does not try again. A newer LeaderAndIsr ends this.
-    result: TransactionResult = yield Transaction((write,))
+    result: effects.TransactionResult = yield effects.Transaction((write,))
     held = ctx.hosted.get(tp)
     # If the leader epoch has changed meanwhile, the leadership of the newer LeaderAndIsr stays.
     if result.is_ok and held is not None and held.leadership.leader_epoch == value.leader_epoch:
         written = value._replace(zk_version=result.versions[0] or 0)
         after = held._replace(leadership=written, pending_isr=())
-        yield UpdateContext("hosted", {tp: after}, context="broker")
+        yield effects.UpdateContext("hosted", {tp: after}, context="broker")
     if result.is_ok:
         yield from record_isr_change(ctx, tp)
 
@@ -263,10 +257,10 @@ def alter_isr_response(ctx: BrokerContext, event: events.AlterIsrResponse) -> Ha
     # LeaderAndIsr.
     ineligible = [tp for tp, response in event.partitions if response == "INELIGIBLE_REPLICA"]
     if refused := {tp: _refused_replicas(ctx, tp) for tp in ineligible if tp in ctx.hosted}:
-        yield UpdateContext("ineligible_replicas", refused, context="broker")
+        yield effects.UpdateContext("ineligible_replicas", refused, context="broker")
     found = {tp: _after_response(ctx, tp, response) for tp, response in event.partitions}
     if settled := {tp: after for tp, after in found.items() if after}:
-        yield UpdateContext("hosted", settled, context="broker")
+        yield effects.UpdateContext("hosted", settled, context="broker")
     for tp, response in event.partitions:
         held = ctx.hosted.get(tp)
         # UNKNOWN_SERVER_ERROR: up to 3.0 the change stays pending; in 3.1.0 to 3.2.0 it is dropped,
@@ -275,7 +269,7 @@ def alter_isr_response(ctx: BrokerContext, event: events.AlterIsrResponse) -> Ha
         # again.
         is_retried = RETRIED_ERRORS.get(response) in ("always", ctx.rules.failed_alter_isr)
         if is_retried and held and held.pending_isr:
-            yield Submit("AlterIsr", {tp: held.leadership._replace(isr=held.pending_isr)})
+            yield effects.Submit("AlterIsr", {tp: held.leadership._replace(isr=held.pending_isr)})
 
 
 RETRIED_ERRORS = {"NOT_CONTROLLER": "always", "UNKNOWN_SERVER_ERROR": "is retried"}

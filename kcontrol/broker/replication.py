@@ -20,14 +20,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
+from kcontrol.broker import events
 from kcontrol.broker.context import BrokerContext, HostedPartition
-from kcontrol.broker.events import (
-    AppendTimedOut,
-    FetchResponse,
-    FollowerFetch,
-    Produce,
-    TopicConfigChange,
-)
 from kcontrol.broker.log import (
     DIVERGENCE_CHECKS,
     AppendRecords,
@@ -91,7 +85,7 @@ def _append_as_leader(
 # ---------------------------------------------------------------- requests
 
 
-def produce(ctx: BrokerContext, event: Produce) -> Handler:
+def produce(ctx: BrokerContext, event: events.Produce) -> Handler:
     """Append a record; respond now (acks "1") or when the high watermark passes it (acks "all").
 
     If the append is refused, as on a broker that does not lead the partition, respond with an
@@ -156,7 +150,9 @@ def append_records(ctx: BrokerContext, request: AppendRequest) -> Handler:
     yield UpdateLog(tp, AppendRecords(request.records, delayed if waits else None))
     if waits:
         # After the timeout the event has the error REQUEST_TIMED_OUT.
-        yield SetTimer(append_timer(tp, offset), request.timeout_ms, AppendTimedOut(tp, offset))
+        yield SetTimer(
+            append_timer(tp, offset), request.timeout_ms, events.AppendTimedOut(tp, offset)
+        )
     yield from _maybe_increment_high_watermark(ctx, tp, ctx.hosted[tp])
     if not waits:
         yield from _complete(tp, delayed, "NONE")
@@ -180,7 +176,7 @@ def append_timer(tp: TopicPartition, offset: int) -> str:
     return f"append {tp} {offset}"
 
 
-def append_timed_out(ctx: BrokerContext, event: AppendTimedOut) -> Handler:
+def append_timed_out(ctx: BrokerContext, event: events.AppendTimedOut) -> Handler:
     """End the wait of the append whose last offset is `event.offset`, with REQUEST_TIMED_OUT.
 
     The records of the append stay in the log. An append that is complete is not changed. Source:
@@ -205,7 +201,7 @@ def _complete(
         yield Enqueue(replace(operation.event, error=error), cause=operation.record)
 
 
-def update_follower_fetch_state(ctx: BrokerContext, event: FollowerFetch) -> Handler:
+def update_follower_fetch_state(ctx: BrokerContext, event: events.FollowerFetch) -> Handler:
     """Store a follower's log end offset in the leader's log, if this broker leads the partition.
 
     Source: Partition.updateFollowerFetchState (2.8).
@@ -234,7 +230,7 @@ def is_follower_in_sync(
     return offset >= max(log.high_watermark, least)
 
 
-def fetch_response(ctx: BrokerContext, event: FetchResponse) -> Handler:
+def fetch_response(ctx: BrokerContext, event: events.FetchResponse) -> Handler:
     """Append the response's records to the follower's log, and store the leader's high watermark.
 
     If the response says that the logs diverge, only truncate the follower's log. Do nothing on a
@@ -269,7 +265,7 @@ def fetch_position(ctx: BrokerContext, tp: TopicPartition) -> tuple[int, int]:
 
 def read_for_fetch(
     ctx: BrokerContext, tp: TopicPartition, offset: int, latest_epoch: int
-) -> FetchResponse:
+) -> events.FetchResponse:
     """Return the leader's response to a follower's fetch from `offset`: records of one segment.
 
     `latest_epoch` is the latest leader epoch in the follower's log, -1 for a log without records.
@@ -281,7 +277,7 @@ def read_for_fetch(
     log = ctx.logs[tp]
     diverging = DIVERGENCE_CHECKS[ctx.rules.truncate_to](log, offset, latest_epoch)
     records = () if diverging else read_segment(log, offset)
-    return FetchResponse(tp, log.leader_epoch, log.high_watermark, diverging, records)
+    return events.FetchResponse(tp, log.leader_epoch, log.high_watermark, diverging, records)
 
 
 def read_segment(log: ReplicaLog, offset: int) -> tuple[StoredRecord, ...]:
@@ -403,7 +399,7 @@ def _default(ctx: BrokerContext) -> int:
     return ctx.config.min_insync_replicas or 1
 
 
-def topic_config_change(ctx: BrokerContext, event: TopicConfigChange) -> Handler:
+def topic_config_change(ctx: BrokerContext, event: events.TopicConfigChange) -> Handler:
     """Read the settings of a topic from ZooKeeper again, if this broker has a log of the topic.
 
     Source: TopicConfigHandler (0.9, 2.8).

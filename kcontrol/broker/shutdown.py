@@ -12,16 +12,8 @@ from collections.abc import Callable
 
 from kcontrol.broker.context import BrokerContext
 from kcontrol.broker.events import ControlledShutdownResponse, Shutdown
-from kcontrol.core.effects import (
-    Exit,
-    Handler,
-    LogError,
-    Read,
-    SetTimer,
-    Submit,
-    UpdateContext,
-    Znode,
-)
+from kcontrol.core import effects
+from kcontrol.core.effects import Handler
 from kcontrol.core.kafka_json import NotJson
 from kcontrol.core.znodes import CONTROLLER, MalformedZnode, broker_path, decode_controller
 
@@ -37,21 +29,21 @@ def shut_down(ctx: BrokerContext, event: Shutdown) -> Handler:
 
     Source: KafkaServer.shutdown, `swallow(controlledShutdown())` (0.8.1, 1.1, 2.8).
     """
-    yield UpdateContext("shutdown_attempts", ctx.shutdown_attempts + 1, context="broker")
-    (znode,) = yield Read((CONTROLLER,))
+    yield effects.UpdateContext("shutdown_attempts", ctx.shutdown_attempts + 1, context="broker")
+    (znode,) = yield effects.Read((CONTROLLER,))
     try:
         controller_id = LOOKUPS[ctx.rules.controller_lookup](znode)
     # `/controller` has text without a broker id or, up to 1.0, is missing: Kafka does not retry.
     except MalformedZnode as error:
-        yield LogError(error)
-        yield Exit(0)
+        yield effects.LogError(error)
+        yield effects.Exit(0)
         return
-    (registration,) = yield Read((broker_path(controller_id),))
+    (registration,) = yield effects.Read((broker_path(controller_id),))
     if registration is None:
         yield from _exit_or_retry(ctx, done=False)
         return
     body = {"broker_id": ctx.broker_id, "broker_epoch": ctx.broker_epoch}
-    yield Submit("ControlledShutdown", body, to=controller_id)
+    yield effects.Submit("ControlledShutdown", body, to=controller_id)
 
 
 def controlled_shutdown_response(ctx: BrokerContext, event: ControlledShutdownResponse) -> Handler:
@@ -68,7 +60,7 @@ def controlled_shutdown_response(ctx: BrokerContext, event: ControlledShutdownRe
     yield from _exit_or_retry(ctx, done=ends or (event.error == "NONE" and not event.remaining))
 
 
-def _get_controller(znode: Znode | None) -> int:
+def _get_controller(znode: effects.Znode | None) -> int:
     """Return the broker id in `/controller`, whose text is JSON or the bare id.
 
     Raises MalformedZnode for any other text, and if `znode` is None (it does not exist). Source:
@@ -79,7 +71,7 @@ def _get_controller(znode: Znode | None) -> int:
     return decode_controller(znode.data)
 
 
-def _get_controller_id(znode: Znode | None) -> int:
+def _get_controller_id(znode: effects.Znode | None) -> int:
     """Return the broker id in `/controller`; -1 if the znode does not exist or has no JSON.
 
     Raises MalformedZnode for JSON without a broker id.
@@ -92,7 +84,7 @@ def _get_controller_id(znode: Znode | None) -> int:
         return -1
 
 
-LOOKUPS: dict[str, Callable[[Znode | None], int]] = {
+LOOKUPS: dict[str, Callable[[effects.Znode | None], int]] = {
     "getController": _get_controller,
     "getControllerId": _get_controller_id,
 }
@@ -100,6 +92,8 @@ LOOKUPS: dict[str, Callable[[Znode | None], int]] = {
 
 def _exit_or_retry(ctx: BrokerContext, *, done: bool) -> Handler:
     if done or ctx.shutdown_attempts >= ctx.config.controlled_shutdown_max_retries:
-        yield Exit(0)
+        yield effects.Exit(0)
     else:
-        yield SetTimer(RETRY_TIMER, ctx.config.controlled_shutdown_retry_backoff_ms, Shutdown())
+        yield effects.SetTimer(
+            RETRY_TIMER, ctx.config.controlled_shutdown_retry_backoff_ms, Shutdown()
+        )

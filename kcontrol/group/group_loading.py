@@ -20,15 +20,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from kcontrol.core.effects import (
-    CancelTimer,
-    Handler,
-    LogBatch,
-    LogError,
-    ReadLog,
-    Respond,
-    UpdateContext,
-)
+from kcontrol.core import effects
+from kcontrol.core.effects import Handler
 from kcontrol.core.model import TopicPartition
 from kcontrol.group import events as e
 from kcontrol.group import group_machine as machine
@@ -69,18 +62,18 @@ def partition_elected(ctx: GroupContext, event: e.PartitionElected) -> Handler:
         return
     if ctx.rules.coordinator_epochs and partition in ctx.owned:
         return
-    yield UpdateContext("loading", {partition}, context="group")
+    yield effects.UpdateContext("loading", {partition}, context="group")
     loaded = Loaded()
     try:
         yield from _read(ctx, partition, loaded)
     # A log record that cannot be read ends the reading: the broker coordinates the partition
     # without the groups of the log. Before 0.10.1 the offsets that were read before the error stay.
     except ValueError as error:
-        yield LogError(error)
+        yield effects.LogError(error)
         loaded = Loaded(offsets={} if ctx.rules.offsets_need_group else loaded.offsets)
     yield from _load_groups_and_offsets(ctx, loaded, event.timestamp_ms)
-    yield UpdateContext("owned", {partition}, context="group")
-    yield UpdateContext("loading", remove=(partition,), context="group")
+    yield effects.UpdateContext("owned", {partition}, context="group")
+    yield effects.UpdateContext("loading", remove=(partition,), context="group")
 
 
 def _is_newer_epoch(ctx: GroupContext, partition: int, epoch: int | None) -> Handler:
@@ -95,7 +88,7 @@ def _is_newer_epoch(ctx: GroupContext, partition: int, epoch: int | None) -> Han
         return True
     if epoch < ctx.coordinator_epochs.get(partition, epoch):
         return False
-    yield UpdateContext("coordinator_epochs", {partition: epoch}, context="group")
+    yield effects.UpdateContext("coordinator_epochs", {partition: epoch}, context="group")
     return True
 
 
@@ -103,18 +96,18 @@ def _read(ctx: GroupContext, partition: int, loaded: Loaded) -> Handler:
     """From offset 0 to the end. Raises ValueError for a log record that cannot be read."""
     position, retention_ms = 0, ctx.config.retention_ms if ctx.rules.expiry == "commit" else None
     # Each round trip reads the batches from the next offset on.
-    while batches := (yield ReadLog(TopicPartition(OFFSETS_TOPIC, partition), position)):
+    while batches := (yield effects.ReadLog(TopicPartition(OFFSETS_TOPIC, partition), position)):
         for batch in batches:
             read_batch(loaded, batch, retention_ms)
             position = next_offset(batch)
 
 
-def next_offset(batch: LogBatch) -> int:
+def next_offset(batch: effects.LogBatch) -> int:
     """Return the offset after the last record of a batch, even if that record was cleaned away."""
     return max(batch.next_offset, batch.base_offset + max(len(batch.records), 1))
 
 
-def read_batch(loaded: Loaded, batch: LogBatch, retention_ms: int | None = None) -> None:
+def read_batch(loaded: Loaded, batch: effects.LogBatch, retention_ms: int | None = None) -> None:
     """Add one batch to `loaded`; a record replaces an earlier record with the same key.
 
     If `retention_ms` is not None, an offset without an expiry time expires `retention_ms` after its
@@ -148,7 +141,7 @@ def _with_offset(
     held: Offsets,
     tp: TopicPartition,
     value: bytes | None,
-    batch: LogBatch,
+    batch: effects.LogBatch,
     retention_ms: int | None,
 ) -> Offsets:
     """Return `held`, a group's offsets, after the record (`tp`, `value`) of `batch`.
@@ -216,14 +209,14 @@ def partition_resigned(ctx: GroupContext, event: e.PartitionResigned) -> Handler
     """
     if not (yield from _is_newer_epoch(ctx, event.partition, event.coordinator_epoch)):
         return
-    yield UpdateContext("owned", remove=(event.partition,), context="group")
+    yield effects.UpdateContext("owned", remove=(event.partition,), context="group")
     if ctx.rules.coordinator_epochs:
-        yield UpdateContext("loading", remove=(event.partition,), context="group")
+        yield effects.UpdateContext("loading", remove=(event.partition,), context="group")
     for group_id in [id for id in ctx.groups if ctx.partition_of(id) == event.partition]:
         yield from _unload(ctx, ctx.groups[group_id], event.timestamp_ms)
     gone = tuple(id for id in ctx.offsets if ctx.partition_of(id) == event.partition)
     if gone:
-        yield UpdateContext("offsets", remove=gone, context="group")
+        yield effects.UpdateContext("offsets", remove=gone, context="group")
 
 
 def _unload(ctx: GroupContext, group: Group, now_ms: int) -> Handler:
@@ -242,14 +235,16 @@ def _unload(ctx: GroupContext, group: Group, now_ms: int) -> Handler:
             error = rule(ctx, UNLOADED)(ctx.name_of(source), parked) if id else None
             if id and error:
                 refusal = rebalance.join_error_result(ctx, member.member_id, error)
-                yield Respond(id, refusal if parked == JOIN_GROUP else e.SyncResult(error))
+                yield effects.Respond(id, refusal if parked == JOIN_GROUP else e.SyncResult(error))
     for member_id in (*group.members, *group.pending_members):
-        yield CancelTimer(rebalance.session_timer(group.group_id, member_id))
+        yield effects.CancelTimer(rebalance.session_timer(group.group_id, member_id))
     for timer in (rebalance.join_timer(group.group_id), rebalance.sync_timer(group.group_id)):
-        yield CancelTimer(timer)
+        yield effects.CancelTimer(timer)
     if any(member.unwritten for member in group.members.values()):
         members = (_without_parked_request(source, m) for m in group.members.values())
-        yield UpdateContext("unloaded", {name: group.with_members(members)}, context="group")
+        yield effects.UpdateContext(
+            "unloaded", {name: group.with_members(members)}, context="group"
+        )
     yield from machine.transition_to(
         ctx, group, DEAD, now_ms, "another broker coordinates", leaves=True
     )

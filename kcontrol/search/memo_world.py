@@ -18,17 +18,7 @@ from kcontrol.cluster.world import Action, World
 from kcontrol.controller.handlers import design_of
 from kcontrol.core.effects import WatchEvent
 from kcontrol.driver.driver import Driver
-from kcontrol.search.memo_driver import (
-    Memo,
-    MemoDriver,
-    ScratchJournal,
-    Step,
-    ZooKeeperAnswer,
-    ZooKeeperCall,
-    ZooKeeperState,
-    answer_key,
-    call_client,
-)
+from kcontrol.search import memo_driver
 from kcontrol.zookeeper.memory import MemoryZooKeeper
 from kcontrol.zookeeper.port import Client
 
@@ -47,8 +37,8 @@ class MemoWorld(World):
     read it.
     """
 
-    memory: Memo  # the states and outcomes that all copies share
-    _stored: ZooKeeperState  # the state of ZooKeeper after the last step
+    memory: memo_driver.Memo  # the states and outcomes that all copies share
+    _stored: memo_driver.ZooKeeperState  # the state of ZooKeeper after the last step
     _own: MemoryZooKeeper | None = None  # this step's copy of ZooKeeper, if the step changes ZooKeeper without a driver
     _is_stepping = False  # whether `step` is performing an action now
     is_local = True  # whether this step has changed only one process and ZooKeeper, apart from watch events
@@ -67,7 +57,7 @@ class MemoWorld(World):
         zk, tool = cast(MemoryZooKeeper, plain.__dict__.pop("zk")), plain.__dict__.pop("_tool")
         memoized = cls.__new__(cls)
         memoized.__dict__.update(plain.__dict__)
-        memoized.clock, memoized.memory = lambda: now_ms, Memo(now_ms)
+        memoized.clock, memoized.memory = lambda: now_ms, memo_driver.Memo(now_ms)
         memoized._stored = memoized.memory.stored(zk.copy(lambda: now_ms), memoized.owners)
         memoized._tool_session = tool.session_id
         memoized.journal.build_records()
@@ -85,12 +75,12 @@ class MemoWorld(World):
         forked.orphaned_sessions = {n: orphans.copy() for n, orphans in self.orphaned_sessions.items()}
         forked.processes, reference = {}, ref(forked)
         for n, p in self.processes.items():
-            driver = cast(MemoDriver, p.driver)
-            memo_driver: Any = MemoDriver(reference, driver.local, driver.session_id)
+            driver = cast(memo_driver.MemoDriver, p.driver)
+            copied: Any = memo_driver.MemoDriver(reference, driver.local, driver.session_id)
             state = (
                 p.session, p.frozen, deque(p.notifications), p.session_loss_record, p.coordinated_partitions, p.was_sent_request,
             )  # fmt: skip
-            forked.processes[n] = Process(memo_driver, p.host, p.port, *state)
+            forked.processes[n] = Process(copied, p.host, p.port, *state)
         return forked
 
     def step(self, action: Action) -> None:
@@ -110,10 +100,10 @@ class MemoWorld(World):
             self._is_stepping = False
         if key and self.is_local:
             p = self.processes.get(action[1]) if action[0] in OWN_STEPS else None
-            next = cast(MemoDriver, p.driver).local if p else None
+            next = cast(memo_driver.MemoDriver, p.driver).local if p else None
             if p is not None or action[0] not in OWN_STEPS:
                 own = self.journal.since(self._journal_length_before)[: self._length_before_events - self._journal_length_before]
-                self.memory.steps[key] = Step(next, self._stored, self._delivered, own)
+                self.memory.steps[key] = memo_driver.Step(next, self._stored, self._delivered, own)
 
     def _key(self, action: Action) -> Any:
         """All values on which the outcome depends; None: the outcome is not stored."""
@@ -122,14 +112,14 @@ class MemoWorld(World):
         if action[0] not in OWN_STEPS:
             return None
         p = self.processes[action[1]]
-        driver = cast(MemoDriver, p.driver)
+        driver = cast(memo_driver.MemoDriver, p.driver)
         return action, driver.local, driver.session_id, tuple([n.event for n in p.notifications]), p.session, self._stored
 
-    def _repeat(self, action: Action, step: Step) -> None:
+    def _repeat(self, action: Action, step: memo_driver.Step) -> None:
         """Apply `step`, the outcome of an equal action in an equal state, without performing the action."""
         if step.next is not None:
             p = self.processes[action[1]]
-            cast(MemoDriver, p.driver).local = step.next
+            cast(memo_driver.MemoDriver, p.driver).local = step.next
             if action[0] == "deliver_notification":
                 p.notifications.popleft()
         self._stored = step.stored
@@ -142,7 +132,7 @@ class MemoWorld(World):
         """Return a text of the cluster's state; copies of a cluster with equal texts have equal futures, whatever their past."""
         parts = [self._stored.text]
         for n, p in sorted(self.processes.items()):
-            parts += [cast(MemoDriver, p.driver).local.text, fingerprint.Text(fingerprint.process_state(n, p), ())]
+            parts += [cast(memo_driver.MemoDriver, p.driver).local.text, fingerprint.Text(fingerprint.process_state(n, p), ())]
         return self.memory.fingerprint([*parts, *fingerprint.orphans_and_network(self.orphaned_sessions, self.network)])
 
     # ---------------------------------------------------------------- ZooKeeper
@@ -162,12 +152,12 @@ class MemoWorld(World):
     def tool(self) -> Client:
         return MemoAdminClient(self)
 
-    def call_zookeeper(self, call: ZooKeeperCall, session: int) -> ZooKeeperAnswer:
+    def call_zookeeper(self, call: memo_driver.ZooKeeperCall, session: int) -> memo_driver.ZooKeeperAnswer:
         """Return ZooKeeper's response to a driver's call in this session."""
         # The present step works on its own copy of ZooKeeper.
         if self._own is not None:
-            value = call_client(self._own.client(session), call.method, call.args)
-            return ZooKeeperAnswer(value, answer_key(value), self._stored, [])
+            value = memo_driver.call_client(self._own.client(session), call.method, call.args)
+            return memo_driver.ZooKeeperAnswer(value, memo_driver.answer_key(value), self._stored, [])
         answer = self.memory.ask(self._stored, call, session, self.owners)
         self._stored, self._fired = answer.next, (*self._fired, *answer.fired)
         return answer
@@ -181,7 +171,7 @@ class MemoWorld(World):
 
     def _deliver(self, watch_events: Fired) -> None:
         for n, p in sorted(self.processes.items()) if watch_events else ():
-            session = cast(MemoDriver, p.driver).session_id
+            session = cast(memo_driver.MemoDriver, p.driver).session_id
             for event in [event for to, event in watch_events if to == session and p.session is SessionState.OPEN]:
                 record = self.log("notify", None, to=n, type=event.type, path=event.path)
                 p.notifications.append(QueuedNotification(event, record))
@@ -192,8 +182,8 @@ class MemoWorld(World):
         return self._memo_driver(super()._driver(node, incarnation, client, controller, broker))
 
     def _memo_driver(self, driver: Driver) -> Any:
-        driver.journal = ScratchJournal(0)
-        return MemoDriver(ref(self), self.memory.local(driver), driver.client.session_id)
+        driver.journal = memo_driver.ScratchJournal(0)
+        return memo_driver.MemoDriver(ref(self), self.memory.local(driver), driver.client.session_id)
 
 
 class MemoAdminClient:

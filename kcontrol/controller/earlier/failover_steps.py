@@ -15,14 +15,8 @@ from kcontrol.controller import failover_steps, replica_machine
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.design import Step
 from kcontrol.controller.earlier.controller_epoch_increment import read_controller_epoch
-from kcontrol.core.effects import (
-    AwaitInFlightRequests,
-    Children,
-    Exists,
-    Handler,
-    RegisterZNodeHandler,
-    UpdateContext,
-)
+from kcontrol.core import effects
+from kcontrol.core.effects import Handler
 from kcontrol.core.model import ReplicaState
 from kcontrol.core.znodes import DELETE_TOPICS, LOG_DIR_EVENT_NOTIFICATION, topic_path
 
@@ -38,8 +32,8 @@ def subscribe_data_changes(path: str) -> Step:
     """
 
     def step(ctx: ControllerContext) -> Handler:
-        yield RegisterZNodeHandler(path)
-        yield Exists((path,), watch=True)
+        yield effects.RegisterZNodeHandler(path)
+        yield effects.Exists((path,), watch=True)
 
     return step
 
@@ -53,9 +47,9 @@ def subscribe_child_changes(path: str) -> Step:
     """
 
     def step(ctx: ControllerContext) -> Handler:
-        yield RegisterZNodeHandler(path, children=True)
-        yield Exists((path,), watch=True)
-        yield Children((path,), watch=True)
+        yield effects.RegisterZNodeHandler(path, children=True)
+        yield effects.Exists((path,), watch=True)
+        yield effects.Children((path,), watch=True)
 
     return step
 
@@ -74,8 +68,8 @@ def subscribe_topic_changes(ctx: ControllerContext, topics: Iterable[str] | None
     Source: PartitionStateMachine.registerPartitionChangeListener (0.8.1).
     """
     for topic in sorted(ctx.all_topics) if topics is None else topics:
-        yield RegisterZNodeHandler(topic_path(topic))
-        yield Exists((topic_path(topic),), watch=True)
+        yield effects.RegisterZNodeHandler(topic_path(topic))
+        yield effects.Exists((topic_path(topic),), watch=True)
 
 
 def delete_log_dir_events(ctx: ControllerContext) -> Handler:
@@ -114,7 +108,7 @@ def initialize_context_and_channels(ctx: ControllerContext) -> Handler:
     Source: KafkaController.initializeControllerContext, startChannelManager (0.8.1).
     """
     yield from initialize_context(ctx)
-    yield UpdateContext("has_channels", True)
+    yield effects.UpdateContext("has_channels", True)
 
 
 def start_replica_machine(ctx: ControllerContext) -> Handler:
@@ -128,7 +122,7 @@ def start_replica_machine(ctx: ControllerContext) -> Handler:
     online, _ = yield from failover_steps.initialize_replica_states(
         ctx, ReplicaState[ctx.rules.dead_replica_first_state]
     )
-    yield UpdateContext("machines_started", True)
+    yield effects.UpdateContext("machines_started", True)
     yield from replica_machine.handle_state_changes(ctx, online, ReplicaState.ONLINE)
 
 
@@ -147,7 +141,7 @@ def stop_machines(ctx: ControllerContext) -> Handler:
     Source: PartitionStateMachine.shutdown, ReplicaStateMachine.shutdown (0.8.1).
     """
     if ctx.machines_started:
-        yield UpdateContext("machines_started", False)
+        yield effects.UpdateContext("machines_started", False)
     yield from failover_steps.clear_fields("partition_states", "replica_states")(ctx)
 
 
@@ -162,7 +156,7 @@ def await_requests(ctx: ControllerContext, brokers: Iterable[int]) -> Handler:
     # then the channel may be closed.
     known = tuple(broker for broker in brokers if broker in ctx.live_broker_epochs)
     if ctx.rules.awaits_in_flight_requests and known:
-        yield AwaitInFlightRequests(known)
+        yield effects.AwaitInFlightRequests(known)
 
 
 def await_all_requests(ctx: ControllerContext) -> Handler:
@@ -188,4 +182,4 @@ def close_channels(ctx: ControllerContext) -> Handler:
     (0.8.1).
     """
     if ctx.has_channels:
-        yield UpdateContext("has_channels", False)
+        yield effects.UpdateContext("has_channels", False)
