@@ -1,7 +1,5 @@
 """Runs Kafka's control plane (its controller and its group coordinator); a run can be paused, rewound and branched."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

@@ -11,8 +11,6 @@ Source: Message.scala (0.9), LegacyRecord.java, DefaultRecordBatch.java, Default
 (0.10.2, 2.8), CompressionType.java (2.8). Read next: `broker/log_segments.py`, which closes a segment by these sizes.
 """
 
-from __future__ import annotations
-
 import struct
 import zlib
 from collections.abc import Sequence

@@ -3,10 +3,8 @@
 The default values of BrokerConfig come from CONFIGS, so that no default is written twice.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from kcontrol.broker import config_values
 from kcontrol.core.controller_rules import Rules
@@ -141,7 +139,7 @@ class BrokerConfig:
     leader_imbalance_check_interval_seconds: int = _2_8("leader_imbalance_check_interval_seconds")
 
     @classmethod
-    def of(cls, release: str) -> BrokerConfig:
+    def of(cls, release: str) -> Self:
         """Return the defaults of `release`.
 
         Raises ValueError for text that is not two to four numbers with dots, and IndexError for a
@@ -150,7 +148,7 @@ class BrokerConfig:
         # A setting that the release lacks has its first default in CONFIGS.
         return cls(**{f.name: default(f.name, release) for f in fields(cls)})
 
-    def with_setting(self, key: str, value: Any, release: str = "2.8") -> BrokerConfig:
+    def with_setting(self, key: str, value: Any, release: str = "2.8") -> Self:
         """Return a copy with a new value of the setting `key`; a str is parsed as in `release`.
 
         Raises ValueError for an illegal `value`, and for a `key` (with dots or underscores) that

@@ -3,8 +3,6 @@
 SETTING_TYPES has a row for each setting of brokers and topics that kcontrol knows.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches

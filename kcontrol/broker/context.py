@@ -3,12 +3,10 @@
 Source: ReplicaManager.scala, Partition.scala and MetadataCache.scala (2.8).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from kcontrol.broker.broker_configs import BrokerConfig
 from kcontrol.broker.log import ReplicaLog
@@ -27,7 +25,7 @@ class HostedPartition(NamedTuple):
     pending_isr: tuple[int, ...] = ()
 
     @classmethod
-    def from_request(cls, entry: Any) -> HostedPartition:
+    def from_request(cls, entry: Any) -> Self:
         """`entry`: the partition's entry in LeaderAndIsr. A new leadership ends a pending ISR."""
         leader, leader_epoch, isr, controller_epoch, zk_version, replicas = entry[:6]
         return cls(LeaderAndIsr(leader, isr, leader_epoch, zk_version, controller_epoch), replicas)

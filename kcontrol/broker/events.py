@@ -6,8 +6,6 @@ JSON can hold it.
 Source: KafkaApis.scala and ReplicaManager.scala (2.8).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -19,8 +19,6 @@ cluster (`cluster/delivery.py`). Read next: `replication.py`, then `log.py`.
 Source: ReplicaManager.scala, KafkaApis.scala, Partition.scala and AlterIsrManager.scala (2.8).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -4,8 +4,6 @@ From 0.9 to 2.6. Source: ReplicaManager.recordIsrChange and maybePropagateIsrCha
 KafkaZkClient.propagateIsrChanges (2.4; since 0.9.0).
 """
 
-from __future__ import annotations
-
 from kcontrol.broker.context import BrokerContext
 from kcontrol.broker.events import PropagateIsrChanges
 from kcontrol.core.effects import Handler, Op, SetTimer, Transaction, UpdateContext

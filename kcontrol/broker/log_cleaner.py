@@ -15,8 +15,6 @@ Source: LogCleaner.scala and LogCleanerManager.scala (0.9, 2.8, 3.3), MemoryReco
 Read next: `log_segments.py`, then `_replace_segments` in `log.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 

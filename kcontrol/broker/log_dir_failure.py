@@ -8,8 +8,6 @@ Source: ReplicaManager.handleLogDirFailure, KafkaZkClient.propagateLogDirEvent (
 KIP-112).
 """
 
-from __future__ import annotations
-
 from kcontrol.broker.context import BrokerContext
 from kcontrol.broker.events import LogDirFailure
 from kcontrol.core.effects import Handler, Op, Transaction, UpdateContext

@@ -8,8 +8,6 @@ Source: LogSegment.shouldRoll and Log.maybeRoll (2.8), Log.maybeRoll (0.9). The 
 """
 
 # Only the logs of topics with the setting `segment.bytes` have more than one segment here.
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple, Protocol

@@ -4,8 +4,6 @@ Source: KafkaZkClient.registerBroker and CheckedEphemeral (2.8); ZkUtils.registe
 ZKCheckedEphemeral (0.9.0).
 """
 
-from __future__ import annotations
-
 from kcontrol.core import znodes as zk
 from kcontrol.core.controller_rules import Rules
 from kcontrol.core.effects import Exists, Handler, Op, Read, Sleep, Transaction, UpdateContext

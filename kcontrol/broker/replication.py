@@ -14,8 +14,6 @@ the ISR have it.
 Source: ReplicaManager.scala, Partition.scala and ReplicaFetcherThread.scala (2.8).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final, NamedTuple

@@ -6,8 +6,6 @@ The broker stops after a response without a partition and without an error, or a
 Source: KafkaServer.controlledShutdown (2.8).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from kcontrol.broker.context import BrokerContext

@@ -5,8 +5,6 @@ KafkaZkClient.createTopLevelPaths (2.8), ZkUtils.setupCommonPaths and KafkaHealt
 (1.0).
 """
 
-from __future__ import annotations
-
 from kcontrol.broker.context import BrokerContext
 from kcontrol.broker.events import BrokerStartup
 from kcontrol.broker.registration import (

@@ -12,8 +12,6 @@ The table does not check the limits of the session timeout: the coordinator does
 Source: ConsumerConfig.java (0.9.0, 0.10.1, 2.8, 3.0).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple

@@ -9,8 +9,6 @@ Source: ConsumerProtocol.java (0.9, 2.4, 2.8), ConsumerCoordinator.java: metadat
 CooperativeStickyAssignor.java: subscriptionUserData (2.8.2).
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any

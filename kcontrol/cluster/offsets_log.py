@@ -8,8 +8,6 @@ follower.
 Source: appendForGroup and doLoadGroupsAndOffsets of GroupMetadataManager.scala (2.8).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

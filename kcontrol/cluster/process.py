@@ -1,7 +1,5 @@
 """One broker process: its driver, its address, and the state of its ZooKeeper session."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field

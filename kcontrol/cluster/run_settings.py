@@ -1,7 +1,5 @@
 """The settings of a run: with an in-memory ZooKeeper, equal settings and equal actions give an equal journal."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

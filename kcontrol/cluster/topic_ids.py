@@ -1,7 +1,5 @@
 """Computes the ids of topics. Kafka draws them at random; a run derives them from the name, so that it can be repeated."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 

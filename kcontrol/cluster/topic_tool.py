@@ -1,7 +1,5 @@
 """Checks names, numbers of partitions and replication factors of new topics as Kafka's tools do, and assigns their replicas."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Finds the journal record of the write that made a watch fire."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from kcontrol.core.effects import WatchEvent

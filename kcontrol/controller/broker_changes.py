@@ -6,8 +6,6 @@ Source: KafkaController.scala (2.8): processBrokerChange, onBrokerStartup, onBro
 onReplicasBecomeOffline, processBrokerModification, processLeaderAndIsrResponseReceived.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from kcontrol.controller import failover_steps, partition_machine, replica_machine

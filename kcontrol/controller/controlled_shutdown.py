@@ -6,8 +6,6 @@ other replicas and takes them out of the ISRs.
 Source: KafkaController.processControlledShutdown and doControlledShutdown (2.8).
 """
 
-from __future__ import annotations
-
 from kcontrol.controller import partition_machine, replica_machine
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.request_batch import RequestBatch

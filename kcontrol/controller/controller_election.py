@@ -12,8 +12,6 @@ Source: KafkaController.scala (2.8): processStartup, elect, maybeResign, trigger
 onControllerResignation; KafkaZkClient.registerControllerAndIncrementControllerEpoch (2.8).
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from typing import Any
 

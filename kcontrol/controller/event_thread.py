@@ -45,8 +45,6 @@ Read next: `partition_machine.py` (its table), `broker_changes.py` (one complete
 Source: KafkaController.scala and ControllerEventManager.scala (2.8).
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from kcontrol.controller import broker_changes as brokers

@@ -22,8 +22,6 @@ onControllerResignation (0.8.2, 1.0, 2.8); ReplicaStateMachine.startup and
 PartitionStateMachine.startup (2.8).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from kcontrol.controller import partition_machine, replica_machine

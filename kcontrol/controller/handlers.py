@@ -6,8 +6,6 @@ ControllerMoved, and checks whether this broker is controller.
 Source: KafkaController.process and ControllerEventManager.ControllerEventThread (2.8).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 from functools import cache
 from typing import Any

@@ -6,8 +6,6 @@ leader writes the state znode and a notification in `/isr_change_notification`.
 Source: KafkaController.processAlterIsr and processIsrChangeNotification (2.8).
 """
 
-from __future__ import annotations
-
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.failover_steps import delete_all, try_finally, update_leader_and_isr_cache
 from kcontrol.controller.reassignment import maybe_complete_reassignments

@@ -6,8 +6,6 @@ A rule is a pure function of an assignment, an ISR, and the online brokers.
 Source: Election.scala and PartitionLeaderElectionAlgorithms (2.8).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 

@@ -7,8 +7,6 @@ Source: KafkaController.processLogDirEventNotification, onBrokerLogDirFailure an
 processLeaderAndIsrResponseReceived (2.8), KIP-112.
 """
 
-from __future__ import annotations
-
 from kcontrol.controller import replica_machine
 from kcontrol.controller.broker_changes import on_replicas_become_offline
 from kcontrol.controller.context import ControllerContext

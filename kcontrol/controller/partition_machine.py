@@ -41,8 +41,6 @@ Read next: `leader_election.py`, `replica_machine.py`, then `broker_changes.py`,
 Source: PartitionStateMachine.scala (2.8), with validPreviousStates of PartitionState at its end.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import NamedTuple
 

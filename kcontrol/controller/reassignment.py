@@ -9,8 +9,6 @@ steps; KIP-455.
 
 # From 2.4 on the topic znode has all replicas (old and target), the replicas that are being added
 # and those that are being removed. `/admin/reassign_partitions` is only a request.
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable
 
 from kcontrol.controller import partition_machine, replica_machine

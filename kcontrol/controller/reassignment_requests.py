@@ -5,8 +5,6 @@ processApiPartitionReassignment, processListPartitionReassignments,
 maybeTriggerPartitionReassignment, initializePartitionReassignments; KIP-455.
 """
 
-from __future__ import annotations
-
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.reassignment import (
     current_assignment,

@@ -42,8 +42,6 @@ Read next: `request_batch.py` (what the actions add), `topic_deletion.py`, `reas
 Source: ReplicaStateMachine.scala (2.8), with validPreviousStates of ReplicaState at its end.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Iterable
 from typing import Any
 

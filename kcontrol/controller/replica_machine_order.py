@@ -10,8 +10,6 @@ Source: ReplicaStateMachine.handleStateChanges and gradle.properties (2.6 to 3.9
 # Kafka groups replicas by broker (`groupBy`) and iterates over the map: a hash trie (CHAMP), whose
 # node lists its own entries before the nodes below it. Earlier releases:
 # `earlier/scala_hash_order.py`.
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 

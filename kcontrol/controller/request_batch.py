@@ -7,8 +7,6 @@ has one `send` record per batch.
 Source: ControllerBrokerRequestBatch in ControllerChannelManager.scala (2.8).
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple

@@ -9,8 +9,6 @@ checkAndTriggerAutoLeaderRebalance, processUncleanLeaderElectionEnable,
 processTopicUncleanLeaderElectionEnable.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from kcontrol.controller import partition_machine

@@ -4,8 +4,6 @@ Source: KafkaController.scala (2.8): processTopicChange, processPartitionModific
 onNewPartitionCreation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from kcontrol.broker.registration import WriteFailed

@@ -13,8 +13,6 @@ fetchTopicDeletionsInProgress (2.8).
 
 # After each change that can let the deletion of a queued topic continue, `resume_deletions` tries
 # again. A topic is ineligible while a replica is on a dead broker or a reassignment runs.
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 
 from kcontrol.broker.registration import WriteFailed

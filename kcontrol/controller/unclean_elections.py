@@ -6,8 +6,6 @@ online.
 Source: ZkPartitionStateMachine.collectUncleanLeaderElectionState (2.8).
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterable
 from typing import Any
 

@@ -6,11 +6,9 @@ Source: the branches of Kafka that each rule names; the order of releases is tha
 `../docs/sources.md`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self
 
 from kcontrol.core.releases import sort_key
 from kcontrol.core.rule_fields import FIRST_RELEASE, LAST_RELEASE, column, since, since_protocol
@@ -349,7 +347,7 @@ class Rules:
     takes_producer_ids: bool = since_protocol(("0.8.0", False), ("0.11.0", True), ("3.0", False),
         doc="Whether a starting broker takes a block of producer ids (KIP-730).")
 
-    def with_changes(self, **changes: Any) -> Rules:
+    def with_changes(self, **changes: Any) -> Self:
         """Raises TypeError for an unknown rule."""
         return replace(self, **changes)
 # fmt: on

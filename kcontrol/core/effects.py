@@ -18,8 +18,6 @@ Before 1.1 the ZooKeeper client is not pipelined: in each round trip the driver 
 one fenced transaction, or one transition of a `Commit`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from dataclasses import dataclass
 from enum import Enum

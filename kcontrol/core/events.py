@@ -6,8 +6,6 @@ the events of a broker.
 Source: KafkaController.scala (2.8).
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import Enum

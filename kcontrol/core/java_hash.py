@@ -3,8 +3,6 @@
 Source: String.hashCode.
 """
 
-from __future__ import annotations
-
 
 def java_hash(text: str) -> int:
     """Return Java's hash of a string: over UTF-16 code units, in signed 32 bits."""

@@ -7,8 +7,6 @@ Source: kafka.utils.Json and kafka.utils.json.DecodeJson (2.8), over Jackson;
 scala.collection.mutable.HashMap (2.13).
 """
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Annotated, Any, NamedTuple

@@ -1,7 +1,5 @@
 """Kafka's releases in their order, and the lookup of a release in rows of (since, value)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from functools import cache

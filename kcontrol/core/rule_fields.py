@@ -7,8 +7,6 @@ group_rules.py.
 
 # The type of a field names the rule's legal values, so that mypy refuses a misspelt value in a row
 # and in a comparison.
-from __future__ import annotations
-
 from dataclasses import field, fields
 from functools import cache
 from typing import Any, NamedTuple, TypeVar

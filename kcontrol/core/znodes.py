@@ -6,8 +6,6 @@ they cannot read.
 Source: ZkData.scala (2.8).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple

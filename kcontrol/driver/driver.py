@@ -34,8 +34,6 @@ Read next: `threads.py` (the fields of a thread and of a timer), `instant_effect
 Source: ControllerEventManager.scala (1.1 to 3.9) for the loop over events; KafkaZkClient.scala for retries.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any

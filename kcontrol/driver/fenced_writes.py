@@ -4,8 +4,6 @@ Each transaction begins with a check of the version of `/controller_epoch`. Sour
 KafkaZkClient.retryRequestsUntilConnected with an expected controller epoch zk version (2.1 on).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -8,8 +8,6 @@ Source: RangeAssignor.java, RoundRobinAssignor.java (0.9, 2.8).
 
 # An assignor takes `{topic: number of partitions}` and `{member id: subscription}`, in the order in
 # which Kafka iterates over the members, and gives every member a list, which may be empty.
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from itertools import cycle
 from typing import NamedTuple

@@ -3,8 +3,6 @@
 Source: GroupMetadataManager.partitionFor, Utils.abs (0.9, 2.8).
 """
 
-from __future__ import annotations
-
 from kcontrol.core.java_hash import java_hash
 
 OFFSETS_TOPIC = "__consumer_offsets"

@@ -23,8 +23,6 @@ Source: DelayedOperation.scala, DelayedHeartbeat.scala, DelayedJoin.scala (0.9, 
 DelayedSync.scala (2.8.2).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

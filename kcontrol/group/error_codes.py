@@ -4,8 +4,6 @@ Source: Errors.java (0.9, 2.8); storeGroup and storeOffsets of GroupMetadataMana
 2.8).
 """
 
-from __future__ import annotations
-
 from kcontrol.group.group_rules import AppendErrors
 
 # Source: Errors.java (2.8). In 0.9: 14 GROUP_LOAD_IN_PROGRESS,

@@ -8,8 +8,6 @@ Fields have the names and meanings of Kafka's protocol (JoinGroupRequest.json an
 # Time and randomness come in the event: the driver sets `timestamp_ms` when it queues the event,
 # and `uuid` becomes the end of a new member id. The response to a request goes to its
 # `correlation_id`.
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple

@@ -16,8 +16,6 @@ Source: loadGroupsAndOffsets, doLoadGroupsAndOffsets, removeGroupsForPartition o
 GroupMetadataManager.scala (0.9, 2.8), onGroupLoaded and onGroupUnloaded of GroupCoordinator.scala.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 
 from kcontrol.core import effects

@@ -38,8 +38,6 @@ Read next: `request_reactions.py`, then `rebalance.py`.
 Source: validPreviousStates and initNextGeneration of GroupMetadata.scala (0.9, 2.8).
 """
 
-from __future__ import annotations
-
 from kcontrol.core.effects import Handler, TransitionGroup, UpdateContext
 from kcontrol.core.transitions import Transition, TransitionTable
 from kcontrol.group.context import GroupContext

@@ -7,11 +7,9 @@ a KIP or an issue. How a group responds in each state is a table of its own, wit
 rows: group/request_reactions.py.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from kcontrol.core.releases import sort_key
 from kcontrol.core.rule_fields import LAST_RELEASE, column, since, since_protocol
@@ -111,7 +109,7 @@ class GroupRules:
     offset_value: Literal[1, 3] = since_protocol(("0.9.0", 1), ("2.1", 3),
         doc="The version of the format of an offset's record, unless that has an expiry time.")
 
-    def with_changes(self, **changes: Any) -> GroupRules:
+    def with_changes(self, **changes: Any) -> Self:
         """Raises TypeError for an unknown rule."""
         return replace(self, **changes)
 # fmt: on

@@ -4,8 +4,6 @@ GROUP_STRATEGIES has Kafka's function for each name; `Lab(strategies={"group.exp
 replaces one. The arguments are tuples, numbers and texts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 

@@ -9,8 +9,6 @@ scheduler) (0.9, 2.8).
 
 # `coordinator` handles one event after the other, as Kafka's lock of each group orders them.
 # `request_reactions.py` has the reactions of these handlers to requests.
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -6,8 +6,6 @@ they assign or move first.
 Source: hashCode of TopicPartition.java (2.8), java.util.HashMap.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from kcontrol.core.java_hash import java_hash

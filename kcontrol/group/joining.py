@@ -10,8 +10,6 @@ GroupCoordinator.scala (0.9, 2.8).
 
 # Most functions park the request: the response follows when the join phase ends (`rebalance.py`),
 # or when a log record has the new id of a static member (`static_member_stored`).
-from __future__ import annotations
-
 from dataclasses import replace
 
 from kcontrol.core.effects import CancelTimer, Handler, Park, Respond, SetTimer, UpdateContext

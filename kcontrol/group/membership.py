@@ -7,8 +7,6 @@ Source: doSyncGroup, handleHeartbeat, handleLeaveGroup, handleDescribeGroup and 
 GroupCoordinator.scala (0.9, 2.8).
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from kcontrol.core.effects import Handler, Park, Respond

@@ -12,8 +12,6 @@ GroupCoordinator.scala (2.8).
 # its commit or from the time at which the group became Empty. Offsets of a group with members
 # expire only if no member subscribes to the topic (since 2.4, KAFKA-8338). An Empty group is
 # removed with the last of its offsets.
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from kcontrol.core.effects import Append, CancelTimer, Handler, Respond, SetTimer

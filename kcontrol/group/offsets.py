@@ -12,8 +12,6 @@ KafkaApis.scala (0.9, 2.8).
 # (`transaction_completed`). The offset of a later batch in the log counts (`Offsets.committing`),
 # even if its acknowledgement came first; before 0.10.1 the last acknowledgement counts.
 # GROUP_REACTIONS says which member may commit; `offset_expiration.py` says when offsets expire.
-from __future__ import annotations
-
 from dataclasses import replace
 
 from kcontrol.core.effects import Append, Handler, Park, Respond

@@ -11,8 +11,6 @@ GroupMetadataKey.json, GroupMetadataValue.json (2.8), ConsumerProtocol.java, Sti
 # Every key and value begins with its version as an int16; all integers are big-endian. A "name" is
 # a text and a "blob" is bytes, both never null. `rebalance.store_group` and
 # `offsets._store_offsets` write the records.
-from __future__ import annotations
-
 import struct
 from collections.abc import Mapping
 from typing import Any, NamedTuple

@@ -19,8 +19,6 @@ Source: GroupCoordinator.scala (0.9, 2.8): prepareRebalance, onCompleteJoin, Del
 InitialDelayedJoin, DelayedSync.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import takewhile
 

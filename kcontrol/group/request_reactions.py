@@ -47,8 +47,6 @@ table by request.
 Source: GroupCoordinator.scala (0.9.0.1 to 3.9) by method; `reactions_of` gives one release's rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from enum import Enum
 from functools import cache

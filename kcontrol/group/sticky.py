@@ -9,8 +9,6 @@ Source: AbstractStickyAssignor.java, StickyAssignor.java, CooperativeStickyAssig
 # Both algorithms balance first: no member has two partitions more than a member that could take one
 # of them. Among balanced assignments they keep as many owners as they can. Where no rule decides,
 # the order of Java's hash maps does (`java_hash_order.py`).
-from __future__ import annotations
-
 from collections import deque
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Reads and stores the learner's progress in one file: tries, hints, solved exercises and answers to questions."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from pathlib import Path

@@ -3,8 +3,6 @@
 An index in the folder lists the journals that may be deleted; a journal of `lab.save(path)` is not listed.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import re

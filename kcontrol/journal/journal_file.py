@@ -3,8 +3,6 @@
 The last line has the number of records, so that a reader knows a journal whose end is missing.
 """
 
-from __future__ import annotations
-
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path

@@ -4,8 +4,6 @@ A field that the table lacks is ignored. A field whose type admits `Absent` may 
 that adds a field to a kind declares it so.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 

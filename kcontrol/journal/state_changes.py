@@ -11,8 +11,6 @@ keys of a path but the last must exist; `need` adds a missing value. The operati
 The changes can be performed on a second copy of the state without the records: see `views/patches.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 A checkpoint is a stored copy of the state after one of the records.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -15,8 +15,6 @@ group rebalances.
 Source: the log statements of Kafka's classes at each release's tag.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache

@@ -6,8 +6,6 @@ A branch is a lab with a copy of a run.
 and names the actions that are then not possible. If the run was at rest, the branch runs to rest too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Checks facts in a notebook: prints a fact that holds, and raises an error of one sentence for a fact that does not hold."""
 
-from __future__ import annotations
-
 from kcontrol.lab.support.missing_parts import MissingPart
 from kcontrol.lab.support.output import say
 

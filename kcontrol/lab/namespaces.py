@@ -3,8 +3,6 @@
 Each command but `zk.get` returns the lab, and raises UserError for an action that is not possible. No time passes in a command.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from kcontrol.cluster.consumer_clients import coordinator

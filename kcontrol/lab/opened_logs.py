@@ -1,7 +1,5 @@
 """Opens a folder of broker logs as a run that is only read."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Finds journal records by text: "2.1.58" is a record's id, "leader of t-0" the last record that set this leader."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 

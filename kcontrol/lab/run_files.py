@@ -1,7 +1,5 @@
 """Writes the journal of a lab's run into a file while the lab runs; `Lab.open` and Spark can read the file."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Sequence

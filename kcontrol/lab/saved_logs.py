@@ -1,7 +1,5 @@
 """Writes the logs that the brokers of a run would have written, in the words of the run's release."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Shows a run for the command line: as plain text, and as an HTML page."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

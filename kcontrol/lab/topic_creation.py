@@ -1,7 +1,5 @@
 """Checks requests to create or alter a topic by the rules of kafka-topics.sh, and makes the action that creates the topic."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any

@@ -1,11 +1,9 @@
 """Opens an empty ZooKeeper for experiments, and clients that a learner calls: kazoo's, or their equivalents in this process."""
 
-from __future__ import annotations
-
 import atexit
 from collections.abc import Mapping
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, Self
 
 from kcontrol.core.effects import Znode
 from kcontrol.core.errors import UserError
@@ -52,7 +50,7 @@ class Playground:
 
     # ---------------------------------------------------------------- what happens to clients
 
-    def settle(self) -> Playground:
+    def settle(self) -> Self:
         """Wait until every connected client has received its notifications, then return `self`.
 
         Notifications that are caused by watch functions of the clients count too. A client whose connection is cut is skipped.
@@ -62,7 +60,7 @@ class Playground:
                 client.drain()
         return self
 
-    def cut(self, name: str) -> Playground:
+    def cut(self, name: str) -> Self:
         """Cut the connection between the client `name` and ZooKeeper, and return `self`.
 
         Raises UserError, which lists the clients, for an unknown name.
@@ -70,7 +68,7 @@ class Playground:
         self._client(name).cut()
         return self
 
-    def mend(self, name: str) -> Playground:
+    def mend(self, name: str) -> Self:
         """Restore the connection of a client, which continues its session or, after its expiry, opens a new session.
 
         Return `self`. Raises UserError, which lists the clients, for an unknown name.
@@ -78,7 +76,7 @@ class Playground:
         self._client(name).mend()
         return self.settle()
 
-    def time_out(self, name: str) -> Playground:
+    def time_out(self, name: str) -> Self:
         """Let the session timeout pass for a client whose connection is cut: ZooKeeper ends the session.
 
         Return `self`. Raises UserError if the connection is not cut, and for an unknown name.

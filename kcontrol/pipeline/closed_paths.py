@@ -1,7 +1,5 @@
 """Refuses a path for which the operating system refuses `stat` to this user, such as a file in a folder without permission."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from kcontrol.core.errors import UserError

@@ -4,8 +4,6 @@ PySpark's own handler of SIGINT does not help: ipykernel replaces this handler b
 request to Java on the connection that already waits for a result.
 """
 
-from __future__ import annotations
-
 import signal
 import sys
 import threading

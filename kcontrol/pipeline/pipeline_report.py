@@ -1,7 +1,5 @@
 """Functions behind `kcontrol pipeline`: they write Spark tables of runs, broker logs or offsets, and print counts."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence

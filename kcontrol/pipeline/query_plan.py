@@ -1,7 +1,5 @@
 """The physical plan of a query as a tree of operators, without the ids, paths and expressions that differ from run to run."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """The journal files of many runs, and each run's name, day and clock ("virtual", "wall" or "none")."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -1,7 +1,5 @@
 """Finds ZIP files where journals, logs or segments are expected: Spark does not unpack them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from kcontrol.core.errors import UserError, listed

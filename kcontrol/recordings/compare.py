@@ -5,8 +5,6 @@ out. The comparison ends after a step with different controllers, since all late
 last requests a controller sends before it resigns or stops depends on timing too: such requests are called unsent.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping

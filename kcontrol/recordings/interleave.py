@@ -6,8 +6,6 @@ it made, and every other item as early as possible.
 Where Kafka leaves an order open, the player of a recording repeats the recorded one (`recorded_step.py`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple

@@ -5,8 +5,6 @@ words, such as "kill", are the keys of STEPS. A recording also has what real bro
 choices that depend on timing, such as the winners of controller elections.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace

@@ -4,8 +4,6 @@ A step has several elections if a controller's failover fails: this controller r
 brokers that won the recorded elections win those of the run, in the recorded order.
 """
 
-from __future__ import annotations
-
 from collections import Counter, deque
 from collections.abc import Sequence
 

@@ -3,8 +3,6 @@
 A step is an action of the recorded scenario, such as a kill, with its consequences. A player repeats these events.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 

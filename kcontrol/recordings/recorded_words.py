@@ -5,8 +5,6 @@
 once; `player.STEPS` has them all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ A recording is a dict: `release`, `scenario`, `brokers`, `session_timeout_ms`, `
 `transitions`, `requests` and `znodes`. `notebooks/recordings/README.md` describes each field.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence

@@ -4,8 +4,6 @@ The order between writes, transitions and requests is inferred (`interleave.py`)
 meaning.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

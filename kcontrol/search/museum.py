@@ -4,8 +4,6 @@ A rule is a difference between releases; its table (`core/controller_rules.py`, 
 the bug and the release of the fix.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 

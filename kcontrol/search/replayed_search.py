@@ -3,8 +3,6 @@
 A suspended handler, a generator, cannot be sent to a process, but the actions that lead to a state can.
 """
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Sequence
 from functools import lru_cache

@@ -3,8 +3,6 @@
 States with equal fingerprints (`cluster/fingerprint.py`) are searched once.
 """
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator

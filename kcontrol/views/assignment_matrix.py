@@ -1,7 +1,5 @@
 """The matrix of a group's assignment, members x partitions, as SVG and as text; matrices of several runs stand side by side."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from string import ascii_uppercase

@@ -1,7 +1,5 @@
 """The viewer's JavaScript modules joined into one module, which the widget and the HTML page load; there is no build step."""
 
-from __future__ import annotations
-
 import json
 import re
 from functools import cache

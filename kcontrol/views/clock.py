@@ -4,8 +4,6 @@ A run on a real ZooKeeper has times of a wall clock, and a simulated run those o
 no times. The times of a recorded group count as virtual: they begin at its first request.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Literal

@@ -1,7 +1,5 @@
 """Makes the values and pictures of the second run that the viewer and the HTML page show beside the first run."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

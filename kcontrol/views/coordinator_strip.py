@@ -5,8 +5,6 @@ leader, which the controller writes to the state znode. One row per broker shows
 partition (the sets `loading` and `owned`). A line goes from the write of the state znode to the load at the new leader.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from html import escape
 

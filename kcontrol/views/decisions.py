@@ -4,8 +4,6 @@ A decision is a new content of a state znode, an election without a leader, a de
 election, or a new state of a consumer group.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple

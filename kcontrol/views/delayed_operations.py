@@ -10,8 +10,6 @@ leave the wheel, at a time that no record has.
 Source: DelayedOperation.scala, Timer.scala (0.9, 2.8); the purge interval of 1,000: DelayedOperationPurgatory (0.9, 2.8).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple

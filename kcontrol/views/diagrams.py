@@ -1,7 +1,5 @@
 """Functions that draw a `graphviz.Digraph`: a state machine, the causes of a record, or boxes and arrows."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum

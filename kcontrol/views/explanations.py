@@ -3,8 +3,6 @@
 The texts are in `static/meanings.json`, one table for Python and for the viewer's JavaScript, and in the transition tables.
 """
 
-from __future__ import annotations
-
 import json
 from importlib.resources import files
 from typing import Any

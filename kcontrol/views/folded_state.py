@@ -4,8 +4,6 @@ They return the controller; the partitions, and whether each is offline or under
 possible now, its event, the path of its znode or the API of its request.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple

@@ -8,8 +8,6 @@
 A moment has the group in the coordinator's cache. It has neither the views of consumers nor the log of the offsets topic.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from string import ascii_uppercase

@@ -1,7 +1,5 @@
 """Functions that return journal records of consumers and of their coordinators as sentences, for `text.py`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from kcontrol.core.errors import listed

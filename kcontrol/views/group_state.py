@@ -3,8 +3,6 @@
 The states of groups have the names that they have in the run's release.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 

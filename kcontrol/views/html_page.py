@@ -1,7 +1,5 @@
 """A run as one HTML file, which steps through the run without a kernel and without a network."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

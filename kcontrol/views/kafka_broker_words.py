@@ -6,8 +6,6 @@ Source: KafkaServer.startup and shutdown, ReplicaStateMachine.BrokerChangeListen
 and initializeControllerContext, TopicDeletion (0.11 to 3.9), PartitionStateMachine.DeleteTopicsListener (0.8.1 to 0.10.2).
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any

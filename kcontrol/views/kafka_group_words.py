@@ -10,8 +10,6 @@ doSyncGroup, handleLeaveGroup, handleDeleteGroups, onExpireHeartbeat, onMemberFa
 GroupCoordinator.scala, cleanupGroupMetadata of GroupMetadataManager.scala (0.9 to 3.9).
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any

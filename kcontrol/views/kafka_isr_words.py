@@ -5,8 +5,6 @@ The texts are rows of `kafka_logs/log_lines.tsv`.
 Source: Partition.expandIsr, shrinkIsr and updateIsr (0.8.0 to 3.9), OfflinePartitionLeaderSelector.selectLeader (0.8.0 to 1.0).
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator
 from typing import Any
 

@@ -6,8 +6,6 @@ A line is written where Kafka logs it, if the journal has all its values. Lines 
 because a journal does not have these, and so are lines about actions that are not in the journal.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 

@@ -7,8 +7,6 @@ first record to the last record at which the timer fires in 10 s; the next inter
 only selects the intervals that have the index of the shown record.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """A partition of the offsets topic as rows of squares: its log, its coordinator's cache, and the cache after a load."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import NamedTuple

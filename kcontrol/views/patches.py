@@ -13,8 +13,6 @@ is replaced by its number too, from its second row on.
 The browser keeps only the parts of the state that a panel draws (`is_shown`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from typing import Any

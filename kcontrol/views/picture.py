@@ -1,7 +1,5 @@
 """The frame, the style and the texts of pictures that are written as SVG."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from html import escape

@@ -3,8 +3,6 @@
 The browser gets this part, and the state of `journal.fold`, as lists of changes: one list per journal record.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from kcontrol.core.znodes import CONTROLLER, CONTROLLER_EPOCH, TOPICS, parent, parse_state_path

@@ -1,7 +1,5 @@
 """A question as a widget: one button for each option; a click sends the learner's answer to Python."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

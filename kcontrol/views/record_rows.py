@@ -3,8 +3,6 @@
 A row has the record's values, its sentence, its importance (0 to 2), and its changes of the viewer's state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

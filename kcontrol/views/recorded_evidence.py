@@ -7,8 +7,6 @@ left of it. The row "inferred" has a hollow diamond in each column whose record 
 column whose record the recording has. No mark depends on a colour.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Sequence

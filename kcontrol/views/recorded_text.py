@@ -3,8 +3,6 @@
 The sentences are about the beginning of a recording, its requests and events, and journal records that it lacks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

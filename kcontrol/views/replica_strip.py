@@ -1,7 +1,5 @@
 """Functions that draw one partition's replicas in the order of the assignment, each with the reason why it may lead or not."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -3,8 +3,6 @@
 A row shows the terms of controllers, kills as crosses, and the times in which a partition had no running leader.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 

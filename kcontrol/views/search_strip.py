@@ -3,8 +3,6 @@
 The last column is red: its step breaks the searched promise, a condition on the states of a cluster.
 """
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Sequence
 from html import escape

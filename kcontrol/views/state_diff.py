@@ -1,7 +1,5 @@
 """The differences between two states that `journal.fold` returns, as values and as an HTML table."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape

@@ -1,7 +1,5 @@
 """Draws a cluster's state after a journal record as SVG, for frontends that show no widgets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

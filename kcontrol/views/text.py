@@ -1,7 +1,5 @@
 """Functions that return journal records as sentences, actions as labels, and states as lines; the viewer shows these texts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any

@@ -26,8 +26,6 @@ for rows that are missing,
 Everything else happens in the browser, without a kernel.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable

@@ -6,8 +6,6 @@ alone, watches the topics. The notifications for such a design are computed from
 Watches have no records of their own: they follow from the reads, and a test compares them with ZooKeeper's table.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple

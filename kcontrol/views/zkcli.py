@@ -1,7 +1,5 @@
 """Znodes in the output format of ZooKeeper's own shell."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 from kcontrol.core.effects import Stat

@@ -4,8 +4,6 @@ It has two implementations: `memory.py` (in this process, virtual time) and `kaz
 `tests/zookeeper/`, runs on both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 

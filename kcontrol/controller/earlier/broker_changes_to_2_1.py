@@ -3,8 +3,6 @@
 Source: KafkaController.BrokerChange (0.11, 1.0), processBrokerChange (2.1).
 """
 
-from __future__ import annotations
-
 from kcontrol.controller.broker_changes import on_broker_failure, on_broker_startup
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.earlier.failover_steps import await_requests

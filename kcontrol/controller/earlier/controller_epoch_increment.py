@@ -7,8 +7,6 @@ Source: KafkaController.incrementControllerEpoch (0.8.1, 2.0) and ControllerEpoc
 """
 
 # Since 2.1 one transaction writes both znodes (KAFKA-6082).
-from __future__ import annotations
-
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.controller_election import update_active_controller
 from kcontrol.controller.design import on_controller_failover, on_controller_resignation

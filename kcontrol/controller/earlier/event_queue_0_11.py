@@ -23,8 +23,6 @@ Read next: `zkclient_thread.py`, `queue_election.py`, `queue_handlers.py`.
 Source: KafkaController.scala (0.11, 1.0).
 """
 
-from __future__ import annotations
-
 from kcontrol.controller import design as d
 from kcontrol.controller import event_thread
 from kcontrol.controller import failover_steps as f

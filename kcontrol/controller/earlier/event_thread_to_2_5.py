@@ -16,8 +16,6 @@ handler. Those are rules of `controller_rules.py`.
 Source: KafkaController.scala (1.1, 2.0, 2.3); gradle.properties (2.5).
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -7,8 +7,6 @@ Source: KafkaController.onControllerFailover and onControllerResignation (0.8.0 
 """
 
 # From 1.1 to 2.1.0 a resignation has one of them, `await_all_requests` (`event_thread_to_2_5.py`).
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from kcontrol.controller import failover_steps, replica_machine

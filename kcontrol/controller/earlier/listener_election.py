@@ -7,8 +7,6 @@ Source: ZookeeperLeaderElector.scala, KafkaController.scala (SessionExpirationLi
 KafkaServer.scala (0.8.1 to 0.10.2).
 """
 
-from __future__ import annotations
-
 from kcontrol.broker import registration
 from kcontrol.broker.events import BrokerStartup
 from kcontrol.controller.context import ControllerContext

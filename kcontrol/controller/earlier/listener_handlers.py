@@ -8,8 +8,6 @@ AddPartitionsListener, KafkaController.onBrokerStartup, onBrokerFailure, shutdow
 ZkClient.fireChildChangedEvents and fireDataChangedEvents (ZkClient 0.3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from kcontrol.controller import failover_steps, partition_machine, replica_machine

@@ -7,8 +7,6 @@ onPreferredReplicaElection, removePartitionsFromPreferredReplicaElection and
 checkAndTriggerPartitionRebalance (0.8.1.1, 0.8.2.2); KafkaScheduler.scala.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from kcontrol.controller import partition_machine, requested_elections

@@ -33,8 +33,6 @@ Source: KafkaController.scala, PartitionStateMachine.scala and ReplicaStateMachi
 0.8.1, 0.8.2, 0.9.0, 0.10.2); ControllerZkListener.scala (0.10.2).
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from kcontrol.broker.events import BrokerStartup

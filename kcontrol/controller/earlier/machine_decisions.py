@@ -6,8 +6,6 @@ Source: PartitionStateMachine.scala, ReplicaStateMachine.scala and KafkaControll
 1.0); each function names its method.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Generator, Iterable, Sequence
 from typing import Any
 

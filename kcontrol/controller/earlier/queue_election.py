@@ -7,8 +7,6 @@ Source: KafkaController.scala (0.11, 1.0): Startup, ControllerChange, Reelect, e
 triggerControllerMove.
 """
 
-from __future__ import annotations
-
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.design import on_controller_failover, on_controller_resignation
 from kcontrol.core import effects

@@ -6,8 +6,6 @@ Source: KafkaController.scala (0.11, 1.0): TopicChange, TopicDeletion, IsrChange
 LogDirEventNotification, ControlledShutdown; LogDirUtils.scala (1.0).
 """
 
-from __future__ import annotations
-
 from kcontrol.controller import isr_changes as isr
 from kcontrol.controller import log_dir_failures as log_dirs
 from kcontrol.controller import partition_machine

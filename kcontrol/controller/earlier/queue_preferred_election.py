@@ -7,8 +7,6 @@ fetchPendingPreferredReplicaElections, onPreferredReplicaElection,
 removePartitionsFromPreferredReplicaElection, checkAndTriggerAutoLeaderRebalance.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from kcontrol.controller import partition_machine, requested_elections

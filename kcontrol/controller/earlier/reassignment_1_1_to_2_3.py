@@ -8,8 +8,6 @@ removePartitionFromReassignedPartitions, initializePartitionReassignment, Partit
 PartitionReassignmentIsrChange.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 
 from kcontrol.controller import topic_deletion as deletion

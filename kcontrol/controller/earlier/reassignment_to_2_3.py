@@ -9,8 +9,6 @@ PartitionsReassignedListener, ReassignedPartitionsIsrChangeListener (0.8.1.1).
 
 # In 0.8.0 and 0.8.1 a broker that has resigned keeps its context and its listeners, so it still
 # handles reassignments; its requests to brokers then fail (`require_channels`).
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from kcontrol.controller import partition_machine, reassignment, replica_machine

@@ -5,8 +5,6 @@ A batch is divided into requests because one StopReplica cannot name all replica
 Source: ControllerBrokerRequestBatch in ControllerChannelManager.scala (0.8.0 to 2.5).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any

@@ -17,8 +17,6 @@ TopicDeletionManager.startReplicaDeletion, KafkaController.onBrokerFailure and
 ControllerContext.allLiveReplicas (0.8.1 to 1.0); the hash of a case class (Scala 2.10 to 2.12).
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 
 from kcontrol.controller.replica_machine_order import WORD, Replicas, trie_slots

@@ -9,8 +9,6 @@ PartitionStateMachine.DeleteTopicsListener, KafkaController.initializeTopicDelet
 
 # An action of the table stores the new state and, if the thread is signalled, queues
 # DeletionsResumed; `deletions_resumed` has the work of the thread.
-from __future__ import annotations
-
 from collections.abc import Iterable
 from enum import StrEnum
 

@@ -3,8 +3,6 @@
 Source: TopicDeletionManager.scala (0.11 to 2.4), DeleteTopicsThread.doWork (0.8.1).
 """
 
-from __future__ import annotations
-
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.topic_deletion import replicas_by_topic, resume_topics
 from kcontrol.core.effects import Handler

@@ -8,8 +8,6 @@ KafkaHealthcheck.SessionExpireListener (1.0); ZkClient.java (0.10): fireDataChan
 fireChildChangedEvents, fireNewSessionEvents.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

@@ -4,8 +4,6 @@ A decision is a new leader, ISR and leader epoch in the state znode, an election
 partition.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import zip_longest

@@ -4,8 +4,6 @@ It is a fork of the server or, where a fork is not safe, a new process: `python 
 PRINTED`, which reads the request from standard input. REPORT and PRINTED are the numbers of two open descriptors.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import linecache

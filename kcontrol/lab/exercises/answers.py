@@ -1,7 +1,5 @@
 """Executes the text of exercise answers: stubs, solutions, learners' files, and stubs with a known wrong answer."""
 
-from __future__ import annotations
-
 import ast
 import textwrap
 from pathlib import Path

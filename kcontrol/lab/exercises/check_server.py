@@ -5,8 +5,6 @@ at a time, has one thread, and never runs an answer itself. It ends with the ker
 SIGTERM ends it too, with all its descendants.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import importlib

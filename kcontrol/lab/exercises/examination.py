@@ -3,8 +3,6 @@
 The scenarios of an exercise are played once in a process, and its listed wrong answers are checked once.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import asdict

@@ -3,8 +3,6 @@
 The learner's function and Kafka's rule are called while consumers send requests in a random order.
 """
 
-from __future__ import annotations
-
 import copy
 import random
 import re

@@ -1,7 +1,5 @@
 """Captures the output that a learner's answer prints while it is checked."""
 
-from __future__ import annotations
-
 import io
 import os
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ The process sets its own limits of memory, file size and time (`answer_process.p
 forks it and supervises it (`check_server.py`). Its report comes back through a pipe and is validated.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import json

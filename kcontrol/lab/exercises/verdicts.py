@@ -1,7 +1,5 @@
 """Shows the verdict of a check: a sign, a text, the output of the answer, pictures, and for a right answer kcontrol's code."""
 
-from __future__ import annotations
-
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from html import escape

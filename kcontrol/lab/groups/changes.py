@@ -3,8 +3,6 @@
 These values are read from the memory of the group's coordinator; a load by a new coordinator is also a change.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any

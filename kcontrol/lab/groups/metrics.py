@@ -3,8 +3,6 @@
 Source: GroupMetadataManager.scala and GroupCoordinator.scala (0.9.0.1, 1.1.0, 2.4.0, 2.8.2)
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

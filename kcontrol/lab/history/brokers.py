@@ -1,7 +1,5 @@
 """Yields the rows of tables about brokers: their processes, the terms and requests of controllers, and lost log records."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 from typing import Any

@@ -4,8 +4,6 @@ A rebalance begins and ends with records of its states: a gap in time would join
 group whose begins are at most 5 s apart are one disturbance, with one `disturbance_begin_ms`.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any

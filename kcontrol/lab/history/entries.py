@@ -1,7 +1,5 @@
 """Numbers the journal records of a run, and finds the intervals, znode writes and state znodes that several tables show."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 

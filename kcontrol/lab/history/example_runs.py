@@ -3,8 +3,6 @@
 EXAMPLES has, for each run, the arguments of `Lab` and its actions, or a chapter's run.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Yields the rows of tables about partitions: leaders, ISRs, elections, transitions, and times without a leader."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -3,8 +3,6 @@
 On the line are the terms of the run's controllers, the kills of brokers, and the times in which a partition has no leader.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

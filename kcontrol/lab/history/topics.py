@@ -1,7 +1,5 @@
 """Yields the rows of tables about topics: deletions and reassignments, from the request in ZooKeeper to its end."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 

@@ -1,7 +1,5 @@
 """Draws pictures of the controller's election, from a run's journal and from the tables in `controller/event_thread.py`."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any

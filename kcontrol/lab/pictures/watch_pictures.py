@@ -1,7 +1,5 @@
 """Draws pictures of watch events: the path from a znode to the controller's state, and the threads that handle the events."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

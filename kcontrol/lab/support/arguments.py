@@ -1,7 +1,5 @@
 """Checks arguments that a learner passes, and raises UserError, with a legal value or the remedy, for a wrong value."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Mapping

@@ -5,8 +5,6 @@ has the name of a class and no remedy. Each command of a lab, of its namespaces 
 UserError in its place.
 """
 
-from __future__ import annotations
-
 import difflib
 import functools
 import inspect

@@ -4,8 +4,6 @@ The import of pandas takes two thirds of that of `Lab`; a run, its pictures and 
 from here, and pandas nowhere else.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import TYPE_CHECKING, Any
 

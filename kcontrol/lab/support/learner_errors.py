@@ -1,7 +1,5 @@
 """Describes the errors of functions that a learner has written: the error in words, and the learner's line that raised it."""
 
-from __future__ import annotations
-
 import sysconfig
 import traceback
 from pathlib import Path

@@ -1,9 +1,7 @@
 """The substitute for a part of the lab, such as a Spark session, that this machine does not have: each use shows one sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from kcontrol.core.errors import UserError
 from kcontrol.lab.support.output import say
@@ -18,15 +16,15 @@ class MissingPart:
         self._sentence = sentence
 
     # Each attribute, call and item is the substitute itself, so that a cell that uses it shows the sentence and no error.
-    def __getattr__(self, name: str) -> MissingPart:
+    def __getattr__(self, name: str) -> Self:
         if name.startswith("_"):
             raise AttributeError(name)  # IPython and copy test for such names to find the abilities of an object
         return self
 
-    def __call__(self, *_: Any, **__: Any) -> MissingPart:
+    def __call__(self, *_: Any, **__: Any) -> Self:
         return self
 
-    def __getitem__(self, _: Any) -> MissingPart:
+    def __getitem__(self, _: Any) -> Self:
         return self
 
     def __bool__(self) -> bool:

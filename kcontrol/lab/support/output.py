@@ -1,7 +1,5 @@
 """Prints lines of the lab, and for a UserError its sentence in place of a traceback."""
 
-from __future__ import annotations
-
 import sys
 from types import TracebackType
 

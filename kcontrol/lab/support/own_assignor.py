@@ -1,7 +1,5 @@
 """Calls an assignor that a learner has written, and checks the returned assignment."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any

@@ -3,8 +3,6 @@
 The line names a function of the run. The function's docstring is that of the table; its first line stands in the overview.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Checks and wraps a learner's functions that replace kcontrol's functions for transitions, elections and rules of groups."""
 
-from __future__ import annotations
-
 import inspect
 import operator
 from collections.abc import Callable, Sequence

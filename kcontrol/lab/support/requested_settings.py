@@ -1,7 +1,5 @@
 """Checks the arguments of `Lab` and `Lab.play`, and makes the settings of a run from them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, NamedTuple

@@ -3,8 +3,6 @@
 Such a group begins a rebalance again and again: for example, its members join, and each write of the assignment fails.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

@@ -3,8 +3,6 @@
 `until` is "quiet", the name of an event, a sentence such as "t-0 has a leader", a duration, or a function of the lab.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -3,8 +3,6 @@
 The child ends when the pipe of the parent (`processes.py`) closes. What a learner's function prints is discarded.
 """
 
-from __future__ import annotations
-
 import gc
 import json
 import os

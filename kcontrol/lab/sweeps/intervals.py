@@ -6,8 +6,6 @@ Source: Wilson, Probable Inference, the Law of Succession, and Statistical Infer
 intervals for the single proportion, 1998, method 3. Conover, Practical Nonparametric Statistics, 3.2 (order statistics).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import comb, sqrt
 from statistics import NormalDist, median

@@ -3,8 +3,6 @@
 A run fails if its child ends or exceeds a time limit. A new child plays the other runs.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

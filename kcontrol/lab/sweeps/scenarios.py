@@ -4,8 +4,6 @@ Each run has four brokers, the topic t with three partitions, a producer, and co
 the random generator give equal events.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator
 from typing import NamedTuple

@@ -3,8 +3,6 @@
 The command reports its progress. With --out it writes the printed table and the measures of each run as Parquet.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import time

@@ -6,8 +6,6 @@ whole timeout.
 Source: ClientCnxn.SendThread.run (ZooKeeper 3.5): readTimeout, and the ping after half of it.
 """
 
-from __future__ import annotations
-
 import random
 from bisect import insort
 from collections.abc import Iterator

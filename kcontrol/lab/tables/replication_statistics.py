@@ -3,8 +3,6 @@
 Source: ReplicaManager.scala, Partition.scala: isUnderReplicated, isUnderMinIsr, isAtMinIsr (0.8.0 to 3.9).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 

@@ -3,8 +3,6 @@
 The tables of the whole run, which Spark has too, have their lines in `kcontrol/lab/history/history_tables.py`.
 """
 
-from __future__ import annotations
-
 from kcontrol.lab import analysis
 from kcontrol.lab.groups import ballots as ballot_tables
 from kcontrol.lab.groups import coordinators as coordinator_tables

@@ -7,8 +7,6 @@ With `--redact` the rows of the rounds have stable names only. But `state.json` 
 names that were found, because later rounds must replace these names too. So do not give the folder `_follow` to others.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

@@ -15,8 +15,6 @@ If several files have the content of a known file, an unchanged file is preferre
 other file in this folder (`TESTS`). The functions here do not use Spark.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

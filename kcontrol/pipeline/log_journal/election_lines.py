@@ -8,8 +8,6 @@ Source: the selectors of PartitionLeaderSelector.scala (0.8.0 to 1.0), onPreferr
 KafkaController.scala (0.8.0 to 3.9).
 """
 
-from __future__ import annotations
-
 from kcontrol.pipeline.log_journal.log_line import Line, named_partitions
 from kcontrol.pipeline.log_journal.memory import Leadership, Memory
 

@@ -15,8 +15,6 @@ coordinator does not log is inferred, and its record is marked:
 Source: GroupCoordinator.scala, prepareRebalance, onCompleteJoin, doSyncGroup and their callers (0.9.0 to 3.9).
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 from typing import Any

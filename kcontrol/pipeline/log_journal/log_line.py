@@ -4,8 +4,6 @@ A key says what a line is about, such as ("move", "t-0") for a line about a tran
 logs into a journal uses the index to look ahead.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence

@@ -6,8 +6,6 @@ has the field `inferred` with the value "record"; if only some of its values are
 sessions, transactions and writes that the journal has.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

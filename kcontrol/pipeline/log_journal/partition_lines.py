@@ -6,8 +6,6 @@ LeaderAndIsr request). Without such a line they are inferred as the controller c
 not run, and a leader epoch higher by 1.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict, deque
 from typing import Any
 

@@ -3,8 +3,6 @@
 A killed broker logs nothing: its end is inferred from the first log line of a controller that shows it.
 """
 
-from __future__ import annotations
-
 from kcontrol.core.znodes import CONTROLLER, CONTROLLER_EPOCH, broker_path, encode_controller
 from kcontrol.journal.journal import RecordId
 from kcontrol.pipeline.log_journal.log_line import Ahead, Line

@@ -12,8 +12,6 @@ already; then the begin is inferred from the second line too.
 Source: onPartitionReassignment of KafkaController.scala (0.8.1 to 3.9).
 """
 
-from __future__ import annotations
-
 from kcontrol.core.releases import sort_key
 from kcontrol.core.znodes import REASSIGN_PARTITIONS, encode
 from kcontrol.pipeline.log_journal.log_line import Line, named_partitions

@@ -1,7 +1,5 @@
 """Finds the release of Kafka that wrote a folder of logs: by its lines "Kafka version", else by the wording of other lines."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -7,8 +7,6 @@ partitions then belongs to the oldest waiting LeaderAndIsr or StopReplica, a res
 UpdateMetadata. The journal's record of a request has no partitions: they are in the log lines in the table `records`.
 """
 
-from __future__ import annotations
-
 import re
 from collections import deque
 from collections.abc import Sequence, Set

@@ -4,12 +4,10 @@ The folder `_steps/journal` gets the rows of the journal, except those of transi
 makes all tables except `journal` and `transitions`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 import pyarrow as arrow
@@ -83,7 +81,7 @@ class _Rows:
         self._file.write_batch(arrow.record_batch(arrays, schema=self._schema))
         self._rows.clear()
 
-    def __enter__(self) -> _Rows:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

@@ -7,8 +7,6 @@ A transition that the machines of the release do not have, or that does not begi
 lines. What no line shows has the field `inferred`. An elected leader runs, even if no line has its start.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any

@@ -10,8 +10,6 @@ from 2.6 on a line has the new ISR.
 Source: PartitionStateMachine and ReplicaStateMachine (0.8.0), removeReplicasFromIsr of ReplicaStateMachine.scala (1.1 to 2.5).
 """
 
-from __future__ import annotations
-
 from kcontrol.core.releases import sort_key
 from kcontrol.pipeline.log_journal.election_lines import NEW, OFFLINE, ONLINE
 from kcontrol.pipeline.log_journal.log_line import Line

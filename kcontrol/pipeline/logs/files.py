@@ -3,8 +3,6 @@
 If a file has lines that are too long or damaged, Spark reads a copy of the file, in which these lines are empty.
 """
 
-from __future__ import annotations
-
 import gzip
 import os
 import re

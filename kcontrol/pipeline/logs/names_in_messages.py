@@ -1,7 +1,5 @@
 """Finds the parts of a log line in which a message of Kafka has names of topics, groups or clients, by `log_lines.tsv`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from functools import cache

@@ -5,8 +5,6 @@ its kind. The forms of the kind `state` match the text of the fact `state`, whic
 of the matching form replace the fact `state`.
 """
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from typing import NamedTuple

@@ -6,8 +6,6 @@ of its files: between two starts with different offsets the zone is unknown. A c
 starts before and after it have equal offsets, or if no start comes after it.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import PurePath

@@ -7,8 +7,6 @@ The text that a consumer commits with an offset is replaced as a whole. The byte
 because any part of them may be a name; their topics stand in the columns `topics` and `partitions`, with stable names.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

@@ -9,8 +9,6 @@ The topic is compacted: closed segments have only the last record of each key, a
 Source: RecordBatch.java, DefaultRecordBatch.java, ControlRecordType.java (2.8), GroupMetadataManager.scala (0.9, 2.8).
 """
 
-from __future__ import annotations
-
 import re
 import struct
 import zlib

@@ -7,8 +7,6 @@ alone, or the tables could not be made. Bytes that clients send have names at pl
 becomes "".
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence

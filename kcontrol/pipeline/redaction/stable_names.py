@@ -5,8 +5,6 @@ come before it, and no list of names is kept beside the tables. The key is a fil
 the key no reader of the tables can test which name became which.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import hmac

@@ -3,8 +3,6 @@
 In the row of a run, each number links to the table rows that it counts; a total links to the numbers that it adds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Prints the summary of a report in the terminal: a table of the runs, and a line for each section."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from rich.console import Console

@@ -1,7 +1,5 @@
 """Reads the tables of a folder that `kcontrol pipeline runs` or `kcontrol pipeline logs` has written, without Spark."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

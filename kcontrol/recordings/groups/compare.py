@@ -10,8 +10,6 @@ The legal time of a recorded response depends on the cause of the run's response
 * timers: the times of the two responses differ by at most 30 ms per timer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

@@ -5,8 +5,6 @@ of the broker. A request also has `released_by`, the number of the entry whose a
 `timers`, how many fired timers are among the causes of the response.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence

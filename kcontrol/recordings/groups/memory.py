@@ -3,8 +3,6 @@
 `requests.py` has the changes by each request, `to_journal.py` the rules of the inference.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Any

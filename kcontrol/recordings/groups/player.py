@@ -3,8 +3,6 @@
 Each request is sent at its recorded time; between two requests the coordinator's timers fire at their times.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -3,8 +3,6 @@
 HANDLERS has one function for each API, such as "JoinGroup".
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

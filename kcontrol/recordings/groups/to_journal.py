@@ -23,8 +23,6 @@ the record without its time. `requests.py` has the changes by each request, `mem
 Source of the rules: GroupCoordinator.scala and GroupMetadataManager.scala (0.9.0.1, 2.8.2).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 

@@ -3,10 +3,8 @@
 The session of the reader is the only trace in that ZooKeeper.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
-from typing import NoReturn
+from typing import NoReturn, Self
 
 from kcontrol.core.effects import Op, Stat, Znode
 from kcontrol.core.errors import UserError
@@ -67,7 +65,7 @@ class Observer:
         """End the session. A second call does nothing."""
         self._closing()
 
-    def __enter__(self) -> Observer:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:

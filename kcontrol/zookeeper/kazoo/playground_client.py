@@ -1,7 +1,5 @@
 """kazoo's own client for `lab.playground`, with commands that cut its connection, end its session and await notifications."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from typing import Any

@@ -1,7 +1,5 @@
 """A loopback port in front of a server, for one client whose connection can be cut and restored."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import threading

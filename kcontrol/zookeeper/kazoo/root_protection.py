@@ -11,8 +11,6 @@ ours, even after a process was killed. Only these znodes are deleted, and only i
 One lab at a time uses a root: its client holds the ephemeral znode `/.kcontrol/in-use`.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

@@ -1,7 +1,5 @@
 """One session on a real ZooKeeper."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import socket

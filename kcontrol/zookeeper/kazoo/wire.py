@@ -1,7 +1,5 @@
 """Additions to kazoo's wire protocol: replies that keep their zxid, SetWatches, and the takeover of a session to close it."""
 
-from __future__ import annotations
-
 import socket
 import struct
 import time
