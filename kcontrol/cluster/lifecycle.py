@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from kcontrol.broker.events import BrokerStartup, LogDirFailure, Shutdown
 from kcontrol.cluster import broker_to_controller, channel_closing, consumer_clients, data_plane, process, sessions
 from kcontrol.cluster.delivery import begin_if_idle
-from kcontrol.cluster.sessions import EXPIRED, EXPIRING, OPEN
 from kcontrol.controller.handlers import every_event
 from kcontrol.core.effects import SessionExpired
 from kcontrol.core.events import Expire
@@ -58,7 +57,7 @@ def kill(world: World, n: int) -> None:
     record = _log_stop(world, n, None, None)
     p = world.processes.pop(n)
     data_plane.store_logs(world, n, p.driver)
-    if p.session is OPEN:
+    if p.session is sessions.OPEN:
         world.orphaned_sessions.setdefault(n, []).append(process.OrphanedSession(p.driver.client, record))
 
 
@@ -129,7 +128,7 @@ def expire_session(world: World, n: int) -> None:
         return
     p = world.processes[n]
     closed = _end(world, n, p.driver.client)
-    sessions.move(p, EXPIRED)
+    sessions.move(p, sessions.EXPIRED)
     p.session_loss_record = p.driver.log("session_lost", None)
     _log_close(world, n, p.driver.client, closed, p.session_loss_record)
 
@@ -161,7 +160,7 @@ def overdue(world: World) -> tuple[str, tuple[int, ...]] | None:
     if world.is_simulated:
         return None
     orphans = [n for n, found in sorted(world.orphaned_sessions.items()) for orphan in found if orphan.client.has_expired()]
-    living = [n for n, p in sorted(world.processes.items()) if p.session is OPEN and p.driver.client.has_expired()]
+    living = [n for n, p in sorted(world.processes.items()) if p.session is sessions.OPEN and p.driver.client.has_expired()]
     return ("expire_sessions", (*orphans, *living)) if orphans or living else None
 
 
@@ -193,7 +192,7 @@ def exit_process(world: World, n: int) -> None:
     log_changes.checkpoint(p.driver)
     cause = _log_stop(world, n, p.driver.exit_cause, p.driver.exit_code)
     data_plane.store_logs(world, n, p.driver)
-    if p.session is OPEN:
+    if p.session is sessions.OPEN:
         end_session(world, n, p.driver.client, cause)
 
 
@@ -206,7 +205,7 @@ def renew_session(world: World, n: int) -> None:
     p.session_loss_record = record = p.driver.log("renew", p.session_loss_record)
     design = p.driver.controller.design
     if design.on_expiry:
-        sessions.move(p, EXPIRING)
+        sessions.move(p, sessions.EXPIRING)
         p.driver.clear("controller", record)
         # Since 1.1 Expire replaces all waiting events of the controller, and `reconnect` opens a new session in a later step.
         for event in design.on_expiry:
@@ -237,7 +236,7 @@ def _open(world: World, n: int) -> RecordId:
     client = world.zk.connect(world.settings.config.zookeeper_session_timeout_ms)
     world.owners = {**world.owners, client.session_id: n}
     p.driver.client = client
-    sessions.move(p, OPEN)
+    sessions.move(p, sessions.OPEN)
     return p.driver.log("open", p.session_loss_record, session=client.session_id)
 
 

@@ -20,7 +20,6 @@ from kcontrol.lab.searches import searches
 from kcontrol.lab.support import arguments
 from kcontrol.lab.support.output import say
 from kcontrol.lab.tables import elections, reassignments, replica_logs
-from kcontrol.lab.topic_creation import Assignment
 from kcontrol.views import folded_state, text
 
 if TYPE_CHECKING:
@@ -128,7 +127,7 @@ class Operations(Run, owner="lab"):
     def create_topic(
         self,
         name: str,
-        assignment: Assignment | None = None,
+        assignment: topic_creation.Assignment | None = None,
         config: Mapping[str, Any] | None = None,
         *,
         partitions: int | None = None,

@@ -15,7 +15,6 @@ from kcontrol.journal.fold import fold
 from kcontrol.journal.journal import Record
 from kcontrol.journal.state_history import State
 from kcontrol.lab.comparison import first_decision
-from kcontrol.lab.comparison.first_decision import Differing
 from kcontrol.lab.support.late import pd
 from kcontrol.lab.tables import journal_tables
 from kcontrol.views import state_diff, text
@@ -74,7 +73,7 @@ class Divergence(NamedTuple):
         return self.at if any(self.records) else -1
 
     @property
-    def decision(self) -> Differing | None:
+    def decision(self) -> first_decision.Differing | None:
         """The first difference between the decisions of both runs: the partition, and one decision per run.
 
         A decision is about the leader or the ISR of a partition. The value is None if all decisions are equal.

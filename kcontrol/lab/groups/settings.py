@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kcontrol.broker import broker_configs, config_values
-from kcontrol.broker.broker_configs import LARGEST_INT, Config
 from kcontrol.cluster import consumer_clients
 from kcontrol.cluster.run_settings import Settings
 from kcontrol.core.errors import UserError
@@ -17,7 +16,6 @@ from kcontrol.core.releases import is_since, value_in_force
 from kcontrol.group.context import CONFIGS, MINUTE_MS, GroupConfig
 from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
 from kcontrol.lab.support import arguments
-from kcontrol.lab.support.arguments import LARGEST_SHORT
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,7 +33,7 @@ class Used(NamedTuple):
     since: str = FIRST
     # The least and the greatest legal value in a lab.
     least: int = 0
-    most: int = LARGEST_INT
+    most: int = broker_configs.LARGEST_INT
     # The end of the error message about an illegal value: the values that Kafka takes and a lab refuses. "" if there are none.
     refused: str = ""
     # The number by which the setting's value is multiplied for the field in GroupConfig: 60,000 for a setting in minutes, whose
@@ -51,10 +49,10 @@ USED = {
     "partitions": Used("how many partitions the offsets topic has", "yes; in a lab with consumers as in topics, else 1",
                        least=1),
     "replication_factor": Used("how many replicas the offsets topic gets", "where FindCoordinator creates the topic", least=1,
-                               most=LARGEST_SHORT),
+                               most=arguments.LARGEST_SHORT),
     "commit_timeout_ms": Used("how long a write of the coordinator waits for its replicas", least=1),
     "required_acks": Used("which acks a write of the coordinator asks for; -1 is the whole ISR", least=-1,
-                          most=LARGEST_SHORT),
+                          most=arguments.LARGEST_SHORT),
     "load_buffer_size": Used("how many bytes a load reads at once", "yes; a batch is read whole", least=1),
     "segment_bytes": Used("how large a segment of the offsets topic becomes", "as the topic's segment.bytes, if set", least=14,
                           refused="; a broker of Kafka also takes 1 to 13, but then it cannot create the topic"),
@@ -156,7 +154,7 @@ def _rows(settings: Settings) -> Iterator[dict[str, Any]]:
     for field, use in USED.items():
         value = getattr(values, field) // use.factor if is_since(use.since, release) else None
         defaults = tuple((since, default if default is None else default // use.factor) for since, default in _defaults(field))
-        yield config_row(Config(CONFIGS[field][0], defaults, use.meaning, True, use.use_in_lab), release, value)
+        yield config_row(broker_configs.Config(CONFIGS[field][0], defaults, use.meaning, True, use.use_in_lab), release, value)
 
 
 def _defaults(field: str) -> list[tuple[str, int | None]]:

@@ -17,7 +17,6 @@ from typing import NamedTuple
 from kcontrol.journal.journal import Record
 from kcontrol.lab import spark_session
 from kcontrol.lab.history import brokers, consumer_groups, entries, log_evidence, partitions, topics
-from kcontrol.lab.history.entries import Entries, Row, entries_of
 from kcontrol.lab.run import Run
 from kcontrol.lab.support import arguments
 from kcontrol.lab.support.late import frames, pd
@@ -36,11 +35,11 @@ TIMES: Columns = {"begin_ms": "Int64", "end_ms": "Int64", "duration_ms": "Int64"
 class Table(NamedTuple):
     """The rows of a table of a whole run, from the run's journal, and the pandas type of each column by name."""
 
-    rows: Callable[[Entries], Iterator[Row]]
+    rows: Callable[[entries.Entries], Iterator[entries.Row]]
     columns: Columns
 
 
-def history(rows: Callable[[Entries], Iterator[Row]], columns: Columns) -> Callable[..., pd.DataFrame]:
+def history(rows: Callable[[entries.Entries], Iterator[entries.Row]], columns: Columns) -> Callable[..., pd.DataFrame]:
     """Return the method of `lab.tables` for a table; one with a column `partition` takes the name of a partition too."""
 
     def whole(run: Run) -> pd.DataFrame:
@@ -122,6 +121,6 @@ def table(records: Sequence[Record], run: str, name: str) -> pd.DataFrame:
     """
     # The rows are in the order of the journal.
     made = TABLES[name]
-    rows = sorted(made.rows(entries_of(records)), key=lambda row: int(row["n"]))
+    rows = sorted(made.rows(entries.entries_of(records)), key=lambda row: int(row["n"]))
     columns = {column: pd.Series([{"run": run, **row}[column] for row in rows], dtype="object") for column in made.columns}
     return frames.WholeRun({column: journal_tables.typed(values, made.columns[column]) for column, values in columns.items()})
