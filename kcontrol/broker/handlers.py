@@ -24,11 +24,10 @@ from typing import Any
 
 from kcontrol.broker import events, replication
 from kcontrol.broker.context import BrokerContext, HostedPartition
-from kcontrol.broker.isr_change_notifications import propagate_isr_changes, record_isr_change
-from kcontrol.broker.log_dir_failure import log_dir_failure
 from kcontrol.broker.shutdown import controlled_shutdown_response, shut_down
 from kcontrol.broker.startup import startup
 from kcontrol.core import effects
+from kcontrol.core import znodes as zk
 from kcontrol.core.effects import Handler
 from kcontrol.core.events import Event
 from kcontrol.core.model import (
@@ -38,7 +37,9 @@ from kcontrol.core.model import (
     LeaderAndIsr,
     TopicPartition,
 )
-from kcontrol.core.znodes import encode_state, state_path
+
+PROPAGATION_TIMER = "isr-change-propagation"
+BLACKOUT_MS = 5_000
 
 
 def _request_error(ctx: BrokerContext, event: Any) -> str:
@@ -226,7 +227,7 @@ def _write_isr(ctx: BrokerContext, tp: TopicPartition, value: LeaderAndIsr) -> H
 
     Source: Partition.updateIsr (0.8.1).
     """
-    write = effects.Op("set", state_path(tp), encode_state(value), value.zk_version)
+    write = effects.Op("set", zk.state_path(tp), zk.encode_state(value), value.zk_version)
     # After a conflict Kafka tries again with every fetch, over the old version, and fails; kcontrol
     # does not try again. A newer LeaderAndIsr ends this.
     result: effects.TransactionResult = yield effects.Transaction((write,))
@@ -238,6 +239,28 @@ def _write_isr(ctx: BrokerContext, tp: TopicPartition, value: LeaderAndIsr) -> H
         yield effects.UpdateContext("hosted", {tp: after}, context="broker")
     if result.is_ok:
         yield from record_isr_change(ctx, tp)
+
+
+def record_isr_change(ctx: BrokerContext, tp: TopicPartition) -> Handler:
+    """From 0.9 to 2.6 a leader batches its changes: a later one restarts the timer.
+
+    Source: ReplicaManager.recordIsrChange (2.4).
+    """
+    if ctx.rules.isr_notifications:
+        yield effects.UpdateContext("isr_changes", (tp,), context="broker")
+        yield effects.SetTimer(PROPAGATION_TIMER, BLACKOUT_MS, events.PropagateIsrChanges())
+
+
+def propagate_isr_changes(ctx: BrokerContext, event: events.PropagateIsrChanges) -> Handler:
+    """A sequential znode with the batch notifies the controller.
+
+    Source: ReplicaManager.maybePropagateIsrChanges, KafkaZkClient.propagateIsrChanges (2.4).
+    """
+    if ctx.isr_changes:
+        data = zk.encode_partition_list(tuple(sorted(ctx.isr_changes)))
+        path = f"{zk.ISR_CHANGE_NOTIFICATION}/isr_change_"
+        yield effects.Transaction((effects.Op("create", path, data, sequential=True),))
+        yield effects.UpdateContext("isr_changes", clear=True, context="broker")
 
 
 def alter_isr_response(ctx: BrokerContext, event: events.AlterIsrResponse) -> Handler:
@@ -296,6 +319,28 @@ def _after_response(
         return held._replace(leadership=response, pending_isr=())
     gives_up = response == "UNKNOWN_SERVER_ERROR" and ctx.rules.failed_alter_isr == "is dropped"
     return held._replace(pending_isr=()) if gives_up or response == "INELIGIBLE_REPLICA" else None
+
+
+# ---------------------------------------------------------------- a failed log directory
+
+
+def log_dir_failure(ctx: BrokerContext, event: events.LogDirFailure) -> Handler:
+    """Stop the replicas; a znode below `/log_dir_event_notification` notifies the controller.
+
+    The controller then sends LeaderAndIsr to this broker, to find out which replicas are offline.
+    After the next start of the broker the directory has its former contents.
+
+    Source: ReplicaManager.handleLogDirFailure, KafkaZkClient.propagateLogDirEvent (2.8; since 1.0,
+    KIP-112).
+    """
+    yield effects.UpdateContext("offline_partitions", event.partitions, context="broker")
+    gone = tuple(tp for tp in event.partitions if tp in ctx.hosted)
+    if gone:
+        yield effects.UpdateContext("hosted", remove=gone, context="broker")
+    path = f"{zk.LOG_DIR_EVENT_NOTIFICATION}/log_dir_event_"
+    yield effects.Transaction(
+        (effects.Op("create", path, zk.encode_log_dir_event(ctx.broker_id), sequential=True),)
+    )
 
 
 # fmt: off

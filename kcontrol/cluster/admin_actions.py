@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from kcontrol.broker import config_values
 from kcontrol.broker.events import TopicConfigChange
-from kcontrol.cluster import delivery, topic_ids, topic_tool
+from kcontrol.cluster import delivery, topic_tool
 from kcontrol.cluster.sessions import SessionState
 from kcontrol.core import znodes
 from kcontrol.core.effects import Op
@@ -87,11 +89,18 @@ def new_offsets_topic(world: World, broker: int) -> tuple[tuple[int, ...], ...] 
     return topic_tool.draw_replicas(world.settings.seed, topic, registered, group.config.partitions, replicas)
 
 
+def topic_id(topic: str) -> str:
+    """Made from the name, so that a run can be repeated: 22 characters of urlsafe base64. Kafka draws the id at random."""
+    digest = hashlib.md5(topic.encode(), usedforsecurity=False).digest()
+    # The brokers of the recordings got these ids too.
+    return base64.urlsafe_b64encode(b"k" + digest[1:]).rstrip(b"=").decode()
+
+
 def creation(world: World, topic: str, assignment: Any, settings: dict[str, str]) -> list[Op]:
     """The topic's settings first, then the topic."""
     rules = world.settings.rules()
-    topic_id = topic_ids.topic_id(topic) if rules.topic_ids else None
-    data = znodes.encode_topic(znodes.TopicZnode(_numbered(assignment), topic_id), rules.topic_znode)
+    id = topic_id(topic) if rules.topic_ids else None
+    data = znodes.encode_topic(znodes.TopicZnode(_numbered(assignment), id), rules.topic_znode)
     path, overrides = znodes.topic_config_path(topic), znodes.encode_topic_config(settings)
     has_config, has_parent = world.exist(path, znodes.TOPICS)
     # Before 0.8.1 topics have no settings, and the tool creates `/brokers/topics` if it is missing.

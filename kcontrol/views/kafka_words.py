@@ -6,18 +6,17 @@ A line is written where Kafka logs it, if the journal has all its values. Lines 
 because a journal does not have these, and so are lines about actions that are not in the journal.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
+from kcontrol.core import znodes as zk
 from kcontrol.core.model import RECOVERED, ReplicaAssignment
-from kcontrol.core.znodes import CONTROLLER, CONTROLLER_EPOCH, TOPICS, MalformedZnode, decode_topic, delete_topic_path, topic_path
 from kcontrol.journal.journal import Record
 from kcontrol.kafka_logs.log_lines import text, written
 from kcontrol.kafka_logs.templates import numbers
 from kcontrol.views import clock
 from kcontrol.views.kafka_broker_words import BrokerWords
 from kcontrol.views.kafka_group_words import GroupWords
-from kcontrol.views.kafka_isr_words import IsrWords, election
 from kcontrol.views.text import clean
 
 NO_LEADERSHIP, NO_LEADERSHIP_LOGGED_SINCE = "it has no leadership", (1, 1)
@@ -37,6 +36,56 @@ class LogLine(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.stamp}{self.level} {self.message} ({self.logger})"
+
+
+class IsrWords:
+    """Finds, record by record, the lines that leaders log about their changes of ISRs.
+
+    Source: Partition.expandIsr, shrinkIsr and updateIsr (0.8.0 to 3.9).
+    """
+
+    def __init__(self) -> None:
+        self._pending: dict[tuple[int, str], dict[str, Any]] = {}  # leader, partition -> the leadership before its change
+
+    def lines(self, r: Record) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield (kind, values), such as ("isr_shrunk", {...}), for each line that Kafka logs at `r`, the next journal record."""
+        f = r.fields
+        if r.kind == "start":
+            self._pending = {key: value for key, value in self._pending.items() if key[0] != f["broker"]}
+        elif r.kind == "update" and (f["context"], f["field"]) == ("broker", "hosted"):
+            for tp, held in (f["put"] or {}).items():
+                yield from self._hosted(r.id.node, tp, held)
+        elif r.kind == "write" and f["error"] is not None:
+            for _, path, *_ in f["ops"]:
+                before = self._pending.get((r.id.node, str(zk.parse_state_path(path))))
+                if before is not None:
+                    yield "isr_update_stale", {"tp": str(zk.parse_state_path(path)), "zk_version": before["zk_version"]}
+
+    def _hosted(self, broker: int, tp: str, held: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the line that the leader `broker` writes to Kafka's log when it begins or ends a change of the ISR of `tp`.
+
+        Yield nothing otherwise. `held` has the leadership and the pending ISR in the broker's memory after the journal record.
+        """
+        now, asked, key = held["leadership"], held["pending_isr"], (broker, tp)
+        if asked:
+            kind = "isr_expanded" if len(asked) > len(now["isr"]) else "isr_shrunk"
+            self._pending[key] = now
+            yield kind, {"tp": tp, "isr_from": now["isr"], "isr_to": asked}
+        elif (before := self._pending.pop(key, None)) is not None and before["zk_version"] != now["zk_version"]:
+            yield "isr_updated", {"tp": tp, "isr": now["isr"], "zk_version": now["zk_version"]}
+
+
+def election(f: dict[str, Any], live: Collection[int]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The lines about an offline partition's election, such as ("clean_election", {...}); `live` are its live replicas.
+
+    Source: OfflinePartitionLeaderSelector.selectLeader (0.8.0 to 1.0).
+    """
+    chosen, rule = f["leadership"], f.get("rule")
+    if f["source"] != "OfflinePartition" or rule not in ("offline", "unclean"):
+        return
+    found = {"tp": f["subject"], "leader": chosen["leader"], "isr": chosen["isr"]}
+    yield ("clean_election", found) if rule == "offline" else ("unclean_election", found | {"live": live})
+    yield "leader_selected", found | {"leader_epoch": chosen["leader_epoch"]}
 
 
 class KafkaWords:
@@ -133,7 +182,7 @@ class KafkaWords:
             return
         epoch: dict[str, Any] = {}
         for kind, path, content, version, _ in r.fields["ops"]:
-            if path == CONTROLLER_EPOCH and kind in ("create", "set"):
+            if path == zk.CONTROLLER_EPOCH and kind in ("create", "set"):
                 epoch = {"epoch": content, "zk_version": version or 0}
             moved = self._note_topic(kind, path, content)
             for tp, assignment in moved.items() if r.id.incarnation > 0 else ():
@@ -141,7 +190,7 @@ class KafkaWords:
                 yield from self._line(r, "reassign_updated", tp=tp, assignment=_replica_assignment(assignment))
             if kind == "delete" and r.id.incarnation > 0:
                 yield from self._deleted(r, path)
-        elected = any(op[0] == "create" and op[1] == CONTROLLER for op in r.fields["ops"])
+        elected = any(op[0] == "create" and op[1] == zk.CONTROLLER for op in r.fields["ops"])
         by_broker = r.id.incarnation > 0
         if by_broker and elected and (epoch or numbers(self.release) < (2, 1)):
             yield from self._line(r, "controller_elected", **epoch)
@@ -151,21 +200,21 @@ class KafkaWords:
     def _deleted(self, r: Record, path: str) -> Iterator[LogLine]:
         """A deletion is complete when its znode is deleted after that of the topic."""
         topic = path.rpartition("/")[2]
-        if path == topic_path(topic):
+        if path == zk.topic_path(topic):
             self.gone.add(topic)
-        elif path == delete_topic_path(topic) and topic in self.gone:
+        elif path == zk.delete_topic_path(topic) and topic in self.gone:
             self.gone.discard(topic)
             yield from self._line(r, "deletion_completed", topics=[topic])
 
     def _note_topic(self, kind: str, path: str, content: str) -> dict[str, ReplicaAssignment]:
         """Store the assignments in a topic znode; return the partitions whose assignment has changed, with the new assignment."""
-        topic = path.removeprefix(f"{TOPICS}/")
+        topic = path.removeprefix(f"{zk.TOPICS}/")
         # No topic znode, or no new data.
         if topic == path or "/" in topic or kind not in ("create", "set"):
             return {}
         try:
-            assigned = decode_topic(content.encode()).partitions
-        except MalformedZnode:
+            assigned = zk.decode_topic(content.encode()).partitions
+        except zk.MalformedZnode:
             return {}
         found = {f"{topic}-{number}": assignment for number, assignment in assigned.items()}
         moved = {tp: assignment for tp, assignment in found.items() if self.assigned.get(tp, assignment) != assignment}

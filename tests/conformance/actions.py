@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from kcontrol.cluster import topic_ids
+from kcontrol.cluster import admin_actions
 from kcontrol.cluster.process import Process
 from kcontrol.core import events, znodes
 from kcontrol.core.controller_rules import EVENT_THREAD, LISTENERS
@@ -141,7 +141,7 @@ def set_controller_epoch(stage: Stage, epoch: int) -> None:
 def topic_znode(stage: Stage, topic: str, assigned: dict[int, ReplicaAssignment]) -> bytes:
     """The text of a topic znode, with the topic's id where the release has them."""
     return znodes.encode_topic(
-        TopicZnode(assigned, topic_ids.topic_id(topic) if stage.rules.topic_ids else None), stage.rules.topic_znode
+        TopicZnode(assigned, admin_actions.topic_id(topic) if stage.rules.topic_ids else None), stage.rules.topic_znode
     )
 
 

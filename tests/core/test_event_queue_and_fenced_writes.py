@@ -7,8 +7,8 @@ import pytest
 from kcontrol.core.effects import ControllerMoved, Op
 from kcontrol.core.znodes import CONTROLLER_EPOCH
 from kcontrol.driver import fenced_writes
-from kcontrol.driver.event_queue import QUEUE_TIME_TIMEOUT_MS, EventQueue
 from kcontrol.driver.fenced_writes import UNFENCED, FenceCheckFailed
+from kcontrol.driver.threads import QUEUE_TIME_TIMEOUT_MS, EventQueue
 from kcontrol.zookeeper.memory import MemoryClient, MemoryZooKeeper
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kcontrol.broker.broker_configs import BrokerConfig
-from kcontrol.broker.isr_change_notifications import PROPAGATION_TIMER
+from kcontrol.broker.handlers import PROPAGATION_TIMER
 from kcontrol.cluster.world import World
 from tests.core.support import cluster, of_kind, until
 

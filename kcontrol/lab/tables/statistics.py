@@ -15,7 +15,7 @@ from kcontrol.core.controller_rules import rules
 from kcontrol.core.errors import UserError
 from kcontrol.core.events import ControllerState as S
 from kcontrol.core.releases import is_since
-from kcontrol.driver.event_queue import QUEUE_TIME_TIMEOUT_MS
+from kcontrol.driver.threads import QUEUE_TIME_TIMEOUT_MS
 from kcontrol.journal.fold import EMPTY_NODE, Fold
 from kcontrol.journal.journal import Record, RecordId
 from kcontrol.lab.support.late import pd
