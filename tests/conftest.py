@@ -115,7 +115,7 @@ def invariants_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every step of every world is followed by the invariants it may have broken, and every rest by those that hold at rest."""
     from kcontrol.cluster.world import World
     from kcontrol.search import invariants
-    from kcontrol.search.counterexample import report
+    from kcontrol.search.search import report
 
     step, run = World.step, World.run
 

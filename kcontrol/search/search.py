@@ -63,6 +63,13 @@ class SearchResult:
         return "\n".join([*lines, "]:", "    world.step(action)", f"# {self.violation}"])
 
 
+def report(world: World, violation: str) -> str:
+    """The last step, the sentence `violation`, and Python code that plays the run."""
+    last = repr(world.done[-1]) if world.done else "nothing"
+    run = SearchResult(0, world.settings, violation, (), tuple(world.done)).scenario()
+    return f"# After step {len(world.done)}, {last}: {violation}\n{run}"
+
+
 class FrontierState(NamedTuple):
     """A state whose next actions are still to be searched; `world` is None if other processes perform these actions."""
 

@@ -12,8 +12,8 @@ from kcontrol.cluster.world import Action, World
 from kcontrol.core.model import TopicPartition
 from kcontrol.core.releases import PLAYABLE_RELEASES
 from kcontrol.core.znodes import DELETE_TOPICS, REASSIGN_PARTITIONS, decode_topic, encode_reassignment, topic_path
-from kcontrol.search.counterexample import report
 from kcontrol.search.invariants import AT_REST, violation
+from kcontrol.search.search import report
 from tests.core.support import T0, TOPICS, U0, cluster, stored
 from tests.tiers import DESIGNS, slow_but
 

@@ -14,8 +14,7 @@ from IPython.core.formatters import DisplayFormatter
 from kcontrol import Lab
 from kcontrol.core.errors import UserError
 from kcontrol.lab.history.example_runs import EXAMPLES
-from kcontrol.lab.history.kept_runs import MOST_LINES, Runs
-from kcontrol.lab.history.run_line import run_line
+from kcontrol.lab.history.kept_runs import MOST_LINES, Runs, run_line
 from kcontrol.pipeline.query_plan import operators, tree
 from kcontrol.views.run_lines import RunLines
 from tests.lab.support import refusal

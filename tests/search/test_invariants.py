@@ -17,9 +17,9 @@ from kcontrol.core.transitions import Changes
 from kcontrol.core.znodes import delete_topic_path, topic_path
 from kcontrol.group.events import JoinResult, SessionTimedOut, SyncResult
 from kcontrol.group.model import CommitRecordMetadataAndOffset, OffsetAndMetadata, Offsets
-from kcontrol.search.counterexample import report
 from kcontrol.search.invariants import ALWAYS, AT_REST, INVARIANTS, Invariant, violation
 from kcontrol.search.museum import BY_RULE
+from kcontrol.search.search import report
 from tests.core.support import T0, cluster, settle
 from tests.group.test_coordinators_in_a_cluster import stable
 from tests.search.support import DEPOSED_WRITE, pasted, two_brokers

@@ -14,8 +14,8 @@ from kcontrol.cluster import actions
 from kcontrol.cluster.run_settings import Settings
 from kcontrol.cluster.world import Action, World
 from kcontrol.core.releases import PLAYABLE_RELEASES
-from kcontrol.search.counterexample import report
 from kcontrol.search.invariants import AT_REST, violation
+from kcontrol.search.search import report
 from tests.core.support import ALL_FAULTS, TOPICS
 from tests.search.support import DEPOSED_WRITE, pasted, two_brokers
 

@@ -3,19 +3,21 @@
 A journal has no settings of brokers and no replaced rules. So `like` does not branch a kept run, but starts a new cluster with
 the brokers, release and topics of the run. Example runs have a folder of their own: no later call counts them as the reader's.
 
-Read next: `run_line.py`, `kcontrol/pipeline/spark_views.py`.
+Read next: `kcontrol/pipeline/spark_views.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kcontrol.core.errors import UserError
 from kcontrol.core.model import TopicPartition
 from kcontrol.install import run_cleanup
-from kcontrol.lab.history import example_runs, run_line
+from kcontrol.journal.journal import Record
+from kcontrol.lab.history import brokers, example_runs, partitions
+from kcontrol.lab.history.entries import Entries, Row, entries_of
 from kcontrol.lab.run import Run, open_journal
 from kcontrol.lab.support import arguments
 from kcontrol.lab.support.calls import Commands
@@ -96,8 +98,8 @@ class Runs(Commands, owner="runs"):
         # settings and rules, and no consumers.
         run = self.open(name)
         replicas: dict[TopicPartition, tuple[int, ...]] = {}
-        for partition, brokers in run.partitions().replicas.items():
-            replicas[TopicPartition.parse(str(partition))] = tuple(map(int, brokers))
+        for partition, ids in run.partitions().replicas.items():
+            replicas[TopicPartition.parse(str(partition))] = tuple(map(int, ids))
         first = run.records[0].fields
         known = sorted({*first["brokers"], *(broker for brokers in replicas.values() for broker in brokers)})
         lab = self._make(brokers=known, release=first["release"], runs=self._folder)
@@ -130,7 +132,7 @@ class Runs(Commands, owner="runs"):
         key = journal.path, journal.path.stat().st_size
         try:
             if key not in self._lines:
-                self._lines[key] = run_line.run_line(open_journal(journal.path).records, _title(journal.run))
+                self._lines[key] = run_line(open_journal(journal.path).records, _title(journal.run))
         except UserError as problem:
             say(str(problem))
             return None
@@ -186,3 +188,44 @@ def _title(run: str) -> str:
     year, month, day, time = dated.groups()
     last = run[dated.end() :].rpartition("-")[2]
     return f"{year}-{month}-{day} {time[:2]}:{time[2:4]}:{time[4:]}{f' ({last})' if last.isdecimal() else ''}"
+
+
+# ---------------------------------------------------------------- the line of one run in the picture
+
+
+def run_line(records: Sequence[Record], name: str) -> RunLine:
+    """Return the run `name` as a timeline: terms of controllers, kills of brokers, and times without a leader.
+
+    A timeline is a horizontal bar. In a time without a leader at least one partition has no running leader.
+    """
+    run = entries_of(records)
+    # Positions on the line are in ms of the run's clock; in a recording without times they count journal records.
+    has_times = run.clock != "none"
+    begin = records[0].at_ms if has_times else 1
+    length = (records[-1].at_ms if has_times else len(records)) - begin
+
+    def times(row: Row) -> tuple[int, int]:
+        first, last = (row["begin_ms"], row["end_ms"]) if has_times else (row["n"], row["end_n"])
+        return first - begin, length if last is None else last - begin
+
+    terms = [(*times(row), row["broker"]) for row in brokers.tenures(run)]
+    kills = [times(row)[1] for row in brokers.broker_lives(run) if row["ended_by"] == "killed"]
+    return RunLine(name, length, has_times, terms, sorted(kills), list(_united(run, times)))
+
+
+def _united(run: Entries, times: Any) -> Iterator[tuple[int, int]]:
+    """Yield (begin, end) of each stretch of the run in which at least one partition has no running leader.
+
+    `times` converts a row of the table `offline_windows` into (begin, end), in ms since the begin of the run.
+    """
+    # The numbers are ms, or positions of records in a recording without times.
+    last: tuple[int, int] | None = None
+    for begin, end in sorted(times(row) for row in partitions.offline_windows(run)):
+        if last is not None and begin <= last[1]:
+            last = last[0], max(last[1], end)
+            continue
+        if last is not None:
+            yield last
+        last = begin, end
+    if last is not None:
+        yield last

@@ -12,8 +12,8 @@ from kcontrol.cluster.world import World
 from kcontrol.core.errors import UserError
 from kcontrol.lab.support.late import pd
 from kcontrol.lab.tables import journal_tables
-from kcontrol.search.counterexample import report
 from kcontrol.search.invariants import INVARIANTS, QUIET, STEP, Invariant, is_at_rest
+from kcontrol.search.search import report
 
 if TYPE_CHECKING:
     from kcontrol.lab.lab import Lab
