@@ -14,27 +14,27 @@ rules.hunt(rule, fixed)     the search for one of these bugs
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kcontrol.core.errors import UserError
 from kcontrol.lab import analysis
 from kcontrol.lab.groups import assignor_trials, decoded_bytes
-from kcontrol.lab.searches import museum as bugs
-from kcontrol.lab.support import calls, own_assignor
+from kcontrol.lab.searches.searches import Found, NotFound, searched
+from kcontrol.lab.support import arguments, calls, own_assignor
+from kcontrol.lab.support.late import pd
+from kcontrol.lab.support.output import Shown
 from kcontrol.lab.tables import elections as election_tables
 from kcontrol.lab.tables import release_differences
 from kcontrol.lab.tables import rule_trials as series
+from kcontrol.search.museum import BY_RULE, MUSEUM
 from kcontrol.search.promises import always, comes_to_rest_with, never
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from kcontrol.lab.searches.searches import Found, NotFound
-    from kcontrol.lab.support.output import Shown
 
 __all__ = [
     "always", "comes_to_rest_with", "decode", "elections", "hunt", "museum", "never", "source", "table", "trials",
 ]  # fmt: skip
+# Of `museum()`: `switch` is rule=value, which restores the bug; `releases` has the first release with the bug, `fix` is the
+# release of the fix, `invariant` is what the bug breaks, and `bug` a sentence.
+COLUMNS = ("switch", "ticket", "releases", "fix", "invariant", "bug")
 
 
 def __dir__() -> Any:
@@ -115,7 +115,8 @@ def museum() -> pd.DataFrame:
 
     The column `switch` has the value for a lab with the bug, as in Lab(rules={"fenced_writes": False}).
     """
-    return bugs.museum()
+    rows = [(f"{r.rule}={r.restored}", r.ticket, f"{r.releases[0]} on", r.releases[1], r.invariant, r.bug) for r in MUSEUM]
+    return pd.DataFrame(rows, columns=list(COLUMNS), index=pd.Index([row.rule for row in MUSEUM], name="rule"), dtype="string")
 
 
 def hunt(rule: str, fixed: bool = False, *, spark: Any = None) -> Found | NotFound:
@@ -124,7 +125,11 @@ def hunt(rule: str, fixed: bool = False, *, spark: Any = None) -> Found | NotFou
     With `fixed`, the cluster is without the bug; with `spark`, such as lab.spark(), Spark's executors search. Raises UserError
     for an unknown rule.
     """
-    return bugs.hunt(rule, fixed=fixed, spark=spark)
+    from kcontrol.lab.lab import Lab
+
+    row = BY_RULE[arguments.one_of(rule, BY_RULE, "bug of")]
+    world = row.world(restored=not fixed)
+    return searched(world, row.promise, row.budget, lambda: Lab._of(world.fork(), row.ticket), spark)
 
 
 calls.check_all(globals(), __all__)
