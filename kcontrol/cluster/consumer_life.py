@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kcontrol.broker.broker_configs import LARGEST_INT
+from kcontrol.cluster import consumer_clients
 from kcontrol.cluster.admin_actions import new_offsets_topic
-from kcontrol.cluster.consumer_clients import NOT_AVAILABLE, can_send, consumer_config, has_poll_timeout, is_number, named_by
 from kcontrol.cluster.consumer_configs import HEARTBEAT_MS, POLL_MS
 from kcontrol.cluster.consumer_state import CLOSED, COMPLETING, FROZEN, POLLING, STABLE, STUCK, UNREADABLE, Consumer
 from kcontrol.cluster.delivery import is_reachable
@@ -57,7 +57,7 @@ class Due(NamedTuple):
 
 def can_wait(world: World, ms: object) -> bool:
     """Time is virtual with the ZooKeeper in memory only."""
-    return is_number(ms, 1, LARGEST_INT) and world.is_simulated
+    return consumer_clients.is_number(ms, 1, LARGEST_INT) and world.is_simulated
 
 
 def wait(world: World, ms: int) -> None:
@@ -98,10 +98,10 @@ def _requests(world: World) -> Iterator[Due]:
 def _of_searching(world: World, name: str, consumer: Consumer) -> Iterator[Due]:
     """FindCoordinator goes to the first reachable broker, which creates a missing offsets topic if it can."""
     reachable = [n for n in sorted(world.processes) if is_reachable(world, n)]
-    if reachable and all(named_by(world, n, consumer.group) is None for n in reachable):
+    if reachable and all(consumer_clients.named_by(world, n, consumer.group) is None for n in reachable):
         at_ms = consumer.active_at_ms + (0 if consumer.error in AT_ONCE else BACKOFF_MS)
         # A broker that cannot create the topic gives the response COORDINATOR_NOT_AVAILABLE without end.
-        keeps = consumer.error == NOT_AVAILABLE and new_offsets_topic(world, reachable[0]) is None
+        keeps = consumer.error == consumer_clients.NOT_AVAILABLE and new_offsets_topic(world, reachable[0]) is None
         yield Due(at_ms, ("find_coordinator", name, reachable[0]), keeps)
 
 
@@ -115,7 +115,7 @@ def _of_polling(world: World, name: str, consumer: Consumer) -> Due:
 
 
 def _heartbeat(world: World, name: str, consumer: Consumer) -> Due:
-    at_ms = consumer.active_at_ms + consumer_config(world.settings, name)[HEARTBEAT_MS]
+    at_ms = consumer.active_at_ms + consumer_clients.consumer_config(world.settings, name)[HEARTBEAT_MS]
     return Due(at_ms, ("heartbeat", name), keeps=not consumer.error or consumer.error == "NONE" or consumer.condition == STUCK)
 
 
@@ -123,8 +123,8 @@ def _of_stuck(world: World, name: str, consumer: Consumer) -> Iterator[Due]:
     if not consumer.member_id:
         return
     yield _heartbeat(world, name, consumer)
-    if has_poll_timeout(world, name):
-        ends_ms = consumer.polled_at_ms + consumer_config(world.settings, name)[POLL_MS]
+    if consumer_clients.has_poll_timeout(world, name):
+        ends_ms = consumer.polled_at_ms + consumer_clients.consumer_config(world.settings, name)[POLL_MS]
         yield Due(ends_ms, ("expire_poll_interval", name))
 
 
@@ -149,6 +149,59 @@ def _is_renewed(world: World, event: Any) -> bool:
 def _is_active(world: World, name: str, consumer: Consumer) -> bool:
     """Return whether a consumer sends requests by itself: it runs, can send, and no error has ended its requests."""
     # A consumer that cannot read its assignment no longer polls; only a heartbeat thread (0.10.1 on, KIP-62) still sends.
-    if consumer.error == UNREADABLE and consumer.condition == STUCK and not has_poll_timeout(world, name):
+    if consumer.error == UNREADABLE and consumer.condition == STUCK and not consumer_clients.has_poll_timeout(world, name):
         return False
-    return consumer.condition not in (FROZEN, CLOSED) and consumer.error not in FATAL and can_send(world, consumer)
+    return (
+        consumer.condition not in (FROZEN, CLOSED) and consumer.error not in FATAL and consumer_clients.can_send(world, consumer)
+    )
+
+
+# ---------------------------------------------------------------- faults of a consumer's process: a freeze, or no more polls
+
+
+def can_freeze(world: World, name: str, for_ms: object = None) -> bool:
+    """`for_ms` None: a freeze without a given end."""
+    is_legal = for_ms is None or consumer_clients.is_number(for_ms, 1, LARGEST_INT)
+    return is_legal and consumer_clients.is_consumer(world, name) and world.consumers[name].condition != FROZEN
+
+
+def freeze(world: World, name: str, for_ms: int | None = None) -> None:
+    """As SIGSTOP: no heartbeat either. After `for_ms`, `next_action` proposes the end of the freeze."""
+    ends = None if for_ms is None else world.clock() + for_ms
+    words = [] if for_ms is None else [for_ms]
+    cause = world.log("act", None, action=["freeze_consumer", name, *words])
+    consumer_clients.note(world, name, world.consumers[name]._replace(condition=FROZEN, thaws_at_ms=ends), cause)
+
+
+def can_thaw(world: World, name: str) -> bool:
+    return consumer_clients.is_consumer(world, name) and world.consumers[name].condition == FROZEN
+
+
+def thaw(world: World, name: str) -> None:
+    """Let a frozen consumer continue, as SIGCONT does, with the member id and the generation in its state."""
+    cause = world.log("act", None, action=["thaw_consumer", name])
+    consumer_clients.note(world, name, world.consumers[name]._replace(condition=POLLING, thaws_at_ms=None), cause)
+
+
+def can_start_polling(world: World, name: str) -> bool:
+    """Whether a consumer has stopped polling, or has left its group by LeaveGroup (closed)."""
+    return consumer_clients.is_consumer(world, name) and world.consumers[name].condition in (STUCK, CLOSED)
+
+
+def start_polling(world: World, name: str) -> None:
+    """Let a consumer poll again. A closed one has no member id any more: it joins as a new member."""
+    cause = world.log("act", None, action=["start_polling", name])
+    consumer_clients.note(world, name, world.consumers[name]._replace(condition=POLLING), cause)
+
+
+def can_stop_polling(world: World, name: str) -> bool:
+    """Return whether there is this consumer and it polls now: it is not frozen or closed, and has not stopped polling."""
+    return consumer_clients.is_consumer(world, name) and world.consumers[name].condition == POLLING
+
+
+def stop_polling(world: World, name: str) -> None:
+    """Let a consumer stop calling poll: its heartbeats go on, and it takes part in no rebalance."""
+    # Before 0.10.1 (KIP-62) poll sends the heartbeats of Kafka's consumer; there it stands for another client with a heartbeat
+    # thread.
+    cause = world.log("act", None, action=["stop_polling", name])
+    consumer_clients.note(world, name, world.consumers[name]._replace(condition=STUCK, polled_at_ms=world.clock()), cause)

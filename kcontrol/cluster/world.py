@@ -28,7 +28,6 @@ from kcontrol.cluster import (
     offsets_log,
     process,
     request_timeouts,
-    watch_causes,
 )
 from kcontrol.cluster.fingerprint import fingerprint
 from kcontrol.cluster.process import OrphanedSession, Process, QueuedNotification
@@ -373,7 +372,7 @@ class World:
                 continue
             with suppress(SessionExpired):  # the session ended after `overdue` had checked it; the next step journals the end
                 for event in p.driver.client.events():
-                    cause = watch_causes.cause_of_notification(self.journal.since(before), event)
+                    cause = delivery.cause_of_notification(self.journal.since(before), event)
                     p.notifications.append(
                         QueuedNotification(event, self.log("notify", cause, to=n, type=event.type, path=event.path))
                     )

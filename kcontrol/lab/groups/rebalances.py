@@ -1,14 +1,16 @@
-"""The table of the responses that a coordinator gives to each request in each group state."""
+"""The responses that a coordinator gives to each request in each group state: all as a table, the usual ones as a grid."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kcontrol.core.errors import UserError
 from kcontrol.group.group_machine import GROUP_TRANSITIONS
 from kcontrol.group.group_rules import group_rules
-from kcontrol.group.request_reactions import Reaction, Request, always, reactions_of
+from kcontrol.group.request_reactions import Reaction, Request, always, is_unknown, reactions_of
+from kcontrol.journal.fold import fold
+from kcontrol.journal.journal import Record
 from kcontrol.lab.run import Run
 from kcontrol.lab.support import arguments
 from kcontrol.lab.support.late import frames, pd
@@ -18,6 +20,8 @@ from kcontrol.views import group_state, text
 REACTIONS = {"state": "string", "request": "string", "condition": "string", "response": "string",
              "restarts_session": "bool", "since": "string", "source": "string"}  # fmt: skip
 NO_GROUP = "no group"
+COLUMNS = (Request.JOIN_NEW, Request.JOIN, Request.SYNC, Request.HEARTBEAT, Request.LEAVE)
+EVENTS = ("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup")
 
 
 def reactions(run: Run, request: str | None = None) -> pd.DataFrame:
@@ -64,3 +68,53 @@ def _reaction(state: str, request: Request, row: Reaction) -> dict[str, Any]:
     named = {"state": state, "request": request.title, "condition": row.words, "response": row.reaction}
     source = ", ".join(filter(None, [request.methods, row.source]))
     return named | {"restarts_session": row.restarts_session, "since": row.since, "source": source}
+
+
+# ---------------------------------------------------------------- the usual responses as a grid
+
+
+def reaction_grid(run: Run) -> frames.Grid:
+    """Group states x requests: the coordinator's usual response in this release.
+
+    "▶ " marks the cell of the last request in the journal. Raises UserError before 0.9 (no coordinator).
+    """
+    release = run._played
+    require_coordinator(release)
+    names = {None: NO_GROUP} | group_state.state_names(GROUP_TRANSITIONS.for_(release), release)
+    states = {None: None} | {str(state): state for state in GROUP_TRANSITIONS.states}
+    rows = {
+        named: {request.title: _usual(reactions_of(release, states[state], request)) for request in COLUMNS}
+        for state, named in names.items()
+    }
+    if used := _last_used(run.records):
+        state, request = used
+        rows[names[state]][request.title] = frames.MARK + rows[names[state]][request.title]
+    return frames.Grid(pd.DataFrame.from_dict(rows, orient="index").rename_axis("state"))
+
+
+def _usual(rows: Sequence[Reaction]) -> str:
+    """Return the reaction of the row without a condition; `rows` are those of one request in one group state."""
+    # If each row has a condition, it is the reaction to an unknown member id.
+    return next(row.reaction for condition in (always, is_unknown) for row in rows if row.condition is condition)
+
+
+def _last_used(records: Sequence[Record]) -> tuple[str | None, Request] | None:
+    """Return (state, kind) for the last request of a group's member that a coordinator has handled.
+
+    `state` is the group's state before the request. Return None if there is no such request.
+    """
+    events = {record.id: record for record in records if record.kind == "enqueue"}
+    for index in range(len(records) - 1, -1, -1):
+        record = records[index]
+        if record.kind == "begin" and record.fields["event"] in EVENTS and record.cause in events:
+            event = events[record.cause].to_json().fields["event"]
+            held = fold(records[:index])["nodes"][str(record.id.node)]["group"].get("groups", {}).get(event["group_id"])
+            # The state is None if the coordinator did not have the group.
+            return (held["state"] if held else None), _request(event)
+    return None
+
+
+def _request(event: Mapping[str, Any]) -> Request:
+    if event["event"] == "JoinGroup":
+        return Request.JOIN if event.get("member_id") else Request.JOIN_NEW
+    return next(request for request in COLUMNS if request.title == event["event"])

@@ -73,7 +73,7 @@ class Child:
             env=environment, start_new_session=True,
         )  # fmt: skip
         self._text, self._is_ready, self.deadline_s = b"", False, time.monotonic() + READY_SECONDS
-        content = _with_tasks(self._job, self.tasks)
+        content = cloudpickle.dumps((_Pickled(self._job), list(self.tasks)))
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # the child has ended, which the next `read` finds
             self._process.stdin.write(len(content).to_bytes(LENGTH_BYTES, "big") + content)
@@ -130,11 +130,6 @@ class Child:
                 with contextlib.suppress(OSError):
                     assert pipe is not None
                     pipe.close()
-
-
-def _with_tasks(job: bytes, tasks: Sequence[Task]) -> bytes:
-    """Return the pickled pair (job, tasks); `job` is pickled already."""
-    return bytes(cloudpickle.dumps((_Pickled(job), list(tasks))))
 
 
 class _Pickled:

@@ -258,9 +258,6 @@ def _facts(state: State, compared: Iterable[str]) -> Iterator[tuple[tuple[str, s
         for module in ("controller", "broker"):
             for field, value in state["nodes"][n][module].items():
                 parts = value.items() if isinstance(value, dict) else [("", value)]
-                named = ((_field_name(module, field, key), part) for key, part in parts if part not in ([], {}))
-                yield from (((f"broker {n}", name), part) for name, part in named)
-
-
-def _field_name(module: str, field: str, key: str) -> str:
-    return f"{module}.{field}[{key}]" if key else f"{module}.{field}"
+                for key, part in parts:
+                    if part not in ([], {}):
+                        yield (f"broker {n}", f"{module}.{field}[{key}]" if key else f"{module}.{field}"), part

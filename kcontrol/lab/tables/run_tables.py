@@ -8,7 +8,6 @@ from kcontrol.lab.groups import ballots as ballot_tables
 from kcontrol.lab.groups import coordinators as coordinator_tables
 from kcontrol.lab.groups import listing, rebalances, responses, waiting
 from kcontrol.lab.groups import offsets_topic as offsets_topic_tables
-from kcontrol.lab.groups import reaction_grid as grid
 from kcontrol.lab.history.history_tables import WholeRun
 from kcontrol.lab.support.registered import Section, of_run
 from kcontrol.lab.tables import config as settings
@@ -51,7 +50,7 @@ class _Groups(Section):
     parked             = of_run(waiting.parked)
     delayed_operations = of_run(waiting.delayed_operations)
     reactions          = of_run(rebalances.reactions)
-    reaction_grid      = of_run(grid.reaction_grid)
+    reaction_grid      = of_run(rebalances.reaction_grid)
     group_responses    = of_run(responses.group_responses)
 
 
