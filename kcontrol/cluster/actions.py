@@ -37,7 +37,6 @@ from kcontrol.cluster import (
     delivery,
     group_admin,
     lifecycle,
-    request_timeouts,
 )
 from kcontrol.cluster import refusals as why
 from kcontrol.cluster.sessions import EXPIRED, EXPIRING, OPEN, SessionState
@@ -186,7 +185,7 @@ ACTIONS: dict[str, Kind] = {
     "fetch":                 Kind(_can_fetch,                         _fetch),
     "checkpoint":            Kind(data_plane.needs_checkpoint,        data_plane.checkpoint),
     "fire_timer":            Kind(_is_armed,                          delivery.fire_timer,                  why.fire_timer),
-    "time_out_request":      Kind(request_timeouts.can_time_out,      request_timeouts.time_out_request),
+    "time_out_request":      Kind(channel_closing.can_time_out,       channel_closing.time_out_request),
     "exit":                  Kind(_wants_to_exit,                     lifecycle.exit_process),
     # processes of brokers
     "start":                 Kind(_is_down,                           lifecycle.start,                      why.start),
@@ -337,7 +336,7 @@ def routine_actions(world: World) -> Iterator[Action]:
     for n, p in living:
         yield from (("fire_timer", n, name) for name in sorted(p.driver.routine_timers))
     for n, _ in living if frozen else ():
-        yield from (("time_out_request", n, receiver) for receiver in request_timeouts.brokers_to_time_out(world, n))
+        yield from (("time_out_request", n, receiver) for receiver in channel_closing.brokers_to_time_out(world, n))
 
 
 def fault_actions(world: World) -> Iterator[Action]:

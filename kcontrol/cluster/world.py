@@ -18,6 +18,7 @@ from kcontrol.broker.shutdown import UNREACHABLE
 from kcontrol.cluster import (
     actions,
     broker_to_controller,
+    channel_closing,
     consumer_clients,
     consumer_state,
     data_plane,
@@ -27,7 +28,6 @@ from kcontrol.cluster import (
     network,
     offsets_log,
     process,
-    request_timeouts,
 )
 from kcontrol.cluster.fingerprint import fingerprint
 from kcontrol.cluster.process import OrphanedSession, Process, QueuedNotification
@@ -273,7 +273,7 @@ class World:
 
     def close_channels(self, driver: Driver, brokers: tuple[int, ...]) -> None:
         (update,) = self.journal.since(len(self.journal) - 1)
-        request_timeouts.close(self, driver, brokers, update.id)
+        channel_closing.close(self, driver, brokers, update.id)
 
     def submit(self, driver: Driver, effect: Submit, record: RecordId) -> None:
         request = network.BrokerToControllerRequest(effect.api, effect.body, record, effect.to)

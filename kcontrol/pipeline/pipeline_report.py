@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.table import Column, Table
+from rich.text import Text
 
 from kcontrol.cluster import topic_tool
 from kcontrol.core.errors import UserError
@@ -23,10 +25,10 @@ from kcontrol.pipeline.offsets import offset_tables
 from kcontrol.pipeline.offsets.segments import segments
 from kcontrol.pipeline.redaction.stable_names import Redaction
 from kcontrol.pipeline.report.page import write_report
-from kcontrol.pipeline.report.sections import sections
-from kcontrol.pipeline.report.summary import print_summary
-from kcontrol.pipeline.report.tables import read_tables
+from kcontrol.pipeline.report.sections import Section, sections
+from kcontrol.pipeline.report.tables import RunTimes, read_tables
 from kcontrol.pipeline.run_files import journal_files
+from kcontrol.views import clock, text
 from kcontrol.views.text import counted
 
 # A function that prints a line for the user.
@@ -36,6 +38,7 @@ Say = Callable[[str], None]
 TIMES = "such as 2026-01-31 or 2026-01-31T09:30"
 MEASURED_COUNT = 100_000
 FIRST_RELEASE = "0.8.0"
+MOST_RUNS = 40
 
 
 def per_second(count: int, seconds: float, what: str) -> str:
@@ -227,3 +230,33 @@ def _progress(say: Say, begin: float) -> pipeline.Report:
             step(f"table {done + 1} of {all_tables}: {name}")
 
     return report
+
+
+# ---------------------------------------------------------------- the summary of a report
+
+
+def print_summary(console: Console, runs: Sequence[RunTimes], found: Sequence[Section]) -> None:
+    """A line for each of the first 40 runs, one for all, and a sentence per section."""
+    table = Table(Column("run", overflow="fold"), *(Column(section.id, justify="right") for section in found))
+    counts = [section.by_run() for section in found]
+    for run in runs[:MOST_RUNS]:
+        table.add_row(Text(text.clean(run.name)), *(f"{count[run.name]:,}" for count in counts))
+    table.add_row(Text(text.counted(len(runs), "run", "runs in all")), *(f"{len(section.rows):,}" for section in found))
+    console.print(table)
+    for section in found:
+        console.print(Text(sentence(section)), soft_wrap=True)
+
+
+def sentence(section: Section) -> str:
+    """Return a section in one sentence, such as "Rebalances: 3 (reason join: 3); the longest took 5 s in run-1"."""
+    if not section.rows:
+        return f"{section.title}: none"
+    counts = ", ".join(f"{section.key} {text.clean(key)}: {count:,}" for key, count in section.by_key().items())
+    if section.inferred:
+        counts += f"; {section.inferred:,} with inferred values"
+    durations = section.durations()
+    if not durations:
+        return f"{section.title}: {len(section.rows):,} ({counts})"
+    row = max((one.longest for one in durations), key=lambda row: int(row["duration_ms"]))
+    longest = f"the longest took {clock.duration(row['duration_ms'])} in {text.clean(row['run'])}"
+    return f"{section.title}: {len(section.rows):,} ({counts}); {longest}"

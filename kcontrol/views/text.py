@@ -6,7 +6,7 @@ from typing import Any
 
 from kcontrol.core.errors import listed as listed
 from kcontrol.journal.journal import Record, to_json
-from kcontrol.views import folded_state, group_sentences, recorded_text
+from kcontrol.views import folded_state, recorded_text
 from kcontrol.views.explanations import MEANINGS
 
 LONGEST, SHORTEST = 180, 60  # of a sentence with its mark, and of a sentence before a mark
@@ -56,6 +56,49 @@ def importance(record: Record) -> int:
 
 
 # ---------------------------------------------------------------- one sentence a record
+
+
+def _consumer_act(f: Fields) -> str:
+    """The action ["wait", 500] gives "500 ms pass."; "" for an action that is not about a consumer or the clock."""
+    kind, *subject = f["action"]
+    if kind not in MEANINGS["consumer_acts"]:
+        return ""
+    if "error" in f:
+        return f"Consumer {subject[0]} cannot read the subscription of a member and sends no assignment."
+    duration = f" for {subject[1]} ms" if len(subject) > 1 and kind == "freeze_consumer" else ""
+    return f"{MEANINGS['consumer_acts'][kind].format(*subject)}{duration}."
+
+
+def _consumer(f: Fields) -> str:
+    """Return the state of a consumer as a sentence, such as "Consumer anna sends a request to broker 1."."""
+    me = f["now"]._asdict() if hasattr(f["now"], "_asdict") else f["now"]
+    if me["asked"]:
+        return f"Consumer {f['name']} sends a request to broker {me['asked'][0]}."
+    generation = f"generation {me['generation']}" if me["generation"] >= 0 else "no generation"
+    said = f"Consumer {f['name']} is in {generation} of group {me['group']}"
+    if me["error"].endswith("Exception"):
+        return f"{said}; its poll has thrown {me['error']}."
+    if me.get("condition", "polling") != "polling":
+        return f"{said}; its process is {me['condition']}."
+    return f"{said}; its last response is {me['error'] or 'still to come'}."
+
+
+def _appended(f: Fields) -> str:
+    """Return in words what a coordinator appends to the offsets topic, such as "the offsets t-0 5 of group g"."""
+    completion, values = f["completion_event"], [value for _, value in f["records"]]
+    if completion is None:
+        removed = all(value is None for value in values)
+        return _counted(len(values), "tombstone") if removed else _counted(len(values), "record") + " of a group without members"
+    if completion["event"] == "OffsetsStored":
+        offsets = listed(f"{tp} {value['offset']}" for tp, value in completion["offsets"].items())
+        return f"{f'the offsets {offsets}' if offsets else 'no offset'} of group {completion['group_id']}"
+    if completion["event"] == "StaticMemberStored":
+        return f"the new id of a static member of group {completion['group_id']}"
+    return f"the assignment of group {completion['group_id']} in generation {completion['generation']}"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def sentence(record: Record) -> str:
@@ -234,7 +277,7 @@ def _record_lost(who: str, f: Fields) -> str:
 
 def _act(who: str, f: Fields) -> str:
     kind, *subject = f["action"]
-    if said := group_sentences.consumer_act(f):
+    if said := _consumer_act(f):
         return said
     if kind == "terminate":
         return f"Broker {subject[0]} receives SIGTERM."
@@ -301,8 +344,8 @@ SENTENCES: dict[str, Callable[[str, Fields], str]] = {
     "controller_response": _controller_response,
     "try_complete": lambda who, f: f"{who} {_completes(f)} {f['operation']} of {f['key']}.",
     "check_and_complete": lambda who, f: f"{who} checks the watch list of {f['key']} and {_completes(f)} {f['operation']}.",
-    "consumer": lambda who, f: group_sentences.consumer(f),
-    "append": lambda who, f: f"{who} appends {group_sentences.appended(f)} to {f['partition']}.",
+    "consumer": lambda who, f: _consumer(f),
+    "append": lambda who, f: f"{who} appends {_appended(f)} to {f['partition']}.",
     "log_append": lambda who, f: f"{who} appends {_records(f['records'])} to {f['partition']}.",
     "log_truncate": _cut,
     "log_delete": lambda who, f: f"{who} deletes its log of {f['partition']}, with {_records(f['removed']) or 'nothing'} in it.",

@@ -23,9 +23,9 @@ from kcontrol.core.errors import UserError
 from kcontrol.pipeline import pipeline, pipeline_report
 from kcontrol.pipeline.logs import log_tables
 from kcontrol.pipeline.pipeline import MARK
+from kcontrol.pipeline.pipeline_report import MOST_RUNS, sentence
 from kcontrol.pipeline.report.page import html_report
 from kcontrol.pipeline.report.sections import Section, sections
-from kcontrol.pipeline.report.summary import MOST_RUNS, sentence
 from kcontrol.pipeline.report.tables import read_tables
 from tests.pipeline.report_tables import led, rebalance, tenure, window, write_tables
 

@@ -12,7 +12,7 @@ from kcontrol.lab.history.history_tables import WholeRun
 from kcontrol.lab.support.registered import Section, of_run
 from kcontrol.lab.tables import config as settings
 from kcontrol.lab.tables import controller_memory as memory
-from kcontrol.lab.tables import deletions, elections, groups, journal_tables, reassignments, replica_logs, watch_handlers
+from kcontrol.lab.tables import elections, groups, journal_tables, reassignments, replica_logs, watch_handlers
 from kcontrol.lab.tables import invariants as promises
 from kcontrol.lab.tables import metrics as kafka_metrics
 from kcontrol.lab.tables import replicas as replica_tables
@@ -25,7 +25,7 @@ class _State(Section):
 
     replicas              = of_run(replica_tables.replicas)
     ongoing_reassignments = of_run(reassignments.ongoing_reassignments)
-    ongoing_deletions     = of_run(deletions.ongoing_deletions)
+    ongoing_deletions     = of_run(memory.ongoing_deletions)
     znodes                = of_run(journal_tables.znodes)
     watches               = of_run(journal_tables.watches)
     controller_memory     = of_run(memory.controller_memory)
