@@ -9,8 +9,7 @@ import pytest
 
 from kcontrol.group.offsets_topic_records import encode
 from kcontrol.pipeline.offsets import offset_tables
-from kcontrol.pipeline.offsets.offset_tables import write_offsets
-from kcontrol.pipeline.offsets.redacted_rows import member_id, redacted, shown_path
+from kcontrol.pipeline.offsets.offset_tables import member_id, redacted, shown_path, write_offsets
 from kcontrol.pipeline.offsets.segments import Segment, rows
 from kcontrol.pipeline.pipeline import Chosen
 from kcontrol.pipeline.redaction.stable_names import Redaction
