@@ -16,18 +16,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from kcontrol.core.controller_rules import Rules
 from kcontrol.core.errors import UserError
+from kcontrol.core.releases import sort_key
+from kcontrol.core.rule_fields import declared
 from kcontrol.lab import analysis
 from kcontrol.lab.groups import assignor_trials, decoded_bytes
 from kcontrol.lab.searches.searches import Found, NotFound, searched
 from kcontrol.lab.support import arguments, calls, own_assignor
-from kcontrol.lab.support.late import pd
+from kcontrol.lab.support.late import frames, pd
 from kcontrol.lab.support.output import Shown
 from kcontrol.lab.tables import elections as election_tables
-from kcontrol.lab.tables import release_differences
+from kcontrol.lab.tables import journal_tables
 from kcontrol.lab.tables import rule_trials as series
 from kcontrol.search.museum import BY_RULE, MUSEUM
 from kcontrol.search.promises import always, comes_to_rest_with, never
+from kcontrol.views import text
 
 __all__ = [
     "always", "comes_to_rest_with", "decode", "elections", "hunt", "museum", "never", "source", "table", "trials",
@@ -47,7 +51,21 @@ def table(*names: str) -> pd.DataFrame:
     A value is the rule's new value in this release, "" if the release does not change the rule. Raises UserError for an unknown
     name.
     """
-    return release_differences.generations(names)
+    every = declared(Rules)
+    if not names or not every.keys() >= set(names):
+        wrong = next((repr(name) for name in names if name not in every), "nothing")
+        raise UserError(f"There is no rule {wrong}; the rules are {text.listed(sorted(every), 100)}.")
+    chosen = {name: every[name].rows for name in names}
+    releases = sorted({since for rows in chosen.values() for since, _ in rows}, key=sort_key)
+    rows = ({"rule": name, **{since: _said(value) for since, value in found}} for name, found in chosen.items())
+    return frames.Wide(journal_tables.table(rows, dict.fromkeys(releases, "string"), "rule").fillna(""))
+
+
+def _said(value: Any) -> str:
+    """Such as "yes" or "no" for a bool, the elements of a tuple or "none", else the `str`."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return text.listed(value, 9) or "none" if isinstance(value, tuple) else str(value)
 
 
 def elections() -> pd.DataFrame:

@@ -14,7 +14,7 @@ from kcontrol.controller.handlers import design_of
 from kcontrol.core.controller_rules import rules
 from kcontrol.core.errors import UserError
 from kcontrol.core.releases import PLAYABLE_RELEASES
-from kcontrol.lab.tables import release_differences, watch_handlers
+from kcontrol.lab.tables import watch_handlers
 from tests.lab.support import refusal
 
 Opened = Callable[..., Lab]
@@ -165,5 +165,5 @@ def test_a_rule_without_elements_is_none() -> None:
 def test_an_unknown_rule_lists_those_there_are(names: tuple[str, ...]) -> None:
     """A name that is no rule, and no name at all, are answered with the names that there are."""
     with pytest.raises(UserError) as problem:
-        release_differences.generations(names)
+        public_rules.table(*names)
     assert "fenced_writes" in refusal(problem) and "broker_znode" in refusal(problem)
