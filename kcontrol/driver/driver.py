@@ -28,7 +28,7 @@ batch of transitions is written (`state_change_commits.py`), what the fence chec
 becomes of a request, a response or an append after the outbox has taken it (`cluster/`).
 
 Read next: `threads.py` (the fields of a thread and of a timer), `instant_effects.py`, `round_trips.py`,
-`state_change_commits.py`, `fenced_writes.py`, then `cluster/handler_replay.py` (how a suspended handler is copied) and
+`state_change_commits.py`, `fenced_writes.py`, then `cluster/process.py` (how a suspended handler is copied) and
 `cluster/world.py` (which step comes next).
 
 Source: ControllerEventManager.scala (1.1 to 3.9) for the loop over events; KafkaZkClient.scala for retries.

@@ -4,7 +4,6 @@ The tables of the whole run, which Spark has too, have their lines in `kcontrol/
 """
 
 from kcontrol.lab import analysis
-from kcontrol.lab.groups import ballots as ballot_tables
 from kcontrol.lab.groups import coordinators as coordinator_tables
 from kcontrol.lab.groups import listing, rebalances, responses, waiting
 from kcontrol.lab.groups import offsets_topic as offsets_topic_tables
@@ -42,7 +41,7 @@ class _Groups(Section):
     offsets            = of_run(groups.offsets)
     offsets_topic      = of_run(offsets_topic_tables.offsets_topic)
     assignment         = of_run(listing.assignment)
-    ballots            = of_run(ballot_tables.ballots)
+    ballots            = of_run(listing.ballots)
     consumer_groups    = of_run(listing.consumer_groups)
     coordinators       = of_run(coordinator_tables.coordinators)
     loads              = of_run(coordinator_tables.loads)
