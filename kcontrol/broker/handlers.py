@@ -24,8 +24,8 @@ from typing import Any
 
 from kcontrol.broker import events, replication
 from kcontrol.broker.context import BrokerContext, HostedPartition
-from kcontrol.broker.registration import startup
 from kcontrol.broker.shutdown import controlled_shutdown_response, shut_down
+from kcontrol.broker.startup import startup
 from kcontrol.core import effects
 from kcontrol.core import znodes as zk
 from kcontrol.core.effects import Handler

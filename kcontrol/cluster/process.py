@@ -1,4 +1,8 @@
-"""One broker process: its driver, its address, and the state of its ZooKeeper session."""
+"""One broker process: its driver, its address, and the state of its ZooKeeper session.
+
+A suspended handler, a generator, cannot be copied. A copy of the process runs the handler again, on a copy of the context: its
+results come from the `ReplayLog`, and no effect is performed.
+"""
 
 from collections import deque
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Defines a thread and a timer of a broker process, and `Outbox`, the functions of the cluster that a driver calls.
+"""A thread, its event queue and a timer of a broker process, and `Outbox`, the functions of the cluster that a driver calls.
 
 A thread has one queue and at most one suspended handler. Only the driver writes the fields.
 

@@ -1,4 +1,4 @@
-"""Tables of consumer groups as Kafka's tool prints them: members with their partitions, committed offsets and lags."""
+"""Tables of consumer groups as Kafka's tool prints them: members with partitions, committed offsets, lags; and their votes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes tables of a controller's memory, under Kafka's names, and of the transitions that a state machine allows."""
+"""Tables of a controller's memory under Kafka's names, of unfinished topic deletions, and of a machine's legal transitions."""
 
 from __future__ import annotations
 
