@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from kcontrol.broker import events
+from kcontrol.broker import events, log_segments
 from kcontrol.broker.context import BrokerContext, HostedPartition
 from kcontrol.broker.log import (
     DIVERGENCE_CHECKS,
@@ -35,25 +35,8 @@ from kcontrol.broker.log import (
     UpdateHighWatermark,
     truncation_offset,
 )
-from kcontrol.broker.log_segments import (
-    DELETE_RETENTION_MS,
-    Compaction,
-    StoredRecord,
-    message_format,
-    size_in_bytes,
-)
-from kcontrol.core.effects import (
-    CancelTimer,
-    Effect,
-    Enqueue,
-    Handler,
-    Read,
-    Respond,
-    SessionExpired,
-    SetTimer,
-    UpdateLog,
-    Znode,
-)
+from kcontrol.core import effects
+from kcontrol.core.effects import Handler
 from kcontrol.core.model import NO_EPOCH, NO_LEADER, LogRecord, TopicPartition
 from kcontrol.core.znodes import MalformedZnode, decode_topic_config, topic_config_path
 
@@ -93,14 +76,16 @@ def produce(ctx: BrokerContext, event: events.Produce) -> Handler:
     """
     tp = event.partition
     if error := _refusal(ctx, tp, waits_for_isr=event.acks == "all"):
-        yield Respond(event.correlation_id, _produce_response(error))
+        yield effects.Respond(event.correlation_id, _produce_response(error))
         return
     log = ctx.logs[tp]
     record = LogRecord(log.log_end_offset, log.leader_epoch, event.value)
     waiting = DelayedProduce(record.offset, event.correlation_id) if event.acks == "all" else None
-    yield UpdateLog(tp, AppendRecords((record,), waiting))
+    yield effects.UpdateLog(tp, AppendRecords((record,), waiting))
     if event.acks != "all":
-        yield Respond(event.correlation_id, _append_as_leader(ctx, tp, record.offset, event.acks))
+        yield effects.Respond(
+            event.correlation_id, _append_as_leader(ctx, tp, record.offset, event.acks)
+        )
 
 
 def _refusal(ctx: BrokerContext, tp: TopicPartition, *, waits_for_isr: bool) -> str | None:
@@ -116,7 +101,7 @@ class AppendRequest(NamedTuple):
 
     # A partition of the offsets topic.
     partition: TopicPartition
-    records: tuple[StoredRecord, ...]
+    records: tuple[log_segments.StoredRecord, ...]
     # -1 ("all"), 0 or 1.
     acks: int
     # The longest wait for replicas.
@@ -145,10 +130,10 @@ def append_records(ctx: BrokerContext, request: AppendRequest) -> Handler:
         yield from _complete(tp, delayed, error or "NONE")
         return
     waits = waits and request.event is not None
-    yield UpdateLog(tp, AppendRecords(request.records, delayed if waits else None))
+    yield effects.UpdateLog(tp, AppendRecords(request.records, delayed if waits else None))
     if waits:
         # After the timeout the event has the error REQUEST_TIMED_OUT.
-        yield SetTimer(
+        yield effects.SetTimer(
             append_timer(tp, offset), request.timeout_ms, events.AppendTimedOut(tp, offset)
         )
     yield from _maybe_increment_high_watermark(ctx, tp, ctx.hosted[tp])
@@ -162,11 +147,10 @@ def _oversize(log: ReplicaLog, request: AppendRequest) -> str | None:
     A topic without `segment.bytes` has no limit. Source: Log.append (0.9, 2.8).
     """
     settings = log.compaction
-    if settings is None or size_in_bytes(request.records, settings.message_format) <= (
-        settings.segment_bytes
-    ):
+    if settings is None:
         return None
-    return "RECORD_LIST_TOO_LARGE"
+    size = log_segments.size_in_bytes(request.records, settings.message_format)
+    return "RECORD_LIST_TOO_LARGE" if size > settings.segment_bytes else None
 
 
 def append_timer(tp: TopicPartition, offset: int) -> str:
@@ -184,19 +168,19 @@ def append_timed_out(ctx: BrokerContext, event: events.AppendTimedOut) -> Handle
     waiting = ctx.logs[tp].waiting if tp in ctx.logs else ()
     for delayed in waiting:
         if isinstance(delayed, DelayedAppend) and delayed.offset == event.offset:
-            yield UpdateLog(tp, ExpireDelayedAppend(event.offset))
+            yield effects.UpdateLog(tp, ExpireDelayedAppend(event.offset))
             yield from _complete(tp, delayed, "REQUEST_TIMED_OUT")
 
 
 def _complete(
     tp: TopicPartition, operation: DelayedProduce | DelayedAppend, error: str
-) -> Iterable[Effect]:
+) -> Iterable[effects.Effect]:
     """Ends the wait of a produce request or of a coordinator's append; "NONE" after success."""
     if isinstance(operation, DelayedProduce):
-        yield Respond(operation.correlation_id, _produce_response(error))
+        yield effects.Respond(operation.correlation_id, _produce_response(error))
     elif operation.event is not None:
-        yield CancelTimer(append_timer(tp, operation.offset))
-        yield Enqueue(replace(operation.event, error=error), cause=operation.record)
+        yield effects.CancelTimer(append_timer(tp, operation.offset))
+        yield effects.Enqueue(replace(operation.event, error=error), cause=operation.record)
 
 
 def update_follower_fetch_state(ctx: BrokerContext, event: events.FollowerFetch) -> Handler:
@@ -206,7 +190,7 @@ def update_follower_fetch_state(ctx: BrokerContext, event: events.FollowerFetch)
     """
     tp, replica_id, offset = event.partition, event.replica_id, event.offset
     if ctx.is_leader(tp) and ctx.logs[tp].follower_end_offset(replica_id) != offset:
-        yield UpdateLog(tp, UpdateFollowerState(replica_id, offset))
+        yield effects.UpdateLog(tp, UpdateFollowerState(replica_id, offset))
 
 
 def is_follower_in_sync(
@@ -243,14 +227,14 @@ def fetch_response(ctx: BrokerContext, event: events.FetchResponse) -> Handler:
     log = ctx.logs[tp]
     if event.diverging is not None:
         offset = truncation_offset(log, event.diverging)
-        yield UpdateLog(tp, Truncate(offset, ctx.rules.truncate_to))
+        yield effects.UpdateLog(tp, Truncate(offset, ctx.rules.truncate_to))
         return
     if event.records:
-        yield UpdateLog(tp, AppendRecords(event.records))
+        yield effects.UpdateLog(tp, AppendRecords(event.records))
     # A follower's high watermark is never above its log end offset.
     high_watermark = min(ctx.logs[tp].log_end_offset, event.high_watermark)
     if high_watermark != log.high_watermark:
-        yield UpdateLog(tp, UpdateHighWatermark(high_watermark))
+        yield effects.UpdateLog(tp, UpdateHighWatermark(high_watermark))
 
 
 def fetch_position(ctx: BrokerContext, tp: TopicPartition) -> tuple[int, int]:
@@ -278,7 +262,7 @@ def read_for_fetch(
     return events.FetchResponse(tp, log.leader_epoch, log.high_watermark, diverging, records)
 
 
-def read_segment(log: ReplicaLog, offset: int) -> tuple[StoredRecord, ...]:
+def read_segment(log: ReplicaLog, offset: int) -> tuple[log_segments.StoredRecord, ...]:
     """Return the records from `offset` to the end of their segment; () if there are none.
 
     If the segment of `offset` has none, the next segment with records is read.
@@ -299,7 +283,7 @@ def delete_log(ctx: BrokerContext, tp: TopicPartition) -> Handler:
     """
     for delayed in ctx.logs[tp].waiting:
         yield from _complete(tp, delayed, NOT_LEADER)
-    yield UpdateLog(tp, DeleteLog())
+    yield effects.UpdateLog(tp, DeleteLog())
 
 
 # ---------------------------------------------------------------- leadership
@@ -338,13 +322,13 @@ def _become_leader_or_follower(
     Source: ReplicaManager.makeFollowers (0.8.0 to 0.10.2).
     """
     leads = leader == ctx.broker_id
-    yield UpdateLog(tp, BecomeLeaderOrFollower(leader, leader_epoch, leads))
+    yield effects.UpdateLog(tp, BecomeLeaderOrFollower(leader, leader_epoch, leads))
     for delayed in () if leads else log.waiting:
         yield from _complete(tp, delayed, NOT_LEADER)
     # Before 0.11 a follower of a new leader truncates its log to its high watermark.
     follows_another = leader not in (NO_LEADER, log.leader) and not leads
     if follows_another and ctx.rules.truncate_to == "high_watermark":
-        yield UpdateLog(tp, Truncate(log.high_watermark, "high_watermark"))
+        yield effects.UpdateLog(tp, Truncate(log.high_watermark, "high_watermark"))
 
 
 def _maybe_increment_high_watermark(
@@ -367,13 +351,13 @@ def _maybe_increment_high_watermark(
     if reached <= log.high_watermark:
         return
     completed = [delayed for delayed in log.waiting if delayed.offset < reached]
-    yield UpdateLog(tp, UpdateHighWatermark(reached))
+    yield effects.UpdateLog(tp, UpdateHighWatermark(reached))
     # They get an error if the ISR and the pending ISR have too few replicas.
     error = "NONE" if len(maximal_isr) >= least else "NOT_ENOUGH_REPLICAS_AFTER_APPEND"
     for delayed in completed:
         if isinstance(delayed, DelayedProduce) and error == "NONE":
             acknowledged = _append_as_leader(ctx, tp, delayed.offset, "all")
-            yield Respond(delayed.correlation_id, acknowledged)
+            yield effects.Respond(delayed.correlation_id, acknowledged)
         else:
             yield from _complete(tp, delayed, error)
 
@@ -419,17 +403,19 @@ def _configure(ctx: BrokerContext, partitions: Iterable[TopicPartition]) -> Hand
     if not by_topic or ctx.rules.min_insync_replicas == "no setting":
         return
     try:
-        znodes: tuple[Znode | None, ...] = yield Read(tuple(map(topic_config_path, by_topic)))
+        znodes: tuple[effects.Znode | None, ...] = yield effects.Read(
+            tuple(map(topic_config_path, by_topic))
+        )
     # A log with settings keeps them; for a log without settings the next handler reads them.
-    except SessionExpired:
+    except effects.SessionExpired:
         return
     for topic, znode in zip(by_topic, znodes, strict=True):
         for tp in by_topic[topic]:
             if tp in ctx.logs:
-                yield UpdateLog(tp, _topic_config(ctx, znode))
+                yield effects.UpdateLog(tp, _topic_config(ctx, znode))
 
 
-def _topic_config(ctx: BrokerContext, znode: Znode | None) -> UpdateConfig:
+def _topic_config(ctx: BrokerContext, znode: effects.Znode | None) -> UpdateConfig:
     """Return the settings that a log needs from the topic's settings znode (None: missing znode).
 
     The broker's default replaces a missing `min.insync.replicas`. `compaction` is None without
@@ -443,6 +429,8 @@ def _topic_config(ctx: BrokerContext, znode: Znode | None) -> UpdateConfig:
     known = {name: int(text) for name, text in texts.items() if text.isdecimal()}
     compaction = None
     if segment_bytes := known.get(SEGMENT_BYTES):
-        retention_ms = known.get(DELETE_RETENTION, DELETE_RETENTION_MS)
-        compaction = Compaction(segment_bytes, retention_ms, message_format(ctx.rules.release))
+        retention_ms = known.get(DELETE_RETENTION, log_segments.DELETE_RETENTION_MS)
+        compaction = log_segments.Compaction(
+            segment_bytes, retention_ms, log_segments.message_format(ctx.rules.release)
+        )
     return UpdateConfig(known.get(MIN_INSYNC_REPLICAS) or _default(ctx), compaction)
