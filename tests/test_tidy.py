@@ -21,9 +21,9 @@ PACKAGE = ROOT / "kcontrol"
 # Code lines of a function and of a module, of the reader's house, of each annex and of the rooms that decide. A commit may lower
 # a number. Raising one needs a sentence in docs/architecture.md.
 FUNCTION_LINES, MODULE_LINES = 46, 338
-DECIDING = {"broker": 1_311, "controller": 2_428, "controller/earlier": 1_536, "core": 993, "group": 2_410}
+DECIDING = {"broker": 1_299, "controller": 2_428, "controller/earlier": 1_536, "core": 993, "group": 2_410}
 ANNEXES = {"pipeline": 4_821, "lab/sweeps": 579, "recordings": 2_655}
-HOUSE_LINES = 27_926
+HOUSE_LINES = 27_914
 DOCSTRING_LINES = 11_417
 LAB_FILES = 20  # a folder of the lab
 # What a learner reads of 2.8 in a weekend: the values of every room, the controller without `earlier/`, and the driver.
