@@ -22,9 +22,9 @@ PACKAGE = ROOT / "kcontrol"
 # a number. Raising one needs a sentence in docs/architecture.md.
 FUNCTION_LINES, MODULE_LINES = 46, 338
 DECIDING = {"broker": 1_299, "controller": 2_428, "controller/earlier": 1_536, "core": 993, "group": 2_410}
-ANNEXES = {"pipeline": 4_821, "lab/sweeps": 579, "recordings": 2_655}
+ANNEXES = {"pipeline": 4_823, "lab/sweeps": 579, "recordings": 2_655}
 HOUSE_LINES = 27_914
-DOCSTRING_LINES = 11_417
+DOCSTRING_LINES = 11_418
 LAB_FILES = 20  # a folder of the lab
 # What a learner reads of 2.8 in a weekend: the values of every room, the controller without `earlier/`, and the driver.
 WEEKEND, WEEKEND_LINES, CONTROLLER_FILES = ("core", "controller", "driver"), 4_200, 24
@@ -32,10 +32,10 @@ JAVASCRIPT_LINES = 1_842
 # The ratchet of the language: how often the texts of LANGUAGE use a word that describes a process as a person. A commit may
 # lower a number (`./run python -m tests.test_tidy`). "By hand" is not counted.
 WORDS = {
-    "told": 6,
+    "told": 4,
     "tell": 1,
     "tells": 2,
-    "nobody": 6,
+    "nobody": 5,
     "somebody": 0,
     "anybody": 0,
     "everybody": 0,

@@ -68,6 +68,11 @@ def journal_words() -> frozenset[str]:
     return frozenset(short | {word for word in found if len(word) > 2})
 
 
+def names_of(redaction: Redaction) -> Names:
+    """Return an empty `Names`, which will collect the names in journals: topics, hosts or clients, as `redaction` says."""
+    return Names(redaction, known_words=journal_words())
+
+
 def run_name(run: str, redaction: Redaction) -> str:
     """With hosts, each folder, and a file name without a leading date, gets a stable name."""
     if "host" not in redaction.kinds:
@@ -82,7 +87,7 @@ def redacted(journals: Sequence[JournalOfRun], redaction: Redaction, folder: Pat
 
     Return the copies. A damaged line of a journal becomes an empty line of the copy.
     """
-    names = Names(redaction, known_words=journal_words())
+    names = names_of(redaction)
     for journal in journals:
         for line in _lines(journal.path):
             if record := _record(line):
