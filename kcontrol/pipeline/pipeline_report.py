@@ -165,7 +165,7 @@ def follow_logs(
             for written in follow(asked, checkpoint, once=once, wait=lambda: time.sleep(LOOK_S)):
                 for refused in written.refused:
                     say(refused.reason)
-                say(_lines_of(written, chosen) + ".")
+                say(last := _lines_of(written, chosen) + ".")
         return not written.refused and written.facts + written.other + written.left_out > 0
     except KeyboardInterrupt:
         say(f"Ctrl-C ended the command. {last}")
