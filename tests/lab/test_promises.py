@@ -63,6 +63,7 @@ def test_the_scenario_can_be_pasted(opened: Callable[..., Lab]) -> None:
     """What a broken invariant of one's own leaves behind is a program that leads to the same world."""
 
     def no_broker_dies(world: World) -> str | None:
+        """No broker dies."""
         return "a broker has died" if any(record.kind == "stop" for record in world.last_step) else None
 
     lab = opened(topics={"t": [[2, 3]]}).kill(3)
@@ -86,6 +87,7 @@ def test_functions_that_are_no_invariants_are_refused(lab: Lab) -> None:
     assert "docstring" in refusal(problem)
 
     def careless(world: World) -> str:
+        """It is careless."""
         return str(world.processes[99])
 
     with pytest.raises(UserError) as problem:
